@@ -22,8 +22,8 @@ from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint, minimi
 from models.quantizer import LawModel, smallest_reach
 from solvers.backend import solve
 from solvers.canonical import compile
-from workbench.families.quantizer.law_question import LawQuestion
-from workbench.families.quantizer.laws import LawProblem, end_points, exact_problem, grid_problem
+from solvers.program import stating
+from workbench.families.quantizer.laws import LawProblem, LawQuestion, end_points, exact_problem, grid_problem
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import Live, OptmAnswer, optm
 from workbench.families.quantizer.output_search import optimised_bins
@@ -40,6 +40,35 @@ def run() -> pd.DataFrame:
     """One row per task: seconds, the target, what it is compared with and the ratio."""
     rows = [*_exact_lp(), *_search(), *_optimised(), *_alphabets(1.5), *_alphabets(0.5)]
     return pd.DataFrame(rows, columns=["task", "seconds", "target", "compared with", "its seconds", "ratio", "result"])
+
+
+@stating
+def stated(model: LawModel) -> Any:
+    """The model in CVXPY."""
+    import cvxpy as cp
+
+    n, m, m_low = model.points, model.outputs, (model.outputs + 1) // 2 if model.symmetric else model.outputs
+    s = cp.Variable((n, m), name="s", bounds=[0, None])
+    odds = cp.Parameter(model.parameters["odds"], name="odds", nonneg=True)
+    bins, at = cp.Parameter(m, name="bins"), cp.Parameter(n, name="at")
+    loss = cp.Parameter((n, m), name="loss")
+    if model.relation == "chain":
+        up = cp.multiply(np.ones((n - 1, m)), cp.reshape(odds, (n - 1, 1), order="F") @ np.ones((1, m)))
+        rows = [
+            cp.sum(s, axis=1) == 1,
+            s @ bins == at,
+            s[1:] - s[:-1] <= cp.multiply(up, s[:-1]),
+            s[:-1] - s[1:] <= cp.multiply(up, s[1:]),
+        ]
+        return cp.Problem(cp.Minimize(cp.sum(cp.multiply(loss, s))), rows)
+    each = np.arange(m)
+    low = cp.Variable(m_low, name="low", bounds=[0, None])[np.minimum(each, m - 1 - each) if model.symmetric else each]
+    rows = [
+        cp.sum(s, axis=1) + cp.sum(low) == 1,
+        s @ bins + bins @ low == at,
+        *[s[e] <= odds * low for e in range(n)],
+    ]
+    return cp.Problem(cp.Minimize(cp.sum(cp.multiply(loss, s)) + cp.sum(loss @ low)), rows)
 
 
 def _row(task: str, seconds: float, target: float, other: str, its: float, result: str) -> list[Any]:
@@ -68,7 +97,7 @@ def _exact_lp() -> list[list[Any]]:
         points = end_points(knots)
         model = LawModel(points.size, 4)
         loss = loss_weights(knots, BINS, uniform()).reshape(-1, 4)
-        program = compile(model.problem(), "exact quantizer in CVXPY")
+        program = compile(stated(model), "exact quantizer in CVXPY")
         return solve(program, model.values(np.expm1(1.0), BINS, points, loss)).objective
 
     seconds, value = _best(cold, 5)
@@ -145,7 +174,7 @@ def _optimised() -> list[list[Any]]:
             f"MAE {sixteen.objective:.6f} and {four.objective:.6f}",
         )
     )
-    seconds, answer = _best(lambda: mvu(1, levels=16, starts=2), 1)
+    seconds, answer = _best(lambda: mvu(LawQuestion(Fraction(1), Fraction(1), uniform(), "squared"), 16, starts=2), 1)
     rows.append(
         _row(
             "MVU, 16 outputs, with its bound",
@@ -172,6 +201,7 @@ def _alphabets(epsilon: float) -> list[list[Any]]:
         problem = LawProblem(points, 4, grid_problem(points, 4).losses, symmetric=False)
         answer = best_outputs(problem, epsilon, 1.0, starts, symmetric=False)
         problem.close()
+        assert answer is not None
         return answer
 
     begin = time.process_time()  # of one thread: a ratio that other load does not move

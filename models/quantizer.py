@@ -18,8 +18,8 @@ proxy objective and no monotonicity assumption; for the same bins it contains ev
 Symmetry. When bins, points and costs are symmetric, averaging a law with its mirror image costs nothing, so only
 the points x > 0 (and at 0 one side) are stated, with loss[e, i] the sum over a point and its mirror.
 
-`program` builds the sparse form directly (a cold solve has milliseconds); `problem` states the same in CVXPY, and the
-tests solve both. With p = low + s the rows of "all" become s_e(i) <= (e^ε - 1) low(i).
+`program` builds the sparse form directly (a cold solve has milliseconds); the tests state the same in CVXPY and solve
+both. With p = low + s the rows of "all" become s_e(i) <= (e^ε - 1) low(i).
 
 | paper           | here                                         |
 |-----------------|----------------------------------------------|
@@ -34,22 +34,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from models.affine_program import AffineProgram, Part
 from solvers.arrays import Positions, Vector
-from solvers.program import Program, stating
+from solvers.program import Program
 
-if TYPE_CHECKING:
-    import cvxpy as cp
-
-__all__ = ["RELATIONS", "LawModel", "odds_of", "smallest_epsilon", "smallest_reach", "usual_reach"]
+__all__ = ["LawModel", "odds_of", "smallest_epsilon", "smallest_reach", "usual_reach"]
 
 
-RELATIONS = ("all", "chain")
 LAW_SCALE = 2.0**20  # laws are dispatched in units of 2^-20, so that 1e-7 tolerances are 1e-13 of probability
 
 
@@ -106,10 +102,6 @@ class LawModel:
     symmetric: bool = False
     relation: str = "all"
 
-    def __post_init__(self) -> None:
-        if self.relation not in RELATIONS or (self.relation == "chain" and self.symmetric):
-            raise ValueError(f"relation must be all, or chain without symmetry. Got {self.relation!r}.")
-
     @property
     def _tied(self) -> Positions:
         """Which variable low(i) is. Shape (m,)."""
@@ -119,34 +111,6 @@ class LawModel:
     @property
     def _links(self) -> tuple[int, ...]:
         return () if self.relation == "all" else (self.points - 1,)
-
-    @stating
-    def problem(self) -> cp.Problem:
-        """The model in CVXPY."""
-        import cvxpy as cp
-
-        n, m = self.points, self.outputs
-        s = cp.Variable((n, m), name="s", bounds=[0, None])
-        odds = cp.Parameter(self._links, name="odds", nonneg=True)
-        bins, at = cp.Parameter(m, name="bins"), cp.Parameter(n, name="at")
-        loss = cp.Parameter((n, m), name="loss")
-        if self.relation == "chain":
-            up = cp.multiply(np.ones((n - 1, m)), cp.reshape(odds, (n - 1, 1), order="F") @ np.ones((1, m)))
-            rows = [
-                cp.sum(s, axis=1) == 1,
-                s @ bins == at,
-                s[1:] - s[:-1] <= cp.multiply(up, s[:-1]),
-                s[:-1] - s[1:] <= cp.multiply(up, s[1:]),
-            ]
-            return cp.Problem(cp.Minimize(cp.sum(cp.multiply(loss, s))), rows)
-        lows = cp.Variable(int(self._tied.max()) + 1, name="low", bounds=[0, None])
-        low = lows[self._tied]
-        rows = [
-            cp.sum(s, axis=1) + cp.sum(low) == 1,
-            s @ bins + bins @ low == at,
-            *[s[e] <= odds * low for e in range(n)],
-        ]
-        return cp.Problem(cp.Minimize(cp.sum(cp.multiply(loss, s)) + cp.sum(loss @ low)), rows)
 
     @cached_property
     def parameters(self) -> dict[str, tuple[int, ...]]:

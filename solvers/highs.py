@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .backend import Backend, Capabilities, Options, choose
+from .backend import Backend, Options
 from .errors import SolverError, UnsupportedOption
 from .interrupt import Interruption
 from .program import Data, Program
@@ -34,18 +34,6 @@ from .solution import PointStatus, Rest, Start, Termination
 __all__ = ["Highs"]
 
 
-_NATIVE = {
-    "gap": ("mip_rel_gap",),
-    "node_limit": ("mip_max_nodes",),
-    "threads": ("threads",),
-    "seed": ("random_seed",),
-    "feasibility_tolerance": ("primal_feasibility_tolerance",),
-    "dual_feasibility_tolerance": ("dual_feasibility_tolerance",),
-    "integrality_tolerance": ("mip_feasibility_tolerance",),
-    "time_limit": ("time_limit",),
-    "iteration_limit": ("simplex_iteration_limit", "ipm_iteration_limit"),
-}
-_ALGORITHM = {"simplex": "simplex", "interior-point": "ipm"}
 _FEASIBLE = 2  # HiGHS: kSolutionStatusFeasible
 _BRIEF = 5_000  # non-zeros; an LP below is solved faster than a hand can reach Ctrl-C
 _SYMMETRIC = 10_000  # columns; the search for symmetries of a larger MILP asks for no time limit, and takes long
@@ -57,15 +45,6 @@ class Highs(Backend):
     """HiGHS: LP by simplex or interior point with crossover, MILP by branch and cut."""
 
     name = "highs"
-    distribution = "highspy"
-    module = "highspy"
-    supported_options = frozenset({*_NATIVE, "presolve", "algorithm"})
-
-    def capabilities(self) -> Capabilities:
-        """LP and MILP, duals, hot start, vertex solutions, Farkas rays."""
-        return Capabilities(
-            lp=True, milp=True, duals=True, hot_start=True, infeasibility_certificate=True, exact_vertex=True
-        )
 
     def _open(self, program: Program, options: Options) -> Session:
         return _HighsSession(self, program, options)
@@ -86,16 +65,9 @@ class _HighsSession(Session):
             self._settings["presolve"] = "off"  # see the module's docstring
             if options.time_limit is not None and program.shape[1] > _SYMMETRIC:
                 self._settings["mip_detect_symmetry"] = False
-        self._settings |= options.in_words(
-            _NATIVE,
-            {
-                "presolve": lambda on: {"presolve": "on" if on else "off"},
-                "algorithm": lambda name: {"solver": choose("algorithm", name, _ALGORITHM)},
-            },
-        )
+        self._settings |= owner.in_words(options)
         self._native_limit = options.native.get("time_limit")
         self._timed = False
-        self._terminations = _terminations(highspy.HighsModelStatus)
         self._bounded_by: float | None = None  # the cutoff that HiGHS has
         self._h = highspy.Highs()
         self._h.setOptionValue("output_flag", False)
@@ -225,7 +197,7 @@ class _HighsSession(Session):
     def _read(self, seconds: float, start: Start) -> Raw:
         h, info = self._h, self._info
         status = h.getModelStatus()
-        termination = self._terminations.get(status, Termination.ERROR)
+        termination = self.owner.ended(status.name)
         raw = Raw(termination, h.modelStatusToString(status), start=start, solve_seconds=seconds)
         raw.iterations = max(0, info("simplex_iteration_count")) + max(0, info("ipm_iteration_count"))
         feasible = info("primal_solution_status") == _FEASIBLE and termination is not Termination.CUTOFF
@@ -264,20 +236,3 @@ class _HighsSession(Session):
 
     def _close(self) -> None:
         self._h.clear()
-
-
-def _terminations(status: Any) -> dict[Any, Termination]:
-    return {
-        status.kOptimal: Termination.OPTIMAL,
-        status.kInfeasible: Termination.INFEASIBLE,
-        status.kUnbounded: Termination.UNBOUNDED,
-        status.kUnboundedOrInfeasible: Termination.INFEASIBLE_OR_UNBOUNDED,
-        status.kTimeLimit: Termination.TIME_LIMIT,
-        status.kObjectiveBound: Termination.CUTOFF,
-        status.kIterationLimit: Termination.ITERATION_LIMIT,
-        status.kSolutionLimit: Termination.NODE_LIMIT,
-        status.kInterrupt: Termination.INTERRUPTED,
-        status.kHighsInterrupt: Termination.INTERRUPTED,
-        status.kUnknown: Termination.NUMERICAL,
-        status.kSolveError: Termination.NUMERICAL,
-    }

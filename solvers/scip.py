@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .backend import Backend, Capabilities, Options, one_thread
+from .backend import Backend, Options
 from .errors import UnsupportedOption
 from .interrupt import Interruption
 from .program import Data, Program
@@ -22,24 +22,6 @@ from .solution import PointStatus, Start, Termination
 __all__ = ["Scip"]
 
 _TIME = "limits/time"
-_NATIVE = {
-    "time_limit": (_TIME,),
-    "gap": ("limits/gap",),
-    "node_limit": ("limits/nodes",),
-    "seed": ("randomization/randomseedshift",),
-    "feasibility_tolerance": ("numerics/feastol",),
-}
-_TERMINATION = {
-    "optimal": Termination.OPTIMAL,
-    "gaplimit": Termination.OPTIMAL,  # the gap reached tells it from a proof, as for every backend
-    "infeasible": Termination.INFEASIBLE,
-    "unbounded": Termination.UNBOUNDED,
-    "inforunbd": Termination.INFEASIBLE_OR_UNBOUNDED,
-    "timelimit": Termination.TIME_LIMIT,
-    "nodelimit": Termination.NODE_LIMIT,
-    "totalnodelimit": Termination.NODE_LIMIT,
-    "userinterrupt": Termination.INTERRUPTED,
-}
 _ROWS = 1000  # stated between two looks at the clock; about 0.05 s
 
 
@@ -47,33 +29,20 @@ class Scip(Backend):
     """SCIP: branch and cut."""
 
     name = "scip"
-    distribution = "PySCIPOpt"
-    module = "pyscipopt"
-    supported_options = frozenset({*_NATIVE, "threads", "presolve"})
-
-    def capabilities(self) -> Capabilities:
-        """LP and MILP, vertex solutions."""
-        return Capabilities(lp=True, milp=True, exact_vertex=True)
 
     def _open(self, program: Program, options: Options) -> Session:
-        settings = options.in_words(
-            _NATIVE,
-            {
-                "presolve": lambda on: {} if on else {"presolving/maxrounds": 0},
-                "threads": one_thread("scip"),
-            },
-        )
-        return _ScipSession(self, program, options, {"limits/gap": 1e-9, "misc/catchctrlc": False} | settings)
+        return _ScipSession(self, program, options)
 
 
 class _ScipSession(Session):
-    def __init__(self, owner: Backend, program: Program, options: Options, settings: dict[str, Any]) -> None:
+    def __init__(self, owner: Backend, program: Program, options: Options) -> None:
         super().__init__(owner, program, options)
         import pyscipopt
 
-        self._scip, self._settings = pyscipopt, settings
+        self._scip = pyscipopt
+        self._settings = {"limits/gap": 1e-9, "misc/catchctrlc": False} | owner.in_words(options)
         known = pyscipopt.Model().getParams()
-        for key, value in settings.items():
+        for key, value in self._settings.items():
             # asked beforehand, because SCIP writes to stderr when it refuses
             if key not in known or isinstance(known[key], str) != isinstance(value, str):
                 raise UnsupportedOption(f"scip cannot honour the option {key} = {value!r}; leave it out or change it.")
@@ -130,7 +99,7 @@ class _ScipSession(Session):
             model.optimizeNogil()
         seconds = clock.elapsed
         status = model.getStatus()
-        raw = Raw(_TERMINATION.get(status, Termination.ERROR), status, solve_seconds=seconds)
+        raw = Raw(self.owner.ended(status), status, solve_seconds=seconds)
         raw.interrupted = interruption.seen
         if model.getNSols() > 0:
             best = model.getBestSol()

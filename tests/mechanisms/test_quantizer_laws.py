@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from workbench.errors import CorruptFile, InvalidRequest
-from workbench.mechanisms.baselines.poisson_binomial import Biased, poisson_binomial
+from workbench.mechanisms.baselines.poisson_binomial import poisson_binomial
 from workbench.mechanisms.baselines.two_bin import (
+    Biased,
     equal_bins,
     erm,
     erm_epsilon_bound,
@@ -22,8 +23,8 @@ from workbench.mechanisms.baselines.two_bin import (
 )
 from workbench.mechanisms.density import Density, from_function, normal, spelled, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.mechanisms.quantization import read_bins
 from workbench.mechanisms.quantization_error import error_function, loss_weights
-from workbench.mechanisms.real_inputs import read_bins
 from workbench.privacy.quantizer import audit_quantizer
 
 

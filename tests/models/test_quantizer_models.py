@@ -7,8 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from models.optm import TwoBinShape
+from bench.bench_quantizer import stated
 from models.quantizer import LawModel, smallest_epsilon, smallest_reach
+from models.two_bin import TwoBinShape
 from solvers.backend import solve
 from solvers.canonical import compile
 from workbench.families.quantizer.laws import exact_problem, grid_problem
@@ -34,13 +35,13 @@ def knots(bins: np.ndarray, extra: int = 0) -> np.ndarray:
 def test_the_direct_program_is_the_cvxpy_statement(points: int, m: int, symmetric: bool, relation: str):
     rng = np.random.default_rng(points)
     model = LawModel(points, m, symmetric, relation)
-    stated = compile(model.problem(), "stated")
+    compiled = compile(stated(model), "stated")
     for _ in range(3):
         bins = np.linspace(-3, 3, m) if symmetric else np.sort(np.concatenate([[-3, 3], rng.uniform(-1, 1, m - 2)]))
         at = np.sort(rng.uniform(0.1 if symmetric else -1, 1, points))
         odds = rng.uniform(2, 4, points - 1) if relation == "chain" else np.float64(rng.uniform(2, 4))
         values = model.values(odds, bins, at, rng.uniform(0, 2, (points, m)))
-        one, two = solve(model.program, values), solve(stated, values)
+        one, two = solve(model.program, values), solve(compiled, values)
         assert one.termination == two.termination == "optimal"
         assert one.objective == pytest.approx(two.objective, abs=1e-8)
 

@@ -20,7 +20,7 @@ from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer, private_prior, project
 from workbench.mechanisms.label_randomizers.randomized_response import k_ary
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
-from workbench.mechanisms.real_inputs import rationals, read_bins
+from workbench.mechanisms.quantization import rationals, read_bins
 from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.privacy.sampling import publish, sample
 

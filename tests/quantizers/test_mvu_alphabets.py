@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.families.quantizer.laws import grid_problem
-from workbench.families.quantizer.mvu import InputGrid, alphabet_bound, alphabets, mvu
+from workbench.families.quantizer.laws import LawQuestion, grid_problem
+from workbench.families.quantizer.limit import alphabet_bound
+from workbench.families.quantizer.mvu import mvu
+from workbench.families.quantizer.outputs import alphabets
+from workbench.mechanisms.density import uniform
 
 # at most: the best of other programs at ε = 0.5 and 1.5, of the input grid's own points at 10 and 30
 LEAST = [("0.5", 15.98813), ("1.5", 1.619785), ("10", 2.28e-4), ("30", 6.7e-5)]
@@ -42,7 +47,7 @@ def test_the_bound_of_alphabets_is_below_random_ones():
 
 
 def test_nearly_the_inputs_are_nearly_best_at_large_budgets():
-    made = mvu(10, levels=4, grid=InputGrid(4))
+    made = mvu(LawQuestion(Fraction(10), Fraction(1), uniform(), "squared"), 4)
     assert made.bound is not None
     # two points 2 apart cost 4 e^ε/(e^ε - 1)² in variance (Hammersley, Chapman and Robbins)
     assert made.bound == pytest.approx((4 + 16 / 9) / 2 * np.exp(10) / np.expm1(10) ** 2, rel=1e-6)

@@ -15,7 +15,7 @@ import workbench as wb
 from models.output_dual import OutputDual, largest_ratio
 from models.quantizer import usual_reach
 from workbench.families.quantizer.law_program import exact_quantizer
-from workbench.families.quantizer.law_question import LawQuestion
+from workbench.families.quantizer.laws import LawQuestion
 from workbench.families.quantizer.output_proof import OutputProof, prove_outputs
 from workbench.families.quantizer.output_search import optimised_bins
 from workbench.mechanisms.density import uniform

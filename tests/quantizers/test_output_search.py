@@ -13,13 +13,11 @@ import pytest
 
 from models.quantizer import odds_of, smallest_reach, usual_reach
 from workbench.families.quantizer.law_program import exact_quantizer
-from workbench.families.quantizer.law_question import LawQuestion
+from workbench.families.quantizer.laws import LawQuestion, OutputKnots
+from workbench.families.quantizer.limit import output_bound
 from workbench.families.quantizer.mvu import mvu
-from workbench.families.quantizer.output_bound import output_bound
-from workbench.families.quantizer.output_knots import OutputKnots
 from workbench.families.quantizer.output_search import optimised_bins
-from workbench.families.quantizer.published import best_rqm
-from workbench.families.quantizer.search import searched_bins
+from workbench.families.quantizer.search import best_rqm, searched_bins
 from workbench.mechanisms.density import Density, normal, uniform
 from workbench.privacy.quantizer import audit_quantizer
 
@@ -105,7 +103,9 @@ def test_optimised_outputs_are_never_worse_than_mvu(epsilon: str, m: int, loss: 
     squared error's best are near each other."""
     found = optimised_bins(m, LawQuestion(Fraction(epsilon), ONE, uniform(), loss=loss), starts=1, knots=11)
     assert found is not None
-    theirs = mvu(epsilon, levels=m, reach=usual_reach(float(epsilon)), bound=False).quantizer
+    theirs = mvu(
+        LawQuestion(Fraction(epsilon), ONE, uniform(), "squared"), m, reach=usual_reach(float(epsilon)), bound=False
+    ).quantizer
     assert found.objective <= (theirs.mae() if loss == "absolute" else theirs.mse()) * (1 + 1e-9)
     assert audit_quantizer(found.quantizer).epsilon == pytest.approx(float(epsilon), abs=1e-6)
 
@@ -113,7 +113,7 @@ def test_optimised_outputs_are_never_worse_than_mvu(epsilon: str, m: int, loss: 
 def test_the_same_outputs_without_the_processor_s_vector_units():
     program = (
         "from fractions import Fraction as F; from workbench.mechanisms.density import normal;"
-        "from workbench.families.quantizer.law_question import LawQuestion as Q;"
+        "from workbench.families.quantizer.laws import LawQuestion as Q;"
         "from workbench.families.quantizer.output_search import optimised_bins as o;"
         "print(o(4, Q(F(2), F(1), normal(0, .5)), starts=1, knots=11).quantizer.bins)"
     )

@@ -70,7 +70,7 @@ def audit(
     if certificate is not None:
         rows.append(("certificate", certificate.words[1]))
     if html is not None:
-        from workbench.explorer.export import audit_page, write_page
+        from workbench.explorer.page import audit_page, write_page
 
         delta = None if epsilon is not None else _delta(certificate)
         write_page(html, audit_page(mechanism, rows, {"epsilon": privacy.epsilon or None, "delta": delta}))

@@ -119,9 +119,7 @@ def commands() -> Iterator[Named]:
 
     for kind in families():
         if any(option.name == "solver" for option in kind.options):
-            lines = [line.split(" --plot")[0].split(" --save")[0] for line in kind.examples]
-            stems = [line.replace("design", "compare", 1).replace(" --json", "") for line in lines
-                     if line.startswith("design ")]  # fmt: skip
+            stems = [line.replace("design", "compare", 1) for line in kind.designs]
             examples = [stem + more for stem, more in zip(stems, _MORE, strict=False)]
             yield kind.name, _command(kind), examples
 

@@ -49,7 +49,7 @@ def design_command(kind: Family) -> Callable[..., None]:
         if plot is not None:
             design.plot(plot)
         if html is not None:
-            from workbench.explorer.export import design_page, write_page
+            from workbench.explorer.page import design_page, write_page
 
             write_page(html, design_page(design))
         if design.status == "infeasible":
@@ -83,7 +83,7 @@ def recommend(*, html: Path | None = None, plot: Path | None = None, **given: An
     if plot is not None:
         result.save(plot)
     if html is not None:
-        from workbench.explorer.export import result_page, write_page
+        from workbench.explorer.page import result_page, write_page
 
         write_page(html, result_page(result))
 

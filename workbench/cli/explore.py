@@ -31,7 +31,7 @@ def explore(
     given = {} if family is None else from_words(named(family), context.args)
     texts = {(family, name, text) for name, text in given.items() if family is not None and isinstance(text, str)}
     if export is not None and family is not None:
-        from workbench.explorer.export import write_export
+        from workbench.explorer.page import write_export
 
         output_file(export, "export")
         write_export(export, family, given, texts)

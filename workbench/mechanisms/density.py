@@ -67,9 +67,9 @@ class Density:
         at, mass = np.reshape(self.atoms, (-1, 2)).T
         return np.concatenate([x, at]), np.concatenate([w, mass])
 
-    def height(self, x: float) -> float:
-        """f(x), atoms apart."""
-        return 1 / (2 * self.c) if self.shape is None else float(self.shape(np.array([x]))[0])
+    def heights(self, x: Vector) -> Vector:
+        """f(x), atoms apart. Shape of x."""
+        return np.full(x.shape, 1 / (2 * self.c)) if self.shape is None else self.shape(x)
 
     def masses(self, breaks: ArrayLike) -> Vector:
         """Pr[breaks_j <= X < breaks_{j+1}] (the last interval takes its right end too). Shape (len(breaks) - 1,)."""

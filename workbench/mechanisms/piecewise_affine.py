@@ -50,8 +50,8 @@ from workbench.mechanisms.mechanism import (
     compare_pairs,
     extreme_pairs,
 )
+from workbench.mechanisms.quantization import rationals, read_bins, read_inputs
 from workbench.mechanisms.quantization_error import RealErrors, loss_weights
-from workbench.mechanisms.real_inputs import rationals, read_bins, read_inputs
 from workbench.mechanisms.shown_mechanism import ShownMechanism, law_plot
 
 if TYPE_CHECKING:
@@ -99,12 +99,16 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     @classmethod
     def from_ends(cls, name: str, bins: Any, knots: Sequence[Any], ends: ArrayLike | Sequence[Any]) -> PiecewiseAffine:
         """A quantizer of a request or a solver: knots from -c to c and bins are the decimals they are written as, end
-        laws as `of`, with a solver's negative rounding errors as 0. Raises InvalidRequest."""
+        laws as `of`, or the laws at the knots of a continuous one (K + 1, m), with a solver's negative rounding errors
+        as 0. Raises InvalidRequest."""
         cuts = tuple(exact(k, "a knot") for k in plain_list(knots, "knots"))
         if not cuts or cuts[0] != -cuts[-1]:
             InvalidRequest.must("knots", "strictly increasing from -c to c", [round_up(k) for k in cuts[:8]])
-        pieces: Any = ends.reshape(-1, 2, ends.shape[-1]) if isinstance(ends, np.ndarray) else ends
-        laws = tuple(_law(end) for piece in pieces for end in piece)
+        rows: Any = ends
+        if isinstance(ends, np.ndarray):
+            flat = ends.reshape(-1, ends.shape[-1])
+            rows = (np.repeat(flat, 2, axis=0)[1:-1] if len(flat) == len(cuts) else flat)[:, None]
+        laws = tuple(_law(end) for piece in rows for end in piece)
         return cls(cuts, read_bins(bins, cuts[-1], cover=False), laws, name)
 
     # What a mechanism is.

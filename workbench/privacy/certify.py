@@ -20,7 +20,7 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Real, exact, positive
 from workbench.mechanisms.mechanism import Budget, as_mechanism
-from workbench.mechanisms.real_inputs import rationals
+from workbench.mechanisms.quantization import rationals
 from workbench.privacy.audit import Privacy, audit_for, holds
 from workbench.privacy.certificate import Bias, Certificate, Mechanism, Objective
 from workbench.privacy.claim import Claim

@@ -32,7 +32,7 @@ from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs
 from workbench.mechanisms.points import shown
-from workbench.mechanisms.real_inputs import rationals
+from workbench.mechanisms.quantization import rationals
 from workbench.privacy.objective import expected_losses
 
 __all__ = ["ExpectedError", "expected_error"]

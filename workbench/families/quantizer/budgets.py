@@ -16,7 +16,7 @@ from workbench.families.api import design
 from workbench.families.frontier_plan import Row, budget_row, design_row
 from workbench.families.outcome import translated_errors
 from workbench.families.quantizer.limit import mae_limit
-from workbench.families.quantizer.published import best_rqm
+from workbench.families.quantizer.search import best_rqm
 from workbench.mechanisms.baselines.poisson_binomial import poisson_binomial
 from workbench.mechanisms.dyadic_laplace.dyadic_law import levels as dql_levels
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, mean_bits

@@ -10,16 +10,14 @@ audit of every two of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 from workbench.errors import NotCertified
 from workbench.exact.distribution import Distribution
-from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.privacy.audit import audit
-from workbench.privacy.certificate import Bias, Certificate
+from workbench.privacy.certificate import Certificate
+from workbench.privacy.certify import certify
 from workbench.privacy.quantizer import is_private
 from workbench.privacy.repair_channel import repair_rows
 
@@ -37,13 +35,12 @@ def repaired(quantizer: Quantizer, epsilon: Fraction, metric: str | None = None)
     Raises NotCertified when these outputs leave no room for one.
     """
     most = [max(law[i] for law in quantizer.ends) for i in range(quantizer.m)]
-    best: tuple[Fraction, Fraction, Quantizer] | None = None
-    error, tried = NotCertified("No output is drawn."), []
+    thresholds: dict[tuple[int, ...], Fraction] = {}
     for least in _LEAST:
-        used = [i for i in range(quantizer.m) if most[i] > least]
-        if used in tried:
-            continue
-        tried.append(used)
+        thresholds.setdefault(tuple(i for i, mass in enumerate(most) if mass > least), least)
+    best: tuple[Fraction, Fraction, Quantizer] | None = None
+    error = NotCertified("No output is drawn.")
+    for used, least in thresholds.items():
         try:
             mixed, share = _mixed_back(quantizer, used, epsilon, metric)
         except NotCertified as raised:
@@ -59,42 +56,21 @@ def repaired(quantizer: Quantizer, epsilon: Fraction, metric: str | None = None)
 
 
 def _mixed_back(
-    quantizer: Quantizer, used: list[int], epsilon: Fraction, metric: str | None
+    quantizer: Quantizer, used: Sequence[int], epsilon: Fraction, metric: str | None
 ) -> tuple[Quantizer, Fraction]:
     """The repair with these outputs alone."""
-    bins = tuple(quantizer.bins[i] for i in used)
-
-    def build(channel: Channel) -> Quantizer:
-        return Quantizer(quantizer.knots, bins, channel.rows, quantizer.name)
-
-    def private(channel: Channel) -> bool:
-        return is_private(build(channel), epsilon, metric)
-
-    laws = [law if len(used) == quantizer.m else _only(law, used) for law in quantizer.ends]
-    channel, share = repair_rows(Channel(tuple(laws)), private, outputs=bins, means=quantizer.places)
-    mixed = build(channel)
-    return mixed if len(used) == quantizer.m else _spread(quantizer, mixed, used), share
-
-
-def _only(law: Distribution, used: list[int]) -> Distribution:
-    """A law on the outputs that are used."""
-    return Distribution([law.integers[i] for i in used], "an end law")
-
-
-def _spread(quantizer: Quantizer, mixed: Quantizer, used: list[int]) -> Quantizer:
-    """The laws on all outputs again."""
-
-    def full(law: Distribution) -> Distribution:
-        weights = [0] * quantizer.m
-        for k, i in enumerate(used):
-            weights[i] = law.integers[k]
-        return Distribution(weights, "an end law")
-
-    return quantizer.with_rows([*map(full, mixed.ends)])
+    laws = tuple(Distribution([law.integers[i] for i in used], "an end law") for law in quantizer.ends)
+    part = Quantizer(quantizer.knots, tuple(quantizer.bins[i] for i in used), laws, quantizer.name)
+    mixed, share = repair_rows(
+        part, lambda tried: is_private(tried, epsilon, metric), outputs=part.bins, means=part.places
+    )
+    masses = [dict(zip(used, law.integers, strict=True)) for law in mixed.ends]
+    whole = [Distribution([law.get(i, 0) for i in range(quantizer.m)], "an end law") for law in masses]
+    return quantizer.with_rows(whole), share
 
 
 def certified_quantizer(
-    quantizer: Quantizer, epsilon: Fraction, metric: str | None = None, *, record: Mapping[str, Any] | None = None
+    quantizer: Quantizer, epsilon: Fraction, metric: str | None = None
 ) -> tuple[Quantizer, Certificate, Fraction]:
     """The repaired quantizer, its certificate, and the share of the centre that was mixed in.
 
@@ -102,16 +78,15 @@ def certified_quantizer(
     Raises NotCertified.
     """
     mechanism, share = repaired(quantizer, epsilon, metric)
-    noted = dict(record or {}) | ({"repair_share": float(share)} if share else {})
-    if metric == "squared":
-        subject = mechanism.from_knots()
-        gaps: dict[tuple[int, ...], Fraction] = {
-            (i, j): epsilon * (mechanism.knots[i] - mechanism.knots[j]) ** 2 for i, j in subject.pairs
-        }
-        bias = Bias.of(subject, mechanism.bins, mechanism.knots)
-        if not audit(subject, gaps).meets("metric", gaps):
-            raise NotCertified("The repaired law misses the metric between points that are not neighbours.")
-        return mechanism, Certificate(subject, "metric", gaps, bias=bias, record=noted), share
-    bias = Bias(mechanism.bins, mechanism.places, mechanism.bias)
-    notion = "pure" if metric is None else "metric"
-    return mechanism, Certificate(mechanism, notion, epsilon, bias=bias, record=noted), share
+    noted = {"repair_share": float(share)} if share else {}
+    if metric != "squared":
+        notion = "pure" if metric is None else "metric"
+        return mechanism, certify(mechanism, notion, epsilon, unbiased=True, record=noted), share
+    subject, knots = mechanism.from_knots(), mechanism.knots
+    certificate = certify(
+        subject, "metric", epsilon, metric=lambda i, j: (knots[i] - knots[j]) ** 2, outputs=mechanism.bins,
+        unbiased_for=knots, record=noted,
+    )  # fmt: skip
+    if certificate.mechanism != subject:
+        raise NotCertified("The repaired law misses the metric between points that are not neighbours.")
+    return mechanism, certificate, share

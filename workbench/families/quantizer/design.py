@@ -3,7 +3,7 @@
 method    what is solved                                                        objective         bound
 exact     the exact quantizer LP (models.quantizer); with levels, bins on top    exact error       LP dual; any bins
 optm      OPTM's LPs, searched over bounds (and bins)                            proxy (8)         none
-product   the best two-bin mechanism, by branch and bound (models.product)       exact error       proven
+product   the best two-bin mechanism, by branch and bound (models.two_bin)       exact error       proven
 mvu       MVU's LP in P (and its alphabet)                                       error on its grid LP dual; any bins
 """
 

@@ -19,7 +19,7 @@ from workbench.families.frontier_plots import Quantity, Series, all_series, by_p
 from workbench.families.outcome import translated_errors
 from workbench.families.quantizer.frontier_options import points
 from workbench.families.quantizer.limit import mae_limit
-from workbench.families.quantizer.published import best_rqm
+from workbench.families.quantizer.search import best_rqm
 from workbench.mechanisms.baselines.poisson_binomial import PoissonBinomial, poisson_binomial
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization_error import error_function

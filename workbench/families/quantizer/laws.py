@@ -1,31 +1,65 @@
-"""Live LPs for the laws at given points: the exact quantizer on fixed knots, MVU on its input grid, re-solved hot.
+"""Live LPs for the laws at given points, re-solved hot: the exact quantizer on knots, MVU on its input grid.
 
-A `LawProblem` fixes points and how losses depend on the outputs; ε and the outputs move. It returns the optimal value,
-the laws and, from the LP's duals, the slope of the value in every output, so that outputs can be optimised on top.
+A `LawProblem` fixes how many points there are and how losses depend on the outputs; ε and the outputs move. It returns
+the optimal value, the laws and, from the LP's duals, the slope of the value in every output, so that outputs can be
+optimised on top.
+
+`OutputKnots`: the knots are equally spaced points and the outputs themselves, where the best laws jump. V(B) is the
+value at outputs B. When an inner output moves, so do the knot there, its two laws' means and four columns of losses.
+With κ between its neighbours a < κ < b, W(κ-), W(κ+) the weights of the losses of the laws on either side of it
+(`loss_weights`), f the density, e the error and y the duals of the means,
+
+    ∂V/∂κ = Σ_i [W(κ-)_i (p_a - p_κ-)_i / (κ - a) + W(κ+)_i (p_κ+ - p_b)_i / (b - κ)
+                 + f(κ) e(B_i - κ) (p_κ- - p_κ+)_i] + y_κ- + y_κ+
+
+is added to the slope at fixed knots (an envelope theorem: the derivative of the Lagrangian at an optimal pair). It is
+exact where V is smooth; at a kink it is one of the slopes.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.quantizer import LawModel, odds_of
+from solvers.arrays import Vector
 from solvers.backend import Options, Session, backend
 from solvers.solution import Solution
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.quantization_error import error_of, loss_weights_and_slopes, slope_of
 
-__all__ = ["LawAnswer", "LawProblem", "end_points", "exact_problem", "grid_problem", "knot_losses"]
+__all__ = ["LawAnswer", "LawProblem", "LawQuestion", "OutputKnots", "end_points", "exact_problem", "grid_problem"]
 
-Vector = NDArray[np.float64]
 Losses = Callable[[Vector], tuple[Vector, Vector]]  # outputs (m,) -> costs and their slopes in the outputs, both (n, m)
+
+
+@dataclass(frozen=True)
+class LawQuestion:
+    """What is asked of an unbiased private law on inputs in [-c, c], all but its outputs: the least expected error.
+
+    Args:
+        epsilon: > 0.
+        c: half the width of the input domain, > 0.
+        density: of the inputs.
+        loss: "absolute", "squared", or λ for λ|e| + (1 - λ) e².
+        metric: None for ε-DP; else a metric of `exact_problem`.
+        solver, options: a label of `workbench doctor`, and what it is told; options do not tell questions apart.
+    """
+
+    epsilon: Fraction
+    c: Fraction
+    density: Density
+    loss: object = "absolute"
+    metric: str | None = None
+    solver: str = "highs"
+    options: Options = field(default_factory=Options, compare=False)
 
 
 @dataclass(frozen=True)
@@ -38,24 +72,16 @@ class LawAnswer:
     solution: Solution
 
 
-@dataclass(frozen=True)
-class Ratios:
-    """What is bounded of laws. relation: "all" for the ratios between any two points, or "chain" for neighbouring ones;
-    odds: of ε, e^ε - 1, for a chain an array (n - 1,)."""
-
-    relation: str = "all"
-    odds: Callable[[float], float | Vector] = odds_of
-
-
 class LawProblem:
-    """The least expected loss of private unbiased laws at fixed points, as a function of ε and the outputs.
+    """The least expected loss of private unbiased laws at points, as a function of ε and the outputs.
 
     Args:
         points: (n,) in increasing order, a knot twice for its two one-sided limits.
         outputs: m.
         losses: as above.
         symmetric: points and costs are symmetric; then outputs must be, and half of the laws are stated.
-        ratios: between which points they are bounded, and by what.
+        links: where only neighbouring laws are compared: ε -> how much more likely an output may be at one end of each
+            link than at the other, less 1, (n - 1,). By default every two laws are, by e^ε.
     """
 
     def __init__(
@@ -65,19 +91,15 @@ class LawProblem:
         losses: Losses,
         *,
         symmetric: bool,
-        ratios: Ratios = Ratios(),
+        links: Callable[[float], Vector] | None = None,
         solver: str = "highs",
         options: Options | None = None,
     ) -> None:
         self.points, self.outputs, self.losses = points, outputs, losses
-        self.symmetric = symmetric and ratios.relation == "all"
-        self.odds, self.solver, self.options = ratios.odds, solver, options or Options()
-        n = points.size
-        self.keep = np.arange((n + 1) // 2 if self.symmetric else 0, n)
-        if self.symmetric and n % 2:
-            self.keep = np.arange(n // 2, n)
-        self.model = LawModel(self.keep.size, outputs, self.symmetric, ratios.relation)
-        self.solves = 0
+        self.solver, self.options, self.symmetric = solver, options or Options(), symmetric and links is None
+        self.odds: Callable[[float], float | Vector] = links or odds_of
+        self.keep = np.arange(points.size // 2 if self.symmetric else 0, points.size)
+        self.model = LawModel(self.keep.size, outputs, self.symmetric, "chain" if links else "all")
 
     @cached_property
     def _session(self) -> Session:
@@ -106,43 +128,45 @@ class LawProblem:
             folded[table.shape[0] // 2] /= 2
         return np.asarray(folded[self.keep])
 
-    def values(self, epsilon: float, outputs: Vector) -> Mapping[str, Any]:
-        """The parameter values of `model.program`."""
-        return self.model.values(
-            self.odds(epsilon), outputs, self.points[self.keep], self._fold(self.losses(outputs)[0])
-        )
-
-    def solve(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> Solution:
-        """The solver's answer alone."""
-        self.solves += 1
-        with translated_errors():
-            return self._session.solve(self.values(epsilon, outputs), start=start)
-
-    def answer(self, epsilon: float, outputs: Vector, *, start: str = "hot", slopes: bool = True) -> LawAnswer | None:
-        """The optimum at these outputs, or None when the solver has none. slopes: whether the slope is needed, for
-        which a solver must give dual values; empty without."""
-        solution = self.solve(epsilon, outputs, start=start)
-        if solution.x is None or solution.objective is None or (slopes and solution.row_dual is None):
-            return None
-        half = self.model.laws(solution.x)
-        losses, moved = self.losses(outputs)
-        slope = np.zeros(0)
-        if slopes and solution.row_dual is not None:
-            slope = self.model.slopes(half, solution.row_dual, self._fold(moved, -1.0))
-        value = math.fsum((self._fold(losses) * half).ravel())  # rounded once, so the same on every machine
-        return LawAnswer(value, self.unfold(half), slope, solution)
-
     def unfold(self, half: Vector) -> Vector:
         """The laws at all points from those of the program."""
         if not self.symmetric:
             return half
-        n = self.points.size
-        laws = np.zeros((n, self.outputs))
-        laws[self.keep] = half
-        laws[: n // 2] = half[::-1, ::-1][: n // 2]
-        if n % 2:
-            laws[n // 2] = (half[0] + half[0, ::-1]) / 2
-        return laws
+        mirror = half[::-1, ::-1]
+        if self.points.size % 2:
+            half = np.concatenate([(half[:1] + mirror[-1:]) / 2, half[1:]])
+        return np.concatenate([mirror[: self.points.size // 2], half])
+
+    def values(self, epsilon: float, outputs: Vector) -> Mapping[str, Any]:
+        """The parameter values of `model.program`."""
+        costs = self._fold(self.losses(outputs)[0])
+        return self.model.values(self.odds(epsilon), outputs, self.points[self.keep], costs)
+
+    def solve(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> Solution:
+        """The solver's answer alone."""
+        with translated_errors():
+            return self._session.solve(self.values(epsilon, outputs), start=start)
+
+    def answer(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> LawAnswer | None:
+        """The optimum at these outputs, or None when the solver has none."""
+        return self.read(self.solve(epsilon, outputs, start=start), outputs)
+
+    def read(self, solution: Solution, outputs: Vector) -> LawAnswer | None:
+        """What a solution says; None when it is none. The slope is empty where the solver gives no dual values."""
+        if solution.x is None or solution.objective is None:
+            return None
+        half = self.model.laws(solution.x)
+        losses, moved = self.losses(outputs)
+        value = math.fsum((self._fold(losses) * half).ravel())  # rounded once, so the same on every machine
+        laws, slope = self.unfold(half), np.zeros(0)
+        if solution.row_dual is not None:
+            slope = self.model.slopes(half, solution.row_dual, self._fold(moved, -1.0))
+            slope = slope + self._moved(outputs, laws, solution.row_dual)
+        return LawAnswer(value, laws, slope, solution)
+
+    def _moved(self, outputs: Vector, laws: Vector, row_dual: Vector) -> float | Vector:
+        """What the points that move with the outputs add to the slope. Shape (m,)."""
+        return 0.0
 
     def close(self) -> None:
         """Give the solver's resources back."""
@@ -151,8 +175,14 @@ class LawProblem:
 
 
 def end_points(knots: Vector) -> Vector:
-    """Both one-sided limits of every knot inside, and ±c: (2 (K - 1),)... in increasing order, shape (2 pieces,)."""
+    """Both one-sided limits of every knot inside, and ±c, in increasing order. Shape (2 pieces,)."""
     return np.stack([knots[:-1], knots[1:]], axis=1).ravel()
+
+
+def _losses_at(knots: Vector, outputs: Vector, density: Density, loss: object) -> tuple[Vector, Vector]:
+    """What the end laws of all pieces cost, and the slopes in the outputs at fixed knots. Shapes (2 pieces, m)."""
+    weights, slopes = loss_weights_and_slopes(knots, outputs, density, loss)
+    return weights.reshape(-1, outputs.size), slopes.reshape(-1, outputs.size)
 
 
 def exact_problem(
@@ -171,22 +201,19 @@ def exact_problem(
     metric "absolute": p(x) <= e^{ε|x-x'|} p(x') for all real x, by a continuous law with |p(b) - p(a)| <= ε (b - a)
     min(p(a), p(b)) on every piece; "squared": for inputs dithered to the knots, ln p(b)/p(a) <= ε (b - a)².
     """
-    width = np.diff(knots)
 
     def losses(bins: Vector) -> tuple[Vector, Vector]:
-        both = loss_weights_and_slopes(knots, bins, density, loss)
-        weights, slopes = (_flat(table) if metric is None else _joined(table) for table in both)
-        return weights, slopes
+        both = _losses_at(knots, bins, density, loss)
+        return both if metric is None else (_joined(both[0]), _joined(both[1]))
 
-    points = end_points(knots) if metric is None else knots
-    return LawProblem(
-        points, outputs, losses, symmetric=symmetric, ratios=_ratios(width, metric), solver=solver, options=options
-    )
+    points, links = (end_points(knots), None) if metric is None else (knots, _links(np.diff(knots), metric))
+    return LawProblem(points, outputs, losses, symmetric=symmetric, links=links, solver=solver, options=options)
 
 
-def _ratios(width: Vector, metric: str | None) -> Ratios:
-    """Between any two laws, or by a metric between neighbouring ones."""
-    return Ratios() if metric is None else Ratios("chain", _links(width, metric))
+def _joined(table: Vector) -> Vector:
+    """Losses at the knots of a continuous law: those of its two sides together. Shape (K + 1, m)."""
+    none = np.zeros((1, table.shape[1]))
+    return np.asarray(np.concatenate([table[0::2], none]) + np.concatenate([none, table[1::2]]))
 
 
 def _links(width: Vector, metric: str) -> Callable[[float], Vector]:
@@ -209,45 +236,81 @@ def grid_problem(
     symmetric: bool | None = None,
     metric: str | None = None,
     solver: str = "highs",
-    options: Options | None = None,
 ) -> LawProblem:
     """MVU's LP in P: the mean error over the grid points (weighted when asked), private between all of them.
 
     symmetric: whether points and weights are, and outputs will be; found out by default.
     metric: as in `exact_problem`; "absolute" holds for all real inputs, which are dithered to the points.
     """
-    share = np.full(points.size, 1 / points.size) if weights is None else weights
+    share = (np.full(points.size, 1 / points.size) if weights is None else weights)[:, None]
 
     def losses(bins: Vector) -> tuple[Vector, Vector]:
-        gap = bins[None, :] - points[:, None]
-        return share[:, None] * error_of(np.abs(gap), loss), share[:, None] * slope_of(gap, loss)
+        gap = bins - points[:, None]
+        return share * error_of(np.abs(gap), loss), share * slope_of(gap, loss)
 
     if symmetric is None:
         symmetric = bool(np.allclose(points, -points[::-1]) and np.allclose(share, share[::-1]))
-    return LawProblem(
-        points,
-        outputs,
-        losses,
-        symmetric=symmetric,
-        ratios=_ratios(np.diff(points), metric),
-        solver=solver,
-        options=options,
-    )
+    links = None if metric is None else _links(np.diff(points), metric)
+    return LawProblem(points, outputs, losses, symmetric=symmetric, links=links, solver=solver)
 
 
-def knot_losses(knots: Vector, outputs: Vector, density: Density, loss: object) -> tuple[Vector, Vector]:
-    """What the end laws of all pieces loss, and the slopes in the outputs at fixed knots. Shapes (2 pieces, m)."""
-    weights, slopes = loss_weights_and_slopes(knots, outputs, density, loss)
-    return _flat(weights), _flat(slopes)
+class OutputKnots(LawProblem):
+    """The exact quantizer LP on the knots of `even` and the outputs inside them.
 
+    even: (K,) knots from -c to c; outputs: m; symmetric: as of `LawProblem`. The outermost outputs are beyond ±c. An
+    inner output beyond them, or at a knot, leaves a piece of width 0, which costs nothing.
+    """
 
-def _flat(table: Vector) -> Vector:
-    return table.reshape(-1, table.shape[-1])
+    def __init__(
+        self,
+        even: Vector,
+        outputs: int,
+        density: Density,
+        loss: object = "absolute",
+        *,
+        symmetric: bool,
+        solver: str = "highs",
+        options: Options | None = None,
+    ) -> None:
+        self.even, self.density, self.loss = even, density, loss
+        self._last: tuple[bytes, tuple[Vector, Vector]] = b"", (even, even)
+        points = np.zeros(2 * (even.size + outputs - 3))
+        super().__init__(points, outputs, self._losses_there, symmetric=symmetric, solver=solver, options=options)
 
+    def knots(self, outputs: Vector) -> Vector:
+        """Where the laws are stated. Shape (K + m - 2,)."""
+        c = self.even[-1]
+        return np.asarray(np.sort(np.concatenate([self.even, np.clip(outputs[1:-1], -c, c)])))
 
-def _joined(table: Vector) -> Vector:
-    """Losses at the knots of a continuous law: those of its two sides together. Shape (K + 1, m)."""
-    joined = np.zeros((table.shape[0] + 1, table.shape[2]))
-    joined[:-1] += table[:, 0]
-    joined[1:] += table[:, 1]
-    return joined
+    def _losses_there(self, outputs: Vector) -> tuple[Vector, Vector]:
+        key = outputs.tobytes()
+        if self._last[0] != key:
+            self._last = key, _losses_at(self.knots(outputs), outputs, self.density, self.loss)
+        return self._last[1]
+
+    def values(self, epsilon: float, outputs: Vector) -> Mapping[str, Any]:
+        """The parameter values of `model.program`."""
+        self.points = end_points(self.knots(outputs))
+        return super().values(epsilon, outputs)
+
+    def _moved(self, outputs: Vector, laws: Vector, row_dual: Vector) -> Vector:
+        """∂V/∂κ of the knots at inner outputs. Shape (m,)."""
+        knots, slope = self.knots(outputs), np.zeros(outputs.size)
+        dual = row_dual[self.model.points : 2 * self.model.points]
+        if self.symmetric:  # each stands for a law and its mirror image
+            dual = np.concatenate([-dual[::-1], dual]) / 2
+        mean, p = dual.reshape(-1, 2), laws.reshape(-1, 2, outputs.size)
+        weights = self._losses_there(outputs)[0].reshape(-1, 2, outputs.size)
+        inner = 1 + np.flatnonzero((knots[0] < outputs[1:-1]) & (outputs[1:-1] < knots[-1]))
+        at = outputs[inner][:, None]
+        left, right = (np.searchsorted(knots, at[:, 0], side=side) - 1 for side in ("left", "right"))  # the pieces
+        error = self.density.heights(at) * error_of(np.abs(outputs - at), self.loss)
+        terms = [
+            weights[left, 1] * (p[left, 0] - p[left, 1]) / (at - knots[left, None]),
+            weights[right, 0] * (p[right, 0] - p[right, 1]) / (knots[right + 1, None] - at),
+            error * (p[left, 1] - p[right, 0]),
+            mean[left, 1:],
+            mean[right, :1],
+        ]
+        slope[inner] = [math.fsum(row) for row in np.concatenate(terms, axis=1)]
+        return slope

@@ -1,5 +1,6 @@
-"""What no number of outputs can beat: the best unbiased ε-private law with unlimited outputs, with a proven bound.
+"""What no outputs can beat: proven lower bounds on the error of unbiased ε-private laws, of any outputs or of so many.
 
+The limit, of any number of outputs.
 Outputs are generated until the LP's duals (α_e for Σ p = 1, β_e for the mean) price every real output a out:
 
     h(a) = min { Σ_e p_e g_e(a) : p_e <= e^ε p_e', max-scaled }  =  Σ_e max(g_e, 0) - e^ε max(-g_e, 0) >= 0,
@@ -17,41 +18,106 @@ tanh(ε/2)). So the LP over midpoints (and ±c, at no loss), less that, bounds e
 squared error it costs w²/12 more, the variance of x in the cell: E (M - x)² = E M² - x² for an unbiased M. For a
 density that is not uniform the law is at the mean μ of the input in the cell, and costs at most tanh(ε/2) E|x - μ|
 there more than in the cell (for the uniform one E|x - μ| = w/4).
+
+So many outputs. The largest of these, each valid by itself, for the error a |e| + b e²:
+
+* two outputs: what they cost at the least reach (`two_outputs`);
+* any number of outputs within the reach, the limit: near the truth while privacy costs most;
+* m outputs without privacy, uniform inputs: between neighbouring outputs d apart an unbiased law errs least when it
+  draws those two alone (every other one is a mean-preserving spread of that), ∫ 2 u (d - u)/d du = d²/3 and
+  ∫ u (d - u) du = d³/6 over the gap. m - 1 gaps cover [-c, c]; both sums are least for equal gaps d = 2c/(m - 1):
+  MAE >= 2c/(3 (m - 1)), mean squared error >= 2c²/(3 (m - 1)²). Near the truth at large ε;
+* two inputs x < y cannot be told apart well (Le Cam): E|M(x) - x| + E|M(y) - y| >= (y - x) Σ_i min(p(x, i), p(y, i))
+  >= 2 (y - x)/(1 + e^ε). Pairing quantiles q and q + 1/2: MAE >= 2 E|X - median|/(1 + e^ε). And the variance at x is
+  at least Δ²/χ² >= Δ² e^ε/(e^ε - 1)², Δ = c + |x| the distance of the mean from that at the farther end (Hammersley,
+  Chapman and Robbins). Never 0, where the limit is at very large ε.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from models.quantizer import odds_of, smallest_reach
+from solvers.arrays import Vector
+from solvers.search import bisect
 from workbench.errors import NotProven
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.certify import repaired
 from workbench.families.quantizer.laws import exact_problem, grid_problem
 from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.quantization_error import error_function
+from workbench.mechanisms.quantization_error import error_function, error_of
 
-__all__ = ["Limit", "least_error", "mae_limit", "proven_limit", "two_outputs", "unlimited"]
-
-Vector = NDArray[np.float64]
+__all__ = ["Limit", "alphabet_bound", "least_error", "mae_limit", "output_bound", "two_outputs", "unlimited"]
 
 _DOUBLE = 1e-13  # of the largest loss, times e^ε: more than the sums that price outputs err by
+_ROUNDING = 1 - 1e-9  # of sums of doubles, whose errors are some 1e-13
 
 
 @dataclass(frozen=True)
 class Limit:
-    """lower: proven for every unbiased ε-private mechanism (outputs within `reach`); upper: reached by `quantizer`."""
+    """lower: proven for every unbiased ε-private mechanism (outputs within the reach); upper: reached by `quantizer`,
+    or by a law at points on `outputs`."""
 
     lower: float
     upper: float
     outputs: Vector
-    reach: float
     quantizer: Quantizer | None = None
+
+
+@dataclass(frozen=True)
+class _Dual:
+    """Duals α of Σ p = 1 and β of the means of laws at points x, whose losses have the shares w. All (n,)."""
+
+    x: Vector
+    w: Vector
+    loss: object
+    odds: float  # e^ε
+    alpha: Vector
+    beta: Vector
+
+    def price(self, outputs: Vector) -> Vector:
+        """h at outputs. Shape (m,)."""
+        at = outputs[:, None]
+        g = self.w * error_of(np.abs(at - self.x), self.loss) - self.alpha - self.beta * at
+        return np.asarray(np.where(g > 0, g, self.odds * g).sum(axis=1))
+
+    def shrunk(self) -> _Dual:
+        """With h's slope at infinity not negative, for |e|: shrink * least + (1 - shrink) Σ w >= 0."""
+        slope = self.w - np.array([[1.0], [-1.0]]) * self.beta
+        least = float(np.where(slope > 0, slope, self.odds * slope).sum(axis=1).min())
+        total = float(self.w.sum())
+        shrink = total / (total - min(0.0, least))
+        return _Dual(self.x, self.w, self.loss, self.odds, shrink * self.alpha, shrink * self.beta)
+
+    def bound(self, reach: float) -> float:
+        """Σ α + β x, less what makes the duals feasible for every output in [-reach, reach]."""
+        (a, b), x = error_function(self.loss), self.x
+        breaks = [x]
+        for sign in (-1.0, 1.0):  # zeros of g on either side of x_e: b w d² + (sign a w - β) d - (α + β x) = 0
+            p, q, r = b * self.w, sign * a * self.w - self.beta, -(self.alpha + self.beta * x)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                stable = -(q + np.copysign(np.sqrt(np.maximum(q * q - 4 * p * r, 0)), q)) / 2
+                breaks += [x + stable / p, x + r / stable]
+        edge = reach if math.isfinite(reach) else 1e7 * float(np.abs(x).max())
+        cuts = np.concatenate(breaks)
+        cuts = np.unique(np.concatenate([cuts[np.isfinite(cuts) & (np.abs(cuts) <= edge)], [-edge, edge]]))
+        h, middle = self.price(cuts), self.price((cuts[1:] + cuts[:-1]) / 2)
+        lowest = float(h.min())
+        if b:  # a parabola through three points on every segment
+            h0, h1 = h[:-1], h[1:]
+            curve, slope = 2 * (h0 + h1 - 2 * middle), 4 * middle - 3 * h0 - h1
+            with np.errstate(divide="ignore", invalid="ignore"):
+                t = np.where(curve > 0, -slope / (2 * curve), -1.0)
+                vertex = np.where((t > 0) & (t < 1), h0 + slope * t + curve * t * t, np.inf)
+            lowest = min(lowest, float(vertex.min()))
+        return float(self.alpha.sum() + self.beta @ x) + min(0.0, lowest)
 
 
 def unlimited(
@@ -67,22 +133,18 @@ def unlimited(
 ) -> Limit:
     """The least mean loss of ε-private unbiased laws at points with unlimited outputs in [-reach, reach].
 
-    points, share: (n,), symmetric around 0 or not. `lower` is proven up to rounding; `upper` is what `outputs` reach.
+    points, share: (n,), symmetric around 0 or not. `upper` is what `outputs` reach.
     """
-    a, b = error_function(loss)
+    b = error_function(loss)[1]
     n, c = points.size, float(np.abs(points).max())
     weights = np.full(n, 1 / n) if share is None else share
     least = smallest_reach(epsilon, c)
-    far = min(reach, 3e3 * least if b == 0 else 60 * least)
-    outputs = np.unique(np.concatenate([np.linspace(-c, c, 9), np.array([-1, 1]) * min(far, 1.5 * least), [-far, far]]))
-    if b:
-        outputs = np.unique(np.concatenate([np.linspace(-1, 1, 15) * min(far, 1.6 * least), [0.0]]))
-    grid = np.geomspace(1e-3, 1, 60) * far
-    grid = np.concatenate([np.linspace(0, min(far, 3 * least), 700), grid])
-    grid = np.unique(np.concatenate([np.round(grid, 9), [far]]))  # the same outputs on every machine
-    outputs = np.unique(np.concatenate([np.abs(outputs), -np.abs(outputs)]))
-    grid = np.concatenate([-grid[:0:-1], grid])
-    odds, best_lower, upper = 1 + odds_of(epsilon), -math.inf, math.inf
+    far = min(reach, 60 * least if b else 3e3 * least)
+    begin = np.linspace(0, 1, 8) * min(far, 1.6 * least) if b else [*np.linspace(0, c, 5), min(far, 1.5 * least), far]
+    outputs = _mirrored(np.asarray(begin))
+    grid = np.concatenate([np.linspace(0, min(far, 3 * least), 700), np.geomspace(1e-3, 1, 60) * far])
+    grid = _mirrored(np.append(np.round(grid, 9), far))  # the same outputs on every machine
+    odds, lower, upper = 1 + odds_of(epsilon), -math.inf, math.inf
     for _ in range(rounds):
         problem = grid_problem(points, outputs.size, loss, weights=weights, symmetric=symmetric)
         solution = problem.solve(epsilon, outputs)
@@ -90,81 +152,35 @@ def unlimited(
         if solution.objective is None or solution.row_dual is None:
             raise NotProven(f"The limit's LP has no solution ({solution.raw_status}).")
         upper = solution.objective
-        dual = solution.row_dual
-        alpha, beta = _unfolded(dual, n) if symmetric else (dual[:n], dual[n : 2 * n])
-        best_lower = max(best_lower, _proven(points, weights, a, b, alpha, beta, odds, reach))
-        if upper - best_lower <= tolerance * max(1.0, upper):
+        stated = problem.keep.size
+        duals = solution.row_dual[:stated], solution.row_dual[stated : 2 * stated]
+        dual = _Dual(points, weights, loss, odds, *(_unfolded(*duals, n) if symmetric else duals))
+        proven = dual.shrunk() if math.isinf(reach) and not b else dual
+        lower = max(lower, proven.bound(reach))
+        if upper - lower <= tolerance * max(1.0, upper):
             break
-        h = _price(grid, points, weights, a, b, alpha, beta, odds)
+        h = dual.price(grid)
         low = np.flatnonzero((h[1:-1] <= h[:-2]) & (h[1:-1] <= h[2:]) & (h[1:-1] < -tolerance / 10)) + 1
         low = low[grid[low] >= 0] if symmetric else low
-        order = low[np.argsort(h[low], kind="stable")][:6]
-        if not order.size:
-            break
-        positive = np.unique(np.abs(np.concatenate([outputs, grid[order]])))
-        more = np.unique(np.concatenate([-positive, positive]))
+        more = _mirrored(np.concatenate([outputs, grid[low[np.argsort(h[low], kind="stable")][:6]]]))
         if more.size == outputs.size:
             break
         outputs = more
-    return Limit(best_lower, upper, outputs, reach)
+    return Limit(lower - _DOUBLE * odds * float(error_of(np.abs(outputs).max(), loss)), upper, outputs)
 
 
-def _unfolded(dual: Vector, n: int) -> tuple[Vector, Vector]:
+def _mirrored(outputs: Vector) -> Vector:
+    """Outputs and their mirror images, in order."""
+    return np.unique(np.concatenate([-np.abs(outputs), np.abs(outputs)]))
+
+
+def _unfolded(alpha: Vector, beta: Vector, n: int) -> tuple[Vector, Vector]:
     """Duals of Σ p = 1 and of the means at all n points from those of the half stated; each stands for two points."""
-    k = (n + 1) // 2
-    left, right = dual[:k] / 2, dual[k : 2 * k] / 2
-    if n % 2:  # the middle point stands for itself, and its mean is 0 by symmetry
-        middle = np.array([2 * left[0]]), np.zeros(1)
-        left, right = left[1:], right[1:]
-        return np.concatenate([left[::-1], middle[0], left]), np.concatenate([-right[::-1], middle[1], right])
-    return np.concatenate([left[::-1], left]), np.concatenate([-right[::-1], right])
-
-
-def _price(grid: Vector, x: Vector, w: Vector, a: float, b: float, alpha: Vector, beta: Vector, odds: float) -> Vector:
-    gap = grid[:, None] - x[None, :]
-    g = w * (a * np.abs(gap) + b * gap**2) - alpha - beta * grid[:, None]
-    return np.asarray(np.where(g > 0, g, odds * g).sum(axis=1))
-
-
-def _proven(x: Vector, w: Vector, a: float, b: float, alpha: Vector, beta: Vector, odds: float, reach: float) -> float:
-    """The bound that the duals prove after being made feasible for every output in [-reach, reach]."""
-    shrink = 1.0
-    if math.isinf(reach) and b == 0:
-        for sign in (-1.0, 1.0):
-            slope = a * w - sign * beta
-            least = float(np.where(slope > 0, slope, odds * slope).sum())
-            if least < 0:  # shrink * least + (1 - shrink) * a Σ w >= 0
-                shrink = min(shrink, a * float(w.sum()) / (a * float(w.sum()) - least))
-    alpha, beta = shrink * alpha, shrink * beta
-    breaks = [x]
-    for sign in (-1.0, 1.0):  # zeros of g on either side of x_e: b w d² + (sign a w - β) d - (α + β x) = 0, d = a - x
-        p, q, r = b * w, sign * a * w - beta, -(alpha + beta * x)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            if b:
-                root = np.sqrt(np.maximum(q * q - 4 * p * r, 0))
-                breaks += [x + (-q + root) / (2 * p), x + (-q - root) / (2 * p)]
-            else:
-                breaks.append(x - r / q)
-    edge = reach if math.isfinite(reach) else 1e7 * float(np.abs(x).max())
-    cuts = np.concatenate(breaks)
-    cuts = np.unique(np.concatenate([cuts[np.isfinite(cuts) & (np.abs(cuts) <= edge)], [-edge, edge]]))
-    middle = (cuts[1:] + cuts[:-1]) / 2
-    h0, h1, hm = (_price(part, x, w, a, b, alpha, beta, odds) for part in (cuts[:-1], cuts[1:], middle))
-    lowest = min(float(h0.min()), float(h1.min()))
-    if b:  # a parabola through three points on every segment
-        curve, slope = 2 * (h0 + h1 - 2 * hm), 4 * hm - 3 * h0 - h1
-        with np.errstate(divide="ignore", invalid="ignore"):
-            t = np.where(curve > 0, -slope / (2 * curve), -1.0)
-            vertex = np.where((t > 0) & (t < 1), h0 + slope * t + curve * t * t, np.inf)
-        lowest = min(lowest, float(vertex.min()))
-    return float(alpha.sum() + beta @ x) + min(0.0, lowest)
-
-
-def proven_limit(limit: Limit, epsilon: float, loss: object) -> float:
-    """`lower` less what sums of doubles may have erred by: 1e-13 of the largest loss, times e^ε."""
-    a, b = error_function(loss)
-    far = float(np.abs(limit.outputs).max())
-    return limit.lower - _DOUBLE * (1 + odds_of(epsilon)) * (a * far + b * far**2)
+    alpha, beta, odd = alpha / 2, beta / 2, n % 2
+    both = np.concatenate([alpha[odd:][::-1], alpha]), np.concatenate([-beta[odd:][::-1], beta])
+    if odd:  # the middle point stands for itself, and its mean is 0 by symmetry
+        both[0][n // 2], both[1][n // 2] = 2 * alpha[0], 0.0
+    return both
 
 
 def least_error(
@@ -174,25 +190,43 @@ def least_error(
     *,
     density: Density | None = None,
     reach: float = math.inf,
-    cells: int = 40,
 ) -> Limit:
     """The error below which no unbiased ε-private mechanism is for x in [-c, c], with outputs in ±reach.
 
-    `lower` is that bound; `upper` and `outputs` belong to the LP over the means of `cells`. loss: "absolute",
+    `lower` is that bound; `upper` and `outputs` belong to the LP over the means of 40 cells. loss: "absolute",
     "squared", or a share of absolute. density: uniform by default.
     """
     a, b = error_function(loss)
-    width = 2 * c / cells
-    if density is None or density.shape is None:
+    even, cells = density is None or density.shape is None, 40
+    if density is None or even:
+        width = 2 * c / cells
         points = np.concatenate([[-c], -c + width * (np.arange(cells) + 0.5), [c]])
         share = np.concatenate([[0.0], np.full(cells, 1 / cells), [0.0]])  # laws at ±c bind, but cost nothing
-        limit = unlimited(points, epsilon, loss, reach=reach, share=share)
         absolute, squared = width / 4, width**2 / 12
     else:
         points, share, absolute, squared = _cell_means(density, np.linspace(-c, c, cells + 1))
-        limit = unlimited(points, epsilon, loss, reach=reach, share=share, symmetric=False, rounds=10)
-    lower = limit.lower - a * absolute * math.tanh(epsilon / 2) - b * squared
-    return Limit(lower, limit.upper, limit.outputs, reach)
+    limit = unlimited(points, epsilon, loss, reach=reach, share=share, symmetric=even, rounds=40 if even else 10)
+    return Limit(limit.lower - a * absolute * math.tanh(epsilon / 2) - b * squared, limit.upper, limit.outputs)
+
+
+def _cell_means(density: Density, cuts: Vector) -> tuple[Vector, Vector, float, float]:
+    """±c with their atoms and the cells' means with their masses; E|x - mean| and E (x - mean)² over all cells."""
+    c, cells = cuts[-1], cuts.size - 1
+
+    def inside(at: Vector) -> tuple[Vector, Vector, NDArray[np.intp]]:
+        x, w = density.grid(at)
+        within = (np.abs(x) < c) & (w > 0)
+        return x[within], w[within], np.clip(np.searchsorted(cuts, x[within], side="right") - 1, 0, cells - 1)
+
+    x, w, cell = inside(cuts)
+    mass, first = np.bincount(cell, weights=w, minlength=cells), np.bincount(cell, weights=w * x, minlength=cells)
+    used = mass > 0
+    means = np.clip(np.where(used, first / np.where(used, mass, 1.0), cuts[:-1]), cuts[:-1], cuts[1:])
+    x, w, cell = inside(np.concatenate([cuts, means]))  # |x - mean| has a kink at the mean
+    far = np.abs(x - means[cell])
+    ends = [sum(p for at, p in density.atoms if abs(at - end) <= 1e-12 * c) for end in (-c, c)]
+    points = np.concatenate([[-c], means[used], [c]])
+    return points, np.concatenate([ends[:1], mass[used], ends[1:]]), float(w @ far), float(w @ far**2)
 
 
 def two_outputs(reach: float, loss: object, square: float) -> float:
@@ -205,48 +239,71 @@ def two_outputs(reach: float, loss: object, square: float) -> float:
     return (reach**2 - square) * (a / reach + b)
 
 
-def _cell_means(density: Density, cuts: Vector) -> tuple[Vector, Vector, float, float]:
-    """±c with their atoms and the cells' means with their masses; E|x - mean| and E (x - mean)² over all cells."""
-    c = cuts[-1]
-
-    def inside(at: Vector) -> tuple[Vector, Vector, NDArray[np.intp]]:
-        x, w = density.grid(at)
-        within = (np.abs(x) < c) & (w > 0)
-        x, w = x[within], w[within]
-        return x, w, np.clip(np.searchsorted(cuts, x, side="right") - 1, 0, cuts.size - 2)
-
-    x, w, cell = inside(cuts)
-    mass = np.bincount(cell, weights=w, minlength=cuts.size - 1)
-    first = np.bincount(cell, weights=w * x, minlength=cuts.size - 1)
-    means = np.where(mass > 0, first / np.where(mass > 0, mass, 1.0), (cuts[1:] + cuts[:-1]) / 2)
-    means = np.clip(means, cuts[:-1], cuts[1:])
-    x, w, cell = inside(np.concatenate([cuts, means]))  # |x - mean| has a kink at the mean
-    far = x - means[cell]
-    ends = [sum(p for at, p in density.atoms if abs(at - end) <= 1e-12 * c) for end in (-c, c)]
-    used = mass > 0
-    points = np.concatenate([[-c], means[used], [c]])
-    return points, np.concatenate([[ends[0]], mass[used], [ends[1]]]), float(w @ np.abs(far)), float(w @ far**2)
+def _bound(
+    limit: Callable[[], Limit], levels: int, epsilon: float, c: float, loss: object, inputs: tuple[Vector, Vector],
+    spread: float,
+) -> float:  # fmt: skip
+    """The largest of the bounds that hold for all inputs. inputs: x and their weights; spread: E|X - median|."""
+    (a, b), odds, (x, w) = error_function(loss), odds_of(epsilon), inputs
+    squared = float(w @ (c + np.abs(x)) ** 2) * (1 + odds) / odds**2
+    bounds = [(2 * a * spread / (2 + odds) + b * squared) * _ROUNDING]
+    if levels == 2:
+        bounds.append(two_outputs(smallest_reach(epsilon, c), loss, float(w @ x**2)) * _ROUNDING)
+    with contextlib.suppress(NotProven):
+        bounds.append(limit().lower)
+    return max(bounds)
 
 
-def mae_limit(epsilon: float, c: float = 1.0, *, reach: float = math.inf, cells: int = 40, knots: int = 41) -> Limit:
-    """The least MAE of unbiased ε-private mechanisms for uniform x in [-c, c], whatever their outputs in ±reach.
+def alphabet_bound(points: Vector, epsilon: float, loss: object, reach: float = math.inf, levels: int = 0) -> float:
+    """A lower bound on the mean error over points (symmetric around 0) for every alphabet within the reach, of any size
+    or, where that is 2, of `levels`."""
+    size = np.abs(points)
+    share, limit = np.full(points.size, 1 / points.size), lambda: unlimited(points, epsilon, loss, reach=reach)
+    return _bound(limit, levels, epsilon, float(size.max()), loss, (points, share), float(size.mean()))
 
-    cells: of the lower bound; knots: of the mechanism that gives the upper one, exactly unbiased and ε-private.
+
+def output_bound(
+    levels: int, epsilon: float, c: float, density: Density, loss: object, reach: float = math.inf
+) -> float | None:
+    """The bound for `levels` outputs in [-reach, reach], inputs in [-c, c] with a density; None when it is 0."""
+    best = _bound(
+        lambda: least_error(epsilon, c, loss, density=density, reach=reach), levels, epsilon, c, loss,
+        density.grid([0.0]), _spread(density),
+    )  # fmt: skip
+    if density.shape is None:
+        (a, b), gap = error_function(loss), 2 * c / (levels - 1)
+        best = max(best, (a * gap / 3 + b * gap**2 / 6) * _ROUNDING)
+    return best if best > 0 else None
+
+
+def _spread(density: Density) -> float:
+    """E|X - median|, less than 2^-40 c below it: at t the derivative of E|X - t| is at most 1 in size."""
+
+    def beyond(t: float) -> bool:
+        x, w = density.grid([t])
+        return float(w[x <= t].sum()) >= 0.5
+
+    low, high = bisect(beyond, -density.c, density.c, tolerance=2.0**-41 * density.c)
+    x, w = density.grid([high])
+    return max(0.0, float(w @ np.abs(x - high)) - (high - low))
+
+
+def mae_limit(epsilon: float, *, reach: float = math.inf) -> Limit:
+    """The least MAE of unbiased ε-private mechanisms for uniform x in [-1, 1], whatever their outputs in ±reach.
+
+    The mechanism that gives the upper end has 41 knots, and is exactly unbiased and ε-private.
     """
-    limit = least_error(epsilon, c, reach=reach, cells=cells)
-    outputs = np.unique(np.round(limit.outputs, 9))
-    cuts = np.linspace(-c, c, knots)
-    while True:  # outputs that are hardly drawn cannot be told from rounding: leave them out and solve again
-        problem = exact_problem(cuts, outputs.size, uniform(c), "absolute", symmetric=True)
+    limit = least_error(epsilon, reach=reach)
+    outputs, cuts = np.unique(np.round(limit.outputs, 9)), np.linspace(-1, 1, 41)
+    used = np.zeros(outputs.size, dtype=bool)
+    while not used.all():  # outputs that are hardly drawn cannot be told from rounding: leave them out and solve again
+        problem = exact_problem(cuts, outputs.size, uniform(), "absolute", symmetric=True)
         answer = problem.answer(epsilon, outputs, start="cold")
         problem.close()
         if answer is None:
             raise NotProven(f"The limit at epsilon = {epsilon:g} is beyond the solver's accuracy.", bound=limit.lower)
+        solved = Quantizer.from_ends("limit", outputs.tolist(), cuts.tolist(), answer.laws)
         used = answer.laws.max(axis=0) > 1e-7
-        if used.all():
-            break
         outputs = outputs[used]
-    ends = answer.laws.reshape(-1, 2, outputs.size)
-    solved = Quantizer.from_ends("limit", outputs.tolist(), cuts.tolist(), ends)
     mechanism, _ = repaired(solved, exact(epsilon, "epsilon"))
-    return Limit(limit.lower, mechanism.mae(), outputs, reach, mechanism)
+    return Limit(limit.lower, mechanism.mae(), outputs, mechanism)

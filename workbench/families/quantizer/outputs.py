@@ -28,11 +28,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.quantizer import smallest_reach
+from solvers.arrays import Vector
 from workbench.families.quantizer.laws import LawProblem
 
-__all__ = ["LocalOptimum", "best_outputs", "mirrored", "oriented", "spread_starts"]
+__all__ = [
+    "Descents",
+    "LocalOptimum",
+    "alphabets",
+    "best_outputs",
+    "merged",
+    "mirrored",
+    "oriented",
+    "spread_starts",
+]
 
-Vector = NDArray[np.float64]
 Progress = Callable[[str], None]
 
 _GRID = 2.0**-30  # of c, where outputs are
@@ -48,25 +57,42 @@ class LocalOptimum:
     outputs: Vector
     value: float
     starts: tuple[float, ...]
-    solves: int
 
 
 def spread_starts(m: int, epsilon: float, c: float, count: int) -> list[Vector]:
     """Symmetric outputs (m,): reaches 1.02 .. 2.2 times the least, spaced by powers."""
-    reach, half = smallest_reach(epsilon, c), m // 2
-    starts = []
-    for factor, power in ((1.3, 1.0), (1.05, 0.7), (1.7, 1.3), (1.02, 2.0), (2.2, 1.0), (1.15, 0.3), (1.4, 2.5))[
-        :count
-    ]:
-        k = (np.arange(half) + (1.0 if m % 2 else 0.6)) / (half - 1 + (1.0 if m % 2 else 0.6))
-        starts.append(mirrored(np.asarray(reach * factor * k**power, dtype=np.float64), m))
-    return starts
+    least, first = smallest_reach(epsilon, c), 1.0 if m % 2 else 0.6
+    steps = np.arange(m // 2) + first
+    shapes = ((1.3, 1.0), (1.05, 0.7), (1.7, 1.3), (1.02, 2.0), (2.2, 1.0), (1.15, 0.3), (1.4, 2.5))[:count]
+    return [mirrored(np.asarray(least * reach * (steps / steps[-1]) ** power), m) for reach, power in shapes]
 
 
 def mirrored(half: Vector, m: int) -> Vector:
     """Symmetric outputs from their positive half (m // 2,); an odd m has a 0 in the middle. Shape (m,)."""
-    middle = np.zeros(m % 2)
-    return np.concatenate([-half[::-1], middle, half])
+    return np.concatenate([-half[::-1], np.zeros(m % 2), half])
+
+
+def alphabets(m: int, epsilon: float, c: float, inputs: int, starts: int, reach: float | None) -> list[Vector]:
+    """Symmetric alphabets that a search starts from: spread ones, even ones, and nearly the inputs where those fit."""
+    least = smallest_reach(epsilon, c)
+    begin = [*spread_starts(m, epsilon, c, starts), least * np.linspace(-1.001, 1.001, m)]
+    if m >= inputs and (m - inputs) % 2 == 0:
+        grid = np.linspace(-c, c, inputs)
+        grid[[0, -1]] = -2 * least + c, 2 * least - c  # as far beyond the least reach as that is beyond c
+        begin.append(np.pad(grid, (m - inputs) // 2, mode="edge"))
+    return begin if reach is None else [np.clip(start, -reach, reach) for start in begin]
+
+
+def merged(outputs: Vector, laws: Vector, least: float = 1e-6) -> tuple[Vector, Vector]:
+    """Outputs closer than `least` as one, their masses added, and unused ones left out: a search may end so.
+
+    outputs: (m,); laws: (n, m). Returns both with fewer outputs.
+    """
+    used = laws.max(axis=0) > 1e-10  # what is left of a mass that should be 0
+    group = np.concatenate([[0], np.cumsum(np.diff(outputs[used]) > least)])
+    centre = np.bincount(group, weights=outputs[used]) / np.bincount(group)
+    onto = (group[:, None] == np.arange(centre.size)).astype(float)
+    return np.where(np.abs(centre) < least, 0.0, centre), laws[:, used] @ onto
 
 
 def _dot(a: Vector, b: Vector) -> float:
@@ -142,17 +168,12 @@ class _Coordinates:
     @cached_property
     def bounds(self) -> tuple[Vector, Vector]:
         """The least and the largest z."""
-        size = self.m // 2 if self.symmetric else self.m
         far = math.floor(self.limit / self.unit) * self.unit
-        low, high = np.full(size, -far), np.full(size, far)
-        for k in self.outermost:
-            low[k] = _NEAREST
-            high[k] = max(_NEAREST, self._snap(self._excess(self.limit)))
+        high = np.full(self.m // 2 if self.symmetric else self.m, far)
+        low = -high
+        low[self.outermost] = _NEAREST
+        high[self.outermost] = max(_NEAREST, round(self._excess(self.limit) / _GRID) * _GRID)
         return low, high
-
-    @staticmethod
-    def _snap(z: float) -> float:
-        return round(z / _GRID) * _GRID
 
     def _excess(self, output: float) -> float:
         over = (abs(output) - self.reach) / self.excess
@@ -160,18 +181,16 @@ class _Coordinates:
 
     def of(self, outputs: Vector) -> Vector:
         """z of outputs, brought within the bounds."""
-        z = outputs[self.m - self.m // 2 :] if self.symmetric else outputs.copy()
-        z = np.where(np.abs(z) > self.limit, np.sign(z) * self.limit, z)
+        z = np.clip(outputs[self.m - self.m // 2 :] if self.symmetric else outputs, -self.limit, self.limit)
         for k in self.outermost:
             z[k] = self._excess(z[k])
         return self.snapped(z)
 
     def snapped(self, z: Vector) -> Vector:
         """z on the grid, within the bounds."""
-        low, high = self.bounds
         grid = np.full(z.size, self.unit)
         grid[self.outermost] = _GRID
-        return np.asarray(np.clip(np.round(z / grid) * grid, low, high))
+        return np.asarray(np.clip(np.round(z / grid) * grid, *self.bounds))
 
     def outputs(self, z: Vector) -> tuple[Vector, NDArray[np.intp], Vector]:
         """The outputs at a snapped z (m,), the order of z in their (half), and |output|'s slope in z."""
@@ -181,13 +200,11 @@ class _Coordinates:
             size[k] = min(self.reach + over, self.limit)
             slope[k] = over if size[k] < self.limit else 0.0
         if self.symmetric:
-            slope = np.where(size < 0, -slope, slope)
-            size = np.abs(size)
-            order = np.argsort(size, kind="stable")
-            return mirrored(size[order], self.m), order, slope
-        size[0], slope[0] = -size[0], -slope[0]
+            slope, size = np.where(size < 0, -slope, slope), np.abs(size)
+        else:
+            size[0], slope[0] = -size[0], -slope[0]
         order = np.argsort(size, kind="stable")
-        return size[order], order, slope
+        return mirrored(size[order], self.m) if self.symmetric else size[order], order, slope
 
 
 def _exponential(z: float) -> float:
@@ -222,32 +239,28 @@ def best_outputs(
     limit: float | None = None,
     descents: Descents = Descents(),
     progress: Progress = lambda line: None,
-) -> LocalOptimum:
-    """The best outputs from several starts. Of equal values (nine digits) the first start's.
+) -> LocalOptimum | None:
+    """The best outputs from several starts, of equal values (nine digits) the first one's; None when none is feasible.
 
     starts: outputs (m,), symmetric ones when symmetric. limit: the largest output allowed in size, 40 times the
-    least feasible reach by default. Raises ValueError when no start is feasible.
+    least feasible reach by default.
     """
-    before = problem.solves
-    excess = problem.excess(epsilon, c)
-    reach = c + excess
-    top = 40 * reach if limit is None else limit
-    space = _Coordinates(problem.outputs, symmetric, reach, excess, top, _GRID * 2.0 ** math.frexp(c)[1])
-    low, high = space.bounds
+    excess, half = problem.excess(epsilon, c), problem.outputs // 2
+    top, unit = 40 * (c + excess) if limit is None else limit, _GRID * 2.0 ** math.frexp(c)[1]
+    space = _Coordinates(problem.outputs, symmetric, c + excess, excess, top, unit)
     seen: list[tuple[float, Vector]] = []  # the best point of a descent: what an aborted line search returns may not be
 
     def value(point: Vector) -> tuple[float, Vector]:
         z = space.snapped(point)
         outputs, order, moves = space.outputs(z)
-        answer = problem.answer(epsilon, outputs)
-        if answer is None:
-            return INFEASIBLE, np.zeros_like(z)
+        answer, slope = problem.answer(epsilon, outputs), np.zeros_like(z)
+        if answer is None or not answer.slope.size:
+            return INFEASIBLE, slope
         if not seen or answer.value < seen[0][0]:
             seen[:] = [(answer.value, z)]
-        m, each = outputs.size, answer.slope
-        if symmetric:
-            each = each[m - m // 2 :] - each[: m // 2][::-1]  # the mirror image moves against it
-        slope = np.zeros_like(z)
+        each = answer.slope
+        if symmetric:  # the mirror image moves against it
+            each = each[outputs.size - half :] - each[:half][::-1]
         slope[order] = each
         return answer.value, slope * moves
 
@@ -255,7 +268,7 @@ def best_outputs(
         seen.clear()
         reached = INFEASIBLE
         for _ in range(rounds):
-            _bfgs(value, z, low, high, iterations)
+            _bfgs(value, z, *space.bounds, iterations)
             if not seen or not seen[0][0] < reached * (1 - _STALL):
                 break
             reached, z = seen[0]
@@ -264,15 +277,13 @@ def best_outputs(
     begin = [space.of(np.asarray(start, dtype=float)) for start in starts]
     several = len(begin) > 1
     results = []
-    first = (1, descents.first) if several else (descents.rounds, descents.iterations)
     for k, z in enumerate(begin):
-        results.append(descend(z, *first))
+        results.append(descend(z, *((1, descents.first) if several else (descents.rounds, descents.iterations))))
         progress(f"start {k + 1}: {results[-1][0]:.6f}")
     lead = sorted(range(len(results)), key=lambda k: results[k][0])
     for k in lead[: descents.leaders] if several else []:
         results[k] = descend(results[k][1], descents.rounds, descents.iterations)
     best = min(results, key=lambda pair: float(f"{pair[0]:.9g}"), default=(INFEASIBLE, np.zeros(0)))
     if best[0] >= INFEASIBLE:
-        raise ValueError("no start is feasible")
-    outputs, _, _ = space.outputs(best[1])
-    return LocalOptimum(outputs, best[0], tuple(r[0] for r in results), problem.solves - before)
+        return None
+    return LocalOptimum(space.outputs(best[1])[0], best[0], tuple(value for value, _ in results))

@@ -9,14 +9,16 @@ from fractions import Fraction
 from models.quantizer import smallest_reach
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
+from workbench.exact.numbers import exact
 from workbench.families.base import Request
-from workbench.families.quantizer.units import Units
+from workbench.families.quantizer.laws import LawQuestion
 from workbench.mechanisms.quantization import Quantization
 
 __all__ = ["QuantizerRequest"]
 
 OPTIMISED_KNOTS = 41  # of the exact LP where the outputs are optimised
 PROVABLE = 4  # outputs up to which all choices of them are searched
+LEAST, LARGEST = Fraction(1, 10**9), 30  # ε on [-1, 1]: e^ε is a coefficient of the program
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,6 +55,29 @@ class QuantizerRequest(Request):
         return "dp" if self.metric is None else "metric"
 
     @property
+    def scale(self) -> Fraction:
+        """What ε is multiplied by on [-1, 1]."""
+        scale: Fraction = self.question.c ** {None: 0, "absolute": 1, "squared": 2}[self.metric]
+        return scale
+
+    @property
+    def law(self) -> tuple[LawQuestion, float]:
+        """What is asked in units of c, and what losses there are to be multiplied by.
+
+        Solvers' tolerances are absolute, so every program is stated on [-1, 1]. With y = x/c, a law on bins B/c is
+        ε-private when it is on bins B; a budget by distance becomes εc (absolute) or εc² (squared), and a|e| + b e²
+        becomes ac|e/c| + bc² (e/c)².
+        """
+        c, loss = self.question.c, self.loss
+        share = {"absolute": 1, "squared": 0}.get(str(loss))
+        absolute = c * (exact(loss, "loss") if share is None else share)
+        squared = c**2 * (1 - absolute / c)
+        loss = absolute / (absolute + squared) if share is None else loss
+        density = self.question.density.scaled(1.0)
+        law = LawQuestion(self.epsilon * self.scale, Fraction(1), density, loss, self.metric, self.solver, self.options)
+        return law, float(absolute + squared)
+
+    @property
     def extra_knots(self) -> int:
         """How many knots are added: 0 with given bins, 41 when bins are optimised; of other methods 0."""
         if self.knots is not None or self.method != "exact":
@@ -81,7 +106,11 @@ class QuantizerRequest(Request):
             self._provable()
         elif self.proof_file is not None:
             raise InvalidRequest(f"proof_file must be left out without prove. Got {self.proof_file}.")
-        Units(self.question.c).epsilon(self.epsilon, metric)
+        if self.epsilon * self.scale < LEAST:
+            InvalidRequest.must("epsilon", f"at least {float(LEAST / self.scale):g}", self.epsilon)
+        if self.epsilon * self.scale > LARGEST:
+            most = f"at most {LARGEST / float(self.scale):g} (a program has e^epsilon)"
+            InvalidRequest.must("epsilon", most, self.epsilon)
         if self.reach is not None and metric != "squared":
             need = smallest_reach(float(self.epsilon), float(self.question.c), metric)
             if self.reach < need * (1 + 1e-9):

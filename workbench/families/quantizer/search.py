@@ -1,7 +1,10 @@
-"""Bins for OPTM and for the product optimum when only their number is given (the outer loop of Algorithm 2).
+"""Bins and parameters of published mechanisms when only the number of outputs is given.
 
-m bins are -B, then m - 2 equally spaced from -b to b, then B. B and b run over a grid; for four bins that is the
-paper's search. What is minimised is the exact MAE, and a mechanism whose exact ε exceeds the request does not count.
+OPTM and the product optimum (the outer loop of Algorithm 2): m bins are -B, then m - 2 equally spaced from -b to b,
+then B. B and b run over a grid; for four bins that is the paper's search. What is minimised is the exact MAE, and a
+mechanism whose exact ε exceeds the request does not count.
+
+RQM: its outermost output on a grid, bins equally spaced, its selection probability q the largest for the budget.
 """
 
 from __future__ import annotations
@@ -10,32 +13,28 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from models.optm import Bounds
 from models.quantizer import smallest_reach, usual_reach
+from models.two_bin import Bounds
+from solvers.search import bisect
 from workbench.errors import NotProven
-from workbench.exact.numbers import exact
-from workbench.families.quantizer.law_question import LawQuestion
+from workbench.exact.numbers import Real, exact, positive
+from workbench.families.quantizer.laws import LawQuestion
 from workbench.families.quantizer.optm import Live, optm, widths_for
 from workbench.families.quantizer.product import product_optimum
+from workbench.mechanisms.baselines.two_bin import equal_bins, randomized_response, rqm
 from workbench.mechanisms.density import Density
-from workbench.privacy.quantizer import audit_quantizer
+from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.mechanisms.quantization import read_bins
+from workbench.privacy.quantizer import audit_quantizer, is_private
 
-__all__ = ["bin_grid", "family", "searched_bins"]
+__all__ = ["best_rqm", "bin_grid", "largest_q", "rqm_bins", "searched_bins"]
 
+Bins = tuple[Fraction, ...]
 Progress = Callable[[str], None]
-
-
-def family(m: int, outer: Fraction, inner: Fraction, centre: Fraction = Fraction(0)) -> tuple[Fraction, ...]:
-    """-B, m - 2 bins equally spaced from centre - b to centre + b (one: at the centre), B."""
-    if m == 2:
-        return -outer, outer
-    if m == 3:
-        return -outer, centre, outer
-    steps = [centre - inner + 2 * inner * k / (m - 3) for k in range(m - 2)]
-    return (-outer, *steps, outer)
 
 
 def searched_bins(
@@ -46,104 +45,88 @@ def searched_bins(
     reach: float | None = None,
     every: int = 1,
     progress: Progress = lambda line: None,
-) -> tuple[Fraction, ...]:
+) -> Bins:
     """The best bins of the family for method "optm" or "product". Raises NotProven when the search ends with none.
 
     reach: the largest output allowed, by default twice the least feasible one; every: a part of the grid, the every-th
     outer and inner bin.
     """
-    epsilon, c, density = question.epsilon, question.c, question.density
-    half, eps = float(c), float(epsilon)
-    top = usual_reach(eps, half) if reach is None else reach
-    grid = bin_grid(m, epsilon, c, density, top, every=every)
-    best = None
-    widths = widths_for(epsilon)
+    epsilon = float(question.epsilon)
+    top = usual_reach(epsilon, float(question.c)) if reach is None else reach
+    grid = bin_grid(m, question, top, every=every)
+    widths = widths_for(question.epsilon)
     for width in widths if m <= 5 else dict.fromkeys((widths[0], None)):
-        best = best or _best_of(grid, question, width, progress)
-    if best is None:
-        raise NotProven(f"The search over {m} bins ended without a private mechanism at epsilon = {eps:g}.")
-    return best if method == "optm" else _refined(m, best, question, top, progress)
+        best = _best_of(grid, question, width, progress)
+        if best is not None:
+            return best if method == "optm" else _refined(best, question, top, progress)
+    raise NotProven(f"The search over {m} bins ended without a private mechanism at epsilon = {epsilon:g}.")
 
 
-def _parts(
-    m: int, least: float, top: float, c: Fraction, density: Density, every: int
-) -> tuple[list[Fraction], list[Fraction], list[Fraction]]:
-    """Outer bins, inner bins and centres of the grid."""
-    step = max(every, 2 if m > 5 else 1)
+def bin_grid(m: int, question: LawQuestion, top: float, *, every: int = 1) -> list[Bins]:
+    """The bins that the search of Algorithm 2 looks at: -B, m - 2 around a centre (one: the centre itself), B."""
+    c, density, step = question.c, question.density, max(every, 2 if m > 5 else 1)
+    least = smallest_reach(float(question.epsilon), float(c))
     # bins are of use to about 2c beyond the least reach, however far that is: inner bins get at most about ε/2 each
     span = min(least, 5 * float(c))
     far = top if span == least else min(top, least + span)
-    outers = [_near(o) for o in np.linspace(least + 0.02 * span, far, 11)[::step]]
-    inners = [Fraction(0)] if m <= 3 else [c * Fraction(k, 10) for k in range(1, 11, step)]
+    inner = [Fraction(0)] if m <= 3 else [c * Fraction(k, 10) for k in range(1, 11, step)]
     centres = [Fraction(0)]
     if not density.symmetric:
         x, w = density.grid([0.0])
-        mean = math.fsum(x * w)
-        centres = [_near(s * mean) for s in (0.0, 0.5, 1.0)]
-    return outers, inners, centres
+        centres = [_near(s * math.fsum(x * w)) for s in (0.0, 0.5, 1.0)]
+    grid = []
+    for outer in np.linspace(least + 0.02 * span, far, 11)[::step]:
+        for b, centre in itertools.product(inner, centres):
+            between = [centre - b + 2 * b * Fraction(k, max(1, m - 3)) for k in range(m - 2)]
+            grid.append((-_near(outer), *between, _near(outer)))
+    return [bins for bins in grid if _rising(bins)]
 
 
-def bin_grid(
-    m: int, epsilon: Fraction, c: Fraction, density: Density, top: float, *, every: int = 1
-) -> list[tuple[Fraction, ...]]:
-    """The bins that the search of Algorithm 2 looks at."""
-    parts = _parts(m, smallest_reach(float(epsilon), float(c)), top, c, density, every)
-    grid = [family(m, *part) for part in itertools.product(*parts)]
-    return [bins for bins in grid if all(a < b for a, b in itertools.pairwise(bins))]
+def _rising(bins: Sequence[Fraction]) -> bool:
+    return all(a < b for a, b in itertools.pairwise(bins))
 
 
-def _best_of(
-    grid: Sequence[tuple[Fraction, ...]], question: LawQuestion, width: float | None, progress: Progress
-) -> tuple[Fraction, ...] | None:
+def _best_of(grid: Sequence[Bins], question: LawQuestion, width: float | None, progress: Progress) -> Bins | None:
     """The bins of the grid whose OPTM has the least exact error and is private, up to rounding; None without one."""
-    epsilon, c, density = question.epsilon, question.c, question.density
+    epsilon, density = question.epsilon, question.density
     live = Live(epsilon=float(epsilon))
-    best: tuple[float, tuple[Fraction, ...]] | None = None
+    least, best = math.inf, None
     hint: Bounds | None = None
-    outer = None
     for at, bins in enumerate(grid):
-        if bins[-1] != outer:
-            outer = bins[-1]
-            progress(f"outer bin {float(outer):g} ({at + 1} of {len(grid)} choices of bins), {live.solves} LPs")
-        design = optm(bins, epsilon, c, density, width=width, hint=hint, live=live)
+        if at == 0 or bins[-1] != grid[at - 1][-1]:
+            progress(f"outer bin {float(bins[-1]):g} ({at + 1} of {len(grid)} choices of bins), {live.solves} LPs")
+        design = optm(bins, epsilon, question.c, density, width=width, hint=hint, live=live)
         if design is None:
             continue
         hint = design.bounds
         value = design.quantizer.expected(question.loss, density)
-        if (best is None or value < best[0]) and audit_quantizer(design.quantizer).meets(
-            "pure", epsilon + Fraction(1, 10**9)
-        ):
-            best = value, bins
+        if value < least and is_private(design.quantizer, epsilon + Fraction(1, 10**9)):
+            least, best = value, bins
     live.close()
-    return None if best is None else best[1]
+    return best
 
 
-def _refined(
-    m: int, bins: tuple[Fraction, ...], question: LawQuestion, top: float, progress: Progress
-) -> tuple[Fraction, ...]:
+def _refined(bins: Bins, question: LawQuestion, top: float, progress: Progress) -> Bins:
     """The bins moved one after the other while the product optimum improves (symmetric pairs together)."""
-    c, even = question.c, question.density.symmetric
-    nodes = 40 if m <= 6 else 4
-    best = product_optimum(bins, question, nodes=nodes)
-    value = np.inf if best is None else best.value
-    step = Fraction(1, 5)
+    m, c, even = len(bins), question.c, question.density.symmetric
+
+    def value_of(bins: Bins) -> float:
+        best = product_optimum(bins, question, nodes=40 if m <= 6 else 4)
+        return math.inf if best is None else best.value
+
+    value, step = value_of(bins), Fraction(1, 5)
     while step > Fraction(1, 100):
         moved = False
-        for i in range(m // 2, m) if even else range(m):
-            for sign in (1, -1):
-                trial = list(bins)
-                trial[i] += sign * step
-                if even:
-                    trial[m - 1 - i] = -trial[i]
-                rising = all(a < b for a, b in itertools.pairwise(trial))
-                if not rising or trial[-1] > top or trial[0] < -top or trial[-1] < c or trial[0] > -c:
-                    continue
-                product = product_optimum(trial, question, nodes=nodes)
-                if product is not None and product.value < value - 1e-6:
-                    bins, value, moved = tuple(trial), product.value, True
-                    break
-        if not moved:
-            step /= 2
+        for i, sign in itertools.product(range(m // 2 if even else 0, m), (1, -1)):
+            trial = list(bins)
+            trial[i] += sign * step
+            if even:
+                trial[m - 1 - i] = -trial[i]
+            if _rising(trial) and max(c, -trial[0], trial[-1]) <= top and trial[0] <= -c and trial[-1] >= c:
+                there = value_of(tuple(trial))
+                if there < value - 1e-6:
+                    bins, value, moved = tuple(trial), there, True
+        step = step if moved else step / 2
         progress(f"bins moved in steps of {float(step):g}: {value:.6f}")
     return bins
 
@@ -151,3 +134,34 @@ def _refined(
 def _near(value: float) -> Fraction:
     """A bin in hundredths."""
     return exact(f"{value:.2f}", "a bin")
+
+
+def largest_q(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantizer | None:
+    """RQM with the largest q, to so many digits, that is exactly ε-private on these bins; None when there is none."""
+    outputs, top = read_bins(bins), 10**digits
+
+    def leaks(k: float) -> bool:
+        return not audit_quantizer(rqm(outputs, Fraction(int(k), top))).meets("pure", epsilon)
+
+    if leaks(0):
+        return None
+    largest, _ = bisect(leaks, 0, top, tolerance=1, middle=lambda low, high: (low + high) // 2)
+    return rqm(outputs, Fraction(int(largest), top))
+
+
+def rqm_bins(levels: int, epsilon: Real) -> list[Bins]:
+    """The equal bins on [-1, 1] that `best_rqm` chooses from."""
+    reach = 1 / math.tanh(float(positive(epsilon, "epsilon")) / 2)
+    factors = (1.0001, 1.03, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.45, 1.6, 1.9)
+    return [tuple(equal_bins(levels, Fraction(math.ceil(reach * factor * 10**4), 10**4))) for factor in factors]
+
+
+def best_rqm(levels: int, epsilon: Real, loss: Any = "absolute", density: Density | None = None) -> Quantizer | None:
+    """The best RQM with equal bins on [-1, 1]: outer bin on a grid, the largest private q to three digits.
+
+    With two outputs it is randomized response. None when no bin of the grid admits one.
+    """
+    if levels == 2:
+        return randomized_response(epsilon)
+    candidates = (largest_q(bins, epsilon) for bins in rqm_bins(levels, epsilon))
+    return min((q for q in candidates if q is not None), key=lambda q: q.expected(loss, density), default=None)

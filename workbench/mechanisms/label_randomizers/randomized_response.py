@@ -34,7 +34,7 @@ from workbench.io.records import float_array, floats, listed, refuse, short_text
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment
-from workbench.mechanisms.real_inputs import rationals
+from workbench.mechanisms.quantization import rationals
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 if TYPE_CHECKING:

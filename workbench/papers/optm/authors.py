@@ -1,20 +1,33 @@
 """OPTM as the authors' public code computes it (osu-srml/DP_Linprog): its programs, slices and choices of bins.
 
-The programs are restated in models.optm_authors. A mechanism is the winning LP's answer, before any repair.
+Its linear programs for m = 4 gave the paper's Tables 1 and 2, and are not Theorem 5's (models.two_bin). B_2 < B_3 are
+inside (-c, c), every q is 1e-5 at least.
+
+* symmetric (optm.py): on a slice l <= q_2(1) <= u, p(B_2, 2) = q_2(2) is left as it is; of q_2(2) q_2(1) at B_3 the
+  factor q_2(1) is bounded; p(B_3, 2) from the right is left out;
+* asymmetric (asy_optm.py): on slices of q^l_2(1) and q^r_2(1), a product of two q's is bounded below by the lower end
+  of one of them, and above by 1; every larger probability of any output stands against every smaller one of any
+  output, which is more than ε-DP needs. From the right, two terms are not the mirror images of those from the left:
+  p(B_2, 4) has the coefficient (B_4 - B_2)/(B_4 - B_1) instead of (B_2 - B_1)/(B_4 - B_1), and of q^l_2(1) q^r_2(1)
+  it is again q^r_2(1) that is replaced.
+
+What they give is audited like everything else. A mechanism is the winning LP's answer, before any repair.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
+import numpy as np
+
 from models.entrywise_program import EntrywiseProgram
-from models.optm import TwoBinShape
-from models.optm_authors import asymmetric, symmetric
 from models.quantizer import smallest_reach
-from workbench.families.quantizer.optm import Live, shape_of
+from models.two_bin import Entries, Key, TwoBinShape
+from workbench.families.quantizer.optm import Live, Point, shape_of
 from workbench.mechanisms.baselines.two_bin import two_bin
 from workbench.mechanisms.density import normal, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
@@ -22,13 +35,14 @@ from workbench.mechanisms.piecewise_affine import Quantizer
 __all__ = ["authors_optm", "authors_optm_gaussian"]
 
 Bins = tuple[Fraction, ...]
+_LEAST = 1e-5  # of every q
 
 
 @lru_cache
 def authors_optm(bins: Bins, epsilon: Fraction) -> Quantizer:
     """optm.py: given symmetric bins, uniform inputs, slices [l, l + .01] of q_2(1), l = .01, ..., .99."""
     shape = shape_of(bins, Fraction(1), uniform())
-    return _least((bins, shape, symmetric(shape, float(epsilon), k / 100, (k + 1) / 100)) for k in range(1, 100))
+    return _least((bins, shape, _symmetric(shape, float(epsilon), k / 100, (k + 1) / 100)) for k in range(1, 100))
 
 
 @lru_cache
@@ -47,7 +61,7 @@ def authors_optm_gaussian(mu: float, sigma: float, epsilon: Fraction) -> Quantiz
             bins = (-b, *pair, b)
             shape = shape_of(bins, Fraction(1), normal(mu, sigma))
             for left, right in itertools.product(slices, repeat=2):
-                yield bins, shape, asymmetric(shape, float(epsilon), left, right)
+                yield bins, shape, _asymmetric(shape, float(epsilon), left, right)
 
     return _least(programs())
 
@@ -56,11 +70,80 @@ def _least(programs: Iterable[tuple[Bins, TwoBinShape, EntrywiseProgram]]) -> Qu
     """The mechanism of the program of least objective. Raises ValueError when none has a solution."""
     live, best = Live(), None
     for bins, shape, lp in programs:
-        solution = live.solve(lp, ("authors' code",), "OPTM (authors' code)")
-        if solution.optimal and solution.objective is not None and (best is None or solution.objective < best[0]):
-            assert solution.x is not None
-            best = solution.objective, bins, shape.selection(solution.x)
+        point: Point | None = live.solve(lp)
+        if point is not None and (best is None or point.objective < best[0]):
+            best = point.objective, bins, shape.selection(point.x)
     live.close()
     if best is None:
         raise ValueError("The authors' program has no solution at these bins.")
     return two_bin(list(best[1]), *best[2], name="OPTM")
+
+
+def _program(shape: TwoBinShape, slices: Mapping[Key, tuple[float, float]], extra: int) -> EntrywiseProgram:
+    """Σ q = 1, q >= 1e-5, slices of first entries, and so many columns more; no losses."""
+    every = {key: (np.full(key[1], _LEAST), np.ones(key[1])) for key in shape.columns}
+    for key, (low, high) in slices.items():
+        every[key][0][0], every[key][1][0] = max(low, _LEAST), high
+    return shape.program(extra, every)
+
+
+def _symmetric(shape: TwoBinShape, epsilon: float, low: float, high: float) -> EntrywiseProgram:
+    """The LP of one slice low <= q_2(1) <= high; the objective is a multiple of (7) without its constant."""
+    (B1, B2, B3, B4), c, q2, q3 = shape.bins, shape.c, shape.columns["l", 2], shape.columns["l", 3]
+    lp = _program(shape, {("l", 2): (low, high)}, 0)
+    lp.c[q3[:2]] = (B2 + c) * (B4 - B2), (B2 + c) * (B3 - B2)
+    lp.c[q2[0]] = -2 * B2 * (B2 - B1)
+
+    def law(j: int, x: float, q: float = 1.0) -> list[Entries]:
+        return shape.replaced(j, x, {("l", 2): np.full(2, q)})
+
+    at_ends, whole = (law(1, -c), law(3, c)), np.ones(1)
+    outer = (
+        (at_ends[0][0], law(2, B2, high)[0], law(3, B3)[0]),
+        (law(1, B2)[0], law(2, B3, low)[0], at_ends[1][0]),
+    )
+    inner = (
+        ((q2[1:], whole), (q3[2:], whole)),
+        ((q2[1:], low * shape.shares(2, B3)[1:, 1]), at_ends[1][1], at_ends[0][1]),
+    )
+    for larger, smaller in (outer, inner):
+        for z, w in itertools.product(larger, smaller):
+            lp.below(z, w, float(np.exp(epsilon)))
+    return lp
+
+
+def _asymmetric(
+    shape: TwoBinShape, epsilon: float, left: tuple[float, float], right: tuple[float, float]
+) -> EntrywiseProgram:
+    """The LP of one pair of slices, left of q^l_2(1) and right of q^r_2(1); the objective is twice `theorem5`'s."""
+    B1, B2, _, B4 = shape.bins
+    lp = _program(shape, {("l", 2): left, ("r", 2): right}, 1)
+    lp.c[: shape.size] = 2 * shape.losses
+    mirrored = replace(shape, bins=tuple(-b for b in reversed(shape.bins)))  # its left columns are our right ones
+    sides = _one_side(shape, right[0]), tuple(
+        [((columns + shape.size // 2) % shape.size, values) for columns, values in terms]
+        for terms in _one_side(mirrored, left[0])
+    )  # fmt: skip
+    larger, smaller = sides[1]  # the two terms that are not mirror images
+    larger[2] = shape.columns["r", 3][:1], np.array([(B4 - B2) / (B4 - B1)])
+    smaller[1] = shape.columns["l", 2][:1], np.array([right[0] * (B2 - B1) / (B4 - B1)])
+    t = [shape.size], [1.0]  # z <= e^ε t, t <= w: as much as every pair of the two
+    for large, small in sides:
+        for z in large:
+            lp.below(z, t, float(np.exp(epsilon)))
+        for w in small:
+            lp.below(t, w)
+    return lp
+
+
+def _one_side(shape: TwoBinShape, low: float) -> tuple[list[Entries], list[Entries]]:
+    """Larger and smaller probabilities of outputs left of their inputs. low: the lower end of the right slice."""
+    (_, B2, B3, _), c, q = shape.bins, shape.c, shape.columns["l", 2]
+
+    def law(j: int, x: float) -> list[Entries]:
+        return shape.replaced(j, x, {("l", 2): np.ones(2)})
+
+    far = low * shape.shares(2, B3)[:, 1]  # beside the last bin
+    larger = [law(1, -c)[0], law(2, B2)[0], law(3, B3)[0], (q[1:], np.ones(1)), *law(3, B3)[1:3]]
+    smaller = [law(1, B2)[0], (q[:1], far[:1]), law(3, c)[0], (q[1:], far[1:]), *law(3, c)[1:3]]
+    return larger, smaller

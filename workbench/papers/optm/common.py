@@ -12,16 +12,16 @@ from models.quantizer import usual_reach
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.certify import repaired
 from workbench.families.quantizer.law_program import exact_quantizer
-from workbench.families.quantizer.law_question import LawQuestion
+from workbench.families.quantizer.laws import LawQuestion
 from workbench.families.quantizer.limit import Limit, mae_limit
-from workbench.families.quantizer.mvu import InputGrid, mvu
+from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import optm_thinner
 from workbench.families.quantizer.output_search import optimised_bins
-from workbench.families.quantizer.published import largest_q
+from workbench.families.quantizer.search import largest_q
 from workbench.mechanisms.baselines.two_bin import erm, rqm
 from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.real_inputs import read_bins
+from workbench.mechanisms.quantization import read_bins
 from workbench.papers.artifact import printed
 from workbench.papers.optm.authors import authors_optm
 
@@ -71,9 +71,10 @@ def authors_optm_at(epsilon: str) -> Quantizer:
     return authors_optm(read_bins(parameters()[_TABLES[epsilon]]["OPTM"]["bins"]), exact(epsilon, "epsilon"))
 
 
-def mvu_at(bins: str, epsilon: str, inputs: int = 4) -> Quantizer:
-    """MVU's LP at a printed alphabet."""
-    return certified(mvu(epsilon, alphabet=bins, grid=InputGrid(inputs), bound=False).quantizer, epsilon)
+def mvu_at(outputs: str | int, epsilon: str) -> Quantizer:
+    """MVU's LP at a printed alphabet, or with so many searched outputs."""
+    bins = read_bins(outputs) if isinstance(outputs, str) else outputs
+    return certified(mvu(law_question(epsilon, loss="squared"), bins, bound=False).quantizer, epsilon)
 
 
 @lru_cache

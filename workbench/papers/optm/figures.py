@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from workbench.errors import Infeasible
-from workbench.exact.numbers import exact
-from workbench.families.quantizer.law_question import LawQuestion
-from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import optm_thinner
-from workbench.families.quantizer.published import best_rqm
-from workbench.families.quantizer.search import searched_bins
+from workbench.families.quantizer.search import best_rqm, searched_bins
 from workbench.io.figures import panels
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, randomized_response
-from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.shown_mechanism import draw_law
 from workbench.papers.artifact import Artifact, InParts, artifact
-from workbench.papers.optm.common import EPSILONS, best_exact, certified, exact_at, limit, parameters, published
+from workbench.papers.optm.common import (
+    EPSILONS,
+    best_exact,
+    certified,
+    exact_at,
+    law_question,
+    limit,
+    mvu_at,
+    parameters,
+    published,
+)
 from workbench.privacy.quantizer import audit_quantizer
 
 if TYPE_CHECKING:
@@ -86,12 +89,8 @@ def fig3(full: bool) -> Artifact:
 def _optm(levels: int, epsilon: str) -> Quantizer | None:
     if levels == 2:
         return randomized_response(epsilon)
-    law, budget = uniform(), exact(epsilon, "epsilon")
-    try:
-        bins = searched_bins(levels, LawQuestion(budget, Fraction(1), law), every=2 if levels <= 6 else 4)
-    except Infeasible:
-        return None
-    thinned = optm_thinner(bins, budget, Fraction(1), law)
+    law = law_question(epsilon)
+    thinned = optm_thinner(searched_bins(levels, law, every=2 if levels <= 6 else 4), law.epsilon)
     return None if thinned is None else certified(thinned.quantizer, epsilon)
 
 
@@ -105,12 +104,7 @@ def _bits(epsilon: str, full: bool) -> list[dict[str, Any]]:
     for m in range(2, 17):
         mechanisms: dict[str, Quantizer | None] = {"exact quantizer": best_exact(m, epsilon)}
         if full or m in (2, 3, 4, 5, 6, 8, 12, 16):
-            searched = mvu(epsilon, levels=m, starts=5, bound=False).quantizer
-            mechanisms |= {
-                "MVU": certified(searched, epsilon),
-                "RQM": best_rqm(m, epsilon),
-                "OPTM": _optm(m, epsilon),
-            }
+            mechanisms |= {"MVU": mvu_at(m, epsilon), "RQM": best_rqm(m, epsilon), "OPTM": _optm(m, epsilon)}
         for name, quantizer in mechanisms.items():
             if quantizer is None:
                 continue

@@ -15,12 +15,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from workbench.errors import CorruptFile, WorkbenchError
-from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.output_search import optimised_bins
 from workbench.mechanisms.baselines.two_bin import rqm
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Artifact, artifact
-from workbench.papers.optm.common import certified, law_question, optm_at, parameters
+from workbench.papers.optm.common import certified, law_question, mvu_at, optm_at, parameters
 from workbench.papers.optm.data import Data, breast_cancer, digits, mnist
 from workbench.papers.optm.simulation import simulated
 
@@ -89,7 +88,7 @@ def _mechanisms(table: dict[str, dict[str, str]], epsilon: str) -> dict[str, Qua
         "no privacy": None,
         "exact quantizer": _exact(epsilon),
         "OPTM": optm_at(table["OPTM"]["bins"], epsilon),
-        "MVU": certified(mvu(epsilon, levels=4, bound=False).quantizer, epsilon),
+        "MVU": mvu_at(4, epsilon),
         "RQM": rqm(table["RQM"]["bins"], table["RQM"]["q"]),
     }
 

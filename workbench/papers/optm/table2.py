@@ -13,7 +13,7 @@ from workbench.families.quantizer.product import product_optimum
 from workbench.mechanisms.baselines.two_bin import rqm
 from workbench.mechanisms.density import Density, normal
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.real_inputs import read_bins
+from workbench.mechanisms.quantization import read_bins
 from workbench.papers.artifact import Artifact, Comparison, Erratum, artifact, erratum
 from workbench.papers.optm.authors import authors_optm_gaussian
 from workbench.papers.optm.common import best_exact, certified, exact_at, law_question, mvu_at, optm_at, parameters

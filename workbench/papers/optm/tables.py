@@ -16,7 +16,7 @@ from workbench.families.quantizer.product import product_optimum
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, rqm
 from workbench.mechanisms.density import normal
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.real_inputs import read_bins
+from workbench.mechanisms.quantization import read_bins
 from workbench.papers.artifact import Artifact, Comparison, InParts, artifact
 from workbench.papers.optm.common import (
     EPSILONS,

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from models.quantizer import smallest_epsilon
 from workbench.families.quantizer.limit import unlimited
-from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.output_search import optimised_bins
 from workbench.mechanisms.density import Density, from_function, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Artifact, artifact
-from workbench.papers.optm.common import certified, largest_q, law_question, optm_at, parameters
+from workbench.papers.optm.common import certified, largest_q, law_question, mvu_at, optm_at, parameters
 from workbench.papers.optm.simulation import simulated
 
 __all__ = ["ball", "cube", "fig4a", "fig4b"]
@@ -51,7 +50,7 @@ def _published(epsilon: str) -> dict[str, Quantizer]:
     table = parameters()["table7"]
     quantizers = {
         "OPTM": optm_at(table["OPTM"]["bins"], epsilon),
-        "MVU": certified(mvu(epsilon, levels=4, bound=False).quantizer, epsilon),
+        "MVU": mvu_at(4, epsilon),
     }
     largest = largest_q(table["RQM"]["bins"], epsilon)
     return quantizers | ({} if largest is None else {"RQM": largest})
