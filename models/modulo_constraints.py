@@ -30,17 +30,17 @@ UserConstraints = Callable[["cp.Variable"], "Sequence[cp.Constraint]"]
 
 
 class Equations(NamedTuple):
-    """Equations of one label, Σ value f(column) = 0 over the entries of every row 0..count-1."""
+    """Equations of one label, Σ value f(column) = 0 over the entries of every row 0..size-1."""
 
     label: str
-    count: int
+    size: int
     row: Positions
     column: Positions
     value: Vector
 
     def write(self, p: AffineProgram, f: Positions) -> None:
         """Add them to a program whose masses are the columns f."""
-        p.put(p.rows(self.label, self.count, equal=True)[self.row], f[self.column], self.value)
+        p.put(p.rows(self.label, self.size, equal=True)[self.row], f[self.column], self.value)
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class StatedEquations:
     def __call__(self, f: cp.Variable) -> Sequence[cp.Constraint]:
         """The constraints in CVXPY."""
         stated = [
-            (csr_array((value, (row, column)), (count, f.size)) @ f == 0).set_label(label)
-            for label, count, row, column, value in self.equations()
+            (csr_array((value, (row, column)), (size, f.size)) @ f == 0).set_label(label)
+            for label, size, row, column, value in self.equations()
         ]
         return [*stated, *(self.more(f) if self.more else ())]
 

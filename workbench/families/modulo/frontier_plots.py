@@ -186,9 +186,9 @@ def _error_delta(points: pd.DataFrame, pieces: pd.DataFrame, title: str, loss: s
 
 def _inverse(pieces: pd.DataFrame, most: float) -> float:
     """The least δ whose exact frontier is within a loss."""
-    ordered = pieces.sort_values("delta").astype({"delta": float, "objective": float})
-    ends = [[*zip(ordered[x], ordered[f"{x}_high"].astype(float), strict=True)] for x in ("delta", "objective")]
-    least = first_delta(*ends, most)
+    ordered = pieces.sort_values("delta")
+    deltas, losses = (ordered[[x, f"{x}_high"]].astype(float).to_numpy().tolist() for x in ("delta", "objective"))
+    least = first_delta(deltas, losses, most)
     return float("nan") if least is None else least
 
 
