@@ -32,16 +32,14 @@ def explanation(problem: Callable[[ModuloRequest], Any], request: ModuloRequest,
         return solution
 
     try:
-        model, _ = problem(request).live(programs)
-        return _conflict(model, request) + _enough(ask, request)
+        return _conflict(request) + _enough(ask, request)
     except WorkbenchError:  # a solver that gives up explains nothing
         return ""
 
 
-def _conflict(model: ModuloModel, request: ModuloRequest) -> str:
-    program, limit = model.program, request.loss_limit
-    levels = [float(level) for level in request.levels[1]]
-    data = program.data(model.values(levels, float(request.bounds.delta), None if limit is None else float(limit)))
+def _conflict(request: ModuloRequest) -> str:
+    model = request.model()
+    program, data = model.program, model.program.data(request.parameters())
     limited = request.minimise == "delta" and request.delta is not None
     if limited:  # the limit is no row of the program
         at = program.block("delta").start

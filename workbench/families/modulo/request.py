@@ -21,8 +21,7 @@ from workbench.exact.numbers import Real, exact, nearest_float
 from workbench.exact.plain import refuse_marked
 from workbench.families.base import Request
 from workbench.families.composed import check_runs
-from workbench.families.convex_notion import PARAMETERS, without_parameters
-from workbench.families.option import spell
+from workbench.families.convex_notion import OTHERS, PARAMETERS, check_several_bounds, left_out
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds, ratio_notions
 from workbench.families.user_constraints import checked_constraints
@@ -81,9 +80,9 @@ class ModuloRequest(Request):
     def __post_init__(self) -> None:
         _ = self.losses
         if self.cut:
-            self._check_cut()
+            check_several_bounds(self, _ONE_BOUND)
             return
-        without_parameters({"notion": self.notion, **{name: getattr(self, name) for name in PARAMETERS}})
+        left_out(self, OTHERS)
         if self.minimise == "epsilon" and isinstance(self.epsilon, Mapping):
             raise InvalidRequest("epsilon must be one number, an upper limit, where it is minimised.")
         if self.epsilon is None:
@@ -101,16 +100,6 @@ class ModuloRequest(Request):
             InvalidRequest.must("max_loss", "left out unless delta or epsilon is minimised", spelled(self.max_loss))
         if self.delta and self.minimise != "delta" and not notion(self.notion).has_delta:
             InvalidRequest.must("delta", f"0 when notion is {self.notion}", spelled(self.delta))
-
-    def _check_cut(self) -> None:
-        """That nothing is given which only notions of one bound on ratios have."""
-        for name, plain in _ONE_BOUND.items():
-            if (got := getattr(self, name)) != plain:
-                shown = repr(got) if isinstance(got, str) else spell(got)
-                InvalidRequest.must(name, f"left out when notion is {self.notion}", shown)
-        first, value = next(iter(self.claim.values.items()))
-        if not value:
-            InvalidRequest.must(first, f"> 0 for the notion {self.notion}", "0")
 
     def at(self, point: Mapping[str, Any]) -> Self:
         """The same request at other values. Raises InvalidRequest."""
@@ -182,6 +171,11 @@ class ModuloRequest(Request):
             return (0,) * len(epsilons), [*different]
         levels = sorted(set(different))
         return tuple(map(levels.index, epsilons)), levels
+
+    def parameters(self) -> Mapping[str, Any]:
+        """The model's parameters. Raises Infeasible."""
+        limit, levels = self.loss_limit, [float(level) for level in self.levels[1]]
+        return self.model().values(levels, float(self.bounds.delta), None if limit is None else float(limit))
 
     def model(self, broken: Pattern | None = None, bounds: Mapping[Shift, Any] | None = None) -> ModuloModel:
         """The model. broken: the pairs that may be broken, where they are known; bounds: convex ones, in place of ε

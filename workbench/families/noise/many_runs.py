@@ -21,7 +21,7 @@ from models.repeated_noise import ComposedDelta, best_losses, masses
 from models.repeated_noise_bound import RepeatedNoiseBound
 from solvers.backend import backend
 from solvers.canonical import compile
-from solvers.exact_check import exact_bound
+from solvers.rational_lp import exact_bound
 from workbench.errors import NotCertified
 from workbench.exact.numbers import round_down, round_up
 from workbench.families.design import Design, OracleVerdict

@@ -12,7 +12,7 @@ from solvers.backend import Options, backend
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import nearest_float
 from workbench.families.base import Request
-from workbench.families.convex_notion import PARAMETERS, without_parameters
+from workbench.families.convex_notion import OTHERS, PARAMETERS, left_out
 from workbench.families.option import spell
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import is_hockey_stick
@@ -125,7 +125,7 @@ class NoiseRequest(Request):
             object.__setattr__(self, "delta", self.delta or MOST_DELTA)
         self.__dict__.pop("claim", None)  # of the request that this one was copied from
         if not self.convex:
-            without_parameters({"notion": self.notion, **{name: getattr(self, name) for name in PARAMETERS}})
+            left_out(self, OTHERS)
             if self.minimise == "epsilon":
                 object.__setattr__(self, "epsilon", self.epsilon or Fraction(MOST_EPSILON))
             if self.epsilon is None:
