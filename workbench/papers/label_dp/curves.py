@@ -89,6 +89,7 @@ def channel_lp(labels: int, epsilon: int) -> pd.DataFrame:
     """The LP on the grid of so many labels."""
     solved = design(Labels.uniform(0, labels - 1), epsilon=epsilon, method="lp")
     assert solved.bound is not None
+    assert solved.oracle.value is not None
     return _gap("optimal", solved.objective, solved.bound, solved.oracle.value)
 
 

@@ -106,8 +106,8 @@ def _column(path: Path, separator: str, name: Any, header: int | None, what: str
 def _refuse(path: Path, cells: pd.Series[Any], right: pd.Series[bool], what: str) -> None:
     """Refuse the first line that is not right."""
     if not right.all():
-        line = right.idxmin()
-        InvalidRequest.must(f"line {line} of {path.name}", what, cells[line])
+        first = int((~right).to_numpy().argmax())
+        InvalidRequest.must(f"line {cells.index[first]} of {path.name}", what, cells.iloc[first])
 
 
 def _counted(values: Any, places: pd.Series[int], path: Path, what: str) -> DataSet:

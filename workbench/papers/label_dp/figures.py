@@ -131,8 +131,9 @@ _WORDS = {"laplace": "Laplace", "bins": "RR-on-Bins", "with_prior": "RRWithPrior
 def table1(full: bool) -> Artifact:
     """Criteo: the Mechanism block recomputed, the Generalization block on another data set."""
     claims, data = printed("label_dp")["table1"], criteo()
-    ours = {
-        "laplace": lambda e: LabelNoise("laplace", *data.labels.values[[0, -1]], e).loss(data.labels),
+    low, high = data.labels.values[0], data.labels.values[-1]
+    ours: dict[str, Callable[[float], float]] = {
+        "laplace": lambda e: LabelNoise("laplace", low, high, e).loss(data.labels),
         "bins": partial(bins_at, data),
     }
     tolerances = {key: 3 * np.array(claims[f"{key}_std"]) for key in ours}
