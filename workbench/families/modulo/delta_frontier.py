@@ -146,9 +146,7 @@ def delta_frontier(
     return DeltaFrontier(pieces)
 
 
-def first_delta(
-    deltas: Sequence[tuple[float, float]], values: Sequence[tuple[float, float]], most: float
-) -> float | None:
+def first_delta(deltas: Sequence[Sequence[float]], values: Sequence[Sequence[float]], most: float) -> float | None:
     """The least delta at which a falling piecewise linear function is at most a number; None if it is nowhere."""
     for (a, b), (low, high) in zip(deltas, values, strict=True):
         if low <= most:
