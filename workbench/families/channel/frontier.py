@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
-from workbench.families.baseline import Baseline, baselines_of
+from workbench.families.baseline import Baseline, baselines_of, own_baselines
 from workbench.families.channel.baselines import BASELINES, BudgetedQuery, audited, published
 from workbench.families.channel.family import FAMILY
 from workbench.families.channel.request import ChannelTooLarge
@@ -31,7 +31,6 @@ from workbench.families.frontier_plan import (
 )
 from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.notion_points import notion_plots, notion_requests
-from workbench.families.own_baseline import own_baselines
 from workbench.families.recommendation import Candidate, Query, Value, designed
 from workbench.families.requirements import ratio_notions
 from workbench.mechanisms.channel import Channel
