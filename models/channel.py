@@ -6,6 +6,7 @@
     pure, a graph       M[y,o] <= e^ε M[y',o]                 for both orders of every neighbouring pair
     metric              M[y,o] <= e^{ε d(y,y')} M[y',o]       a graph with a budget for each pair; on a line the
                                                               consecutive labels suffice, their budgets add up
+    several bounds      the rows of `models.convex_bounds`, for both orders of every pair
     dp with δ           s >= M[y,o] - e^ε M[y',o], s >= 0, Σ_o s <= δ    for both orders of every pair
     pdp with δ          M[y,o] - e^ε M[y',o] <= b, s >= M[y,o] + b - 1, s >= 0, Σ_o s <= δ, b in {0, 1}
 
@@ -37,11 +38,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, RatioBound
+from models.convex_bounds import bound_rows, check_kinds, is_conic
+from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, Bound, RatioBound
 from solvers.arrays import Flags, Positions, Vector
 from solvers.canonical import compile
 from solvers.program import Program, stating
@@ -78,6 +81,8 @@ class ChannelModel:
         scale: of the program (`solvers.program`): units of 1/scale of probability.
         support: (k, m) masses that may be positive, None for all: a restriction, whose duals bound the whole all the
             same where they leave no reduced cost negative.
+        bounds: of every ordered pair of label positions, convex ones, however many (`models.convex_bounds`), in place
+            of the ratios; `pairs` is then any that are not None.
     """
 
     labels: Vector
@@ -93,8 +98,10 @@ class ChannelModel:
     minimise: str = "loss"
     scale: float = 1.0
     support: Flags | None = None
+    bounds: Mapping[tuple[int, int], Sequence[Bound]] | None = None
 
     def __post_init__(self) -> None:
+        check_kinds(chain(*(self.bounds or {}).values()))
         for name in self.constraints:
             if name not in CONSTRAINTS:
                 raise ValueError(f"constraints must be among {', '.join(CONSTRAINTS)}. Got {name!r}.")
@@ -121,6 +128,13 @@ class ChannelModel:
             t = cp.Variable((1, m), name="t", bounds=[0, 1])
             column = np.ones((k, 1)) @ t
             rows += [(column <= M).set_label("least"), (exp_epsilon[0] * column >= M).set_label("most")]
+        elif self.bounds is not None:
+            rows += [
+                row
+                for (i, j), several in self.bounds.items()
+                for k, bound in enumerate(several)
+                for row in bound_rows(M[i, :], M[j, :], bound, f"{i}_{j}_{k}")
+            ]
         else:
             rows += self._graph(M, exp_epsilon, self.pairs, delta)
         rows += self.extra(M)
@@ -171,8 +185,8 @@ class ChannelModel:
         return rows
 
     def multipliers(self, row_dual: Vector) -> dict[str, Vector]:
-        """The multipliers >= 0 of the rows in a dual vector: "ratio" (ordered pairs, m), the pairs of `directions` in
-        their order, or "least" and "most" (k, m); "losses" (k,) or (1,) where there are such rows."""
+        """The multipliers >= 0 of the rows in a dual vector: "ratio" (ordered pairs, m), group by
+        group both orders of the pairs, or "least" and "most" (k, m); "losses" (k,) or (1,) where there are any."""
         shape = {"least": self.loss.shape, "most": self.loss.shape}
         blocks: dict[str, Vector] = {}
         for block in self.program.rows:
@@ -183,15 +197,6 @@ class ChannelModel:
                 blocks[block.name] = values.reshape(shape.get(block.name, (-1,)), order="F")
         ratios = [blocks.pop(name) for name in list(blocks) if name.startswith("ratio_")]
         return blocks | ({"ratio": np.concatenate(ratios)} if ratios else {})
-
-    @cached_property
-    def directions(self) -> tuple[Positions, Positions, Positions]:
-        """(y, y', group) of every ordered pair, in the order of the privacy rows. Each of shape (ordered pairs,)."""
-        groups = np.array(self.groups or (0,) * len(self.pairs or ()), dtype=int)
-        ends = np.array(self.pairs or (), dtype=int).reshape(-1, 2)
-        parts = [(np.concatenate([ends[groups == g], ends[groups == g][:, ::-1]]), g) for g in sorted({*groups})]
-        both = np.concatenate([part for part, _ in parts])
-        return both[:, 0], both[:, 1], np.concatenate([np.full(len(part), g) for part, g in parts])
 
     def extra(self, M: Any) -> list[Any]:
         """The rows of the constraints that were asked for."""
@@ -230,9 +235,13 @@ class ChannelModel:
     @cached_property
     def program(self) -> Program:
         """The compiled model."""
-        kind = "all pairs" if self.pairs is None else f"{len(self.pairs)} neighbouring pairs"
-        name = f"channel from {self.labels.size} labels to {self.outputs.size} outputs, {kind}"
-        return compile(self.problem(), name, scale=self.scale)
+        every = [*chain(*(self.bounds or {}).values())]
+        under = "all pairs" if self.pairs is None else f"{len(self.pairs)} neighbouring pairs"
+        if self.bounds is not None:
+            under = f"{len(every)} bounds"
+        name = f"channel from {self.labels.size} labels to {self.outputs.size} outputs, {under}"
+        conic = is_conic(every)
+        return compile(self.problem(), name, scale=1.0 if conic else self.scale, conic=conic)
 
     def values(self, epsilons: Sequence[float], delta: float = 0.0, max_loss: float = 0.0) -> Mapping[str, Any]:
         """Parameter values of the program: one ε per group, and δ or max_loss as the model asks."""

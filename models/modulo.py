@@ -174,6 +174,11 @@ class ModuloModel:
         model = "DP-LP" if self.requires == HOCKEY_STICK else "MILP (13)"
         return model if self.minimise == "loss" else f"minimum delta by {model}"
 
+    @property
+    def _literal(self) -> bool:
+        """Whether the model is the printed MILP (13)."""
+        return self.positive_delta and self.requires != HOCKEY_STICK and self.broken is None
+
     @stating
     def problem(self) -> cp.Problem:
         """The model in CVXPY, as it stands in the paper."""
@@ -226,7 +231,7 @@ class ModuloModel:
 
     @cached_property
     def program(self) -> Program:
-        """The model as a program: written directly, or compiled where constraints are stated in CVXPY alone."""
+        """The model as a program, written directly where it is linear and its constraints are equations."""
         where = "x".join(map(str, self.sizes))
         if self.bounds is not None:
             every = [*chain(*self.bounds.values())]
@@ -235,18 +240,16 @@ class ModuloModel:
             return compile(self.problem(), name, scale=1.0 if conic else MASS_SCALE, conic=conic)
         name = f"noise {self.kind} on {where} with {len(self.shifts)} differences"
         equations = equations_of(self.constraints)
-        if equations is None:
+        if equations is None or self._literal:
             return compile(self.problem(), name, scale=MASS_SCALE)
         return self._direct(equations).program(name, MASS_SCALE)
 
     def _direct(self, equations: Sequence[Equations]) -> AffineProgram:
-        """`problem` as CVXPY compiles it, entry by entry and in its order: equations come before inequalities."""
+        """A linear `problem` as CVXPY compiles it, entry by entry and in its order: equations before inequalities."""
         N, least = math.prod(self.sizes), self.minimise == "delta"
         groups = self.groups or (0,) * len(self.shifts)
         given = self.positive_delta and not least
-        names = {"delta": (), "exp_epsilon": (max(groups) + 1,)} if given else {"exp_epsilon": (max(groups) + 1,)}
-        if given and (self.requires == HOCKEY_STICK or self.broken is not None):
-            names = dict(reversed(names.items()))  # as the rows name them first
+        names = {"exp_epsilon": (max(groups) + 1,)} | ({"delta": ()} if given else {})
         p = AffineProgram(names | ({"max_loss": ()} if least else {}))
         delta: Any = p.columns("delta", (), 0, 1) if least and self.broken is None else None
         worst = self._worst(p) if self.loss.ndim == 2 and not least else None
@@ -291,17 +294,8 @@ class ModuloModel:
                     row(1, ((f[~kept], 1.0), *excess[0]), excess[1])
                 continue
             y = p.columns(f"y_{label}", (N,), 0, 1)
-            if self.requires == HOCKEY_STICK:
-                row(N, (*ratio, (y, -1.0)))
-                row(1, ((y, 1.0), *excess[0]), excess[1])
-                continue
-            row(1, ((y, 1.0), *excess[0]), excess[1])  # (13c)
-            u = p.columns(f"u_{label}", (N,), 0, 1, integer=True)
-            row(N, ((y, 1.0), (u, -1.0)))  # (13c)
-            row(N, ((u, 1.0), (f, 1.0), (y, -1.0)), 1.0)  # (13d)
-            row(N, ((u, 1.0), (f, -1.0), (y, 1.0)), 1.0)  # (13e)
-            row(N, (*ratio, (u, -1.0)))  # (13f)
-            row(N, ((moved, Part(e)), (f, -1.0), (u, Part(e))), Part(e))  # (13g)
+            row(N, (*ratio, (y, -1.0)))
+            row(1, ((y, 1.0), *excess[0]), excess[1])
         if least:
             count += len(equations)
             if self.loss.ndim == 2:

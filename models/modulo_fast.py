@@ -4,7 +4,7 @@
 
 1. For the error rate the level theorem gives f <= w f(0), the hole search an incumbent, and that incumbent a set of
    pairs that nothing better can break (`models.modulo_holes`). With one eps and a delta, on groups that are not small,
-   all level functions are searched first (`models.modulo_level_optimum`), within so many decisions: mostly that is the
+   all level functions are searched first (`models.modulo_level_frontier`), within so many decisions: mostly that is the
    whole proof, and no linear program is solved; where it is not, it leaves a better incumbent.
 2. Noise values where nothing is expected are summed in one variable (a relaxation, `models.modulo_patterns`). Which
    is a guess that decides speed only: when the relaxed optimum is not a PMF of the whole group, its pattern is lifted
@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike
 
 from models.modulo import ModuloModel
 from models.modulo_holes import Holes, facts, hole_search, weights
-from models.modulo_level_optimum import MARGIN, WORK, level_optimum, searchable
+from models.modulo_level_frontier import MARGIN, WORK, level_optimum, searchable
 from models.modulo_patterns import BREAK, Facts, Noise, Relaxation, milp, relaxation
 from models.modulo_search import LIMITS, Outcome, fine, search
 from models.requirements import MASS_ABOVE_RATIO
@@ -45,10 +45,7 @@ from solvers.program import Program
 from solvers.search import Deadline
 from solvers.solution import PointStatus, Seconds, Solution, Start, Termination, relative_gap
 
-__all__ = ["METHODS", "FastSession", "applies"]
-
-
-METHODS = ("fast", "literal")
+__all__ = ["FastSession", "applies"]
 
 _SMALL = 40  # groups of so few elements are not truncated
 _LEVELS = 50_000  # decisions over level functions for every second of the time limit: a quarter of it or less
@@ -123,25 +120,14 @@ class FastSession:
 
     def _whole(self, noise: Noise, deadline: Deadline) -> Solution:
         """The mixed-integer program in one piece."""
-        known = Facts.none(noise)
-        if noise.error_rate:
-            w = weights(noise)
-            holes = hole_search(noise, w)
-            known = facts(noise, w, holes.zero, holes.delta, known.kept)
-        solution = self._milp(noise, known, deadline)
-        if solution.termination is Termination.INFEASIBLE and noise.error_rate:
-            # uniform noise is feasible; what is known may leave less room than the solver's tolerances need
-            solution = self._milp(noise, Facts.none(noise), deadline)
-        building = deadline.elapsed - solution.seconds.total
+        program = milp(noise, Facts.none(noise), _name(self.model))
+        with self.backend.open(program, replace(self.options, time_limit=deadline.limit)) as session:
+            solution = session.solve({}, start=Start.COLD)
+        building = max(0.0, deadline.elapsed - solution.seconds.total)
         notes = (*solution.notes, "one mixed-integer program in one piece, whose bound is the solver's own")
-        seconds = replace(solution.seconds, build=solution.seconds.build + max(0.0, building))
-        return replace(solution, seconds=seconds, notes=notes)
-
-    def _milp(self, noise: Noise, known: Facts, deadline: Deadline) -> Solution:
-        program = milp(noise, known, _name(self.model))
-        options = replace(self.options, time_limit=deadline.limit)
-        with self.backend.open(program, options) as session:
-            return session.solve({}, start=Start.COLD)
+        return replace(
+            solution, seconds=replace(solution.seconds, build=solution.seconds.build + building), notes=notes
+        )
 
 
 def _name(model: ModuloModel) -> str:
@@ -157,19 +143,21 @@ class _Fast:
         self.gap = 1e-9 if options.gap is None else options.gap
         self.options = fine(replace(options, gap=None, node_limit=None, integrality_tolerance=None), owner.backend)
         self.total = Outcome(Termination.OPTIMAL, np.inf, None, -np.inf)
-        self.first: Flags | None = None  # the pattern of the first relaxation that was solved
         self.broken: Flags = np.zeros((len(noise.shifts), noise.N), dtype=bool)  # by the incumbent total.x
-        self.w: Vector | None = None
+        self.first: Flags | None = None  # the pattern of the first relaxation that was solved
+        self.w = weights(noise) if noise.error_rate else None
         self.holes: Holes | None = None
         self.decisions, self.by_levels = 0, False  # of the search of all level functions; whether that is the proof
-        if noise.error_rate:
-            self.w = weights(noise)
-            self.holes = hole_search(noise, self.w)
-            self._take(self.holes)
+        if self.w is not None:
+            self._take(hole_search(noise, self.w))
 
     def _take(self, holes: Holes) -> None:
         self.holes = holes
-        self.total.value, self.total.x, self.broken = holes.value, holes.pmf, holes.broken
+        self._incumbent(holes.value, holes.pmf, holes.broken)
+
+    def _incumbent(self, value: float, x: Vector, broken: Flags) -> None:
+        if value < self.total.value or self.total.x is None:
+            self.total.value, self.total.x, self.broken = value, x, broken
 
     def run(self) -> Solution:
         """Search until the proof closes or a limit, or Ctrl-C, ends it with what there is."""
@@ -187,14 +175,12 @@ class _Fast:
 
         Where there is no time for that it is uniform noise, which breaks nothing.
         """
-        noise, total, nothing = self.noise, self.total, np.zeros_like(self.broken)
-        for pattern in (nothing if self.first is None else self.first, nothing):
-            lifted = self._lift(pattern)
-            if lifted is not None and lifted[0] < total.value:
-                total.value, total.x, self.broken = lifted
-        if total.x is None and noise.max_loss is None and noise.constraints is None:
-            total.x = np.full(noise.N, 1.0 / noise.N)
-            total.value, self.broken = float(np.max(noise.loss @ total.x)), nothing
+        noise, nothing = self.noise, np.zeros_like(self.broken)
+        for pattern in [nothing] if self.first is None else [self.first, nothing]:
+            self._lift(pattern)
+        if self.total.x is None and noise.max_loss is None and noise.constraints is None:
+            uniform = np.full(noise.N, 1.0 / noise.N)
+            self._incumbent(float(np.max(noise.loss @ uniform)), uniform, nothing)
 
     def _run(self) -> None:
         total = self.total
@@ -299,10 +285,8 @@ class _Fast:
         total = self.total
         if self.first is None and outcome.root is not None:
             self.first = relaxed.pattern(noise, outcome.root)
-        total.nodes += outcome.nodes
-        total.iterations += outcome.iterations
-        total.programs += outcome.programs
-        total.on_word += outcome.on_word
+        for name in ("nodes", "iterations", "programs", "on_word"):
+            setattr(total, name, getattr(total, name) + getattr(outcome, name))
         total.last = outcome.last or total.last
         return outcome, relaxed
 
@@ -313,25 +297,21 @@ class _Fast:
         f = np.zeros(self.noise.N)
         f[kept] = outcome.x[:size]
         if not kept.all() and outcome.x[size] > BREAK:
-            lifted = self._lift(relaxed.pattern(self.noise, outcome.x))
-            if lifted is not None and lifted[0] < self.total.value:
-                self.total.value, self.total.x, self.broken = lifted
-        elif outcome.value < self.total.value:
-            self.total.value, self.total.x, self.broken = outcome.value, f, relaxed.pattern(self.noise, outcome.x)
+            self._lift(relaxed.pattern(self.noise, outcome.x))
+        else:
+            self._incumbent(outcome.value, f, relaxed.pattern(self.noise, outcome.x))
 
-    def _lift(self, pattern: Flags) -> tuple[float, Vector, Flags] | None:
-        """The program of the full group in which the pairs that are broken inside are broken, and no others."""
+    def _lift(self, pattern: Flags) -> None:
+        """Offer the optimum of the full group in which the pairs that are broken inside are broken, and no others."""
         noise = self.noise
         relaxed = relaxation(noise, Facts.none(noise))
         broken = pattern[relaxed.shift, relaxed.element]
         with self.owner.backend.open(relaxed.program, self.options) as session:
-            answer = session.solve(
-                relaxed.values(noise, ~broken, broken), time_limit=self.deadline.times(1 + _GRACE).limit
-            )
+            limit = self.deadline.times(1 + _GRACE).limit
+            answer = session.solve(relaxed.values(noise, ~broken, broken), time_limit=limit)
         self._count(answer)
-        if not answer.optimal or answer.x is None or answer.objective is None:
-            return None
-        return answer.objective, answer.x[: noise.N], relaxed.pattern(noise, answer.x)
+        if answer.optimal and answer.x is not None and answer.objective is not None:
+            self._incumbent(answer.objective, answer.x[: noise.N], relaxed.pattern(noise, answer.x))
 
     def _count(self, answer: Solution) -> None:
         self.total.programs += 1

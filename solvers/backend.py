@@ -8,8 +8,8 @@ sessions: a live solver object for one Program, re-solved hot as the parameters 
     second = session.solve({"delta": 0.2})         # moves the entries that changed and runs hot
     again = session.solve({"delta": 0.2}, start="cold")
 
-To add a backend, write one file with a `Backend` subclass and add its line to `REGISTRY`. Those of other packages come
-from the function given to `extend`, which is asked at the first unknown name and for every listing.
+To add a backend, write one file with a `Backend` subclass and its table in `backends.toml`. Those of other packages
+come from the function given to `extend`, which is asked at the first unknown name and for every listing.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
@@ -29,7 +31,7 @@ from .cones import Cone
 from .errors import BackendUnavailable, UnsupportedOption
 from .program import Program
 from .session import Session
-from .solution import Solution, Start
+from .solution import Solution, Start, Termination
 
 __all__ = [
     "REGISTRY",
@@ -39,23 +41,14 @@ __all__ = [
     "Options",
     "Session",
     "backend",
-    "choose",
     "extend",
     "importable",
     "listing",
     "names",
-    "one_thread",
     "solve",
 ]
 
-# backend -> module and class; one line per backend
-REGISTRY: dict[str, tuple[str, str]] = {
-    "highs": ("solvers.highs", "Highs"),
-    "gurobi": ("solvers.gurobi", "Gurobi"),
-    "ortools": ("solvers.ortools", "OrTools"),
-    "cvxpy": ("solvers.cvxpy", "Cvxpy"),
-    "scip": ("solvers.scip", "Scip"),
-}
+REGISTRY: Mapping[str, Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("backends.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
@@ -129,33 +122,12 @@ class Options:
         kind = {name: float if name in _FLOATS else int for name in named if name not in ("presolve", "algorithm")}
         return {name: kind.get(name, _same)(value) for name, value in named.items() if value is not None}
 
-    def in_words(
-        self, words: Mapping[str, Sequence[str]], others: Mapping[str, Callable[[Any], Mapping[str, Any]]]
-    ) -> dict[str, Any]:
-        """The options in a solver's own names, `native` included. words: option -> names that take its value; others:
-        option -> what it amounts to."""
-        settings: dict[str, Any] = {}
-        for option, value in self.given().items():
-            settings |= others[option](value) if option in others else dict.fromkeys(words[option], value)
-        return settings | dict(self.native)
-
 
 _FLOATS = ("time_limit", "gap", "feasibility_tolerance", "dual_feasibility_tolerance", "integrality_tolerance")
 
 
 def _same(value: Any) -> Any:
     return value
-
-
-def one_thread(label: str) -> Callable[[Any], Mapping[str, Any]]:
-    """What the option threads amounts to where there is one thread: nothing, or UnsupportedOption."""
-
-    def refused(threads: Any) -> Mapping[str, Any]:
-        if threads != 1:
-            raise UnsupportedOption(f"{label} runs on one thread; threads cannot be {threads}.")
-        return {}
-
-    return refused
 
 
 @lru_cache
@@ -168,28 +140,61 @@ def _version(distribution: str) -> str | None:
 
 
 class Backend(ABC):
-    """A solver behind the one contract. `variant` picks an algorithm or engine ("glop" in "ortools:glop")."""
+    """A solver behind the one contract. `variant` picks an algorithm or engine ("glop" in "ortools:glop").
+
+    What `backends.toml` says of a backend need not be said in its class: distribution (of the native library on PyPI),
+    module (its import name), variants, supported_options, capabilities.
+    """
 
     name: ClassVar[str]
-    distribution: str  # of the native library on PyPI
-    module: str  # its import name
-    variants: ClassVar[tuple[str, ...]] = ()
+    distribution: str
+    module: str
+    variants: tuple[str, ...] = ()
     supported_options: frozenset[str] = frozenset()
 
     def __init__(self, variant: str | None = None) -> None:
+        table = REGISTRY.get(self.name, {})
+        self.variants = (*self.variants, *table.get("variants", ()))
         if variant is not None and variant not in self.variants:
             choices = f"one of {', '.join(self.variants)}" if self.variants else "left out"
             raise BackendUnavailable(f"the variant of {self.name} must be {choices}. Got {variant!r}.")
         self.variant = variant
+        self.table: Mapping[str, Any] = {**table, **table.get(variant or table.get("default", ""), {})}
+        if table:
+            self.distribution, self.module = self.table["distribution"], self.table["module"]
+            self.supported_options = frozenset(self.table["options"])
 
     @property
     def label(self) -> str:
         """The name as a user writes it: "highs", "ortools:glop"."""
         return self.name if self.variant is None else f"{self.name}:{self.variant}"
 
-    @abstractmethod
     def capabilities(self) -> Capabilities:
         """What this backend and variant can do; needs no import of the native library."""
+        can = dict.fromkeys(self.table.get("can", ()), True)
+        return Capabilities(**{"lp": False, **can}, cones=frozenset(map(Cone, self.table.get("cones", ()))))
+
+    def in_words(self, options: Options) -> dict[str, Any]:
+        """Options in the solver's own names, `native` included. Raises UnsupportedOption."""
+        settings: dict[str, Any] = {}
+        for option, value in options.given().items():
+            word = self.table["options"][option]
+            if word == "one":
+                if value != 1:
+                    raise UnsupportedOption(f"{self.label} runs on one thread; threads cannot be {value}.")
+            elif isinstance(word, Mapping):
+                choices = {key: number for key, number in word.items() if key != "name"}
+                chosen = ("off", "on")[value] if isinstance(value, bool) else value
+                if chosen not in choices:
+                    raise UnsupportedOption(f"{option} must be one of {', '.join(choices)}. Got {value!r}.")
+                settings[word["name"]] = choices[chosen]
+            else:
+                settings |= dict.fromkeys(word, value)
+        return settings | dict(options.native)
+
+    def ended(self, word: str) -> Termination:
+        """Why the solver stopped, by its own word."""
+        return Termination(self.table["ends"].get(word, Termination.ERROR))
 
     def installed(self) -> bool:
         """Whether the native library is installed; takes no licence and imports nothing."""
@@ -253,18 +258,11 @@ def importable(module: str) -> bool:
         return False
 
 
-def choose(option: str, value: Any, choices: Mapping[str, Any]) -> Any:
-    """The native value of an option with named choices, or UnsupportedOption."""
-    if value not in choices:
-        raise UnsupportedOption(f"{option} must be one of {', '.join(choices)}. Got {value!r}.")
-    return choices[value]
-
-
 def names() -> list[str]:
     """Every backend and variant this workbench knows, as a user writes them."""
     listed = []
     for name in [*REGISTRY, *_more()]:
-        variants = _class(name).variants
+        variants = REGISTRY[name].get("variants") if name in REGISTRY else _class(name).variants
         listed += [f"{name}:{variant}" for variant in variants] if variants else [name]
     return listed
 
@@ -317,7 +315,7 @@ def extend(more: Callable[[], Mapping[str, type[Backend]]]) -> None:
 def _class(name: str) -> type[Backend]:
     if name not in REGISTRY:
         return _more()[name]
-    module, attribute = REGISTRY[name]
+    module, _, attribute = REGISTRY[name]["class"].partition(":")
     loaded: type[Backend] = getattr(importlib.import_module(module), attribute)
     return loaded
 

@@ -11,12 +11,13 @@ threads as MKL pleases (its own single-threaded factorisation is used instead).
 from __future__ import annotations
 
 import warnings
+from operator import eq, ge, le
 from typing import Any
 
 import numpy as np
 
 from .arrays import Flags, Vector
-from .backend import Backend, Capabilities, Options, importable, one_thread
+from .backend import Backend, Options, importable
 from .cones import Cone
 from .errors import UnsupportedOption
 from .program import Data, Program
@@ -27,57 +28,10 @@ from .solution import PointStatus, Rest, Start, Termination
 __all__ = ["Cvxpy"]
 
 
-# variant -> (its module, its distribution, our options in its words)
-_VARIANTS: dict[str, tuple[str, str, dict[str, tuple[str, ...]]]] = {
-    "clarabel": ("clarabel", "clarabel", {
-        "time_limit": ("time_limit",), "iteration_limit": ("max_iter",), "threads": ("max_threads",),
-        "feasibility_tolerance": ("tol_feas",), "presolve": ("presolve_enable",),
-    }),
-    "scs": ("scs", "scs", {
-        "time_limit": ("time_limit_secs",), "iteration_limit": ("max_iters",),
-        "feasibility_tolerance": ("eps_abs", "eps_rel"),
-    }),
-    "ecos": ("ecos", "ecos", {"iteration_limit": ("max_iters",), "feasibility_tolerance": ("feastol",)}),
-    "qoco": ("qoco", "qoco", {"iteration_limit": ("max_iters",)}),
-    "cvxopt": ("cvxopt", "cvxopt", {"iteration_limit": ("max_iters",), "feasibility_tolerance": ("feastol",)}),
-    "mosek": ("mosek", "mosek", {}),
-    "copt": ("coptpy", "coptpy", {}),
-}  # fmt: skip
-
-# the solver's own word, or failing that CVXPY's -> termination
-_TERMINATION = {
-    "solved": Termination.OPTIMAL,
-    "primalinfeasible": Termination.INFEASIBLE,
-    "dualinfeasible": Termination.INFEASIBLE_OR_UNBOUNDED,
-    "maxiterations": Termination.ITERATION_LIMIT,
-    "maxtime": Termination.TIME_LIMIT,
-    "callbackterminated": Termination.INTERRUPTED,
-    "interrupted": Termination.INTERRUPTED,
-    "optimal": Termination.OPTIMAL,
-    "infeasible": Termination.INFEASIBLE,
-    "unbounded": Termination.INFEASIBLE_OR_UNBOUNDED,
-    "infeasible_or_unbounded": Termination.INFEASIBLE_OR_UNBOUNDED,
-}
-
-
 class Cvxpy(Backend):
     """A continuous solver through CVXPY; without a variant, Clarabel."""
 
     name = "cvxpy"
-    variants = tuple(_VARIANTS)
-
-    def __init__(self, variant: str | None = None) -> None:
-        super().__init__(variant)
-        self.module, self.distribution, self._words = _VARIANTS[variant or "clarabel"]
-        self.supported_options = frozenset({"threads", *self._words})
-
-    def capabilities(self) -> Capabilities:
-        """LPs and their duals; certificates of infeasibility from the solvers that keep them."""
-        return Capabilities(
-            duals=True,
-            infeasibility_certificate=self.variant in (None, "clarabel", "scs"),
-            cones=frozenset(Cone) if self.variant in (None, "clarabel", "scs") else frozenset(),
-        )
 
     def installed(self) -> bool:
         """CVXPY and the solver itself; neither is imported."""
@@ -87,25 +41,24 @@ class Cvxpy(Backend):
         return self if self.variant is not None else Cvxpy("clarabel")
 
     def _open(self, program: Program, options: Options) -> Session:
-        own = {"linear_solver": "qdldl"} if self.variant == "scs" else {}
-        others = {} if "threads" in self._words else {"threads": one_thread(self.label)}
-        return _CvxpySession(self, program, options, own | options.in_words(self._words, others))
+        return _CvxpySession(self, program, options)
 
 
 class _CvxpySession(Session):
-    def __init__(self, owner: Backend, program: Program, options: Options, settings: dict[str, Any]) -> None:
+    def __init__(self, owner: Backend, program: Program, options: Options) -> None:
         super().__init__(owner, program, options)
         import cvxpy
 
         assert owner.variant is not None
-        self._cp, self._solver, self._settings = cvxpy, owner.variant.upper(), settings
+        self._cp, self._solver = cvxpy, owner.variant.upper()
+        self._settings = ({"linear_solver": "qdldl"} if owner.variant == "scs" else {}) | owner.in_words(options)
         if options.native:
             self._try_settings()
 
     def _try_settings(self) -> None:
         """Refuse settings the solver does not know now, not at the first solve: by one iteration on x >= 0."""
         settings = dict(self._settings)
-        for word in _VARIANTS[self._solver.lower()][2].get("iteration_limit", ()):
+        for word in self.owner.table["options"].get("iteration_limit", ()):
             if not isinstance(settings.get(word), str):
                 settings[word] = 1
         x = self._cp.Variable()
@@ -119,24 +72,22 @@ class _CvxpySession(Session):
 
     def _build(self, data: Data) -> None:
         cp = self._cp
-        x = cp.Variable(data.c.size)
-        A = data.A.tocsr()
-        equal = data.row_lower == data.row_upper
-        above = np.isfinite(data.row_lower) & ~equal
-        below = np.isfinite(data.row_upper) & ~equal
-        fixed = data.lower == data.upper
-        low, high = np.isfinite(data.lower) & ~fixed, np.isfinite(data.upper) & ~fixed
-        self._parts: list[tuple[Any, Flags, float]] = []  # constraint, its rows, sign of its multipliers
-        if equal.any():
-            self._parts.append((A[equal] @ x == data.row_lower[equal], equal, -1.0))
-        if below.any():
-            self._parts.append((A[below] @ x <= data.row_upper[below], below, -1.0))
-        if above.any():
-            self._parts.append((A[above] @ x >= data.row_lower[above], above, 1.0))
+        x, A = cp.Variable(data.c.size), data.A.tocsr()
+
+        def sides(low: Vector, high: Vector) -> list[tuple[Any, Flags, Vector, float]]:
+            """(relation, where it holds, right sides, sign of its multipliers)."""
+            equal = low == high
+            below, above = np.isfinite(high) & ~equal, np.isfinite(low) & ~equal
+            every = [(eq, equal, low, -1.0), (le, below, high, -1.0), (ge, above, low, 1.0)]
+            return [side for side in every if side[1].any()]
+
+        # constraint, its rows, sign of its multipliers
+        self._parts: list[tuple[Any, Flags, float]] = [
+            (relation(A[rows] @ x, right[rows]), rows, sign)
+            for relation, rows, right, sign in sides(data.row_lower, data.row_upper)
+        ]
         constraints = [part[0] for part in self._parts]
-        constraints += [x[fixed] == data.lower[fixed]] if fixed.any() else []
-        constraints += [x[low] >= data.lower[low]] if low.any() else []
-        constraints += [x[high] <= data.upper[high]] if high.any() else []
+        constraints += [relation(x[some], ends[some]) for relation, some, ends, _ in sides(data.lower, data.upper)]
         for cone in self.program.cones:
             columns = [x[column] for column in cone.columns.T]
             if cone.kind is Cone.SECOND_ORDER:
@@ -153,7 +104,7 @@ class _CvxpySession(Session):
         problem, (data, chain, inverse) = self._problem, self._canonical
         clock, left = Deadline(), self._deadline.limit
         settings = dict(self._settings)
-        for key in _VARIANTS[self._solver.lower()][2].get("time_limit", ()) if left is not None else ():
+        for key in self.owner.table["options"].get("time_limit", ()) if left is not None else ():
             settings |= {} if key in self.options.native else {key: left}
         word = ""
         with warnings.catch_warnings():
@@ -165,7 +116,7 @@ class _CvxpySession(Session):
             except self._cp.error.SolverError as error:
                 word = word or str(error)
         status = problem.status or "solver_error"
-        raw = Raw(_termination(word, status), f"{status} ({word})" if word else status)
+        raw = Raw(self._ended(word, status), f"{status} ({word})" if word else status)
         raw.solve_seconds = clock.elapsed
         stats = problem.solver_stats
         raw.iterations = int(stats.num_iters) if stats is not None and stats.num_iters is not None else None
@@ -179,6 +130,19 @@ class _CvxpySession(Session):
         elif raw.termination is Termination.INFEASIBLE and self.owner.capabilities().infeasibility_certificate:
             raw.ray = multipliers
         return raw
+
+    def _ended(self, word: str, status: str) -> Termination:
+        """By the solver's own word, or failing that by CVXPY's."""
+        for spelling in (word.lower(), status):
+            if spelling in self.owner.table["ends"]:
+                return self.owner.ended(spelling)
+            if "time_limit" in spelling:  # SCS: "solved (inaccurate - reached time_limit_secs)"
+                return Termination.TIME_LIMIT
+            if "max_iters" in spelling:
+                return Termination.ITERATION_LIMIT
+            if any(part in spelling for part in ("inaccurate", "almost", "error", "progress")):
+                return Termination.NUMERICAL
+        return Termination.ERROR
 
     def _multipliers(self) -> Vector | None:
         """Row multipliers in this room's signs; None when some are missing."""
@@ -196,16 +160,3 @@ def _word(native: Any) -> str:
     if isinstance(native, dict):
         return str(native.get("info", {}).get("status", ""))
     return str(getattr(native, "status", ""))
-
-
-def _termination(word: str, status: str) -> Termination:
-    for spelling in (word.lower(), status):
-        if spelling in _TERMINATION:
-            return _TERMINATION[spelling]
-        if "time_limit" in spelling:  # SCS: "solved (inaccurate - reached time_limit_secs)"
-            return Termination.TIME_LIMIT
-        if "max_iters" in spelling:
-            return Termination.ITERATION_LIMIT
-        if "inaccurate" in spelling or "almost" in spelling or "error" in spelling or "progress" in spelling:
-            return Termination.NUMERICAL
-    return Termination.ERROR

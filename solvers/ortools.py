@@ -19,12 +19,13 @@ import functools
 import importlib.util
 import pathlib
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from .arrays import Positions, Vector
-from .backend import Backend, Capabilities, Options, choose
+from .backend import Backend, Options
 from .errors import UnsupportedOption
 from .interrupt import Interruption
 from .program import Data, Program
@@ -35,19 +36,6 @@ from .solution import PointStatus, Rest, Start, Termination
 __all__ = ["OrTools"]
 
 
-_COMMON = frozenset({"time_limit", "threads"})
-_OPTIONS = {
-    "glop": _COMMON | {"iteration_limit", "seed", "feasibility_tolerance", "presolve", "algorithm"},
-    "pdlp": _COMMON | {"iteration_limit", "feasibility_tolerance"},
-    "cp-sat": _COMMON | {"gap", "seed", "presolve"},
-    "gscip": _COMMON | {"gap", "node_limit", "seed", "feasibility_tolerance", "presolve"},
-}
-_CAPABILITIES = {
-    "glop": Capabilities(lp=True, duals=True, hot_start=True, exact_vertex=True),
-    "pdlp": Capabilities(lp=True, duals=True, infeasibility_certificate=True),
-    "cp-sat": Capabilities(lp=False, milp=True, integer_only=True),
-    "gscip": Capabilities(lp=True, milp=True, exact_vertex=True),
-}
 _CP_SAT_BOUND = 1e7  # SatParameters.mip_max_bound
 
 
@@ -55,22 +43,6 @@ class OrTools(Backend):
     """OR-Tools: `variant` is the solver inside; without one, GLOP or gSCIP by the kind of program."""
 
     name = "ortools"
-    distribution = "ortools"
-    module = "ortools"
-    variants = ("glop", "pdlp", "cp-sat", "gscip")
-
-    @property
-    def supported_options(self) -> frozenset[str]:  # type: ignore[override]
-        """By variant; without one, what both defaults honour."""
-        if self.variant is None:
-            return _OPTIONS["glop"] & _OPTIONS["gscip"]
-        return _OPTIONS[self.variant]
-
-    def capabilities(self) -> Capabilities:
-        """By variant."""
-        if self.variant is None:
-            return Capabilities(lp=True, milp=True, duals=True, hot_start=True, exact_vertex=True)
-        return _CAPABILITIES[self.variant]
 
     def _resolve(self, program: Program) -> Backend:
         if self.variant is None:
@@ -100,7 +72,6 @@ class _MathOptSession(Session):
         self._settings = {field.name: str(value).strip() for field, value in self._parameters.ListFields()}
         self._mip = program.is_mip
         self._solver: Any = None
-        self._terminations = _terminations()
 
     def _translate(self, options: Options) -> Any:
         parameters = self._pb.SolveParametersProto()
@@ -108,48 +79,18 @@ class _MathOptSession(Session):
             parameters.relative_gap_tolerance, parameters.absolute_gap_tolerance = 1e-9, 1e-12
         if self._variant == "gscip":
             parameters.gscip.bool_params["misc/catchctrlc"] = True
-        for option, value in options.given().items():
-            if option == "time_limit":
-                parameters.time_limit.FromNanoseconds(int(value * 1e9))
-            elif option == "presolve":
-                parameters.presolve = 0 if value else 1  # EMPHASIS_UNSPECIFIED, EMPHASIS_OFF
-            elif option == "algorithm":
-                parameters.lp_algorithm = choose("algorithm", value, {"simplex": 2})
-            elif option == "feasibility_tolerance":
-                self._tolerance(parameters, float(value))
-            else:
-                name = {"gap": "relative_gap_tolerance", "seed": "random_seed"}.get(option, option)
-                setattr(parameters, name, value)
+        if options.time_limit is not None:
+            parameters.time_limit.FromNanoseconds(int(options.time_limit * 1e9))
+        for key, value in self.owner.in_words(replace(options, native={})).items():
+            _put(parameters, key, value)
         for key, value in options.native.items():
             try:
-                self._set_native(parameters, key, value)
-            except (AttributeError, TypeError, ValueError) as error:
+                _put(parameters, f"{self._variant.replace('-', '_')}.{key}", value)
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise UnsupportedOption(
                     f"{self.owner.label} cannot honour the option {key} = {value!r}: {error}."
                 ) from None
         return parameters
-
-    def _tolerance(self, parameters: Any, value: float) -> None:
-        if self._variant == "glop":
-            parameters.glop.primal_feasibility_tolerance = value
-        elif self._variant == "gscip":
-            parameters.gscip.real_params["numerics/feastol"] = value
-        else:
-            criteria = parameters.pdlp.termination_criteria.simple_optimality_criteria
-            criteria.eps_optimal_absolute = criteria.eps_optimal_relative = value
-
-    def _set_native(self, parameters: Any, key: str, value: Any) -> None:
-        """`key` is a (dotted) field of the solver's own parameter message; for gSCIP a SCIP parameter such as
-        "limits/nodes"."""
-        message = getattr(parameters, self._variant.replace("-", "_"))
-        if self._variant == "gscip" and "/" in key:
-            kind = {bool: "bool_params", int: "int_params", float: "real_params", str: "string_params"}[type(value)]
-            getattr(message, kind)[key] = value
-            return
-        *path, last = key.split(".")
-        for part in path:
-            message = getattr(message, part)
-        setattr(message, last, value)
 
     def _build(self, data: Data) -> None:
         model = self._model_pb.ModelProto()
@@ -228,7 +169,7 @@ class _MathOptSession(Session):
         ended = result.termination
         reason = self._pb_name(ended, "reason")
         limit = self._pb_name(ended, "limit")
-        raw = Raw(self._terminations.get(limit or reason, Termination.ERROR), reason, start=start)
+        raw = Raw(self.owner.ended(limit or reason), reason, start=start)
         raw.raw_status = " ".join(word for word in (reason.lower(), limit.lower(), ended.detail) if word)
         stats = result.solve_stats
         raw.iterations = int(stats.simplex_iterations + stats.barrier_iterations + stats.first_order_iterations)
@@ -320,17 +261,13 @@ def _refused(words: str) -> Raw:
     return Raw(Termination.INFEASIBLE_OR_UNBOUNDED if unbounded else Termination.ERROR, words)
 
 
-def _terminations() -> dict[str, Termination]:
-    return {
-        "OPTIMAL": Termination.OPTIMAL,
-        "INFEASIBLE": Termination.INFEASIBLE,
-        "UNBOUNDED": Termination.UNBOUNDED,
-        "INFEASIBLE_OR_UNBOUNDED": Termination.INFEASIBLE_OR_UNBOUNDED,
-        "IMPRECISE": Termination.NUMERICAL,
-        "NUMERICAL_ERROR": Termination.NUMERICAL,
-        "TIME": Termination.TIME_LIMIT,
-        "NODE": Termination.NODE_LIMIT,
-        "ITERATION": Termination.ITERATION_LIMIT,
-        "INTERRUPTED": Termination.INTERRUPTED,
-        "SLOW_PROGRESS": Termination.NUMERICAL,
-    }
+def _put(message: Any, key: str, value: Any) -> None:
+    """Set a (dotted) field of a parameter message; of gSCIP's also a SCIP parameter such as "gscip.limits/nodes"."""
+    *path, last = key.split(".")
+    for part in path:
+        message = getattr(message, part)
+    if path == ["gscip"] and "/" in last:
+        kind = {bool: "bool_params", int: "int_params", float: "real_params", str: "string_params"}[type(value)]
+        getattr(message, kind)[last] = value
+    else:
+        setattr(message, last, value)

@@ -3,7 +3,14 @@
     minimise    c'x    subject to    lo <= A x <= hi,    l <= x <= u
 
 A solver finds the basis, `solvers.rational_refinement` the digits. What is returned is proven here and not by the
-solver: the violations that are left, exactly, and a Lagrangian bound of the optimum.
+solver: the violations that are left, exactly, and a Lagrangian bound of the optimum. For any y
+
+    L(y) = c0 + Σ_i (y_i > 0 ? y_i lo_i : y_i hi_i) + Σ_j min(r_j l_j, r_j u_j),   r = c - A'y
+
+bounds the objective of every feasible point from below (Σ over rows i and columns j; a multiplier or reduced cost that
+meets an infinite side makes it worthless: such multipliers are left out, and infinite l, u are replaced by what rows
+imply). `exact_objective`, `exact_violation` and `exact_bound` take the doubles of a program, a point and multipliers as
+the rationals they are.
 """
 
 from __future__ import annotations
@@ -11,9 +18,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import mul
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from .arrays import Flags, Vector
@@ -21,7 +30,7 @@ from .data import Data
 from .errors import NoRationalSolution
 from .program import Program
 
-__all__ = ["Rational", "RationalLP", "RationalPoint"]
+__all__ = ["Rational", "RationalLP", "RationalPoint", "exact_bound", "exact_objective", "exact_violation"]
 
 Rational: TypeAlias = int | Fraction
 
@@ -74,10 +83,8 @@ class RationalPoint:
             raise NoRationalSolution("The exact basis is singular.") from None
         for j, (value,) in zip(free, solved, strict=True):
             x[j] = Fraction(int(value.p), int(value.q))
-        activity = [sum((a * x[j] for j, a in row.items()), Fraction(0)) for row in self.lp.rows]
-        for value, (low, high) in zip([*x, *activity], [*self.lp.bounds, *self.lp.sides], strict=True):
-            if (low is not None and value < low) or (high is not None and value > high):
-                raise NoRationalSolution("The exact basis is infeasible.")
+        if self.lp.excess(x):
+            raise NoRationalSolution("The exact basis is infeasible.")
         return x
 
 
@@ -135,13 +142,53 @@ class RationalLP:
         return cls.of(program.template, bits, moved)
 
     def excess(self, x: Sequence[Fraction]) -> Fraction:
-        """The largest violation of a row at a point, exact."""
+        """The largest violation of a row or bound at a point, exact."""
+        activity = [sum((a * x[j] for j, a in row.items()), Fraction(0)) for row in self.rows]
         gaps: list[Rational] = [Fraction(0)]
-        for row, (low, high) in zip(self.rows, self.sides, strict=True):
-            value = sum((a * x[j] for j, a in row.items()), Fraction(0))
+        for value, (low, high) in zip([*x, *activity], [*self.bounds, *self.sides], strict=True):
             gaps += [] if low is None else [low - value]
             gaps += [] if high is None else [value - high]
         return Fraction(max(gaps))
+
+    def bound(self, y: Sequence[Fraction]) -> Fraction | None:
+        """L(y) of the module's docstring, a lower bound of the minimum; None where it is -∞."""
+        total, reduced = Fraction(0), [Fraction(c) for c in self.cost]
+        for value, row, (low, high) in zip(y, self.rows, self.sides, strict=True):
+            side = low if value > 0 else high
+            if value and side is not None:
+                total += value * side
+                for j, a in row.items():
+                    reduced[j] -= a * value
+        for cost, (low, high) in zip(reduced, self._boxes(), strict=True):
+            end = low if cost > 0 else high
+            if cost and end is None:
+                return None
+            total += cost * (end or 0)
+        return total
+
+    def _boxes(self) -> list[list[Rational | None]]:
+        """Lower and upper bounds of the columns; one that is missing is replaced by the best that a row implies.
+
+        In a row Σ a_j x_j <= hi, x_j <= (hi - least activity of the others)/a_j for a_j > 0, and >= for a_j < 0.
+        """
+        boxes = [list(ends) for ends in self.bounds]
+        if all(None not in ends for ends in boxes):
+            return boxes
+        for row, (low, high) in zip(self.rows, self.sides, strict=True):
+            for sign, side in ((1, high), (-1, low)):  # sign * row <= sign * side
+                if side is None:
+                    continue
+                # the columns where sign * row is least, and those of them without an end
+                ends = {j: self.bounds[j][sign * a < 0] for j, a in row.items()}
+                loose = [j for j, end in ends.items() if end is None]
+                activity = sum((a * (ends[j] or 0) for j, a in row.items()), Fraction(0))
+                for j, a in row.items():
+                    which = int(sign * a > 0)
+                    if self.bounds[j][which] is None and loose in ([], [j]):
+                        value = Fraction(side - activity + a * (ends[j] or 0)) / a
+                        known = boxes[j][which]
+                        boxes[j][which] = value if known is None else (max, min)[which](known, value)
+        return boxes
 
     def row(self, entries: Mapping[int, Rational], low: Rational | None = None, high: Rational | None = None) -> int:
         """Add low <= Σ entries[j] x_j <= high (None: no bound); returns its position."""
@@ -154,3 +201,25 @@ def _nearest(value: Fraction, sides: tuple[Rational | None, Rational | None]) ->
     """The side a value is nearest to; itself without any."""
     near = min((side for side in sides if side is not None), key=lambda side: abs(side - value), default=value)
     return Fraction(near)
+
+
+def exact_objective(data: Data, x: ArrayLike) -> Fraction:
+    """c'x + c0 of the minimisation."""
+    return sum(map(mul, _rationals(data.c), _rationals(x)), Fraction(data.offset))
+
+
+def exact_violation(data: Data, x: ArrayLike) -> Fraction:
+    """The largest violation of a row, a bound or an integrality by a point."""
+    point = _rationals(x)
+    off = [abs(point[j] - round(point[j])) for j in np.flatnonzero(data.integrality).tolist()]
+    return max([RationalLP.of(data).excess(point), *off])
+
+
+def exact_bound(data: Data, y: ArrayLike) -> Fraction | None:
+    """L(y), a lower bound of the minimum (also of a mixed-integer program's); None where it is -∞."""
+    bound = RationalLP.of(data).bound(_rationals(y))
+    return None if bound is None else bound + Fraction(data.offset)
+
+
+def _rationals(values: ArrayLike) -> list[Fraction]:
+    return [Fraction(v) for v in np.asarray(values, dtype=float).tolist()]

@@ -66,7 +66,7 @@ def solve_rational(
             (all in words).
     """
     with _Refinement(lp, time_limit) as refinement:
-        return refinement.run(accuracy, rounds, refinement if relaxed is None else _Refinement(relaxed, None))
+        return refinement.run(accuracy, rounds, relaxed or lp)
 
 
 class _Refinement:
@@ -116,7 +116,7 @@ class _Refinement:
     def _side(self, values: list[int | None]) -> Side:
         return np.array([v is not None for v in values], dtype=bool), _objects([v or 0 for v in values]) << self.S
 
-    def run(self, accuracy: int, rounds: int, bounded: _Refinement) -> RationalPoint:
+    def run(self, accuracy: int, rounds: int, bounded: RationalLP) -> RationalPoint:
         """Round after round until every violation is below 2^-accuracy. bounded: whose optimum the multipliers bound.
         Raises NoRationalSolution."""
         m, n, P, S = len(self.lp.rows), self.lp.columns, self.P, self.S
@@ -127,7 +127,7 @@ class _Refinement:
             point = self._point(x)
             violation = self._violation(point)
             if turn == _DUAL:
-                early = bounded._bound(y)
+                early = self._bound(bounded, y)
             if turn >= _DUAL:
                 if violation <= 1 << (P - accuracy):
                     break
@@ -147,7 +147,7 @@ class _Refinement:
         columns = [Fraction(v, 1 << P) for v in x.tolist()]
         value = Fraction(sum((self.c * x).tolist()), 1 << (S + 2 * P))
         at = self.held[0] | self.held[1]
-        bound = max((b for b in (early, bounded._bound(y)) if b is not None), default=None)
+        bound = max((b for b in (early, self._bound(bounded, y)) if b is not None), default=None)
         return RationalPoint(self.lp, columns, value, bound, Fraction(violation, 1 << P), at[n:] & tight, at[:n])
 
     def _point(self, x: Integers) -> Integers:
@@ -224,17 +224,9 @@ class _Refinement:
             raise NoRationalSolution("There was no time left to solve the exact program of the solver's pattern.")
         return self.deadline.limit
 
-    def _bound(self, y: Integers) -> Fraction | None:
-        """The Lagrangian bound of multipliers y over 2^P, exact; None when it is -∞. Those that point at a side that
-        a row does not have count as 0."""
-        n = self.lp.columns
-        (below, low), (above, high) = self.low, self.high
-        prices = self._prices(np.where(np.where(y > 0, below[n:], above[n:]), y, 0))
-        positive = (prices > 0).astype(bool)
-        if (~np.where(positive, below, above) & (prices != 0).astype(bool)).any():
-            return None
-        total = sum((prices * np.where(positive, low, high)).tolist())
-        return Fraction(total, 1 << (2 * self.S + 2 * self.P))
+    def _bound(self, lp: RationalLP, y: Integers) -> Fraction | None:
+        """The Lagrangian bound of multipliers y over 2^P."""
+        return lp.bound([Fraction(v, 1 << self.P) for v in y.tolist()])
 
 
 def _objects(values: Sequence[Any]) -> Integers:

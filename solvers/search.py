@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from fractions import Fraction
 from typing import Generic, TypeVar
@@ -118,6 +118,9 @@ class OpenNodes(Generic[Node]):
 
     def __len__(self) -> int:
         return len(self._heap)
+
+    def __iter__(self) -> Iterator[tuple[float, Node]]:
+        return ((bound, node) for bound, _, node in self._heap)
 
 
 def cuts(

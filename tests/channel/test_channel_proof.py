@@ -11,7 +11,7 @@ import workbench as wb
 from models.channel import ChannelModel, consecutive
 from models.oracles.count_channel import post_processed
 from workbench.families.channel.losses import loss_table
-from workbench.families.channel.lower_bound import Relation, least_delta_bound, least_loss_bound, line_bound
+from workbench.families.channel.lower_bound import least_delta_bound, least_loss_bound, line_bound
 from workbench.families.channel.repair import Edges, loss_of, repaired, to_integers, within_budget
 from workbench.mechanisms.channel import Channel
 
@@ -24,6 +24,10 @@ def channel(K, pairs=LINE.pairs) -> Channel:
     return Channel.of(K.tolist(), pairs)
 
 
+def edges(pairs, epsilons) -> Edges:
+    return Edges.of(pairs, [0] * len(pairs or ()), epsilons)
+
+
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("delta", ["0", "0.001", "0.3"])
 @pytest.mark.parametrize("pairs", [LINE.pairs, None, ((0, 1), (0, 5), (2, 3))])
@@ -33,7 +37,7 @@ def test_whatever_a_solver_returns_is_made_private(seed: int, delta: str, pairs)
     rows[source.random((6, 6)) < 0.3] = 0
     rows[:, 0] += 1e-30
     epsilon, allowed = Fraction(seed + 1, 4), Fraction(delta)
-    K = repaired(to_integers(rows), Edges.of(pairs, [epsilon]), allowed, 2)
+    K = repaired(to_integers(rows), edges(pairs, [epsilon]), allowed, 2)
     assert wb.audit(channel(K, pairs), epsilon).meets("dp", epsilon, allowed)
     assert len({int(row.sum()) for row in K}) == 1
 
@@ -41,7 +45,7 @@ def test_whatever_a_solver_returns_is_made_private(seed: int, delta: str, pairs)
 def test_what_is_private_stays_as_it_is():
     rows = np.full((6, 6), 1 / 6)
     K = to_integers(rows)
-    assert (repaired(K, Edges.of(LINE.pairs, [Fraction(1)]), Fraction(1, 100), 2) == K).all()
+    assert (repaired(K, edges(LINE.pairs, [Fraction(1)]), Fraction(1, 100), 2) == K).all()
 
 
 def test_a_budget_is_kept_exactly():
@@ -59,14 +63,8 @@ def test_a_budget_is_kept_exactly():
 def test_each_pair_has_its_own_ratio():
     budgets = {(0, 1): Fraction(1, 2), (1, 2): Fraction(2)}
     rows = np.array([[0.9, 0.1, 0], [0, 1, 0], [0, 0.3, 0.7]])
-    K = repaired(to_integers(rows), Edges.of([*budgets], [*budgets.values()]), Fraction(0), 1)
+    K = repaired(to_integers(rows), Edges.of([*budgets], [0, 1], [*budgets.values()]), Fraction(0), 1)
     assert wb.audit(channel(K, [*budgets]), budgets).meets("metric", budgets)
-
-
-def _relation(epsilon: Fraction) -> Relation:
-    ends = np.array(LINE.pairs)
-    both = np.concatenate([ends, ends[:, ::-1]])
-    return Relation(both[:, 0], both[:, 1], [epsilon] * len(both))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -76,17 +74,16 @@ def test_no_multipliers_prove_more_than_a_channel_losses(seed: int):
     cheapest = wb.design(LINE, epsilon=epsilon, delta=delta)
     u = source.exponential(0.2, (10, 6)) * (source.random((10, 6)) < 0.5)
     found = {"ratio": u, "losses": source.random(6)}
-    assert least_loss_bound(LOSSES, LINE.prior, _relation(epsilon), delta, found) <= cheapest.details["loss"]
+    assert least_loss_bound(LOSSES, LINE.prior, edges(LINE.pairs, [epsilon]), delta, found) <= cheapest.details["loss"]
     worst = loss_of(np.array([row.integers for row in cheapest.mechanism.rows], dtype=object), LOSSES, None)
-    assert least_loss_bound(LOSSES, None, _relation(epsilon), delta, found) <= worst
+    assert least_loss_bound(LOSSES, None, edges(LINE.pairs, [epsilon]), delta, found) <= worst
     max_loss = cheapest.details["loss"]
-    assert least_delta_bound(LOSSES, LINE.prior, _relation(epsilon), max_loss, found) <= delta
+    assert least_delta_bound(LOSSES, LINE.prior, edges(LINE.pairs, [epsilon]), max_loss, found) <= delta
     share = source.normal(0, 1, 6)
     assert line_bound(LOSSES, LINE.prior, epsilon, share) <= wb.design(LINE, epsilon=epsilon).details["loss"]
     many = wb.design(wb.FiniteQuery("0..5", neighbours="all"), epsilon=epsilon, loss="absolute")
     columns = {"least": source.exponential(1, (6, 6)), "most": source.exponential(1, (6, 6))}
-    relation = Relation(np.zeros(0, dtype=int), np.zeros(0, dtype=int), [epsilon])
-    assert least_loss_bound(ALL, LINE.prior, relation, Fraction(0), columns) <= many.details["loss"]
+    assert least_loss_bound(ALL, LINE.prior, edges(None, [epsilon]), Fraction(0), columns) <= many.details["loss"]
 
 
 def test_along_a_line_the_shares_of_post_processed_noise_prove_it():
@@ -106,6 +103,7 @@ def test_the_models_multipliers_prove_its_optimum():
         groups = (0,) * len(pairs or ())
         model = ChannelModel(values, values, prior, losses.floats, pairs, groups, scale=2.0**20)
         solution = solve(model.program, model.values([1.0]))
-        relation = _relation(Fraction(1)) if pairs else Relation(np.zeros(0, int), np.zeros(0, int), [Fraction(1)])
-        bound = least_loss_bound(losses, LINE.prior, relation, Fraction(0), model.multipliers(solution.row_dual))
+        bound = least_loss_bound(
+            losses, LINE.prior, edges(pairs, [Fraction(1)]), Fraction(0), model.multipliers(solution.row_dual)
+        )
         assert float(bound) == pytest.approx(solution.objective, rel=1e-10)

@@ -200,7 +200,7 @@ def test_what_is_copied_designs_what_is_shown(name: str) -> None:
         assert words[:3] == ["workbench", "design", name]
         assert from_words(kind, words[3:]) == given
         scope: dict[str, Any] = {}
-        exec(python_call(kind, given, values), scope)
+        exec(python_call(kind, given), scope)
         with kind.open(kind.request_of(values | {"check": "certify"})) as session:
             assert scope["d"].row() == session.design().row()
 

@@ -10,8 +10,8 @@ import pytest
 
 from workbench.errors import InvalidRequest
 from workbench.explorer import tasks
+from workbench.explorer.figures import tradeoffs
 from workbench.explorer.given import listing
-from workbench.explorer.loss_figures import tradeoffs
 from workbench.explorer.tasks import Tasks
 from workbench.families.base import Session
 from workbench.families.modulo.problem import ModuloSession

@@ -266,7 +266,7 @@ def test_loading_a_mechanism_needs_no_solver_and_no_model() -> None:
     """Floors: mechanisms and privacy stand on nothing above or beside them, and leave the heavy libraries alone."""
     code = (
         "import sys, workbench.privacy.audit, workbench.privacy.curve\n"
-        "import workbench.mechanisms.baselines.count_queries, workbench.mechanisms.baselines.fitting\n"
+        "import workbench.mechanisms.baselines.count_queries\n"
         "bad = [m for m in ('models', 'solvers', 'cvxpy', 'scipy', 'flint', 'highspy') if m in sys.modules]\n"
         "assert not bad, bad"
     )

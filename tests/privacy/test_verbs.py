@@ -15,8 +15,8 @@ from scipy.stats import chisquare
 import workbench as wb
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
-from workbench.mechanisms.baselines.poisson_binomial import Biased, poisson_binomial
-from workbench.mechanisms.baselines.two_bin import rqm, rqm_selection, two_bin
+from workbench.mechanisms.baselines.poisson_binomial import poisson_binomial
+from workbench.mechanisms.baselines.two_bin import Biased, rqm, rqm_selection, two_bin
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.dyadic_laplace.randomness import LocalStream, SharedStream
 from workbench.mechanisms.label_randomizers.label_noise import LabelNoise

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from solvers.backend import solve
 from solvers.data import Data
 from solvers.errors import InvalidProgram
-from solvers.exact_check import exact_bound, exact_objective, exact_violation, rounded_down
 from solvers.mps import mps_text, read_mps
 from solvers.program import Block, Program
+from solvers.rational_lp import exact_bound, exact_objective, exact_violation
 
 INF = np.inf
 
@@ -209,9 +209,3 @@ def test_violations_are_exact() -> None:
     assert 0 <= exact_violation(data, x) <= Fraction(1, 10**8)
     whole = x + np.array([0, 0, 0, 0.25, 0, 0, 0])
     assert exact_violation(data, whole) >= Fraction(1, 4)
-
-
-def test_rounding_never_overstates() -> None:
-    for value in (Fraction(1, 3), Fraction(2, 3), Fraction(-1, 3), Fraction(1, 2)):
-        assert Fraction(rounded_down(value)) <= value
-        assert abs(Fraction(rounded_down(value)) - value) < Fraction(1, 2**52)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from models.channel_notions import ChannelNotionModel
+from models.channel import ChannelModel
+from models.modulo import MASS_SCALE
 from models.requirements import HOCKEY_STICK, POWER_CONE, Bound
 from solvers.backend import solve
 from workbench.families.tangent_cuts import Tangents, polish, row_columns
@@ -18,8 +19,8 @@ def test_an_answer_from_inside_has_the_columns_of_its_program():
     losses = np.array([[0.0, 1.0], [1.0, 0.0]])
     numbers = np.arange(2.0)
 
-    def model(bounds: dict) -> ChannelNotionModel:
-        return ChannelNotionModel(numbers, numbers, np.array([0.5, 0.5]), losses, (), bounds=bounds)
+    def model(bounds: dict) -> ChannelModel:
+        return ChannelModel(numbers, numbers, np.array([0.5, 0.5]), losses, (), bounds=bounds, scale=MASS_SCALE)
 
     pairs = [(0, 1), (1, 0)]
     bounds = {pair: [Bound(POWER_CONE, 2.0, math.exp(0.5))] for pair in pairs}

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from workbench.comparison import run as comparison
-from workbench.comparison.task import write_task
 from workbench.families.programs import chosen
 
 linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
@@ -62,9 +61,7 @@ def test_a_sweep_runs_no_module_of_the_current_folder(trap: Path, options: list[
 
 def test_the_worker_of_the_solver_comparison_neither(trap: Path):
     instance = chosen("small")[0]
-    program, values = instance.build()
-    write_task(trap / "program.npz", program, values)
-    row = comparison.run_one(instance, trap / "program.npz", "highs", 20.0)
+    row = comparison.run_one(instance, instance.fixed(), "highs", 20.0)
     assert row["status"] == "optimal", row
     assert not [*trap.glob("*.ran")]
 

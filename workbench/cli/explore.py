@@ -19,9 +19,13 @@ __all__ = ["explore"]
 
 
 def explore(
-    context: typer.Context, *, family: str | None = None, port: int = 0, browser: bool = True,
+    context: typer.Context,
+    *,
+    family: str | None = None,
+    port: int = 0,
+    browser: bool = True,
     export: Path | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Explore designs and their trade-offs in a browser: on this machine alone, until Ctrl-C."""
     from workbench.explorer.given import from_words
     from workbench.families.registry import family as named
@@ -31,7 +35,7 @@ def explore(
     given = {} if family is None else from_words(named(family), context.args)
     texts = {(family, name, text) for name, text in given.items() if family is not None and isinstance(text, str)}
     if export is not None and family is not None:
-        from workbench.explorer.export import write_export
+        from workbench.explorer.page import write_export
 
         output_file(export, "export")
         write_export(export, family, given, texts)

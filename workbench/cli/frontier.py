@@ -51,6 +51,7 @@ def commands() -> Iterator[Named]:
 
 def _command(kind: Family) -> Callable[..., None]:
     """The command that draws the trade-offs of a family."""
+    from workbench.families.option import read
     from workbench.frontiers import run as frontiers
 
     offered = frontiers.frontier_of(kind)
@@ -58,14 +59,18 @@ def _command(kind: Family) -> Callable[..., None]:
     certifies = any(option.name == "certify" for option in offered.options)
 
     def run(
-        *, raw: bool = False, jobs: int = 1, out: Path = Path(f"frontier-{kind.name}"), html: Path | None = None,
+        *,
+        raw: bool = False,
+        jobs: int = 1,
+        out: Path = Path(f"frontier-{kind.name}"),
+        html: Path | None = None,
         **given: Any,
-    ) -> Report:  # fmt: skip
+    ) -> Report:
         inputs = files_of([option for option in options if option.question], given)
         for path in [out / "frontier.csv", *(path for end in ("csv", "png", "svg") for path in out.glob(f"*.{end}"))]:
             distinct_files(inputs, {"out": path})
         check_outputs(inputs, {"html file": html})
-        values = frontiers.read(options, present(given)) | {"certify": not raw}
+        values = read(options, present(given)) | {"certify": not raw}
         plan = frontiers.plan_of(kind, None, values)
         output_folder(out, "out")
         result = under_a_bar(lambda tell: frontiers.run(plan, tell, jobs))
@@ -86,7 +91,7 @@ def _written(result: Result, place: Path, html: Path | None) -> list[Path]:
         return []
     files = result.save(place)
     if html is not None:
-        from workbench.explorer.export import result_page, write_page
+        from workbench.explorer.page import result_page, write_page
 
         write_page(html, result_page(result))
         files.append(html)

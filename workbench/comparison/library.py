@@ -34,12 +34,13 @@ import workbench
 from solvers.backend import Options, solve
 from solvers.data import Data
 from solvers.errors import InvalidProgram
-from solvers.exact_check import exact_bound, exact_objective, exact_violation, rounded_down
 from solvers.mps import mps_text, read_mps
 from solvers.program import Program
+from solvers.rational_lp import exact_bound, exact_objective, exact_violation
 from solvers.solution import Solution, relative_gap
 from workbench.comparison.run import GOOD
 from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
+from workbench.exact.numbers import round_down
 from workbench.families.outcome import translated_errors
 from workbench.families.programs import Instance, chosen
 from workbench.io.files import named, parse_json, read_bytes, write_whole
@@ -71,16 +72,10 @@ def _row(instance: Instance, program: Program) -> Row:
     }
 
 
-def _fixed(instance: Instance) -> Program:
-    """The program of an instance at its parameter values, without parameters."""
-    program, values = instance.build()
-    return Program(program.name, program.data(values), program.sense, program.variables, scale=program.scale)
-
-
 def library(names: str | None = None, most: int | None = None) -> Iterator[tuple[Instance, Program]]:
     """The programs whose names match patterns, with at most so many non-zeros. Raises InvalidRequest."""
     for instance in chosen("library", names):
-        program = _fixed(instance)
+        program = instance.fixed()
         if most is None or program.template.A.nnz <= most:
             yield instance, program
 
@@ -133,7 +128,7 @@ def _known(program: Program, solution: Solution) -> Row:
         "violation": float(exact_violation(data, point)),
         "point": list(point),
         "dual": None if dual is None else list(dual),
-        "dual_bound": None if proven is None else rounded_down(proven),
+        "dual_bound": None if proven is None else round_down(proven),
     }
     if program.is_mip:
         return record | {"bound": solution.bound, "proof": f"branch and bound of highs {solution.version}, its word"}
@@ -279,7 +274,7 @@ def _judge(name: str, known: Mapping[str, Any]) -> Any:
     instance = _ours().get(name)
     if instance is None or known.get("format") != FORMAT or known.get("parameters") != instance.parameters:
         return None
-    program = _fixed(instance)
+    program = instance.fixed()
     return instance.judge if program.shape == (known.get("rows"), known.get("columns")) else None
 
 
@@ -344,7 +339,7 @@ def verify_folder(folder: Path) -> list[Row]:
         value, violation = exact_objective(data, known["point"]), exact_violation(data, known["point"])
         proven = None if known.get("dual") is None else exact_bound(data, known["dual"])
         holds = float(value) == known["value"] and float(violation) == known["violation"]
-        holds &= (None if proven is None else rounded_down(proven)) == known["dual_bound"]
+        holds &= (None if proven is None else round_down(proven)) == known["dual_bound"]
         what = "linear relaxation" if data.is_mip else "program"
         rows.append(
             {
@@ -352,7 +347,7 @@ def verify_folder(folder: Path) -> list[Row]:
                 "holds": holds,
                 "value": float(value),
                 "violation": float(violation),
-                "dual_bound": None if proven is None else rounded_down(proven),
+                "dual_bound": None if proven is None else round_down(proven),
                 "bound": known["bound"],
                 "proven": f"no point of the {what} costs less than dual_bound; the point misses a row by violation",
             }

@@ -9,23 +9,22 @@ parent: residuals recomputed, the mechanism audited and certified in exact arith
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from solvers.backend import Backend, backend, names
+from solvers.program import Program
 from solvers.solution import relative_gap
 from workbench.comparison.report import COLUMNS, EXACT, plots, recommendations, summary
-from workbench.comparison.task import read_answer, read_task, write_task
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.families.outcome import translated_errors
 from workbench.families.programs import Instance, Judged
@@ -33,7 +32,7 @@ from workbench.io.result import Progress, Result, Row, silent
 
 __all__ = ["GRACE", "installed", "run_one", "run_suite", "verdict_rows"]
 
-Runner = Callable[[Instance, Path, str, float], Row]
+Runner = Callable[[Instance, Program, str, float], Row]
 
 GRACE = 20.0  # seconds beyond the time limit, for starting, reading in and giving up
 GOOD = 1e-6  # an answer solves an instance with a gap and residuals up to here, relative to max(1, |objective|)
@@ -71,27 +70,24 @@ def run_suite(
     run = runner or (partial(run_one, hot=True) if hot else run_one)
     total, begin = len(instances) * len(solvers), time.perf_counter()
     try:
-        with tempfile.TemporaryDirectory(prefix="workbench-suite-") as folder:
-            for instance in instances:
-                program, values = instance.build()
-                task = Path(folder) / "program.npz"
-                write_task(task, program, values)
-                shared = {
-                    "instance": instance.name,
-                    "model": instance.model,
-                    "kind": "MILP" if program.is_mip else "LP",
-                    "rows": program.shape[0],
-                    "columns": program.shape[1],
-                    "known_bound": instance.known[0],
-                    "known_value": instance.known[1],
-                }
-                for solver in solvers:
-                    progress(len(rows), total, f"{instance.name} by {solver}")
-                    row = _unfit(backend(solver), program)
-                    if row is None:
-                        row = run(instance, task, solver, time_limit)
-                        row |= _judge(instance, row.pop("x", None), row.get("objective"))
-                    rows.append(shared | {"solver": solver} | row)
+        for instance in instances:
+            program = instance.fixed()
+            shared = {
+                "instance": instance.name,
+                "model": instance.model,
+                "kind": "MILP" if program.is_mip else "LP",
+                "rows": program.shape[0],
+                "columns": program.shape[1],
+                "known_bound": instance.known[0],
+                "known_value": instance.known[1],
+            }
+            for solver in solvers:
+                progress(len(rows), total, f"{instance.name} by {solver}")
+                row = _unfit(backend(solver), program)
+                if row is None:
+                    row = run(instance, program, solver, time_limit)
+                    row |= _judge(instance, row.pop("x", None), row.get("objective"))
+                rows.append(shared | {"solver": solver} | row)
     except KeyboardInterrupt:
         pass
     result = Result(title, verdict_rows(rows), "runs", COLUMNS, plots, len(rows), total, time.perf_counter() - begin)
@@ -109,45 +105,41 @@ def _unfit(solver: Backend, program: Any) -> Row | None:
     return {"status": "not applicable", "failure": f"{solver.label} solves {able.words()}"}
 
 
-def run_one(instance: Instance, task: Path, solver: str, time_limit: float, *, hot: bool = False) -> Row:
-    """One run in a process of its own, killed when it does not come back."""
-    chosen = backend(solver)
-    options: dict[str, Any] = {"threads": 1, "time_limit": time_limit}
-    left_out = [name for name in options if name not in chosen.supported_options]
-    options = {name: value if name not in left_out else None for name, value in options.items()}
-    given, target = task.with_name("task.npz"), task.with_name("answer.json")
-    program, *_ = read_task(task)
-    write_task(given, program, {}, solver, options | ({"hot": True} if hot else {}))
-    target.unlink(missing_ok=True)
+def run_one(instance: Instance, program: Program, solver: str, time_limit: float, *, hot: bool = False) -> Row:
+    """One run of a program without parameters in a process of its own, killed when it does not come back."""
+    supported = backend(solver).supported_options
+    wanted = {"threads": 1, "time_limit": time_limit}
+    left_out = [name for name in wanted if name not in supported]
+    options = {name: value for name, value in wanted.items() if name in supported}
     begin = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "workbench.comparison.worker", str(given), str(target), str(os.getpid())],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
-        env={**os.environ, **dict.fromkeys(_ONE, "1")}, start_new_session=True,
-    )  # fmt: skip
+        [sys.executable, "-P", "-m", "workbench.comparison.worker", str(os.getpid())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **dict.fromkeys(_ONE, "1")},
+        start_new_session=True,
+    )
     try:
-        _, stderr = process.communicate(timeout=time_limit + GRACE)
+        answer, words = process.communicate(pickle.dumps((program, solver, options, hot)), time_limit + GRACE)
     except subprocess.TimeoutExpired:
         _end(process)
-        return {
-            "status": "killed",
-            "wall": time.perf_counter() - begin,
-            "failure": f"no answer {GRACE:g} s after the time limit",
-        }
+        late = f"no answer {GRACE:g} s after the time limit"
+        return {"status": "killed", "wall": time.perf_counter() - begin, "failure": late}
     except BaseException:
         _end(process)
         raise
     row: Row = {"wall": time.perf_counter() - begin}
-    if process.returncode == 0 and target.exists():
-        row |= read_answer(target)
+    if process.returncode == 0 and answer:
+        row |= pickle.loads(answer)
     else:
-        row |= {"status": "crashed", "failure": _why(process.returncode, stderr)}
+        row |= {"status": "crashed", "failure": _why(process.returncode, words.decode("utf-8", "replace"))}
     if left_out:
         row["left_out"] = ", ".join(left_out)
     return row
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _end(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.communicate()
 

@@ -1,42 +1,42 @@
-"""One solver on one program in a process of its own: `python -P -m workbench.comparison.worker TASK ANSWER PARENT`.
+"""One solver on one program in a process of its own: `python -P -m workbench.comparison.worker PARENT`.
 
-TASK and ANSWER are files of `workbench.comparison.task`. An answer is written whole or not at all; a process that dies
-leaves none, and its parent (a process id) says so. Of our packages only `solvers` is imported besides, and the backends
-of others.
+The task (program without parameters, solver, options, whether hot as well) comes pickled from its parent (a process id)
+on stdin, the answer goes back on stdout; a process that dies leaves none. Of our packages only `solvers` is imported
+besides, and the backends of others.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
+import pickle
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from workbench.comparison.task import read_task, write_answer
 from workbench.io.plugins import added
 from workbench.io.processes import end_with_parent
 
 __all__ = ["answer", "main"]
 
 
-def answer(program: Any, solver: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Solve once, cold; what came back, or the error in words."""
+def answer(program: Any, solver: str, given: Mapping[str, Any], hot: bool) -> dict[str, Any]:
+    """Solve once, cold; what came back, or the error in words. hot: whether a linear program is solved again so."""
     from solvers.backend import Options, backend, extend
     from solvers.errors import LicenceExceeded, SolverError
     from solvers.solution import Start
 
     extend(partial(added, "backends"))
-    options, hot = {name: value for name, value in options.items() if name != "hot"}, options.get("hot", False)
-    chosen = backend(solver)
+    chosen, options = backend(solver), Options(**given)
     try:
         importlib.import_module(chosen.module)  # loading a library is no part of solving
-        with chosen.open(program, Options(**options)) as session:
+        with chosen.open(program, options) as session:
             solution = session.solve(start=Start.COLD)
-        limit = options.get("time_limit")
+        limit = options.time_limit
         quick = limit is None or solution.seconds.total < limit / 4  # so much again is left before the process is ended
-        resolved = _hot_seconds(program, chosen, Options(**options)) if hot and quick else None
+        resolved = _hot_seconds(program, chosen, options) if hot and quick else None
     except LicenceExceeded as error:
         return {"status": "licence", "failure": str(error)}
     except SolverError as error:
@@ -74,10 +74,12 @@ def _hot_seconds(program: Any, chosen: Any, options: Any) -> float | None:
     return solution.seconds.total if solution.termination is Termination.OPTIMAL else None
 
 
-def main(task: str, target: str, parent: str) -> None:
+def main(parent: str) -> None:
     """Read a task, solve it, write the answer; end with the process `parent` that started it."""
     end_with_parent(int(parent))
-    write_answer(Path(target), answer(*read_task(Path(task))))
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as stdout:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what a solver prints is no answer
+        stdout.write(pickle.dumps(answer(*pickle.load(sys.stdin.buffer))))
 
 
 if __name__ == "__main__":

@@ -343,11 +343,15 @@ def largest(numbers: Iterable[ExpNumber]) -> ExpNumber:
 
 
 def jsonable(value: Any) -> Any:
-    """Strict JSON for one value: rationals as floats, infinities as "inf", shifts as strings."""
+    """Strict JSON: rationals and NumPy's numbers as floats, infinities as "inf", NaN as null, shifts as strings."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
     if isinstance(value, Mapping):
         return {key if isinstance(key, str) else ",".join(map(str, key)): jsonable(v) for key, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [jsonable(part) for part in value]
     if isinstance(value, Fraction):
         return float(value)
-    if isinstance(value, float) and math.isinf(value):
-        return "inf" if value > 0 else "-inf"
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
     return value

@@ -1,4 +1,6 @@
-"""Plain data that the page draws, and the laws of mechanisms as such; floats here are for pictures.
+"""Data that the page draws: laws of mechanisms, privacy, rows of designs and of frontiers; floats are for pictures.
+
+Whoever hands a figure to the page makes it strict JSON (`workbench.exact.numbers.jsonable`).
 
     figure       what it holds
     lines        x and y axes {label, log}, series {name, look, colour, x, y (, low)}, marks of budgets
@@ -13,61 +15,54 @@ dashed-segments, band (low..y). None in x or y is a gap. steps: whether a value 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.io.html import picture
+from workbench.errors import WorkbenchError
+from workbench.families.frontier_plots import few, jumps
+from workbench.io.shown import picture
+from workbench.mechanisms.mechanism import as_mechanism, on_real_inputs
+from workbench.privacy.notions import known, notion
+from workbench.privacy.notions.dp import DeltaNotion
 
 if TYPE_CHECKING:
     from workbench.families.design import Design
 
-__all__ = ["Figure", "law_figure", "law_figures", "lines", "plain", "series", "table"]
+__all__ = ["Figure", "along", "law_figure", "law_figures", "profile_figures", "rivals", "tradeoffs"]
 
 Figure = dict[str, Any]
+Row = Mapping[str, Any]
 _BARS, _CELLS, _OUTPUTS = 2000, 20_000, 24  # drawn at most
+_MASSES = 400_000  # of all comparisons of a profile: a second or two
+_ENDS = 300  # of the pieces of a profile
+_TALL = 1e4  # times the least value from where an axis is logarithmic
+_OPEN = 1e-6  # a gap between objective and bound from here on is drawn
+_JUMP = 1e-9  # of a law between two segments
 
 
-def plain(value: Any) -> Any:
-    """A value as strict JSON: rationals and NumPy numbers as floats, infinities as "inf", NaN as null."""
-    if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else ",".join(map(str, key)): plain(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [plain(part) for part in value]
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return str(value)
-    return number if math.isfinite(number) else None if math.isnan(number) else "inf" if number > 0 else "-inf"
-
-
-def lines(title: str, x: str, y: str, series: Sequence[Figure], *, log_x: bool = False, **more: Any) -> Figure:
-    """A figure of lines and points."""
+def _lines(title: str, x: str, y: str, drawn: Sequence[Figure], *, log: bool = False, **more: Any) -> Figure:
+    """A figure of lines and points; log: whether x is logarithmic."""
     return {
         "kind": "lines",
         "title": title,
-        "x": {"label": x, "log": log_x},
+        "x": {"label": x, "log": log},
         "y": {"label": y, "log": False},
-        "series": list(series),
+        "series": list(drawn),
         **more,
     }
 
 
-def series(name: str, look: str, colour: int, x: Iterable[Any], y: Iterable[Any], **more: Any) -> Figure:
+def _series(name: str, look: str, colour: int, x: Iterable[Any], y: Iterable[Any], **more: Any) -> Figure:
     """One series of a figure of lines."""
-    return {"name": name, "look": look, "colour": colour, "x": plain(list(x)), "y": plain(list(y)), **more}
+    return {"name": name, "look": look, "colour": colour, "x": [*x], "y": [*y], **more}
 
 
-def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], note: str = "") -> Figure:
-    """A table."""
-    return {"kind": "table", "title": title, "heads": list(heads), "rows": plain(list(rows)), "note": note}
+def _table(title: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> Figure:
+    return {"kind": "table", "title": title, "heads": [*heads], "rows": [*rows], "note": ""}
 
 
 # The mechanism.
@@ -76,11 +71,15 @@ def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], note:
 def law_figures(design: Design) -> list[Figure]:
     """The mechanism: bars, a heat map or lines from its law, else the family's own picture, else its tables."""
     mechanism = design.mechanism
-    figure = None if mechanism is None else law_figure(mechanism)
-    if figure is None and mechanism is not None and design.family.draws:
-        figure = {"kind": "picture", "title": "The mechanism", "svg": picture(design.plot)}
-    tables = [table(title, heads, rows) for title, heads, rows in design.family.tables(design)] if mechanism else []
-    return [figure, *([] if figure["kind"] != "picture" else tables)] if figure is not None else tables
+    if mechanism is None:
+        return []
+    figure = law_figure(mechanism)
+    if figure is not None:
+        return [figure]
+    tables = [_table(*parts) for parts in design.family.tables(design)]
+    if design.family.draws:
+        return [{"kind": "picture", "title": "The mechanism", "svg": picture(design.plot)}, *tables]
+    return tables
 
 
 def law_figure(mechanism: Any) -> Figure | None:
@@ -98,37 +97,35 @@ def law_figure(mechanism: Any) -> Figure | None:
     used = np.flatnonzero(cells.max(axis=0) > 0)
     if cells.shape[0] * used.size > _CELLS or len(labels) != cells.shape[0]:
         return None
+    title = "Probability of every output, input by input"
+    return _heat(title, "input", labels, "published value", np.asarray(outputs)[used], cells[:, used])
+
+
+def _heat(title: str, down: str, rows: Iterable[Any], across: str, columns: Iterable[Any], cells: Any) -> Figure:
     return {
         "kind": "heat",
-        "title": "Probability of every output, input by input",
-        "x": "published value",
-        "y": "input",
-        "rows": _names(labels),
-        "columns": _names(np.asarray(outputs)[used]),
-        "values": plain(cells[:, used]),
+        "title": title,
+        "x": across,
+        "y": down,
+        "rows": _names(rows),
+        "columns": _names(columns),
+        "values": cells,
     }
 
 
 def _noise(masses: Any, sizes: tuple[int, ...]) -> Figure | None:
+    title = "Probability of every noise value"
     if len(sizes) == 2 and masses.size <= _CELLS:
-        return {
-            "kind": "heat",
-            "title": "Probability of every noise value",
-            "x": "noise η₂",
-            "y": "noise η₁",
-            "rows": _names(range(sizes[0])),
-            "columns": _names(range(sizes[1])),
-            "values": plain(masses.reshape(sizes)),
-        }
+        return _heat(title, "noise η₁", range(sizes[0]), "noise η₂", range(sizes[1]), masses.reshape(sizes))
     if masses.size > _BARS:
         return None
     return {
         "kind": "bars",
-        "title": "Probability of every noise value",
+        "title": title,
         "x": "noise η, added to the true answer",
         "y": "probability",
         "labels": _names(range(masses.size)),
-        "values": plain(masses),
+        "values": masses,
     }
 
 
@@ -137,22 +134,186 @@ def _affine(mechanism: Any) -> Figure | None:
     segments, outputs = mechanism.segments, np.asarray(mechanism.outputs, dtype=float)
     if outputs.size > _OUTPUTS or len(segments) * outputs.size > _CELLS:
         return None
-    ends = [(float(segment.low), float(segment.high), segment.left, segment.right) for segment in segments]
     drawn = []
     for i, output in enumerate(outputs):
-        x: list[float | None] = []
-        y: list[float | None] = []
-        for low, high, left, right in ends:
-            a, b = float(left[i]), float(right[i])
-            if not y or y[-1] is None or abs(y[-1] - a) > 1e-9:
-                x += [None, low] if x else [low]
-                y += [None, a] if y else [a]
-            x.append(high)
-            y.append(b)
-        drawn.append(series(f"output {output:.4g}", "line", i, x, y))
-    return lines("Probability of every output, against the input", "input x", "probability", drawn)
+        points: list[tuple[float | None, float | None]] = []
+        for segment in segments:
+            left, right = float(segment.left[i]), float(segment.right[i])
+            before = points[-1][1] if points else None
+            if before is None or abs(before - left) > _JUMP:
+                points += [(None, None)] if points else []
+                points.append((float(segment.low), left))
+            points.append((float(segment.high), right))
+        drawn.append(_series(f"output {output:.4g}", "line", i, *zip(*points, strict=True)))
+    return _lines("Probability of every output, against the input", "input x", "probability", drawn)
 
 
 def _names(values: Iterable[Any]) -> list[str]:
     numbers = (int, float, Fraction, np.generic)
     return [f"{float(value):g}" if isinstance(value, numbers) else str(value) for value in values]
+
+
+# Its privacy.
+
+
+def profile_figures(mechanism: Any, point: Row) -> list[Figure]:
+    """δ(ε) for every notion that has one, and the trade-off curve of errors.
+
+    point: epsilon and delta (0 where there is none of that name), marked unless one of them is None.
+
+    Raises WorkbenchError where the mechanism has no exact laws, or too many comparisons to draw while one waits.
+    """
+    from workbench.privacy.curve import profile
+
+    subject = as_mechanism(mechanism)
+    most = _MASSES // max(1, len(subject.outputs))
+    if len(list(islice(subject.comparisons(), most + 1))) > most:
+        raise WorkbenchError(f"A profile is drawn for up to {most} comparisons of neighbours; there are more.")
+    real = on_real_inputs(subject)
+    named = [each for name in known() if isinstance(each := notion(name), DeltaNotion)]
+    curves = {measure: profile(subject, measure.name) for measure in named if measure.convex or not real}
+    numbers = [point.get("epsilon"), point.get("delta", 0)]
+    marked = all(isinstance(number, (int, float, Fraction)) for number in numbers)
+    budget = [[float(number)] for number in numbers] if marked else []
+    ends = next(iter(curves.values())).ends
+    last = max(1e-3, 1.15 * float(ends[-1]), 1.5 * budget[0][0] if budget else 0.0)
+    grid = np.unique(np.concatenate([np.linspace(0, last, 150), _thinned(ends, _ENDS)]))
+    drawn = []
+    for k, (measure, curve) in enumerate(curves.items()):
+        x, y = grid, curve.heights(grid)
+        if all(not piece.q for pieces in curve.curves for piece in pieces):  # a staircase
+            x, y = np.repeat(grid, 2)[1:], np.repeat(y, 2)[:-1]
+        drawn.append(_series(f"{measure.title} δ", "line", k, x, y))
+    drawn += [_series("asked", "filled", 6, *budget)] if budget else []
+    shown = [_lines("Privacy profile: the δ that holds at every ε", "ε", "δ(ε)", drawn)]
+    dp = next((curve for measure, curve in curves.items() if measure.name == "dp"), None)
+    return [*shown, _tradeoff(dp, budget)] if dp is not None and not subject.one_sided else shown
+
+
+def _thinned(ends: Any, most: int) -> Any:
+    return ends if ends.size <= most else np.linspace(0, float(ends[-1]), most)
+
+
+def _tradeoff(profile: Any, budget: Sequence[Any]) -> Figure:
+    """Type II error against type I error of telling neighbours apart: the best that the DP profile allows.
+
+        f(α) = max over ε >= 0 of max(0, 1 - δ(ε) - e^ε α, e^-ε (1 - δ(ε) - α))     Dong, Roth and Su 2022, Sec. 2
+
+    profile: of a symmetric relation; as δ is affine in e^ε between its ends, the maximum is at an end.
+    """
+    ends = _thinned(profile.ends, 400)
+    alpha = np.unique(np.concatenate([np.linspace(0, 1, 101), np.geomspace(1e-4, 1, 60)]))
+
+    def curve(epsilons: Any, deltas: Any) -> Any:
+        e, d = np.asarray(epsilons)[:, None], np.asarray(deltas)[:, None]
+        return np.maximum(0.0, np.maximum(1 - d - np.exp(e) * alpha, np.exp(-e) * (1 - d - alpha))).max(axis=0)
+
+    drawn = [_series("this mechanism", "line", 0, alpha, curve(ends, profile.heights(ends)))]
+    drawn += [_series("asked (ε, δ)", "dashed", 6, alpha, curve(*budget))] if budget else []
+    drawn.append(_series("guessing", "dashed", 7, [0, 1], [1, 0]))
+    return _lines("Trade-off curve: telling two neighbours apart", "type I error α", "type II error β", drawn)
+
+
+# Rows of designs and of frontiers (`workbench.families.frontier_plan`): error against every budget.
+
+
+def _solved(rows: Iterable[Row]) -> list[Row]:
+    return [row for row in rows if isinstance(row.get("objective"), (int, float))]
+
+
+def along(name: str, label: str, rows: Sequence[Row], *, log: bool, steps: bool) -> Figure:
+    """The objective against a hot option. rows: those of designs, each with the option's value under its name; steps:
+    whether it may jump."""
+    solved = _solved(rows)
+    x, y = [row[name] for row in solved], [row["objective"] for row in solved]
+    drawn = []
+    for colour, kind in ((2, "optimum"), (1, "upper bound"), (4, "lower bound")):
+        law = [row["oracle_value"] if row.get("oracle_kind") == kind else None for row in solved]
+        if any(value is not None for value in law):
+            drawn.append(_series(f"closed form ({kind})", "halo", colour, x, law))
+    low = [row["objective"] if row.get("bound") is None else row["bound"] for row in solved]
+    if any(high - bound > _OPEN * max(1.0, abs(high)) for high, bound in zip(y, low, strict=True)):
+        drawn.append(_series("proven interval", "band", 0, x, y, low=low, steps=steps))
+    drawn.append(_series("designs, not certified", "hollow", 0, x, y, steps=steps))
+    failed = [str(row.get("failure") or row.get("status")) for row in rows if row not in solved]
+    between = "keep the last value, as the least error jumps" if steps else "only join them for the eye"
+    note = f"Marks are computed; the thin lines {between}." if len(solved) > 1 else ""
+    note += f" {len(failed)} of {len(rows)} values have no design there: {failed[0]}" if failed else ""
+    figure = _lines(f"{label} against {name}", name, label, drawn, log=log, along=name, note=note)
+    figure["y"]["log"] = bool(y) and min(y) > 0 and max(y) > _TALL * min(y)
+    return figure
+
+
+def _pieces(name: str, look: str, colour: int, rows: Sequence[Row]) -> list[Figure]:
+    """Exact pieces of a frontier along δ as a series; none of no rows."""
+    x, y = ([row[end] for row in rows for end in (at, f"{at}_high")] for at in ("delta", "objective"))
+    return [_series(name, look, colour, x, y)] if rows else []
+
+
+def rivals(rows: Sequence[Row]) -> dict[str, Any]:
+    """From rows of the family's frontier: exact pieces along δ as a series, and published mechanisms as a table."""
+    pieces = [row for row in rows if row.get("curve") == "piece" and row.get("objective") is not None]
+    proven = [row for row in pieces if row.get("status") == "optimal"]
+    drawn = _pieces("exact frontier, proven", "segments", 1, proven)
+    rest = [row for row in pieces if row not in proven]
+    drawn += _pieces("frontier, not proven in time", "dashed-segments", 1, rest)
+    columns = {
+        "mechanism": "mechanism",
+        "notion": "notion",
+        "ε": "epsilon",
+        "δ": "delta",
+        "error": "objective",
+        "no less than": "bound",
+        "certified": "certified",
+    }
+    listed = [
+        [*(row.get(name) for name in columns.values()), row.get("failure") or row.get("status")]
+        for row in sorted(rows, key=lambda row: (row.get("objective") is None, row.get("objective") or 0.0))
+        if row.get("curve") in ("point", "baseline", "limit")
+    ]
+    table = _table("Other mechanisms at the same budget", [*columns, "status"], listed)
+    return {"overlays": {"delta": drawn} if drawn else {}, "table": table}
+
+
+def tradeoffs(rows: Sequence[Row]) -> list[Figure]:
+    """The rows of a frontier: error against ε, and against δ by exact pieces."""
+    solved, figures = _solved(rows), []
+    for name in dict.fromkeys(row.get("notion") for row in solved):
+        mine = [row for row in solved if row.get("notion") == name]
+        title = f" ({name})" if name else ""
+        if drawn := _by_epsilon([row for row in mine if row.get("curve") in ("point", "baseline")]):
+            figures.append(_lines(f"Error against ε{title}", "ε", "error", drawn))
+        pieces = [row for row in mine if row.get("curve") == "piece"]
+        drawn = []
+        for k, epsilon in enumerate(few({row["epsilon"] for row in pieces})):
+            part = [row for row in pieces if row["epsilon"] == epsilon]
+            drawn += _pieces(f"ε = {epsilon:g}", "segments", k, part)
+        if drawn:
+            figures.append(_lines(f"Error against δ: exact pieces{title}", "δ", "error", drawn))
+    return figures
+
+
+def _by_epsilon(rows: Sequence[Row]) -> list[Figure]:
+    """One series for every mechanism at every other coordinate (δ, outputs, bits), at a few values of each.
+
+    Baselines are drawn where nothing but ε varies: at several budgets nobody can tell so many lines apart.
+    """
+    names = [name for name in ("delta", "levels", "bits", "ell") if any(row.get(name) is not None for row in rows)]
+    others = {name: few({row[name] for row in rows if row.get(name) is not None}) for name in names}
+    told = [name for name in names if len({row.get(name) for row in rows}) > 1]
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        near = all(row.get(name) is None or row[name] in values for name, values in others.items())
+        if near and not (told and row.get("curve") == "baseline"):
+            where = [(name, row[name]) for name in told if row.get(name) is not None]
+            groups.setdefault((row.get("curve"), row.get("mechanism"), *where), []).append(row)
+    drawn = []
+    for k, ((curve, mechanism, *where), part) in enumerate(groups.items()):
+        part.sort(key=lambda row: float(row["epsilon"]))
+        sure = all(row.get("certified") is True for row in part)
+        name = ", ".join([str(mechanism), *(f"{word} {value:g}" for word, value in where)])
+        look = "dashed" if curve == "baseline" else "line" if sure else "hollow"
+        look = look if len(part) > 1 else "filled" if sure else "hollow"
+        x, y = ([row[at] for row in part] for at in ("epsilon", "objective"))
+        drawn.append(_series(name, look, k, x, y, steps=jumps(part)))
+    return drawn

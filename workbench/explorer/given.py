@@ -6,11 +6,10 @@ it (`workbench.io.files.no_files`), except for those texts that the owner of the
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import re
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.families.base import Family
 from workbench.families.option import Option, spell
 from workbench.families.registry import families
-from workbench.io.files import no_files, spelled
+from workbench.io.files import no_files
 
 __all__ = [
     "Given",
@@ -34,15 +33,25 @@ __all__ = [
 ]
 
 Given = Mapping[str, Any]  # option -> text, bool, or list of texts
+EMPTY: tuple[Any, ...] = ("", None, [])  # what a page gives for an option that is left out
 _LONGEST = 20_000  # characters of a text
 _WORDS = re.compile(r"must be one of (.*?)\. Got ")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _WORD = re.compile(r"[\w:.-]+")
 
 
-def known(kind: Family) -> list[Option]:
-    """The options that a page offers: those of a command line."""
-    return kind.given_in("command")
+def known(kind: Family) -> dict[str, Option]:
+    """The options that a page offers, by name: those of a command line."""
+    return {option.name: option for option in kind.given_in("command")}
+
+
+def _option(kind: Family, name: str) -> Option:
+    named = known(kind)
+    return named.get(name) or InvalidRequest.must("option", f"one of {', '.join(named)}", repr(name))
+
+
+def _flag(option: Option) -> str:
+    return f"--{(option.command or option.name).replace('_', '-')}"
 
 
 def listing() -> list[dict[str, Any]]:
@@ -53,7 +62,7 @@ def listing() -> list[dict[str, Any]]:
             "title": kind.title,
             "summary": kind.summary,
             "certifies": kind.certifies,
-            "options": [_listed(option) for option in known(kind)],
+            "options": [*map(_listed, known(kind).values())],
             "first": _first(kind),
         }
         for kind in families()
@@ -67,20 +76,13 @@ def _first(kind: Family) -> Given:
 
 
 def _listed(option: Option) -> dict[str, Any]:
-    kind = "flag" if option.kind is bool else "list" if option.kind is list else "text"
-    shown = option.default if kind == "flag" else _text(option.default)
+    kind = {bool: "flag", list: "list"}.get(option.kind, "text")
     return {
-        "name": option.name,
-        "flag": option.command or option.name,
-        "help": option.help,
-        "kind": kind,
-        "default": shown,
-        "required": option.required,
-        "question": option.question,
-        "hot": option.hot,
-        "minor": option.solver or option.name == "solver",
+        "name": option.name, "flag": option.command or option.name, "help": option.help, "kind": kind,
+        "default": option.default if kind == "flag" else _text(option.default), "required": option.required,
+        "question": option.question, "hot": option.hot, "minor": option.solver or option.name == "solver",
         "range": option_range(option) if option.hot else None,
-    }
+    }  # fmt: skip
 
 
 def _text(value: Any) -> str:
@@ -100,12 +102,12 @@ def _refusal(option: Option, value: Any) -> str | None:
 
 def suggestions(kind: Family) -> dict[str, Any]:
     """The words that options take, and the examples that need no file; to know them loads models and solvers."""
-    words = {option.name: choices for option in known(kind) if (choices := _words(option))}
+    words = {name: choices for name, option in known(kind).items() if (choices := _words(option))}
     examples = []
-    for text, given in _examples(kind):
+    for title, given in _examples(kind):
         with contextlib.suppress(WorkbenchError):  # one that reads a file
             exact_values(kind, given)
-            examples.append({"title": text.removeprefix(f"design {kind.name} "), "given": given})
+            examples.append({"title": title, "given": given})
     return {"words": words, "examples": examples}
 
 
@@ -124,50 +126,40 @@ def option_range(option: Option) -> dict[str, Any] | None:
     return {"scale": "log", "low": 0.05, "high": 10.0}
 
 
-def _examples(kind: Family) -> Iterable[tuple[str, Given]]:
-    """The family's example commands that design, with the texts of their options."""
-    for text in kind.examples:
-        words = shlex.split(text)
-        if words[:2] == ["design", kind.name]:
-            yield text, from_words(kind, words[2:], ignore=("json", "plot", "save", "html", "raw"))
+def _examples(kind: Family) -> Iterator[tuple[str, Given]]:
+    """The options of the family's examples that design, as text and as texts."""
+    for text in kind.designs:
+        options = text.removeprefix(f"design {kind.name} ")
+        yield options, from_words(kind, shlex.split(options))
 
 
-def from_words(kind: Family, words: Sequence[str], ignore: Collection[str] = ()) -> dict[str, Any]:
-    """The texts of a command line: --n 8 --epsilon=1.5 --directed. ignore: names of the command's own options.
-
-    Raises InvalidRequest for what is no option of the family.
-    """
-    named = {(option.command or option.name).replace("_", "-"): option for option in known(kind)}
-    options: dict[str, Any] = {}
-    rest = list(words)
-    while rest:
-        flag, equals, text = rest.pop(0).partition("=")
-        name = flag.removeprefix("--")
-        negated = name.startswith("no-") and name.removeprefix("no-") in named
-        option = named.get(name.removeprefix("no-") if negated else name)
-        if flag.startswith("--") and name in ignore:
-            if rest and not rest[0].startswith("--"):
-                rest.pop(0)
-            continue
-        if not flag.startswith("--") or option is None:
-            wanted = f"an option of {kind.name} (--{', --'.join(named)})"
-            InvalidRequest.must("argument", wanted, repr(flag))
+def from_words(kind: Family, words: Sequence[str]) -> dict[str, Any]:
+    """The texts of a command line: --n 8 --epsilon=1.5 --directed. Raises InvalidRequest for what is no option of the
+    family."""
+    named = {_flag(option): option for option in known(kind).values()}
+    texts: dict[str, Any] = {}
+    rest = iter(words)
+    for word in rest:
+        flag, equals, text = word.partition("=")
+        on = flag if flag in named else flag.replace("--no-", "--", 1)
+        if on not in named:
+            InvalidRequest.must("argument", f"an option of {kind.name} ({', '.join(named)})", repr(flag))
+        option = named[on]
         if option.kind is bool:
-            options[option.name] = not negated
+            texts[option.name] = on == flag
             continue
-        if not equals and not rest:
+        value = text if equals else next(rest, None)
+        if value is None:
             raise InvalidRequest(f"{flag} must have a value. Got none.")
-        value = text if equals else rest.pop(0)
-        options[option.name] = [*options.get(option.name, []), value] if option.kind is list else value
-    return options
+        texts[option.name] = [*texts.get(option.name, []), value] if option.kind is list else value
+    return texts
 
 
 def texts_of(kind: Family, options: Mapping[str, Any]) -> dict[str, Any]:
     """The texts of options that Python gives, as a page holds them. Raises InvalidRequest."""
-    named = {option.name: option for option in known(kind)}
     texts: dict[str, Any] = {}
     for name, value in options.items():
-        option = named.get(name) or InvalidRequest.must("option", f"one of {', '.join(named)}", repr(name))
+        option = _option(kind, name)
         if value is None or isinstance(value, (bool, str)):
             texts |= {} if value is None else {name: value}
             continue
@@ -187,21 +179,15 @@ def exact_values(kind: Family, given: Any, files: Collection[tuple[str, str, Any
     """
     if not isinstance(given, Mapping):
         InvalidRequest.must("request", "options with their texts", type(given).__name__)
-    named = {option.name: option for option in known(kind)}
-    trusted, others = {}, {}
+    values = {}
     for name, value in given.items():
-        if name not in named:
-            InvalidRequest.must("option", f"one of {', '.join(named)}", repr(name))
-        option = named[name]
-        if value in ("", None, []):
-            continue
-        typed = _typed(option, value)
-        if isinstance(value, str) and (kind.name, name, value) in files:
-            trusted[name] = option.of(Path(value) if option.kind is Path else typed)
-        else:
-            others[name] = typed
+        option = _option(kind, name)
+        if value not in EMPTY:
+            values[name] = _typed(option, value)
+            if isinstance(value, str) and (kind.name, name, value) in files:
+                values[name] = option.of(Path(value) if option.kind is Path else values[name])
     with no_files():
-        return kind.read(trusted | others, "command")
+        return kind.read(values, "command")
 
 
 def _typed(option: Option, value: Any) -> Any:
@@ -211,10 +197,8 @@ def _typed(option: Option, value: Any) -> Any:
     if any(not isinstance(text, (str, allowed)) or len(str(text)) > _LONGEST for text in texts):
         InvalidRequest.must(option.name, f"a text of at most {_LONGEST} characters", type(value).__name__)
     if option.kind is int and isinstance(value, str):
-        try:
+        with contextlib.suppress(ValueError):  # its reader says what is wrong
             return int(value)
-        except ValueError:
-            return value  # its reader says what is wrong
     if option.kind is list and isinstance(value, str):
         return [part.strip() for part in value.split(",")]
     return value
@@ -223,58 +207,22 @@ def _typed(option: Option, value: Any) -> Any:
 def command_line(kind: Family, given: Given, extra: str = "") -> str:
     """The command that designs what is shown."""
     words = ["workbench", "design", kind.name]
-    for option in known(kind):
-        value = given.get(option.name)
-        flag = f"--{(option.command or option.name).replace('_', '-')}"
+    for name, option in known(kind).items():
+        value, flag = given.get(name), _flag(option)
         if option.kind is bool:
             if isinstance(value, bool) and value != option.default:
                 words.append(flag if value else f"--no-{flag[2:]}")
-        elif value not in ("", None, []):
+        elif value not in EMPTY:
             words += [f"{flag}={part}" for part in (value if isinstance(value, list) else [value])]
     return shlex.join([*words, *extra.split()])
 
 
-def python_call(kind: Family, given: Given, values: Mapping[str, Any], extra: str = "") -> str:
-    """The Python call that designs what is shown: `wb.design`, where code can spell the question by its class."""
-    named = {option.name: option for option in known(kind) if option.name in given}
-    rest = [f"{name}={_literal(values[name])}" for name, option in named.items() if not option.question]
-    code = _question(kind, [name for name, option in named.items() if option.question], given, values)
-    if code is not None:
-        return f"import workbench as wb\nd = wb.design({', '.join([code, *rest, *extra.split()])})"
-    texts = ", ".join(f"{name!r}: {_typed(named[name], value)!r}" for name, value in given.items())
-    return (
-        f"from workbench.families.registry import family\nkind = family({kind.name!r})\n"
-        f"values = kind.read({{{texts}}}, 'command')\nd = kind.open(kind.request_of(values)).design()"
-    )
-
-
-def _question(kind: Family, names: Sequence[str], given: Given, values: Mapping[str, Any]) -> str | None:
-    """Code that makes the question, tried out; None where its class takes other arguments than its options."""
-    import workbench
-
-    name, wanted = kind.question.__name__, repr(kind.spelled_question(values))
-    if name not in workbench.__all__:
-        return None
-    literals = {option: _literal(values[option]) for option in names}
-    parse = getattr(kind.question, "parse", None)
-    try:
-        with no_files():
-            if parse is not None and len(names) == 1:
-                return f"wb.{name}.parse({given[names[0]]!r})" if repr(parse(given[names[0]])) == wanted else None
-            question = kind.question(**{option: ast.literal_eval(text) for option, text in literals.items()})
-    except (TypeError, ValueError, SyntaxError, WorkbenchError):
-        return None
-    arguments = ", ".join(f"{option}={text}" for option, text in literals.items())
-    return f"wb.{name}({arguments})" if repr(question) == wanted else None
+def python_call(kind: Family, given: Given, extra: str = "") -> str:
+    """The Python call that designs what is shown."""
+    words = [f"{name}={_literal(_typed(_option(kind, name), value))}" for name, value in given.items()]
+    return f"import workbench as wb\nd = wb.design({', '.join([repr(kind.name), *words, *extra.split()])})"
 
 
 def _literal(value: Any) -> str:
-    """An exact value as Python code: a decimal as it is written, a ratio as the text that spells it."""
-    if isinstance(value, Fraction):
-        text = spelled(value)
-        return text if _NUMBER.fullmatch(text) else repr(text)
-    if isinstance(value, (tuple, list)):
-        return f"[{', '.join(map(_literal, value))}]"
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key!r}: {_literal(part)}' for key, part in value.items())}}}"
-    return repr(value)
+    """An option as Python code: the text of a decimal as a number."""
+    return value if isinstance(value, str) and _NUMBER.fullmatch(value) else repr(value)

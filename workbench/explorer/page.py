@@ -1,4 +1,9 @@
-"""The page as one file: stylesheet, script and data inlined, nothing fetched from anywhere."""
+"""The page as one file: stylesheet, script and data inlined, nothing fetched from anywhere.
+
+It shows an exploration, or without controls a list of sections {title, parts}; a part is a figure
+(`workbench.explorer.figures`), {"kind": "facts", rows}, {"kind": "text", text}, {"kind": "cells", heads, rows},
+{"kind": "numbers", title, heads, rows} behind a click, or {"kind": "image", title, svg}, which grows on a click.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +12,37 @@ import hashlib
 import html
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from workbench import __version__
-from workbench.explorer.figures import plain
+from workbench.errors import WorkbenchError
+from workbench.exact.numbers import jsonable
+from workbench.explorer import figures
+from workbench.io.files import write_whole
+from workbench.io.shown import picture
 
-__all__ = ["asset", "page", "policy", "script"]
+if TYPE_CHECKING:
+    from workbench.families.design import Design
+    from workbench.io.result import Result
+
+__all__ = [
+    "as_page",
+    "asset",
+    "audit_page",
+    "design_page",
+    "document",
+    "numbers",
+    "page",
+    "policy",
+    "result_page",
+    "script",
+    "write_export",
+    "write_page",
+]
 
 _PACKED = 1 << 20  # characters of data from where they are compressed
 _SCRIPTS = ("charts.js", "parts.js", "explorer.js")  # one module, in this order, and a host after them
@@ -49,7 +76,7 @@ def page(title: str, data: Mapping[str, Any]) -> str:
 
     In the JSON every "<" is escaped, so that no text in it can end the element it stands in; a long one is compressed.
     """
-    content = json.dumps(plain({"version": __version__, **data}), allow_nan=False, ensure_ascii=False)
+    content = json.dumps(jsonable({"version": __version__, **data}), allow_nan=False, ensure_ascii=False)
     packed = len(content) > _PACKED
     if packed:  # base64 has no "<" either
         content = base64.b64encode(zlib.compress(content.encode(), 9)).decode()
@@ -74,3 +101,98 @@ def page(title: str, data: Mapping[str, Any]) -> str:
 </body>
 </html>
 """
+
+
+def write_page(path: Path, content: str) -> None:
+    """Write a page, whole or not at all."""
+    write_whole(path, content.encode())
+
+
+def document(title: str, sections: Iterable[dict[str, Any]]) -> str:
+    """A page of sections."""
+    return page(title, {"mode": "document", "title": title, "sections": [*sections]})
+
+
+def numbers(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """A table behind a click."""
+    return {"kind": "numbers", "title": title, "heads": [*heads], "rows": [*rows]}
+
+
+def _section(title: str, *parts: Mapping[str, Any], narrow: bool = True) -> dict[str, Any]:
+    return {"title": title, "narrow": narrow, "parts": [*parts]}
+
+
+def as_page(task: str, message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A message of a task for its reader, who gets the result of "export" as a page."""
+    if task != "export" or "result" not in message:
+        return message
+    result = message["result"]
+    title = f"{result['view']['heading']} - dp-workbench"
+    return {"result": {"html": page(title, {"mode": "document", "export": result})}}
+
+
+def write_export(
+    path: Path,
+    family: str,
+    given: Mapping[str, Any],
+    files: Collection[tuple[str, str, Any]] = (),
+    tell: Callable[[int, int], None] = lambda done, total: None,
+) -> None:
+    """Compute the export of one request and write its page. Raises WorkbenchError, OSError."""
+    from workbench.explorer.tasks import Tasks
+
+    result = Tasks(files).run("export", {"family": family, "given": dict(given)}, tell)
+    write_page(path, as_page("export", {"result": result})["result"]["html"])
+
+
+# What commands return.
+
+
+def design_page(design: Design) -> str:
+    """One design: its report, its mechanism, its privacy, its row."""
+    proven = design.certificate is not None
+    title = design.heading
+    budget = {name: getattr(design.request, name, None) for name in ("epsilon", "delta")}
+    row = numbers("The row", ["column", "value"], list(design.row().items()))
+    sections = [
+        _section(title, {"kind": "facts", "rows": design.facts()}, row),
+        *(_section("", figure | {"proven": proven}) for figure in figures.law_figures(design)),
+    ]
+    return document(title, sections + ([] if design.mechanism is None else _privacy(design.mechanism, budget)))
+
+
+def audit_page(mechanism: Any, facts: Sequence[tuple[str, str]], budget: Mapping[str, Any]) -> str:
+    """An audit: its facts, the mechanism's law and its profile. budget: epsilon and delta, None where unknown."""
+    law = figures.law_figure(mechanism)
+    sections = [
+        _section("Exact audit", {"kind": "facts", "rows": facts}),
+        *([] if law is None else [_section("", law)]),
+    ]
+    return document(mechanism.describe(), sections + _privacy(mechanism, budget))
+
+
+def _privacy(mechanism: Any, budget: Mapping[str, Any]) -> list[dict[str, Any]]:
+    try:
+        return [_section("", figure) for figure in figures.profile_figures(mechanism, budget)]
+    except WorkbenchError as error:
+        return [_section("Privacy profile", {"kind": "text", "text": str(error)})]
+
+
+def result_page(result: Result) -> str:
+    """A frontier, a table of budgets or a comparison: what follows from it, its lines, its plots, its rows."""
+    table = result.to_frame()
+    rows = result.to_dict()["rows"]
+    texts = [{"kind": "text", "text": words} for words in result.sentences]
+    drawn = [
+        {"kind": "picture", "title": name.replace("_", " "), "svg": picture(lambda: figure)}
+        for name, draw in result.draw(table).items()
+        if (figure := draw()) is not None
+    ]
+    cells = numbers("Show them", list(table.columns), [list(row.values()) for row in rows])
+    sections = [
+        *([_section("What follows", *texts, narrow=False)] if texts else []),
+        *(_section("", figure) for figure in figures.tradeoffs(rows)),
+        *(_section("", part, narrow=False) for part in drawn),
+        _section(f"{len(rows)} rows", cells, narrow=False),
+    ]
+    return document(result.title, sections)

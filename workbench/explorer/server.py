@@ -24,7 +24,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from workbench.explorer.given import listing
-from workbench.explorer.page import page, policy
+from workbench.explorer.page import as_page, page, policy
 from workbench.explorer.processes import Lanes, Stopped
 
 __all__ = ["Server"]
@@ -171,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
         messages = self.server.lanes.run(task, body)
         try:
             for message in messages:
-                self._line(self.server.shown(task, message))
+                self._line(as_page(task, message))
         except Stopped as stopped:
             self._line({"error": "Stopped", "message": str(stopped)})
         finally:
@@ -208,14 +208,6 @@ class Server(ThreadingHTTPServer):
         """The address of the page. state: the fragment's family and option texts."""
         fragment = f"#{urlencode(state, doseq=True)}" if state else ""
         return f"http://127.0.0.1:{self.port}/?token={self.token}{fragment}"
-
-    def shown(self, task: str, message: dict[str, Any]) -> Mapping[str, Any]:
-        """A message as the page takes it."""
-        if task != "export":
-            return message
-        from workbench.explorer.export import as_page
-
-        return as_page(task, message)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """A thread for a connection; where there is no room, instead of the oldest that has not shown the token."""

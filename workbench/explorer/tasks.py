@@ -19,22 +19,33 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
+from itertools import count
 from sys import float_info
 from typing import Any
 
+from solvers.search import bisect
 from workbench.errors import InvalidRequest, NotProven, WorkbenchError
-from workbench.explorer import figures, loss_figures
-from workbench.explorer.given import command_line, exact_values, listing, option_range, python_call, suggestions
-from workbench.explorer.privacy_figures import profile_figures
-from workbench.families.base import Family, Session
+from workbench.exact.numbers import jsonable
+from workbench.explorer import figures
+from workbench.explorer.given import (
+    EMPTY,
+    command_line,
+    exact_values,
+    listing,
+    option_range,
+    python_call,
+    suggestions,
+)
+from workbench.families.base import Family, Request, Session
 from workbench.families.design import Design
 from workbench.families.frontier_plots import jumps
+from workbench.families.option import read
 from workbench.families.outcome import attempt
 from workbench.families.registry import family
-from workbench.frontiers.run import frontier_of, plan_of, read, run
+from workbench.frontiers.run import frontier_of, plan_of, run
 from workbench.io.files import no_files
 
 __all__ = ["TASKS", "Tasks"]
@@ -48,6 +59,55 @@ _STEPS = 25  # values of an option along its range
 _FEWEST, _PATIENCE = 5, 8.0  # so many of them in any case, no further one after so many seconds
 _EXPORTED = 13  # designs in an export
 _DIGITS = 4  # of what the inverse task finds
+_TURNS = 60  # of its bisection
+
+
+def _silent(done: int, total: int) -> None:
+    """Nobody is told."""
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What a task is about: a family, its options as texts and as exact values, what the task itself takes, and whom
+    to tell how far it is."""
+
+    kind: Family
+    given: Mapping[str, Any]
+    values: Mapping[str, Any]
+    more: Mapping[str, Any] = field(default_factory=dict)
+    tell: Tell = _silent
+
+    @property
+    def key(self) -> str:
+        """The same for the same request."""
+        return json.dumps([self.kind.name, self.given], sort_keys=True)
+
+    def point(self, **moved: Any) -> dict[str, Any]:
+        """The hot options, with their defaults."""
+        point = {name: self.values[name] for name in self.kind.hot} | moved
+        return dict(self.kind.completed(self.values, point))
+
+    def request(self, check: str, **more: Any) -> Request:
+        """The family's request; no file is read."""
+        with no_files():
+            return self.kind.request_of({**self.values, "check": check, **more})
+
+    def at(self, name: str, value: Fraction) -> _Request:
+        """The same with another value of an option."""
+        return replace(self, given={**self.given, name: _spelled(value)}, values={**self.values, name: value})
+
+    def range(self, name: Any) -> dict[str, Any]:
+        """The range of a hot option's slider. Raises InvalidRequest for another option."""
+        ends = option_range(self.kind.option(name)) if name in self.kind.hot else None
+        return ends or InvalidRequest.must("along", f"a number among {', '.join(self.kind.hot)}", repr(name))
+
+    def grid(self, name: Any, steps: int = _STEPS) -> list[Fraction]:
+        """Values of a hot option over its slider's range, the present one among them, three digits each."""
+        reach, places = self.range(name), [k / (steps - 1) for k in range(steps)]
+        low, high, share = reach["low"], reach["high"], reach["scale"] == "share"
+        numbers = {Fraction(f"{place**3 if share else low * (high / low) ** place:.3g}") for place in places}
+        now = self.values[name]
+        return sorted(numbers | ({now} if isinstance(now, Fraction) else set()))
 
 
 @dataclass
@@ -78,7 +138,7 @@ class Tasks:
         self._sessions: OrderedDict[str, _Live] = OrderedDict()
         self._last: tuple[str, Design] | None = None
 
-    def run(self, task: str, request: Mapping[str, Any], tell: Tell = lambda done, total: None) -> View:
+    def run(self, task: str, request: Mapping[str, Any], tell: Tell = _silent) -> View:
         """One task. request: family, given (option -> text), and what the task takes. Raises WorkbenchError."""
         if task not in TASKS:
             InvalidRequest.must("task", f"one of {', '.join(TASKS)}", repr(task))
@@ -86,20 +146,20 @@ class Tasks:
         if task == "suggestions":
             return suggestions(kind)
         values = exact_values(kind, given, self.files)
-        known = {name: value for name, value in (given or {}).items() if value not in ("", None, [])}
-        view: View = TASKS[task](self, kind, known, values, request, tell)
+        known = {name: value for name, value in (given or {}).items() if value not in EMPTY}
+        view: View = jsonable(TASKS[task](self, _Request(kind, known, values, request, tell)))
         return view
 
     # Sessions.
 
-    def _session(self, kind: Family, given: Mapping[str, Any], values: Mapping[str, Any]) -> _Live:
+    def _session(self, request: _Request) -> _Live:
         """The live session for all that is not hot; the least recently used one makes room."""
-        fixed = {name: value for name, value in given.items() if name not in kind.hot}
-        missing = [name for name in kind.hot if values[name] is None]
+        kind = request.kind
+        fixed = {name: value for name, value in request.given.items() if name not in kind.hot}
+        missing = [name for name in kind.hot if request.values[name] is None]
         key = json.dumps([kind.name, missing, fixed], sort_keys=True)
         if key not in self._sessions:
-            with no_files():
-                self._sessions[key] = _Live(kind.open(kind.request_of(dict(values) | {"check": "audit"})))
+            self._sessions[key] = _Live(kind.open(request.request("audit")))
             while len(self._sessions) > _SESSIONS:
                 self._sessions.popitem(last=False)[1].close()
         self._sessions.move_to_end(key)
@@ -110,12 +170,11 @@ class Tasks:
         while self._sessions:
             self._sessions.popitem()[1].close()
 
-    def _designed(self, kind: Family, given: Mapping[str, Any], values: Mapping[str, Any]) -> Design:
-        key = _key(kind, given)
-        if self._last is None or self._last[0] != key:
-            live, begin = self._session(kind, given, values), time.monotonic()
+    def _designed(self, request: _Request) -> Design:
+        if self._last is None or self._last[0] != request.key:
+            live, begin = self._session(request), time.monotonic()
             try:
-                design = live.session.design(_point(kind, values))
+                design = live.session.design(request.point())
             except NotProven as error:
                 if error.design is None:
                     raise
@@ -125,225 +184,184 @@ class Tasks:
                 raise
             live.slow |= live.solved and time.monotonic() - begin > _SLOW  # the first design also states its model
             live.solved = True
-            self._last = key, design
+            self._last = request.key, design
         return self._last[1]
 
-    def _preliminary(self, kind: Family, given: Mapping[str, Any], values: Mapping[str, Any]) -> Design | None:
+    def _preliminary(self, request: _Request) -> Design | None:
         """What a moment of solving gives where designs take long: a design that lacks the proof. None elsewhere."""
-        live = self._session(kind, given, values)
-        limit = next((option for option in kind.options if option.name == "time_limit" and option.solver), None)
+        kind, live = request.kind, self._session(request)
+        limit = next((option.name for option in kind.options if option.name == "time_limit" and option.solver), None)
         if not live.slow or live.fruitless or limit is None:
             return None
-        if values[limit.name] is not None and values[limit.name] <= _MOMENT:
+        if request.values[limit] is not None and request.values[limit] <= _MOMENT:
             return None
         if live.brief is None:
-            with no_files():
-                live.brief = kind.open(kind.request_of(dict(values) | {"check": "audit", limit.name: _MOMENT}))
+            live.brief = kind.open(request.request("audit", **{limit: _MOMENT}))
         try:
-            design = live.brief.design(_point(kind, values))
+            self._last = request.key, live.brief.design(request.point())
         except NotProven as error:
             early: Design | None = error.design
             live.fruitless = early is None
             return early
         except WorkbenchError:
-            return None  # the whole solve says why
-        self._last = _key(kind, given), design
+            pass  # the whole solve says why
         return None
 
     # Tasks.
 
-    def design(self, kind: Family, given: Any, values: Any, request: Any, tell: Tell) -> View:
+    def design(self, request: _Request) -> View:
         """The mechanism as the solver gives it, from a live session; preliminary where that takes long."""
-        known = self._last is not None and self._last[0] == _key(kind, given)
-        design = None if known else self._preliminary(kind, given, values)
+        solved = self._last is not None and self._last[0] == request.key
+        design = None if solved else self._preliminary(request)
         if design is None:
-            return self.complete(kind, given, values, request, tell)
+            return self.complete(request)
         low, high = design.bound_words, f"{design.objective:.9g}"
         interval = "" if design.bound is None else f": the optimum lies between {low} and {high}"
         design = replace(design, words=(*design.words, f"Preliminary{interval}. The solver has not finished."))
-        return _view(design, kind, given, values) | {"preliminary": True}
+        return _view(design, request) | {"preliminary": True}
 
-    def complete(self, kind: Family, given: Any, values: Any, request: Any, tell: Tell) -> View:
+    def complete(self, request: _Request) -> View:
         """The mechanism as the solver gives it, from a live session, solved to its end."""
-        return _view(self._designed(kind, given, values), kind, given, values)
+        return _view(self._designed(request), request)
 
-    def certify(self, kind: Family, given: Any, values: Any, request: Any, tell: Tell) -> View:
+    def certify(self, request: _Request) -> View:
         """The certified mechanism, from a cold start, with its certificate's file."""
-        with no_files():
-            to_certify = kind.request_of(dict(values) | {"check": "certify"})
-        with kind.open(to_certify) as session:
+        with request.kind.open(request.request("certify")) as session:
             design = session.design()
-        view = _view(design, kind, given, values)
-        if design.certificate is not None:
-            view["certificate"] = design.certificate.content().decode()
-        return view
+        proof = design.certificate
+        return _view(design, request) | ({} if proof is None else {"certificate": proof.content().decode()})
 
-    def profile(self, kind: Family, given: Any, values: Any, request: Any, tell: Tell) -> View:
+    def profile(self, request: _Request) -> View:
         """The figures of its privacy."""
-        design = self._designed(kind, given, values)
+        design = self._designed(request)
         if design.mechanism is None:
             raise InvalidRequest("There is no mechanism, and so no privacy profile.")
-        return {"figures": profile_figures(design.mechanism, _point(kind, values))}
+        return {"figures": figures.profile_figures(design.mechanism, request.point())}
 
-    def along(self, kind: Family, given: Any, values: Any, request: Any, tell: Tell) -> View:
+    def along(self, request: _Request) -> View:
         """The objective at values of one hot option (`along`)."""
-        name = request.get("along")
-        grid = _grid(kind, values, name)
-        session = self._session(kind, given, values).session
+        name: Any = request.more.get("along")
+        grid = request.grid(name)
+        session = self._session(request).session
+        now = request.values[name]
         rows, label, begin = [], "objective", time.monotonic()
-        for done, value in enumerate(_coarse_first(grid, values[name])):
-            tell(done, len(grid))
+        for done, value in enumerate(_coarse_first(grid, now)):
+            request.tell(done, len(grid))
             if done >= _FEWEST and time.monotonic() - begin > _PATIENCE:
                 break
-            row, design = attempt(partial(session.design, _point(kind, values, **{name: value})))
+            row, design = attempt(partial(session.design, request.point(**{name: value})))
             rows.append({**row, name: float(value)})
             label = _label(design) if design is not None and label == "objective" else label
         rows.sort(key=lambda row: float(row[name]))
-        log = _range(kind, name)["scale"] == "log"
-        others = [row for row in rows if row[name] != values[name]]
-        if all(row["status"] == "refused" for row in others):  # such as a delta > 0 under the notion pure
-            return {"figure": None, "rows": figures.plain(rows)}
-        steps = jumps({"notion": values.get("notion"), **_point(kind, values), name: row[name]} for row in rows)
-        return {"figure": loss_figures.along(name, label, rows, log=log, steps=steps), "rows": figures.plain(rows)}
+        if all(row["status"] == "refused" for row in rows if row[name] != now):  # as a δ > 0 under the notion pure
+            return {"figure": None, "rows": rows}
+        log, notion = request.range(name)["scale"] == "log", request.values.get("notion")
+        steps = jumps({"notion": notion, **request.point(), name: row[name]} for row in rows)
+        return {"figure": figures.along(name, label, rows, log=log, steps=steps), "rows": rows}
 
-    def rivals(self, kind: Family, given: Any, values: Any, request: Any, tell: Tell) -> View:
+    def rivals(self, request: _Request) -> View:
         """Exact pieces and other mechanisms, from the family's frontier."""
-        if kind.frontier is None:
-            raise InvalidRequest(f"No published mechanisms are listed for the family {kind.name}.")
+        if request.kind.frontier is None:
+            raise InvalidRequest(f"No published mechanisms are listed for the family {request.kind.name}.")
         try:
-            rows = self._frontier(kind, given, values, tell)
+            rows = _frontier(request)
         except InvalidRequest as error:
             raise InvalidRequest(f"Other mechanisms are not listed for this request. {error}") from None
-        return loss_figures.rivals(rows) | {"rows": figures.plain(rows)}
+        return figures.rivals(rows) | {"rows": rows}
 
-    def _frontier(self, kind: Family, given: Any, values: Any, tell: Tell) -> list[dict[str, Any]]:
-        """The rows of the family's frontier at one budget."""
-        offered = {option.name: option for option in frontier_of(kind).options}
-        for name in given:
-            if kind.option(name).question and name not in offered:
-                raise InvalidRequest(f"The trade-offs of {kind.name} are not computed for a question with {name}.")
-        hot = {name: value for name, value in _point(kind, values).items() if value is not None}
-        if missing := [
-            name for name, option in offered.items() if name in kind.hot and option.required and name not in hot
-        ]:
-            raise InvalidRequest(f"They are compared at one {' and '.join(missing)}, which this request does not give.")
-        taken = {
-            name: values[name] if offered[name].question else text for name, text in given.items() if name in offered
-        } | {name: [value] for name, value in hot.items() if name in offered}
-        if "certify" in offered:
-            taken["certify"] = False
-        with no_files():
-            plan = plan_of(kind, None, read(list(offered.values()), taken))
-        return list(run(plan, lambda done, total, what: tell(done, total)).rows)
-
-    def inverse(self, kind: Family, given: Any, values: Any, request: Any, tell: Tell) -> View:
+    def inverse(self, request: _Request) -> View:
         """By bisection between the ends of the slider; the objective is taken to be monotone."""
-        name, limit = request.get("along"), request.get("limit")
+        name: Any = request.more.get("along")
+        limit = request.more.get("limit")
         if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not abs(limit) <= float_info.max:
             InvalidRequest.must("limit", "a finite number", repr(limit))
-        reach = _range(kind, name)
-        session = self._session(kind, given, values).session
+        reach = request.range(name)
+        session = self._session(request).session
 
-        def loss(value: Fraction) -> float:
-            row, _ = attempt(partial(session.design, _point(kind, values, **{name: value})))
+        def within(value: Fraction) -> bool:
+            row, _ = attempt(partial(session.design, request.point(**{name: value})))
             objective = row.get("objective")
-            return math.inf if objective is None else float(objective)
+            return objective is not None and objective <= limit
+
+        turns = count()
+
+        def middle(low: Fraction, high: Fraction) -> Fraction:
+            request.tell(next(turns), _TURNS)
+            return _short(math.sqrt(low * high) if low > 0 and reach["scale"] == "log" else (low + high) / 2)
 
         low, high = _short(reach["low"]), _short(reach["high"])
-        if loss(high) > limit:
+        if not within(high):
             raise InvalidRequest(f"No {name} up to {float(high):g} brings the objective to {limit:.6g}.")
-        if loss(low) <= limit:
+        if within(low):
             return {"value": _spelled(low), "below": None}
-        for done in range(60):
-            tell(done, 60)
-            middle = _short(math.sqrt(low * high) if low > 0 and reach["scale"] == "log" else float(low + high) / 2)
-            if middle in (low, high):
-                break
-            low, high = (low, middle) if loss(middle) <= limit else (middle, high)
+        low, high = bisect(within, low, high, turns=_TURNS, middle=middle)
         return {"value": _spelled(high), "below": _spelled(low)}
 
-    def export(self, kind: Family, given: Any, values: Any, request: Any, tell: Tell) -> View:
+    def export(self, request: _Request) -> View:
         """The certified design where the family certifies, its curves, and designs along the fastest hot option."""
-        parts: list[Callable[[], None]] = []
-        page: View = {"family": kind.name, "given": dict(given), "errors": {}, "along": {}, "steps": []}
+        kind, quiet = request.kind, replace(request, tell=_silent)
+        page: View = {"family": kind.name, "given": dict(request.given), "errors": {}, "along": {}, "steps": []}
+        page["view"] = (self.certify if kind.certifies else self.complete)(request)
+        hot = [name for name in kind.hot if request.values[name] is not None and option_range(kind.option(name))]
 
-        def part(name: str, compute: Callable[[], Any], put: Callable[[Any], None]) -> None:
-            def run_part() -> None:
-                try:
-                    put(compute())
-                except WorkbenchError as error:
-                    page["errors"][name] = str(error)
+        def curve(name: str) -> None:
+            figure = self.along(replace(quiet, more={"along": name}))["figure"]
+            page["along"] |= {} if figure is None else {name: figure}
 
-            parts.append(run_part)
+        def others() -> None:
+            view = self.rivals(quiet)
+            page["rivals"] = {key: view[key] for key in ("overlays", "table")}
 
-        best = self.certify if kind.certifies else self.complete
-        page["view"] = best(kind, given, values, request, tell)
-        nothing: Tell = lambda done, total: None  # noqa: E731
-        hot = [name for name in kind.hot if values[name] is not None and option_range(kind.option(name))]
-        part(
-            "profile",
-            lambda: self.profile(kind, given, values, request, nothing),
-            lambda view: page.update(profile=view["figures"]),
-        )
-        for name in hot:
-            part(
-                f"along {name}",
-                partial(self.along, kind, given, values, {"along": name}, nothing),
-                partial(_put, page["along"], name),
-            )
-        part(
-            "rivals",
-            lambda: self.rivals(kind, given, values, request, nothing),
-            lambda view: page.update(rivals={key: view[key] for key in ("overlays", "table")}),
-        )
-        if hot:
-            name = hot[-1]
-            for value in _grid(kind, values, name, _EXPORTED):
-                text = _spelled(value)
-                moved = {**given, name: text}
-                part(
-                    f"{name} {text}",
-                    partial(self.complete, kind, moved, {**values, name: value}, request, nothing),
-                    page["steps"].append,
-                )
-        for done, compute in enumerate(parts):
-            tell(done, len(parts))
-            compute()
+        def step(moved: _Request) -> None:
+            page["steps"].append(self.complete(moved))
+
+        parts: dict[str, Callable[[], None]] = {
+            "profile": lambda: page.update(profile=self.profile(quiet)["figures"]),
+            **{f"along {name}": partial(curve, name) for name in hot},
+            "rivals": others,
+        }
+        for value in request.grid(hot[-1], _EXPORTED) if hot else ():
+            moved = quiet.at(hot[-1], value)
+            parts[f"{hot[-1]} {moved.given[hot[-1]]}"] = partial(step, moved)
+        for done, (name, compute) in enumerate(parts.items()):
+            request.tell(done, len(parts))
+            try:
+                compute()
+            except WorkbenchError as error:
+                page["errors"][name] = str(error)
         page["listing"] = [entry for entry in listing() if entry["name"] == kind.name]
         return page
 
 
 TASKS: dict[str, Callable[..., View]] = {
     "suggestions": lambda *_: {},
-    "design": Tasks.design,
-    "complete": Tasks.complete,
-    "certify": Tasks.certify,
-    "profile": Tasks.profile,
-    "along": Tasks.along,
-    "rivals": Tasks.rivals,
-    "inverse": Tasks.inverse,
-    "export": Tasks.export,
+    **{
+        task: getattr(Tasks, task)
+        for task in ("design", "complete", "certify", "profile", "along", "rivals", "inverse", "export")
+    },
 }
 
 
-def _key(kind: Family, given: Mapping[str, Any]) -> str:
-    return json.dumps([kind.name, given], sort_keys=True)
-
-
-def _put(figures_of: dict[str, Any], name: str, view: View) -> None:
-    if view["figure"] is not None:
-        figures_of[name] = view["figure"]
-
-
-def _point(kind: Family, values: Mapping[str, Any], **moved: Any) -> dict[str, Any]:
-    """The hot options of a request, with their defaults."""
-    point = {name: values[name] for name in kind.hot} | moved
-    return dict(kind.completed(values, point))
-
-
-def _range(kind: Family, name: Any) -> dict[str, Any]:
-    ends = option_range(kind.option(name)) if name in kind.hot else None
-    return ends or InvalidRequest.must("along", f"a number among {', '.join(kind.hot)}", repr(name))
+def _frontier(request: _Request) -> list[dict[str, Any]]:
+    """The rows of the family's frontier at one budget."""
+    kind, values = request.kind, request.values
+    offered = {option.name: option for option in frontier_of(kind).options}
+    for name in request.given:
+        if kind.option(name).question and name not in offered:
+            raise InvalidRequest(f"The trade-offs of {kind.name} are not computed for a question with {name}.")
+    hot = {name: [value] for name, value in request.point().items() if value is not None and name in offered}
+    needed = [name for name in kind.hot if name in offered and offered[name].required]
+    if missing := [name for name in needed if name not in hot]:
+        raise InvalidRequest(f"They are compared at one {' and '.join(missing)}, which this request does not give.")
+    taken = {
+        name: values[name] if offered[name].question else text
+        for name, text in request.given.items()
+        if name in offered
+    }
+    raw = {"certify": False} if "certify" in offered else {}
+    with no_files():
+        plan = plan_of(kind, None, read([*offered.values()], taken | hot | raw))
+    return list(run(plan, lambda done, total, what: request.tell(done, total)).rows)
 
 
 def _short(value: Any) -> Fraction:
@@ -354,27 +372,12 @@ def _spelled(value: Fraction) -> str:
     return f"{float(value):.{_DIGITS}g}" if value == _short(value) else str(value)
 
 
-def _grid(kind: Family, values: Mapping[str, Any], name: Any, steps: int = _STEPS) -> list[Fraction]:
-    """Values of a hot option over its slider's range, the present one among them, three digits each."""
-    reach = _range(kind, name)
-    places = [k / (steps - 1) for k in range(steps)]
-    if reach["scale"] == "share":
-        numbers = {Fraction(f"{place**3:.3g}") for place in places}
-    else:
-        low, high = reach["low"], reach["high"]
-        numbers = {Fraction(f"{low * (high / low) ** place:.3g}") for place in places}
-    now = values[name]
-    return sorted(numbers | ({now} if isinstance(now, Fraction) else set()))
-
-
 def _coarse_first(grid: list[Fraction], now: Any) -> list[Fraction]:
     """The same values, so ordered that the first few already span the range; the present one first."""
-    step, order = 1 << len(grid).bit_length(), [grid.index(now)] if now in grid else []
-    while step:
-        order += [k for k in range(0, len(grid), step) if k not in order]
-        order += [len(grid) - 1] if len(grid) - 1 not in order else []
-        step //= 2
-    return [grid[k] for k in order]
+    order = [grid.index(now)] if now in grid else []
+    for halvings in range(len(grid).bit_length(), -1, -1):
+        order += [*range(0, len(grid), 1 << halvings), len(grid) - 1]
+    return [grid[k] for k in dict.fromkeys(order)]
 
 
 def _label(design: Design) -> str:
@@ -386,23 +389,13 @@ def _label(design: Design) -> str:
     return next(iter([*in_full, *begun, *columns]), "objective")
 
 
-def _view(design: Design, kind: Family, given: Mapping[str, Any], values: Mapping[str, Any]) -> View:
+def _view(design: Design, request: _Request) -> View:
     """A design as plain data; nothing that is not in its row, its facts or its tables."""
-    certified = design.certificate is not None
+    kind, given, certified = request.kind, request.given, design.certificate is not None
     raw, extra = ("", "") if certified or not kind.certifies else (" --raw", "certify=False")
     return {
-        "heading": kind.heading(design),
-        "facts": [list(fact) for fact in design.facts()],
-        "row": figures.plain(design.row()),
-        "objective": figures.plain(design.objective),
-        "label": _label(design),
-        "certified": certified,
-        "private": design.private,
-        "certifies": kind.certifies,
-        "status": design.status,
-        "figures": figures.law_figures(design),
-        "given": dict(given),
-        "hot": figures.plain(_point(kind, values)),
-        "command": command_line(kind, given, raw),
-        "python": python_call(kind, given, values, extra),
-    }
+        "heading": design.heading, "facts": design.facts(), "row": design.row(), "objective": design.objective,
+        "label": _label(design), "certified": certified, "private": design.private, "certifies": kind.certifies,
+        "status": design.status, "figures": figures.law_figures(design), "given": dict(given), "hot": request.point(),
+        "command": command_line(kind, given, raw), "python": python_call(kind, given, extra),
+    }  # fmt: skip

@@ -21,9 +21,8 @@ from urllib.parse import parse_qs, urlencode
 import anywidget
 import traitlets
 
-from workbench.explorer.export import as_page
 from workbench.explorer.given import exact_values, listing
-from workbench.explorer.page import asset, script
+from workbench.explorer.page import as_page, asset, script
 from workbench.explorer.processes import Lanes, Stopped
 from workbench.families.design import Design
 from workbench.families.registry import family

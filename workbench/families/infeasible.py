@@ -21,7 +21,7 @@ from solvers.conflict import conflict
 from solvers.data import Data
 from solvers.errors import SolverError
 from solvers.program import Program
-from solvers.solution import Solution
+from solvers.solution import Solution, Termination
 from workbench.errors import Infeasible, NotProven
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "is_proven",
     "least",
     "least_words",
+    "no_point",
     "refuse_infeasible",
     "rows_named",
 ]
@@ -67,6 +68,16 @@ def refuse_infeasible(
     if not is_proven(solution):
         raise NotProven(f"Whether a {what} is undecided: {status}, and no multipliers prove it.")
     raise Infeasible(f"No {what} ({status}).{why()}")
+
+
+def no_point(solution: Solution, what: str | None, trivial: str, why: Callable[[], str] = str) -> NoReturn:
+    """Raise what an answer without a point means: Infeasible or NotProven. The rest is as in `refuse_infeasible`."""
+    if solution.termination is Termination.INTERRUPTED:
+        raise KeyboardInterrupt  # Ctrl-C while the solver ran: there is no incumbent to keep
+    status = f"{solution.solver} says {solution.raw_status!r}"
+    if solution.termination is Termination.INFEASIBLE:
+        refuse_infeasible(solution, status, what, trivial, why)
+    raise NotProven(f"{status} and returned no point.", bound=solution.bound)
 
 
 def rows_named(program: Program, wishes: Mapping[str, str]) -> dict[str, np.ndarray]:

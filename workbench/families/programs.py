@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.program import Program
 from workbench.errors import InvalidRequest, NotCertified
 from workbench.exact.numbers import Real, probability
 from workbench.families.registry import families, our_families
@@ -67,6 +68,11 @@ class Instance:
     library: bool = False
     parameters: str = ""
     known: tuple[float | None, float | None] = (None, None)
+
+    def fixed(self) -> Program:
+        """The program at its parameter values, without parameters."""
+        program, values = self.build()
+        return Program(program.name, program.data(values), program.sense, program.variables, scale=program.scale)
 
 
 def chosen(suite: str, pattern: str | None = None) -> list[Instance]:

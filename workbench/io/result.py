@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from workbench.errors import InvalidRequest
+from workbench.exact.numbers import jsonable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,7 +181,7 @@ class Result(Sequence[Row]):
 
     def _repr_html_(self) -> str:
         """The first rows and the first plot, without script."""
-        from workbench.io.html import document, picture, table
+        from workbench.io.shown import document, picture, table
 
         shown = table_of(self.rows[:_SHOWN]).dropna(axis="columns", how="all")
         cells = [list(row.values()) for row in records(shown)]
@@ -207,15 +207,8 @@ def table_of(rows: Iterable[Row], columns: Sequence[str] = ()) -> pd.DataFrame:
 
 def records(table: pd.DataFrame) -> list[Row]:
     """The rows of a table as strict JSON: no NaN, infinities as "inf"."""
-
-    def plain(value: Any) -> Any:
-        value = value.item() if hasattr(value, "item") else value
-        if isinstance(value, float) and not math.isfinite(value):
-            return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
-        return value
-
-    rows = table.astype(object).where(table.notna(), None).to_dict("records")
-    return [{str(key): plain(value) for key, value in row.items()} for row in rows]
+    rows: list[Row] = jsonable(table.astype(object).where(table.notna(), None).to_dict("records"))
+    return rows
 
 
 def csv_bytes(table: pd.DataFrame) -> bytes:

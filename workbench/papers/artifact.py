@@ -37,6 +37,7 @@ __all__ = [
     "Paper",
     "artifact",
     "erratum",
+    "given",
     "json_bytes",
     "printed",
     "rounded",
@@ -209,7 +210,12 @@ def artifact(
     if "figure" in own:
         draw = Drawing(own["figure"], words, stated.get("styles", {}), further or {})
     title, caption = (own[key].format(**words) for key in ("title", "caption"))
-    return Artifact(name, title, table, draw, caption, comparisons, digits or {})
+    return Artifact(name, title, table, draw, caption, comparisons, digits or own.get("digits", {}))
+
+
+def given(part: Mapping[str, Any], full: bool) -> dict[str, Any]:
+    """What a declared request asks for, by default or with `full`."""
+    return {**part.get("given", {}), **(part.get("full", {}) if full else {})}
 
 
 def tabled(paper: str, name: str, sources: Mapping[str, Source], full: bool = False) -> pd.DataFrame:
@@ -222,11 +228,10 @@ def tabled(paper: str, name: str, sources: Mapping[str, Source], full: bool = Fa
     stated = declared(paper)[name]
     parts = []
     for part in stated["rows"]:
-        given = part.get("given", {}) | (part.get("full", {}) if full else {})
         each = part.get("each", {})
         for values in itertools.product(*each.values()):
             chosen = dict(zip(each, values, strict=True))
-            rows = sources[part["of"]](**given, **chosen).assign(**chosen)
+            rows = sources[part["of"]](**given(part, full), **chosen).assign(**chosen)
             new: dict[str, Any] = {column: rows.eval(what) for column, what in part.get("let", {}).items()}
             parts.append(rows.assign(**new, **part.get("add", {})))
     table = pd.concat(parts, ignore_index=True).reindex(columns=stated["columns"])

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.explorer.export import document, numbers, write_page
+from workbench.explorer.page import document, numbers, write_page
 from workbench.io.files import write_whole
 from workbench.papers import PAPERS, load
 

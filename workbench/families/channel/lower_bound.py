@@ -17,7 +17,6 @@ that is missing costs E there. λ proves Σ λ where every output's column ends 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -25,22 +24,14 @@ from numpy.typing import NDArray
 
 from workbench.exact.numbers import exp_bounds
 from workbench.families.channel.losses import Integers, LossTable
+from workbench.families.channel.repair import Edges
 
-__all__ = ["Relation", "least_delta_bound", "least_loss_bound", "line_bound"]
+__all__ = ["least_delta_bound", "least_loss_bound", "line_bound"]
 
 Vector = NDArray[np.float64]
 
 _BITS = 96  # of a multiplier
 _EXP = 112  # of E
-
-
-@dataclass(frozen=True)
-class Relation:
-    """Ordered pairs y -> y' (P,) and the ε of each; none: all pairs, in the compact form with one ε."""
-
-    first: NDArray[np.intp]
-    second: NDArray[np.intp]
-    epsilons: Sequence[Fraction]
 
 
 def _ints(values: Vector) -> Integers:
@@ -61,38 +52,30 @@ def _rows(losses: LossTable, shares: Sequence[int]) -> Integers:
     return np.asarray((losses.values * np.array(shares, dtype=object)[:, None]) // losses.unit)
 
 
-def _with_ratios(rows: Integers, multipliers: Mapping[str, Vector], relation: Relation) -> Integers:
-    """The reduced losses: rows with the multipliers' terms."""
-    rows = rows.copy()
+def _reduced(rows: Integers, multipliers: Mapping[str, Vector], edges: Edges) -> tuple[int, int]:
+    """(Σ_y min_o of the rows with the multipliers' terms, Σ_p max_o u[p,o]), over 2^_BITS."""
     if "ratio" in multipliers:
-        u = _ints(multipliers["ratio"])
-        for p, (i, j, epsilon) in enumerate(zip(relation.first, relation.second, relation.epsilons, strict=True)):
-            rows[i] += u[p]
-            rows[j] -= -((-u[p] * _e(epsilon)) >> _EXP)
-        return rows
-    a, b, e = _ints(multipliers["least"]), _ints(multipliers["most"]), _e(relation.epsilons[0])
-    for o in range(rows.shape[1]):
-        least, most = int(a[:, o].sum()) << _EXP, int(b[:, o].sum()) * e
-        if most > least:
-            b[:, o] = b[:, o] * least // most
-    return np.asarray(rows - a + b)
+        rows, u, largest = rows.copy(), _ints(multipliers["ratio"]), 0
+        above = {epsilon: _e(epsilon) for epsilon in set(edges.epsilons)}
+        for (i, j), epsilon, each in zip(edges.pairs or (), edges.epsilons, u, strict=True):
+            rows[i] += each
+            rows[j] -= -((-each * above[epsilon]) >> _EXP)
+            largest += int(each.max())
+        return int(rows.min(axis=1).sum()), largest
+    a, b = _ints(multipliers["least"]), _ints(multipliers["most"])
+    least, most = a.sum(axis=0) << _EXP, b.sum(axis=0) * _e(edges.epsilons[0])
+    b = np.where(most > least, b * least // np.maximum(most, 1), b)
+    return int((rows - a + b).min(axis=1).sum()), 0
 
 
 def _e(epsilon: Fraction) -> int:
     return exp_bounds(epsilon, _EXP)[1]
 
 
-def _largest(multipliers: Mapping[str, Vector]) -> int:
-    """Σ_p max_o u[p,o] over 2^_BITS."""
-    if "ratio" not in multipliers or not multipliers["ratio"].size:
-        return 0
-    return int(_ints(multipliers["ratio"]).max(axis=1).sum())
-
-
 def least_loss_bound(
     losses: LossTable,
     prior: Sequence[Fraction] | None,
-    relation: Relation,
+    edges: Edges,
     delta: Fraction,
     multipliers: Mapping[str, Vector],
 ) -> Fraction:
@@ -105,17 +88,15 @@ def least_loss_bound(
     else:
         weights = np.maximum(multipliers["losses"], 0.0)
         shares = _ints(weights / max(float(weights.sum()), 1e-300)).tolist()
-        excess = sum(shares) - (1 << _BITS)
-        shares[int(np.argmax(weights))] -= excess
-    rows = _with_ratios(_rows(losses, shares), multipliers, relation)
-    of_delta = delta * _largest(multipliers) if delta else Fraction(0)
-    return Fraction(sum(int(row.min()) for row in rows) - of_delta, 1 << _BITS)
+        shares[int(np.argmax(weights))] -= sum(shares) - (1 << _BITS)
+    value, largest = _reduced(_rows(losses, shares), multipliers, edges)
+    return Fraction(value - delta * largest, 1 << _BITS)
 
 
 def least_delta_bound(
     losses: LossTable,
     prior: Sequence[Fraction] | None,
-    relation: Relation,
+    edges: Edges,
     max_loss: Fraction,
     multipliers: Mapping[str, Vector],
 ) -> Fraction:
@@ -123,10 +104,8 @@ def least_delta_bound(
     max_loss handed back, over Σ_p max_o u[p,o] where that is more than 1."""
     tau = _ints(np.maximum(multipliers["losses"], 0.0)).tolist()
     shares = tau if prior is None else [(p.numerator * tau[0]) // p.denominator for p in prior]
-    rows = _with_ratios(_rows(losses, shares), multipliers, relation)
-    value = Fraction(sum(int(row.min()) for row in rows)) - max_loss * sum(tau)
-    least: Fraction = value / max(1 << _BITS, _largest(multipliers))
-    return max(Fraction(0), least)
+    value, largest = _reduced(_rows(losses, shares), multipliers, edges)
+    return max(Fraction(0), Fraction(value - max_loss * sum(tau)) / max(1 << _BITS, largest))
 
 
 def line_bound(losses: LossTable, prior: Sequence[Fraction], epsilon: Fraction, share: Vector) -> Fraction:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +23,14 @@ from models.oracles.count_channel import post_processed
 from solvers.solution import Solution, Termination
 from workbench.errors import Infeasible, NotProven
 from workbench.families.channel.certify import exact_certificate
+from workbench.families.channel.infeasible import refuse
 from workbench.families.channel.losses import Integers
-from workbench.families.channel.lower_bound import Relation, least_delta_bound, least_loss_bound, line_bound
+from workbench.families.channel.lower_bound import least_delta_bound, least_loss_bound, line_bound
 from workbench.families.channel.oracle_check import verdict
-from workbench.families.channel.repair import Edges, cheapest, loss_of, repaired, to_integers, within_budget
+from workbench.families.channel.repair import cheapest, loss_of, repaired, to_integers, within_budget
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.convex_notion import solve_with_cuts
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.infeasible_channel import ChannelBudget, explanation, no_channel
 from workbench.families.oracle import meets
 from workbench.families.outcome import translated_errors
 from workbench.families.problem import Answer, Problem, Programs, Repaired
@@ -83,7 +83,7 @@ class ChannelProblem(Problem):
         assert programs is not None
         model, solution, bound = self._best(programs, start)
         if solution.x is None:
-            _refuse(request, solution, model)
+            refuse(request, solution, model)
         free = _pattern(model, solution) if request.bounds.mass else None
         law = to_integers(solution["M"]), free
         raw = request.channel(np.maximum(solution["M"], 0.0))
@@ -171,18 +171,11 @@ class ChannelProblem(Problem):
         request = self.request
         if request.constraints or request.more or request.bounds.mass or solution.row_dual is None:
             return None if solution.bound is None else Fraction(solution.bound)
-        multipliers = model.multipliers(solution.row_dual)
-        _, epsilons = request.levels()
-        if request.pairs is None:
-            relation = Relation(np.zeros(0, dtype=int), np.zeros(0, dtype=int), epsilons)
-        else:
-            first, second, groups = model.directions
-            relation = Relation(first, second, [epsilons[g] for g in groups.tolist()])
-        prior = request.question.prior
+        multipliers, prior = model.multipliers(solution.row_dual), request.question.prior
         if request.minimise == "delta":
             assert request.max_loss is not None
-            return least_delta_bound(request.losses, prior, relation, request.max_loss, multipliers)
-        return least_loss_bound(request.losses, prior, relation, request.bounds.delta, multipliers)
+            return least_delta_bound(request.losses, prior, request.edges, request.max_loss, multipliers)
+        return least_loss_bound(request.losses, prior, request.edges, request.bounds.delta, multipliers)
 
     def support(self) -> NDArray[np.bool_] | None:
         """The masses (k, m) worth stating where δ > 0 cuts long tails off: outputs that are the cheapest of an input
@@ -213,10 +206,7 @@ class ChannelProblem(Problem):
             if request.max_loss is not None:
                 K = within_budget(K, losses, prior, request.max_loss)
             else:
-                groups, epsilons = request.levels()
-                each = [epsilons[g] for g in groups] if len(epsilons) > 1 else epsilons
-                edges = Edges.of(request.pairs, each)
-                K = repaired(K, edges, request.bounds.delta, cheapest(losses, prior), free)
+                K = repaired(K, request.edges, request.bounds.delta, cheapest(losses, prior), free)
             channel = request.channel(_rows(K))
         certificate, words = exact_certificate(request, channel, answer.solution, answer.route)
         reached = certificate.delta or Fraction(0)
@@ -294,26 +284,3 @@ def _pattern(model: ChannelModel, solution: Solution) -> Any:
         np.asarray(solution[block.name]) > 0.5 for block in solution.program.variables if block.name.startswith("b_")
     ]
     return np.concatenate(blocks)
-
-
-def _refuse(request: ChannelRequest, solution: Solution, model: ChannelModel) -> NoReturn:
-    """Raise what an answer without a point means."""
-
-    def why() -> str:
-        if request.epsilon is None or request.bounds.mass:
-            return ""
-        levels = [float(e) for e in request.levels()[1]]
-        budget = ChannelBudget(
-            request.notion,
-            float(request.epsilon),
-            levels,
-            float(request.bounds.delta),
-            request.LARGEST,
-            float(request.max_loss or 0),
-        )
-        return explanation(model, budget, request.solver, request.options)
-
-    what = "the constraints on these outputs" if request.constraints or request.more else None
-    if request.max_loss is not None:
-        what = f"max_loss {float(request.max_loss):g}"
-    no_channel(solution, what, why)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,25 +33,36 @@ _EXP = 112  # as `threshold`
 
 @dataclass(frozen=True)
 class Edges:
-    """Ordered pairs y -> y' with P <= E Q, E one integer over 2^112 for each; None: all pairs, under `common`."""
+    """Ordered pairs y -> y' and the ε of each; pairs None: all pairs, under one ε."""
 
     pairs: Sequence[tuple[int, int]] | None
-    thresholds: Sequence[int]
+    epsilons: Sequence[Fraction]
 
     @classmethod
-    def of(cls, pairs: Sequence[tuple[int, int]] | None, epsilons: Sequence[Fraction]) -> Edges:
-        """pairs: unordered; epsilons: of each, or one for all."""
-        if pairs is None or len(epsilons) == 1:
-            e = threshold(epsilons[0])
-            both = None if pairs is None else [*pairs, *((j, i) for i, j in pairs)]
-            return cls(both, [e] * (1 if both is None else len(both)))
-        known = {epsilon: threshold(epsilon) for epsilon in set(epsilons)}
-        each = [known[epsilon] for epsilon in epsilons]
-        return cls([*pairs, *((j, i) for i, j in pairs)], each + each)
+    def of(cls, pairs: Sequence[tuple[int, int]] | None, groups: Sequence[int], epsilons: Sequence[Fraction]) -> Edges:
+        """Both orders of unordered pairs, group by group, as `models.channel` states them. groups: of the pairs, which
+        of the epsilons each takes."""
+        if pairs is None:
+            return cls(None, epsilons)
+        each: list[tuple[int, int]] = []
+        of: list[Fraction] = []
+        for group, epsilon in enumerate(epsilons):
+            own = [pair for pair, at in zip(pairs, groups, strict=True) if at == group]
+            each += [*own, *((j, i) for i, j in own)]
+            of += [epsilon] * (2 * len(own))
+        return cls(each, of)
 
-    def listed(self, k: int) -> Sequence[tuple[int, int]]:
-        """Every ordered pair."""
-        return [(i, j) for i in range(k) for j in range(k) if i != j] if self.pairs is None else self.pairs
+    @cached_property
+    def thresholds(self) -> list[int]:
+        """e^ε over 2^112 of every pair, rounded down."""
+        known = {epsilon: threshold(epsilon) for epsilon in set(self.epsilons)}
+        return [known[epsilon] for epsilon in self.epsilons]
+
+    def listed(self, k: int) -> list[tuple[int, int, int]]:
+        """Every ordered pair of k inputs with its threshold."""
+        if self.pairs is None:
+            return [(i, j, self.thresholds[0]) for i in range(k) for j in range(k) if i != j]
+        return [(i, j, e) for (i, j), e in zip(self.pairs, self.thresholds, strict=True)]
 
 
 def to_integers(rows: NDArray[np.float64]) -> Integers:
@@ -69,8 +81,7 @@ def _raised(K: Integers, edges: Edges, free: NDArray[np.bool_] | None = None) ->
     K = K.copy()
     pairs = edges.pairs
     if pairs is None:
-        e = edges.thresholds[0]
-        return np.asarray(np.maximum(K, -((-K.max(axis=0) << _EXP) // e)))
+        return np.asarray(np.maximum(K, -((-K.max(axis=0) << _EXP) // edges.thresholds[0])))
     order = sorted(range(len(pairs)), key=pairs.__getitem__)
     changed, back = True, False
     while changed:
@@ -92,14 +103,13 @@ def _equalised(K: Integers, edges: Edges, output: int) -> Integers:
     top, low = max(sums), min(sums)
     whole = top
     if top > low:
-        unit = 1 << _EXP
         every = (
             [(top, low, edges.thresholds[0])]
             if edges.pairs is None
-            else [(sums[j], sums[i], e) for (i, j), e in zip(edges.pairs, edges.thresholds, strict=True)]
+            else [(sums[j], sums[i], e) for i, j, e in edges.listed(len(K))]
         )
         for there, here, e in every:  # S - here <= E (S - there)
-            whole = max(whole, -(-(e * there - here * unit) // (e - unit)) + 1)
+            whole = max(whole, -(-(e * there - (here << _EXP)) // (e - (1 << _EXP))) + 1)
     K = K.copy()
     for y, total in enumerate(sums):
         K[y, output] += whole - total
@@ -117,9 +127,7 @@ def repaired(
         return _equalised(_raised(K, edges, free), edges, output)
     total = int(K[0].sum())
     allowed, most = delta * total, Fraction(0)
-    pairs = edges.listed(len(K))
-    for p, (i, j) in enumerate(pairs):
-        e = edges.thresholds[0 if edges.pairs is None else p]
+    for i, j, e in edges.listed(len(K)):
         over = (K[i] << _EXP) - e * K[j]
         stick = Fraction(int(over[over > 0].sum()), 1 << _EXP)
         if stick > allowed:

@@ -11,17 +11,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from models.channel import CONSTRAINTS, ChannelModel, Pairs, UserRows
-from models.channel_notions import ChannelNotionModel
+from models.channel import ChannelModel, Pairs, UserRows
 from models.modulo import MASS_SCALE
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
 from workbench.families.base import Request
 from workbench.families.channel.losses import LossTable, OwnLoss
-from workbench.families.channel.repair import cheapest, loss_of
+from workbench.families.channel.repair import Edges, cheapest, loss_of
 from workbench.families.composed import check_runs
-from workbench.families.convex_notion import PARAMETERS
-from workbench.families.option import spell
+from workbench.families.convex_notion import check_one_bound, check_several_bounds, claim_of
 from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind, ratio_notions
 from workbench.io.files import spelled
 from workbench.mechanisms.channel import Channel
@@ -35,6 +33,7 @@ LARGEST, LEAST = 20, Fraction(1, 10**9)  # ε: e^ε is a coefficient of the prog
 MOST, _MOST_CUT = 1_000_000, 20_000  # masses that a program compares, that of several bounds; a minute or two
 MOST_CELLS = 1_100_000  # of a channel that needs no program
 MOST_BINARIES = 4_000
+_ONE_BOUND = {"minimise": "loss", "max_loss": None, "delta": None, "runs": 1}
 
 
 class ChannelTooLarge(InvalidRequest):
@@ -102,38 +101,18 @@ class ChannelRequest(Request):
         return self.notion not in ratio_notions()
 
     def _check_cut(self) -> None:
-        for name, plain in (("minimise", "loss"), ("max_loss", None), ("delta", None), ("runs", 1)):
-            if (got := getattr(self, name) or None) != plain:
-                shown = repr(got) if isinstance(got, str) else spell(got)
-                InvalidRequest.must(name, f"left out when notion is {self.notion}", shown)
-        first, value = next(iter(self.claim.values.items()))
-        if not value:
-            InvalidRequest.must(first, f"> 0 for the notion {self.notion}", "0")
+        check_several_bounds(self, _ONE_BOUND)
         if self.question.distances is not None:
             InvalidRequest.must("neighbours", f"without distances when notion is {self.notion}", "distances")
         if (size := 2 * len(self.question.listed) * self.question.m) > _MOST_CUT:
             InvalidRequest.must("the program", f"of at most {_MOST_CUT} compared masses", size)
 
     def _check_budget(self) -> None:
-        named = notion(self.notion)
-        for name in PARAMETERS[1:]:
-            if (got := getattr(self, name)) is not None:
-                InvalidRequest.must(name, f"left out when notion is {self.notion}", spell(got))
-        if self.epsilon is None:
-            raise InvalidRequest("epsilon must be given unless it is minimised. Got none.")
-        if self.minimise == "delta" and not named.has_delta:
-            InvalidRequest.must(
-                "minimise", f"loss or epsilon when notion is {self.notion}, which has no delta", repr("delta")
-            )
+        check_one_bound(self)
         if self.minimise == "delta" and ratio_kind(self.notion) == MASS_ABOVE_RATIO:
             InvalidRequest.must("notion", "dp where delta is minimised", repr(self.notion))
-        if (self.max_loss is None) == (self.minimise != "loss"):
-            got = "none" if self.max_loss is None else spelled(self.max_loss)
-            InvalidRequest.must("max_loss", "given where delta or epsilon is minimised, and only there", got)
         if self.max_loss is not None and self.max_loss < 0:
             InvalidRequest.must("max_loss", "a number >= 0", spelled(self.max_loss))
-        if self.delta and not named.has_delta:
-            InvalidRequest.must("delta", f"0 when notion is {self.notion}", spelled(self.delta))
 
     def check_max_loss(self) -> None:
         """Refuse a largest loss that needs no ε at all. Raises InvalidRequest."""
@@ -148,8 +127,6 @@ class ChannelRequest(Request):
         numbers = self.question.numbers
         ordered = numbers is not None and all(sorted(values) == [*values] for values in numbers)
         for name in self.constraints:
-            if name not in CONSTRAINTS:
-                InvalidRequest.must("constraints", f"among {', '.join(CONSTRAINTS)}", repr(name))
             if name != "symmetric" and not ordered:
                 InvalidRequest.must(
                     "constraints", "left out for inputs or outputs that are no increasing numbers", name
@@ -241,6 +218,11 @@ class ChannelRequest(Request):
         assert self.epsilon is not None
         return {pair: self.epsilon * distance for pair, distance in zip(pairs, distances, strict=True)}
 
+    @property
+    def edges(self) -> Edges:
+        """Every ordered pair of neighbours with its ε, in the order of the program."""
+        return Edges.of(self.pairs, *self.levels())
+
     def levels(self) -> tuple[tuple[int, ...], list[Fraction]]:
         """(the group of every pair, the ε of every group)."""
         epsilons = list(self.bounds.epsilons.values())
@@ -253,7 +235,7 @@ class ChannelRequest(Request):
     def claim(self) -> Claim:
         """What a mechanism is audited for."""
         if self.cut:
-            return Claim(self.notion, **notion(self.notion).budget({name: getattr(self, name) for name in PARAMETERS}))
+            return claim_of(self)
         assert self.epsilon is not None
         epsilon: Fraction | Mapping[Any, Fraction] = self.epsilon
         if self.per_distance:
@@ -274,32 +256,15 @@ class ChannelRequest(Request):
     def model(self, bounds: Mapping[Any, Any] | None = None, support: NDArray[np.bool_] | None = None) -> ChannelModel:
         """The linear program, in units of 2^-20 of probability; under convex bounds of ordered pairs where the notion
         states several. support: masses (k, m) that are stated. Raises ValueError."""
-        q, losses = self.question, self.losses.floats
+        q, losses, least = self.question, self.losses.floats, self.minimise == "delta"
         inputs, outputs = q.places
+        stated = ChannelModel(
+            inputs, outputs, self.weights, losses, self.pairs, constraints=self.constraints, more=self.more,
+            scale=MASS_SCALE,
+        )  # fmt: skip
         if self.cut:
-            return ChannelNotionModel(
-                inputs,
-                outputs,
-                self.weights,
-                losses,
-                (),
-                constraints=self.constraints,
-                more=self.more,
-                bounds=bounds or {},
-            )
-        positive = bool(self.bounds.delta) or self.minimise == "delta"
-        return ChannelModel(
-            inputs,
-            outputs,
-            self.weights,
-            losses,
-            self.pairs,
-            self.levels()[0],
-            positive,
-            self.constraints,
-            self.more,
-            self.bounds.kind,
-            "delta" if self.minimise == "delta" else "loss",
-            MASS_SCALE,
-            support,
-        )
+            return replace(stated, pairs=(), bounds=bounds or {})
+        return replace(
+            stated, groups=self.levels()[0], approximate=bool(self.bounds.delta) or least, requires=self.bounds.kind,
+            minimise="delta" if least else "loss", support=support,
+        )  # fmt: skip

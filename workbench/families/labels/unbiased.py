@@ -14,7 +14,7 @@ from solvers.search import Deadline
 from solvers.solution import Termination
 from workbench.errors import NotProven
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.infeasible_channel import no_channel
+from workbench.families.infeasible import no_point
 from workbench.families.labels.problem import RandomizerProblem
 from workbench.families.labels.request import LabelRequest, check_size
 from workbench.families.labels.unbiased_channel import Kept, exact_channel
@@ -126,7 +126,7 @@ class UnbiasedProblem(RandomizerProblem):
         if self.deadline.passed:
             raise NotProven("The time limit ended the search before an exact channel.", bound=0.0)
         if not isinstance(answer, Optimum):
-            no_channel(answer, None, trivial="randomized response with stretched outputs is private and unbiased")
+            no_point(answer, None, "randomized response with stretched outputs is private and unbiased")
         raise NotProven(f"The program ended, but {refused}.", bound=answer.bound)
 
     def _closer(self, q: float, seen: Optimum | None) -> Iterator[tuple[Kept, Optimum]]:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from workbench.exact.numbers import exp_bounds
 from workbench.families.requirements import HOCKEY_STICK, ratio_bounds
-from workbench.mechanisms.baselines.fitting import FAMILIES
+from workbench.mechanisms.baselines.count_queries import FAMILIES
 from workbench.mechanisms.channel import Channel
 from workbench.privacy.audit import Privacy, audit
 from workbench.privacy.claim import Claim

@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from models.modulo import ModuloModel
 from models.modulo_fast import FastSession, applies
 from solvers.program import Program
 from solvers.search import Deadline
@@ -130,9 +129,7 @@ class ModuloProblem(Problem):
         request, options = self.request, self.request.options
         deadline = Deadline(options.time_limit)
         exacting = programs.exacting(options) if request.certified else options
-        model, session = self.live(programs)
-        limit, levels = request.loss_limit, [float(level) for level in request.levels[1]]
-        values = model.values(levels, float(request.bounds.delta), None if limit is None else float(limit))
+        session, values = self._live(programs), request.parameters()
         with translated_errors():
             solution = session.solve(values, start=Start(start), time_limit=deadline.limit)
             if exacting != options and solution.termination in _DEFEATED:
@@ -140,8 +137,8 @@ class ModuloProblem(Problem):
                     solution = second.solve(values, time_limit=deadline.limit)
         return refined(request, solution, deadline.limit) if self._worth_refining(solution) else solution
 
-    def live(self, programs: Programs) -> tuple[ModuloModel, SolverSession | FastSession]:
-        """The compiled model, and its live solver."""
+    def _live(self, programs: Programs) -> SolverSession | FastSession:
+        """The model's live solver."""
         request, live = self.request, programs.live
         key = (request.minimise, bool(request.bounds.delta), request.levels[0], request.certified)
         with translated_errors():
@@ -151,8 +148,8 @@ class ModuloProblem(Problem):
                 fast = request.method == "fast" and applies(model)
                 opened = FastSession(model, programs.backend, options) if fast else None
                 live[key] = model, opened or programs.backend.open(model.program, options)
-            known: tuple[ModuloModel, SolverSession | FastSession] = live[key]
-        return known
+        session: SolverSession | FastSession = live[key][1]
+        return session
 
     def _worth_refining(self, solution: Solution) -> bool:
         """Whether a linear program was answered without a proof, which its exact program may have.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -11,17 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.modulo import ModuloModel, loss_vector
 from models.modulo_holes import facts, hole_search, weights
 from models.modulo_patterns import Facts, Noise, milp
-from workbench.exact.numbers import Real
 from workbench.families.modulo.family import FAMILY
 from workbench.families.programs import Instance, Judged, as_delta, certified_or_not
-from workbench.families.requirements import ratio_kind
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.audit import audit
 from workbench.privacy.certify import certify
+from workbench.privacy.repair import exact_loss
 
 __all__ = ["instances"]
 
@@ -31,104 +28,73 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class _Case:
-    """One request, its ε also as it is spelled.
+    """One request as it is spelled. patterns: states the MILP by patterns (models.modulo_patterns) instead of the
+    literal one."""
 
-    patterns: states the MILP by patterns (models.modulo_patterns) instead of the literal one.
-    """
-
-    question: ModuloNoise
-    notion: str
-    spelled: str
-    epsilon: Fraction | Mapping[Any, Fraction]
-    delta: Real = 0
-    loss: str = "error-rate"
-    max_loss: float | None = None
+    given: Mapping[str, str]
     patterns: bool = False
+
+    @lru_cache  # noqa: B019  (cases live as long as the process)
+    def request(self) -> Any:
+        exact = {
+            name: FAMILY.option(name).of(int(text) if text.isdigit() else text or True)
+            for name, text in self.given.items()
+        }
+        least = {"minimise": "delta"} if "max_loss" in exact else {}
+        return FAMILY.spelled(**exact, **least)
 
     @property
     def words(self) -> str:
         """The parameters."""
-        limit = f", {self.loss} <= {self.max_loss:g}" if self.max_loss is not None else f", delta = {self.delta}"
-        return f"{self.question!r}, {self.notion}, epsilon = {self.spelled}{limit}, loss {self.loss}"
+        request, given = self.request(), self.given
+        most = request.max_loss
+        limit = f"delta = {given.get('delta', '0')}" if most is None else f"{request.loss} <= {float(most):g}"
+        epsilon = given["epsilon"]
+        return f"{request.question!r}, {request.notion}, epsilon = {epsilon}, {limit}, loss {request.loss}"
 
-    @property
-    def levels(self) -> Sequence[float]:
-        return sorted({float(value) for value in self.question.budgets(self.epsilon).values()})
-
-    @lru_cache  # noqa: B019  (cases live as long as the process)
+    @lru_cache  # noqa: B019
     def build(self) -> tuple[Any, Mapping[str, Any]]:
-        q, budgets = self.question, self.question.budgets(self.epsilon)
-        losses = loss_vector(self.loss, q.sizes)
-        if self.patterns:
-            odds = np.exp([float(value) for value in budgets.values()])
-            noise = Noise(q.sizes, tuple(budgets), odds, losses, float(self.delta))
-            known = Facts.none(noise)
-            if noise.error_rate:
-                w = weights(noise)
-                holes = hole_search(noise, w)
-                known = facts(noise, w, holes.zero, holes.delta, known.kept)
-            return milp(noise, known, f"noise MILP by patterns on {q.order}"), {}
-        groups = tuple(self.levels.index(float(value)) for value in budgets.values())
-        minimise = "loss" if self.max_loss is None else "delta"
-        positive = bool(float(self.delta)) or self.max_loss is not None
-        model = ModuloModel(q.sizes, tuple(budgets), ratio_kind(self.notion), losses, minimise, positive, groups)
-        return model.program, model.values(self.levels, float(self.delta), self.max_loss)
+        request = self.request()
+        if not self.patterns:
+            return request.model().program, request.parameters()
+        odds, q = np.exp([float(value) for value in request.budgets.values()]), request.question
+        noise = Noise(q.sizes, tuple(request.budgets), odds, request.losses, float(request.delta))
+        known = Facts.none(noise)
+        if noise.error_rate:
+            w = weights(noise)
+            holes = hole_search(noise, w)
+            known = facts(noise, w, holes.zero, holes.delta, known.kept)
+        return milp(noise, known, f"noise MILP by patterns on {q.order}"), {}
 
     def judge(self, x: Vector, objective: float) -> Judged:
-        program, _ = self.build()
-        masses = np.maximum(program.block("f").read(x), 0.0)
-        mechanism = AdditiveNoise.from_pmf(self.question, masses)
-        budgets = self.question.budgets(self.epsilon)
-        claimed = self.delta if self.max_loss is None else as_delta(objective)
+        request, (program, _) = self.request(), self.build()
+        budgets, notion, most = request.budgets, request.notion, request.max_loss
+        mechanism = AdditiveNoise.from_pmf(request.question, np.maximum(program.block("f").read(x), 0.0))
+        claimed = request.delta if most is None else as_delta(objective)
         privacy = audit(mechanism, budgets)
-        losses = loss_vector(self.loss, self.question.sizes)
 
         def price(certificate: Any) -> float | None:
-            loss = float(np.max(losses @ certificate.mechanism.pmf))  # for the worst answer, a row for every answer
-            if self.max_loss is None:
-                return loss
-            if loss > self.max_loss * (1 + 1e-9):
+            loss = exact_loss(certificate.mechanism, request.losses)
+            if most is None:
+                return float(loss)
+            if loss > most * (1 + Fraction(1, 10**9)):
                 return None  # private, but its δ is that of a larger budget
-            reached = audit(certificate.mechanism, budgets)
-            return float(reached.worst(self.notion).measured.upper)
+            return float(audit(certificate.mechanism, budgets).worst(notion).measured.upper)
 
-        certified, value = certified_or_not(lambda: certify(mechanism, self.notion, self.epsilon, claimed), price)
-        exact = float(privacy.worst(self.notion).measured.upper)
-        return Judged(
-            max(self.levels),
-            float(claimed),
-            privacy.pure_epsilon,
-            exact,
-            privacy.meets(self.notion, budgets, claimed),
-            certified,
-            value,
-        )
+        certified, value = certified_or_not(lambda: certify(mechanism, notion, request.epsilon, claimed), price)
+        exact, private = float(privacy.worst(notion).measured.upper), privacy.meets(notion, budgets, claimed)
+        largest = float(max(budgets.values()))
+        return Judged(largest, float(claimed), privacy.pure_epsilon, exact, private, certified, value)
 
 
 def instances() -> list[Instance]:
     """The noise instances of the suites: a line of the table each."""
-    cells = [[cell.strip() for cell in line.split("|")] for line in _TABLE.strip().splitlines()]
-    return [_instance(*row) for row in cells]
+    return [_instance(*map(str.strip, line.split("|"))) for line in _TABLE.strip().splitlines()]
 
 
 def _instance(name: str, suite: str, model: str, request: str) -> Instance:
-    given = dict(word.split("=", 1) for word in request.split() if word != "directed")
-    exact_values = {key: FAMILY.option(key).of(int(text) if text.isdigit() else text) for key, text in given.items()}
-    spelling = {option.name: option.default for option in FAMILY.options if option.question}
-    question = FAMILY.spelled_question(
-        {name: exact_values.get(name, value) for name, value in spelling.items()} | {"directed": "directed" in request}
-    )
-    max_loss = exact_values.get("max_loss")
-    case = _Case(
-        question,
-        exact_values["notion"],
-        given["epsilon"],
-        exact_values["epsilon"],
-        given.get("delta", "0"),
-        exact_values.get("loss", "error-rate"),
-        None if max_loss is None else float(max_loss),
-        "patterns" in model,
-    )
+    given = {name: text for name, _, text in (word.partition("=") for word in request.split())}
+    case = _Case(given, "patterns" in model)
     return Instance(f"noise-{name}", model, case.build, case.judge, suite == "small", suite == "library", case.words)
 
 

@@ -43,7 +43,7 @@ from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNois
 from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions.laws import Laws
-from workbench.privacy.repair_line import inverse_exponential, staircase
+from workbench.privacy.repair import inverse_exponential, staircase
 
 if TYPE_CHECKING:
     from workbench.families.noise.request import NoiseRequest

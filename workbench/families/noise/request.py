@@ -13,7 +13,7 @@ from solvers.backend import Options, backend
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import nearest_float
 from workbench.families.base import Request
-from workbench.families.convex_notion import PARAMETERS, without_parameters
+from workbench.families.convex_notion import OTHERS, claim_of, left_out
 from workbench.families.option import spell
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import is_hockey_stick
@@ -93,7 +93,7 @@ class NoiseRequest(Request):
         if self.minimise == "delta" and not notion(self.notion).has_delta:
             InvalidRequest.must("minimise", f"loss or epsilon when notion is {self.notion}", "'delta'")
         if not self.convex:
-            without_parameters({"notion": self.notion, **{name: getattr(self, name) for name in PARAMETERS}})
+            left_out(self, OTHERS)
             if self.epsilon is None:
                 raise InvalidRequest("epsilon must be given. Got none.")
             return
@@ -164,7 +164,7 @@ class NoiseRequest(Request):
         """What a mechanism is audited for."""
         if not self.convex:
             return Claim(self.notion, self.epsilon, self.delta)
-        return Claim(self.notion, **notion(self.notion).budget({name: getattr(self, name) for name in PARAMETERS}))
+        return claim_of(self)
 
     @cached_property
     def tailed(self) -> bool:

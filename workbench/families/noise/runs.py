@@ -44,7 +44,7 @@ from workbench.privacy.audit import audit
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
 from workbench.privacy.composition import ComposedClaim, composed_delta
-from workbench.privacy.repair_line import inverse_exponential, staircase
+from workbench.privacy.repair import inverse_exponential, staircase
 
 __all__ = ["RunsProblem", "lowered"]
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Real, exact
-from workbench.mechanisms.baselines.poisson_binomial import Biased, NonAffine, poisson_binomial
+from workbench.mechanisms.baselines.poisson_binomial import NonAffine, poisson_binomial
 from workbench.mechanisms.baselines.two_bin import (
+    Biased,
     erm,
     erm_epsilon_bound,
     erm_error_bound,
@@ -32,6 +34,20 @@ MECHANISMS = {
 }
 
 
+def _biased(bins: Any, q: Real, beta: Real, *, c: Real) -> Biased:
+    outputs = read_bins(bins, half_width(c))
+    return Biased.of(outputs, rqm_selection(len(outputs), q), beta, c=c)
+
+
+_BUILD: dict[str, Callable[..., Quantizer | NonAffine]] = {
+    "rqm": rqm,
+    "erm": erm,
+    "pbm": lambda levels, **given: poisson_binomial(levels, **given),
+    "randomized-response": randomized_response,
+    "biased": _biased,
+}
+
+
 def built(mechanism: str, *, c: Real = 1, **given: Any) -> Quantizer | NonAffine:
     """The mechanism of a name and its parameters (`MECHANISMS`); all it needs and nothing else. Raises InvalidRequest.
 
@@ -39,24 +55,15 @@ def built(mechanism: str, *, c: Real = 1, **given: Any) -> Quantizer | NonAffine
     """
     if mechanism not in MECHANISMS:
         InvalidRequest.must("mechanism", f"one of {', '.join(MECHANISMS)}", repr(mechanism))
-    takes = {part for name in MECHANISMS[mechanism] for part in name.split(" or ")}
+    needs = {name: name.split(" or ") for name in MECHANISMS[mechanism]}
+    given = {name: value for name, value in given.items() if value is not None}
     for name, value in given.items():
-        if value is not None and name not in takes:
+        if not any(name in parts for parts in needs.values()):
             raise InvalidRequest(f"{name} must be left out for {mechanism}. Got {value}.")
-    for name in MECHANISMS[mechanism]:
-        if all(given.get(part) is None for part in name.split(" or ")):
+    for name, parts in needs.items():
+        if not given.keys() & set(parts):
             raise InvalidRequest(f"{name} must be given for {mechanism}. Got none.")
-    bins, q, epsilon = (given.get(name) for name in ("bins", "q", "epsilon"))
-    if mechanism == "rqm":
-        return rqm(bins, q or 0, c=c)
-    if mechanism == "erm":
-        return erm(bins, given["gamma"] or 0, c=c)
-    if mechanism == "pbm":
-        return poisson_binomial(given["levels"] or 0, theta=given.get("theta"), epsilon=epsilon, c=c)
-    if mechanism == "biased":
-        outputs = read_bins(bins, half_width(c))
-        return Biased.of(outputs, rqm_selection(len(outputs), q or 0), given["beta"] or 0, c=c)
-    return randomized_response(epsilon or 0, c=c)
+    return _BUILD[mechanism](**given, c=c)
 
 
 def bounds(mechanism: str, quantizer: Quantizer | NonAffine, parameters: dict[str, Any]) -> dict[str, float]:

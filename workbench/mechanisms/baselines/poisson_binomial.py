@@ -1,24 +1,17 @@
-"""Baselines whose law is not affine between bins: the Poisson binomial mechanism, and biased quantization.
+"""Baselines whose law is not affine between bins: what they share, and the Poisson binomial mechanism.
 
     Poisson binomial (Chen et al. 2022), one client, pure ε:
         Z ~ Binomial(n, 1/2 + θ x/c),  published as B_Z = c (2 Z/n - 1)/(2 θ),  m = n + 1 outputs, unbiased;
         ε = n ln((1 + 2θ)/(1 - 2θ)), reached by the two outermost outputs at x = ±c
 
-    biased quantization (Cai et al. 2024, Section 5): bins l <= j < r are drawn as in the two-bin family, then
-        Pr[B_l] : Pr[B_r] = exp(-β (x - B_l)) : exp(-β (B_r - x)),
-        the exponential mechanism with score minus the distance. Between bins every p(x, i) is a sum of logistic
-        functions falling (i <= j) or rising (i > j) in x, so its extremes are one-sided limits at bins and ±c.
-
-Errors are integrated by 24-point Gauss-Legendre rules on short intervals (12 digits and more), ε is exact: a rational
-power for the first, enclosed by ball arithmetic and rounded up for the second.
+Errors are integrated by 24-point Gauss-Legendre rules on short intervals (12 digits and more), ε is exact.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -29,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import Real, exact, ln_up, positive, round_up
+from workbench.exact.numbers import Real, exact, ln_up, positive
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.files import ratio, spelled
@@ -38,21 +31,21 @@ from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.density import spelled as density_of
 from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment, compare_pairs, pair_budgets
-from workbench.mechanisms.quantization import half_width, rationals, read_bins, read_inputs
+from workbench.mechanisms.quantization import half_width, rationals, read_inputs
 from workbench.mechanisms.quantization_error import RealErrors
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Biased", "NonAffine", "PoissonBinomial", "poisson_binomial"]
+__all__ = ["NonAffine", "PoissonBinomial", "poisson_binomial"]
 
 Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class NonAffine(RealErrors):
-    """What both have: bins (exact, increasing), c, and a law to write. Build `PoissonBinomial` or `Biased`."""
+    """bins (exact, increasing), c, and a law to write: `PoissonBinomial`, or `two_bin.Biased`."""
 
     bins: tuple[Fraction, ...]
     c: Fraction
@@ -235,89 +228,3 @@ def poisson_binomial(m: int, *, theta: Real | None = None, epsilon: Real | None 
         InvalidRequest.must("theta", "a number in (0, 1/2)", theta)
     bins = tuple(half * (Fraction(2 * i, m - 1) - 1) / (2 * value) for i in range(m))
     return PoissonBinomial(bins, half, value)
-
-
-@dataclass(frozen=True, eq=False)
-class Biased(NonAffine):
-    """selection, right: as `two_bin`, j-th over bins 1..j (right ones counted from the right); beta: >= 0, exact."""
-
-    selection: tuple[Distribution, ...]
-    beta: Fraction
-
-    name = "biased"
-    not_exact: ClassVar[str] = (
-        "Biased quantization has logistic probabilities, which are no rationals: it is a baseline to compare with."
-    )
-
-    @classmethod
-    def of(cls, bins: Any, selection: Sequence[Any], beta: Real, *, c: Real = 1) -> Biased:
-        """The biased variant of a symmetric two-bin mechanism. Raises InvalidRequest."""
-        half = half_width(c)
-        rows = [
-            row
-            if isinstance(row, Distribution)
-            else Distribution.from_floats(row, "selection")
-            if any(isinstance(v, float) for v in row)
-            else Distribution(row, "selection")
-            for row in selection
-        ]
-        outputs = read_bins(bins, half)
-        if [len(row) for row in rows] != list(range(1, len(outputs))):
-            InvalidRequest.must("selection", "distributions over 1, 2, .., m - 1 bins", [len(row) for row in rows])
-        return cls(outputs, half, tuple(rows), positive(beta, "beta", or_zero=True))
-
-    def _probabilities(self, x: Vector) -> Vector:
-        p = np.zeros((x.size, self.m))
-        place = np.clip(np.searchsorted(self.outputs, x, side="right"), 1, self.m - 1)
-        for j in np.unique(place):
-            here = place == j
-            left, right = self.selection[j - 1].floats, self.selection[self.m - j - 1].floats
-            for l in range(j):
-                for r in range(j, self.m):
-                    score = float(self.beta) * (2 * x[here] - self.outputs[l] - self.outputs[r])
-                    share = 1 / (1 + np.exp(np.clip(score, -700, 700)))
-                    both = left[l] * right[self.m - 1 - r]
-                    p[here, l] += both * share
-                    p[here, r] += both * (1 - share)
-        return p
-
-    @cached_property
-    def epsilon(self) -> float:
-        """The exact ε, from enclosures of all end laws, rounded up; inf when a bin is never drawn somewhere."""
-        from flint import arb, ctx
-
-        from workbench.exact.numbers import ball_ends
-
-        inside = [b for b in self.bins if -self.c < b < self.c]
-        cuts = [-self.c, *inside, self.c]
-        high: list[Any] = [None] * self.m
-        low: list[Any] = [None] * self.m
-        with ctx.workprec(160):
-            for a, b in itertools.pairwise(cuts):
-                j = max(i for i in range(self.m) if self.bins[i] <= a) + 1
-                for x in (a, b):
-                    law = self._balls(j, x, arb)
-                    for i, value in enumerate(law):
-                        bottom, top = ball_ends(value)
-                        high[i] = top if high[i] is None else max(high[i], top)
-                        low[i] = bottom if low[i] is None else min(low[i], bottom)
-        drawn = [(l, h) for l, h in zip(low, high, strict=True) if h > 0]
-        if any(l <= 0 for l, _ in drawn):
-            return math.inf
-        return max(ln_up(Fraction(round_up(h / l))) for l, h in drawn)
-
-    def _balls(self, j: int, x: Fraction, arb: Any) -> list[Any]:
-        """Enclosures of p(x, .) when j bins count as lying left of x."""
-        from flint import fmpq
-
-        p = [arb(0)] * self.m
-        left, right = self.selection[j - 1], self.selection[self.m - j - 1]
-        for l in range(j):
-            for r in range(j, self.m):
-                score = self.beta * (2 * x - self.bins[l] - self.bins[r])
-                share = 1 / (1 + arb(fmpq(score.numerator, score.denominator)).exp())
-                both = left[l] * right[self.m - 1 - r]
-                weight = arb(fmpq(both.numerator, both.denominator))
-                p[l] += weight * share
-                p[r] += weight * (1 - share)
-        return p

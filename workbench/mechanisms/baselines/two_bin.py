@@ -9,6 +9,11 @@ For x in [B_j, B_{j+1}) a left bin l <= j is drawn with probability left[j](l) a
 affine in x between bins and discontinuous at them. Everything is computed in rationals; selection probabilities given
 as floats are the rationals proportional to them, so the result is unbiased without any rounding error.
 
+Biased quantization (Section 5) keeps one of the two with Pr[B_l] : Pr[B_r] = exp(-β (x - B_l)) : exp(-β (B_r - x)), the
+exponential mechanism with score minus the distance. Between bins every p(x, i) is a sum of logistic functions falling
+(i <= j) or rising (i > j) in x, so its extremes are one-sided limits at bins and ±c; ε is enclosed there by ball
+arithmetic and rounded up.
+
 | paper                      | here                                                             |
 |----------------------------|------------------------------------------------------------------|
 | q_j(i) (symmetric)         | selection[j - 1][i - 1]                                          |
@@ -22,19 +27,27 @@ as floats are the rationals proportional to them, so the result is unbiased with
 
 from __future__ import annotations
 
-import itertools
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from workbench.errors import Infeasible, InvalidRequest
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import Real, exact, positive
+from workbench.exact.numbers import Real, ball_ends, exact, ln_up, positive, round_up
+from workbench.mechanisms.baselines.poisson_binomial import NonAffine
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import half_width, read_bins
 
 __all__ = [
+    "Biased",
     "Selection",
     "equal_bins",
     "erm",
@@ -49,6 +62,7 @@ __all__ = [
 ]
 
 Selection = list[Distribution]
+Numbers = NDArray[Any]  # floats, or objects that add and multiply: rationals, balls
 
 
 def equal_bins(m: int, reach: Real) -> tuple[Fraction, ...]:
@@ -82,17 +96,24 @@ def two_bin(
     """
     half = half_width(c)
     outputs = read_bins(bins, half)
-    m = len(outputs)
-    knots = [-half, *(b for b in outputs if -half < b < half), half]
-    q, r = _selection(selection, m), _selection(selection if right is None else right, m)
-    pieces = []
-    for a, b in itertools.pairwise(knots):
-        j = max(i for i in range(m) if outputs[i] <= a) + 1
-        left_law, right_law = q[j - 1], r[m - j - 1]
+    places, laws = np.array(outputs, dtype=object), []
+    q, r = _selection(selection, len(outputs)), _selection(selection if right is None else right, len(outputs))
+    for j, a, b in _pieces(outputs, half):
+        left_law, right_law = q[j - 1], r[len(outputs) - j - 1]
         if left_law is None or right_law is None:
-            InvalidRequest.must("selection", f"given for {j} and {m - j} bins, which inputs use", "None")
-        pieces.append((_law(outputs, j, left_law, right_law, a), _law(outputs, j, left_law, right_law, b)))
-    return Quantizer(tuple(knots), outputs, tuple(end for piece in pieces for end in piece), name)
+            used = f"given for {j} and {len(outputs) - j} bins, which inputs use"
+            InvalidRequest.must("selection", used, "None")
+        both = _drawn(left_law, right_law)
+        for x in (a, b):
+            share = (places[j:] - x) / (places[j:] - places[:j, None])
+            laws.append(Distribution(_kept(both, share), "an end law"))
+    knots = (-half, *(b for b in outputs if -half < b < half), half)
+    return Quantizer(knots, outputs, tuple(laws), name)
+
+
+def _pieces(bins: Sequence[Fraction], c: Fraction) -> list[tuple[int, Fraction, Fraction]]:
+    """(j, a, b): for x in [a, b) there are j bins at or left of x."""
+    return [(bisect_right(bins, a), a, b) for a, b in pairwise([-c, *(b for b in bins if -c < b < c), c])]
 
 
 def _selection(given: Sequence[Any], m: int) -> list[Distribution | None]:
@@ -100,30 +121,25 @@ def _selection(given: Sequence[Any], m: int) -> list[Distribution | None]:
         InvalidRequest.must("selection", f"{m - 1} distributions", len(given))
     laws: list[Distribution | None] = []
     for j, row in enumerate(given, 1):
-        if row is None or isinstance(row, Distribution):
-            laws.append(row)
-        elif any(isinstance(value, float) for value in row):
-            laws.append(Distribution.from_floats([max(0.0, value) for value in row], f"selection of {j}"))
-        else:
-            laws.append(Distribution(row, f"selection of {j}"))
-        last = laws[-1]
-        if last is not None and len(last) != j:
-            InvalidRequest.must(f"selection of {j}", f"{j} probabilities", len(last))
+        law = row
+        if row is not None and not isinstance(row, Distribution):
+            rounded = any(isinstance(value, float) for value in row)
+            weights = [max(0.0, value) for value in row] if rounded else row
+            law = (Distribution.from_floats if rounded else Distribution)(weights, f"selection of {j}")
+        if law is not None and len(law) != j:
+            InvalidRequest.must(f"selection of {j}", f"{j} probabilities", len(law))
+        laws.append(law)
     return laws
 
 
-def _law(bins: Sequence[Fraction], j: int, left: Distribution, right: Distribution, x: Fraction) -> Distribution:
-    """p(x, .) of eq. (4) when j bins count as lying left of x."""
-    m = len(bins)
-    p = [Fraction(0)] * m
-    for l in range(j):
-        for r in range(j, m):
-            both = left[l] * right[m - 1 - r]
-            if both:
-                share = (bins[r] - x) / (bins[r] - bins[l])
-                p[l] += both * share
-                p[r] += both * (1 - share)
-    return Distribution(p, "an end law")
+def _drawn(left: Distribution, right: Distribution) -> Numbers:
+    """The joint law of a left and a right bin, both from left to right. Shape (j, m - j)."""
+    return np.outer(np.array([*left], dtype=object), np.array([*right][::-1], dtype=object))
+
+
+def _kept(both: Numbers, share: Numbers) -> Numbers:
+    """p(x, .) from the joint law of the two bins and the shares in which the left one is kept. Shape (..., m)."""
+    return np.concatenate([(both * share).sum(axis=-1), (both * (1 - share)).sum(axis=-2)], axis=-1)
 
 
 def rqm_selection(m: int, q: Real) -> Selection:
@@ -144,11 +160,10 @@ def rqm(bins: Any, q: Real, *, c: Real = 1) -> Quantizer:
 def erm_selection(bins: Sequence[Fraction], gamma: Real) -> Selection:
     """The selection (2) of ERM, in floats read exactly. gamma >= 0. Raises InvalidRequest."""
     value = positive(gamma, "gamma", or_zero=True)
-    laws = []
-    for j in range(1, len(bins)):
-        width = bins[j - 1] - bins[0]
-        scores = [0.0 if not width else float(value * (b - bins[j - 1]) / (2 * width)) for b in bins[:j]]
-        laws.append(Distribution.from_floats([math.exp(score) for score in scores], "selection"))
+    laws = [Distribution([1])]
+    for j, last in enumerate(bins[1:-1], 2):
+        weights = [math.exp(value * (b - last) / (2 * (last - bins[0]))) for b in bins[:j]]
+        laws.append(Distribution.from_floats(weights, "selection"))
     return laws
 
 
@@ -167,6 +182,58 @@ def randomized_response(epsilon: Real, *, c: Real = 1) -> Quantizer:
         raise Infeasible(f"epsilon must be at most 700 here. Got {float(budget):g}.")
     reach = half * Fraction(math.nextafter(1 / math.tanh(float(budget) / 2) * (1 + 2**-50), math.inf))
     return two_bin([-reach, reach], [[1]], c=half, name="randomized response")
+
+
+@dataclass(frozen=True, eq=False)
+class Biased(NonAffine):
+    """selection: as `two_bin`, j-th over bins 1..j (right ones counted from the right); beta: >= 0, exact."""
+
+    selection: tuple[Distribution, ...]
+    beta: Fraction
+
+    name = "biased"
+    not_exact: ClassVar[str] = (
+        "Biased quantization has logistic probabilities, which are no rationals: it is a baseline to compare with."
+    )
+
+    @classmethod
+    def of(cls, bins: Any, selection: Sequence[Any], beta: Real, *, c: Real = 1) -> Biased:
+        """The biased variant of a symmetric two-bin mechanism. Raises InvalidRequest."""
+        half = half_width(c)
+        outputs = read_bins(bins, half)
+        laws = tuple(law for law in _selection(selection, len(outputs)) if law is not None)
+        return cls(outputs, half, laws, positive(beta, "beta", or_zero=True))
+
+    def _both(self, j: int) -> Numbers:
+        return _drawn(self.selection[j - 1], self.selection[self.m - j - 1])
+
+    def _probabilities(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        p = np.zeros((x.size, self.m))
+        place = np.clip(np.searchsorted(self.outputs, x, side="right"), 1, self.m - 1)
+        for j in np.unique(place):
+            here = x[place == j, None, None]
+            score = float(self.beta) * (2 * here - self.outputs[:j, None] - self.outputs[j:])
+            p[place == j] = _kept(self._both(j).astype(float), 1 / (1 + np.exp(np.clip(score, -700, 700))))
+        return p
+
+    @cached_property
+    def epsilon(self) -> float:
+        """The exact ε, from enclosures of all end laws, rounded up; inf when a bin is never drawn somewhere."""
+        from flint import arb, ctx, fmpq
+
+        bins, ball = np.array(self.bins, dtype=object), np.frompyfunc(lambda v: arb(fmpq(*v.as_integer_ratio())), 1, 1)
+        laws = []
+        with ctx.workprec(160):
+            for j, a, b in _pieces(self.bins, self.c):
+                for x in (a, b):
+                    score = ball(self.beta * (2 * x - bins[:j, None] - bins[j:]))
+                    share = 1 / (1 + np.frompyfunc(lambda v: v.exp(), 1, 1)(score))
+                    laws.append([ball_ends(value) for value in _kept(ball(self._both(j)), share)])
+        ends = [(min(low for low, _ in law), max(high for _, high in law)) for law in zip(*laws, strict=True)]
+        drawn = [(low, high) for low, high in ends if high > 0]
+        if any(low <= 0 for low, _ in drawn):
+            return math.inf
+        return max(ln_up(Fraction(round_up(high / low))) for low, high in drawn)
 
 
 def _span(c: Real, delta: Real) -> tuple[float, float]:

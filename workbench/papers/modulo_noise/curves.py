@@ -43,12 +43,13 @@ from workbench.families.modulo.baselines import Scan
 from workbench.io.parameter_grid import Grid as Numbers
 from workbench.io.parameter_grid import in_order
 from workbench.mechanisms.baselines.count_queries import (
+    FAMILIES,
     clamped_gaussian,
     clamped_geometric,
     data_independent,
+    fit,
     geometric_alpha,
 )
-from workbench.mechanisms.baselines.fitting import FAMILIES, fit
 from workbench.mechanisms.channel import Channel
 from workbench.papers.modulo_noise.common import (
     Floats,

@@ -12,8 +12,7 @@ from models.oracles.single_distance import level_curve
 from workbench.exact.numbers import exact
 from workbench.families.api import design
 from workbench.mechanisms.additive import ModuloNoise
-from workbench.mechanisms.baselines.count_queries import clamped_gaussian, clamped_geometric, geometric_alpha
-from workbench.mechanisms.baselines.fitting import FAMILIES
+from workbench.mechanisms.baselines.count_queries import FAMILIES, clamped_gaussian, clamped_geometric, geometric_alpha
 from workbench.mechanisms.channel import Channel, within
 from workbench.papers.artifact import Erratum, erratum
 from workbench.papers.modulo_noise.common import Floats, bounded, numbers, single, solve_each

@@ -6,7 +6,7 @@ inside (-c, c), every q is 1e-5 at least.
 * symmetric (optm.py): on a slice l <= q_2(1) <= u, p(B_2, 2) = q_2(2) is left as it is; of q_2(2) q_2(1) at B_3 the
   factor q_2(1) is bounded; p(B_3, 2) from the right is left out;
 * asymmetric (asy_optm.py): on slices of q^l_2(1) and q^r_2(1), a product of two q's is bounded below by the lower end
-  of one of them, and bounds by 1; every larger probability of any output stands against every smaller one of any
+  of one of them, and above by 1; every larger probability of any output stands against every smaller one of any
   output, which is more than ε-DP needs. From the right, two terms are not the mirror images of those from the left:
   p(B_2, 4) has the coefficient (B_4 - B_2)/(B_4 - B_1) instead of (B_2 - B_1)/(B_4 - B_1), and of q^l_2(1) q^r_2(1)
   it is again q^r_2(1) that is replaced.

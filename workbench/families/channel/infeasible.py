@@ -1,0 +1,64 @@
+"""Why no channel meets a request: the constraints and neighbours that conflict, and the least ε and δ that would do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NoReturn
+
+from models.channel import ChannelModel
+from solvers.backend import backend
+from solvers.errors import SolverError
+from solvers.solution import Solution, Start, Termination
+from workbench.families.channel.request import ChannelRequest
+from workbench.families.infeasible import SECONDS, conflict_words, least, least_words, no_point, rows_named
+
+__all__ = ["refuse"]
+
+
+def refuse(request: ChannelRequest, solution: Solution, model: ChannelModel) -> NoReturn:
+    """Raise what an answer without a point means: Infeasible or NotProven."""
+    what = "channel meets the constraints on these outputs" if request.extended else None
+    if request.max_loss is not None:
+        what = f"channel meets max_loss {float(request.max_loss):g}"
+    no_point(solution, what, "a channel that ignores its input is private", lambda: _explanation(request, model))
+
+
+def _explanation(request: ChannelRequest, model: ChannelModel) -> str:
+    """Sentences that follow "No channel meets ..."; empty where nothing could be found in time."""
+    if request.epsilon is None or request.bounds.mass:
+        return ""
+    solver, options = request.solver, replace(request.options, time_limit=request.options.time_limit or SECONDS)
+    epsilon, delta, program = float(request.epsilon), float(request.bounds.delta), model.program
+    limit, free = float(request.max_loss or 0), request.minimise == "delta"
+    levels = [float(level) for level in request.levels()[1]]
+    privacy = f"{request.notion} at epsilon = {epsilon:g}" + (f" and delta = {delta:g}" if delta and not free else "")
+    # the first block says that rows are distributions; constraints by name and the user's own are called by their label
+    wishes = {block.name: privacy if _states_privacy(block.name) else block.name for block in program.rows[1:]}
+    if free:
+        wishes["losses"] = f"a loss of at most {limit:g}"
+    try:
+        data = program.data(model.values(levels, delta, limit))
+        named = rows_named(program, wishes)
+        _, words = conflict_words(data, named, solver, options, program.scale, " on these outputs")
+        with backend(solver).open(program, options) as session:
+
+            def feasible(factor: float, share: float) -> bool | None:
+                values = model.values([factor * level for level in levels], share, limit)
+                solution = session.solve(values, start=Start.COLD)
+                if solution.x is not None:
+                    return True
+                return False if solution.termination is Termination.INFEASIBLE else None
+
+            factor = least(lambda factor: feasible(factor, delta), 1.0, request.LARGEST / epsilon)
+            words += least_words("epsilon", factor and factor * epsilon, f"No epsilon up to {request.LARGEST} would do")
+            if model.approximate and not free:
+                value = least(lambda share: feasible(1.0, share), delta, 1.0)
+                words += least_words("delta", value, "No delta would do")
+        return words
+    except SolverError:  # a solver that gives up explains nothing
+        return ""
+
+
+def _states_privacy(name: str) -> bool:
+    """Whether the model's privacy rows have this name; those that add up to δ have no label."""
+    return name in ("least", "most") or name.startswith(("ratio_", "constraint["))
