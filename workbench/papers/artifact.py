@@ -269,7 +269,8 @@ def erratum(
 
 def _expression(what: str, words: Mapping[str, Any]) -> Any:
     """The value of an expression of numbers by their names."""
-    return pd.DataFrame([words]).eval(what).item()
+    value: Any = pd.DataFrame([words]).eval(what)
+    return value.item()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@
 | curves            | the rows of the tables that declared/modulo_noise.toml states           |
 | figures           | printed numbers beside them; fig5, table1 and eq59, which need more     |
 | formula_checks    | formulas (what is right as printed)                                     |
-| errata            | what is not, each with its check                                        |
+| errata_checks     | what is not, each with its check                                        |
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import partial
 from workbench.papers.artifact import Artifact, Paper, artifact, tabled
 from workbench.papers.figure import declared
 from workbench.papers.modulo_noise.curves import SOURCES
-from workbench.papers.modulo_noise.errata import errata
+from workbench.papers.modulo_noise.errata_checks import errata
 from workbench.papers.modulo_noise.figures import COMPARED, eq59, fig5, table1
 from workbench.papers.modulo_noise.formula_checks import formulas
 
