@@ -166,9 +166,10 @@ class _NoiseFamily(Family):
         return NoiseRequest(question=question, **values)
 
     def open(self, request: Any) -> Session:
-        from workbench.families.noise.problem import NoiseSession
+        from workbench.families.noise.problem import NoiseProblem, NoiseSession
+        from workbench.families.noise.runs import RunsProblem
 
-        return NoiseSession(request)
+        return NoiseSession(request, NoiseProblem if request.runs == 1 else RunsProblem)
 
     # Mechanisms from elsewhere.
 

@@ -254,12 +254,10 @@ class NoiseProblem(Problem):
 
 
 class NoiseSession(ProblemSession):
-    """The session of a family's requests."""
+    """The session of a family's requests. problem: that of their runs."""
 
-    def __init__(self, request: NoiseRequest) -> None:
-        from workbench.families.noise.runs import RunsProblem
-
-        super().__init__(request, NoiseProblem if request.runs == 1 else RunsProblem, _LEAST)
+    def __init__(self, request: NoiseRequest, problem: type[NoiseProblem]) -> None:
+        super().__init__(request, problem, _LEAST)
 
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
         """The design at a point, or the least ε or δ there."""

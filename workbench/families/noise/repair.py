@@ -7,16 +7,17 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-from workbench.errors import NotCertified, NotProven
+from workbench.errors import NotProven
 from workbench.exact.integer_law import IntegerLaw
 from workbench.families.noise.bracket import LineNoise, Within
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.privacy.audit import holds
+from workbench.privacy.repair import least_share
 
 __all__ = ["repaired"]
 
-_LEAST, _STEP, _STEPS = Fraction(1, 10**12), 4, 20  # share that is tried first; from one to the next; how many
+_LEAST = 48  # bits of the least share
 _BITS = 96  # of a mass of a law whose tails are written out
 _REST = 1e-27  # of a tail's mass
 
@@ -28,11 +29,12 @@ def repaired(mechanism: LineNoise, within: Within) -> LineNoise:
     if _accepted(mechanism, within):
         return mechanism
     private, written = within.private(mechanism.reach), _written_out(mechanism)
-    for share in (*(_LEAST * _STEP**k for k in range(_STEPS)), Fraction(1)):
+
+    def mixed(share: Fraction) -> LineNoise | None:
         candidate = _mixed(written, private, share)
-        if _accepted(candidate, within):
-            return candidate
-    raise NotCertified("The solver's law could not be repaired.")
+        return candidate if _accepted(candidate, within) else None
+
+    return least_share(mixed, _LEAST)[0]
 
 
 def _accepted(mechanism: LineNoise, within: Within) -> bool:
