@@ -11,6 +11,7 @@ threads as MKL pleases (its own single-threaded factorisation is used instead).
 from __future__ import annotations
 
 import warnings
+from operator import eq, ge, le
 from typing import Any
 
 import numpy as np
@@ -71,24 +72,22 @@ class _CvxpySession(Session):
 
     def _build(self, data: Data) -> None:
         cp = self._cp
-        x = cp.Variable(data.c.size)
-        A = data.A.tocsr()
-        equal = data.row_lower == data.row_upper
-        above = np.isfinite(data.row_lower) & ~equal
-        below = np.isfinite(data.row_upper) & ~equal
-        fixed = data.lower == data.upper
-        low, high = np.isfinite(data.lower) & ~fixed, np.isfinite(data.upper) & ~fixed
-        self._parts: list[tuple[Any, Flags, float]] = []  # constraint, its rows, sign of its multipliers
-        if equal.any():
-            self._parts.append((A[equal] @ x == data.row_lower[equal], equal, -1.0))
-        if below.any():
-            self._parts.append((A[below] @ x <= data.row_upper[below], below, -1.0))
-        if above.any():
-            self._parts.append((A[above] @ x >= data.row_lower[above], above, 1.0))
+        x, A = cp.Variable(data.c.size), data.A.tocsr()
+
+        def sides(low: Vector, high: Vector) -> list[tuple[Any, Flags, Vector, float]]:
+            """(relation, where it holds, right sides, sign of its multipliers)."""
+            equal = low == high
+            below, above = np.isfinite(high) & ~equal, np.isfinite(low) & ~equal
+            every = [(eq, equal, low, -1.0), (le, below, high, -1.0), (ge, above, low, 1.0)]
+            return [side for side in every if side[1].any()]
+
+        # constraint, its rows, sign of its multipliers
+        self._parts: list[tuple[Any, Flags, float]] = [
+            (relation(A[rows] @ x, right[rows]), rows, sign)
+            for relation, rows, right, sign in sides(data.row_lower, data.row_upper)
+        ]
         constraints = [part[0] for part in self._parts]
-        constraints += [x[fixed] == data.lower[fixed]] if fixed.any() else []
-        constraints += [x[low] >= data.lower[low]] if low.any() else []
-        constraints += [x[high] <= data.upper[high]] if high.any() else []
+        constraints += [relation(x[some], ends[some]) for relation, some, ends, _ in sides(data.lower, data.upper)]
         for cone in self.program.cones:
             columns = [x[column] for column in cone.columns.T]
             if cone.kind is Cone.SECOND_ORDER:

@@ -86,7 +86,7 @@ class Gurobi(Backend):
     def check_size(self, program: Program) -> None:
         """Refuse programs above the size-limited licence before they are built."""
         rows, columns = program.shape
-        columns += int((_kinds(program.template.row_lower, program.template.row_upper) == _RANGE).sum())
+        columns += int((_kinds(program.template) == _RANGE).sum())
         if max(rows, columns) > RESTRICTED and _is_restricted():
             raise LicenceExceeded(
                 f"gurobi's licence here admits {RESTRICTED} columns and {RESTRICTED} rows; "
@@ -121,88 +121,63 @@ class _GurobiSession(Session):
 
     def _build(self, data: Data) -> None:
         self._close()
-        n, m = data.c.size, data.row_lower.size
-        kind = _kinds(data.row_lower, data.row_upper)
+        m, n = data.A.shape
+        self._kind = kind = _kinds(data)
         ranged = np.flatnonzero(kind == _RANGE)
-        low, high, cost, matrix = data.lower, data.upper, data.c, data.A
-        types = np.where(data.integrality, "I", "C")
-        if ranged.size:
-            slack = sp.csc_array((np.full(ranged.size, -1.0), (ranged, np.arange(ranged.size))), shape=(m, ranged.size))
-            matrix = sp.csc_array(sp.hstack([matrix, slack], format="csc"))
-            low = np.concatenate([low, data.row_lower[ranged]])
-            high = np.concatenate([high, data.row_upper[ranged]])
-            cost = np.concatenate([cost, np.zeros(ranged.size)])
-            types = np.concatenate([types, np.full(ranged.size, "C")])
-        self._kind = kind
-        self._plain = bool(np.isin(kind, (_BELOW, _EQUAL)).all() and np.isfinite(data.row_upper).all())
+        more = ranged.size
+        slack = sp.csc_array((np.full(more, -1.0), (ranged, np.arange(more))), shape=(m, more))
+        matrix = sp.csc_array(sp.hstack([data.A, slack])) if more else data.A
         self._slack = np.full(m, -1)
-        self._slack[ranged] = n + np.arange(ranged.size)
-        self._mip = data.is_mip
-        rows: dict[str, Any] = {}
-        if m:
-            rows = {
-                "constr_csc": (matrix.data, matrix.indices, matrix.indptr),
-                "sense": "".join(_SENSES[kind].tolist()),
-                "rhs": _right(kind, data.row_lower, data.row_upper),
-            }
+        self._slack[ranged] = n + np.arange(more)
+        rows: dict[str, Any] = {
+            "constr_csc": (matrix.data, matrix.indices, matrix.indptr),
+            "sense": "".join(_SENSES[kind].tolist()),
+            "rhs": _right(kind, data.row_lower, data.row_upper),
+        }
         self._m = self._gp.loadModel(
             env=_env(),
-            numvars=n + ranged.size,
+            numvars=n + more,
             numconstrs=m,
             objcon=data.offset,
-            obj=cost,
-            lb=low,
-            ub=high,
-            vtype="".join(types.tolist()),
-            **rows,
+            obj=np.concatenate([data.c, np.zeros(more)]),
+            lb=np.concatenate([data.lower, data.row_lower[ranged]]),
+            ub=np.concatenate([data.upper, data.row_upper[ranged]]),
+            vtype="".join(np.where(data.integrality, "I", "C").tolist()) + "C" * more,
+            **(rows if m else {}),
         )
         self._configure(self._m)
         self._live_limit = self._given_limit
         self._handles, self._constrs = self._m.getVars(), self._m.getConstrs()
         self._own = self._handles[:n]
-        self._matrix_rows: Any = None
 
     def _update(self, change: Change, data: Data) -> bool:
-        m = self._m
-        if change.rows is not None and not self._move_rows(*change.rows):
-            return False
+        m, columns = self._m, self._handles
+        if change.rows is not None:
+            if not np.array_equal(self._kind, _kinds(data)):
+                return False
+            which, low, high = change.rows
+            slack = self._slack[which]
+            ranged = slack >= 0
+            right = _right(self._kind[which], low, high)
+            _set(m, "LB", columns, slack[ranged], low[ranged])
+            _set(m, "UB", columns, slack[ranged], high[ranged])
+            _set(m, "RHS", self._constrs, which[~ranged], right[~ranged])
         if change.coefficients is not None:
-            put, rows, columns = m.chgCoeff, self._constrs, self._handles
             for i, j, value in zip(*(part.tolist() for part in change.coefficients), strict=True):
-                put(rows[i], columns[j], value)
+                m.chgCoeff(self._constrs[i], columns[j], value)
         if change.cost is not None:
-            m.setAttr("Obj", _pick(self._own, change.cost[0]), change.cost[1].tolist())
+            _set(m, "Obj", columns, *change.cost)
         if change.offset is not None:
             m.setAttr("ObjCon", change.offset)
         if change.columns is not None:
             which, low, high = change.columns
-            m.setAttr("LB", _pick(self._own, which), low.tolist())
-            m.setAttr("UB", _pick(self._own, which), high.tolist())
-        return True
-
-    def _move_rows(self, which: Positions, low: Vector, high: Vector) -> bool:
-        """New bounds of some rows; False when a row changed its kind."""
-        kind = self._kind if which.size == self._kind.size else self._kind[which]
-        if not np.array_equal(kind, _kinds(low, high)):
-            return False
-        if self._plain:  # no row has a lower bound alone, or two
-            right = high
-        else:
-            ranged = kind == _RANGE
-            if ranged.any():
-                slack = _pick(self._handles, self._slack[which[ranged]])
-                self._m.setAttr("LB", slack, low[ranged].tolist())
-                self._m.setAttr("UB", slack, high[ranged].tolist())
-            which, right = which[~ranged], _right(kind, low, high)[~ranged]
-        if self._matrix_rows is None:  # takes as long as many re-solves; pays from the first sweep on
-            self._matrix_rows = self._gp.MConstr.fromlist(self._constrs)
-        rows = self._matrix_rows if which.size == self._kind.size else self._matrix_rows[which]
-        rows.setAttr("RHS", right)
+            _set(m, "LB", columns, which, low)
+            _set(m, "UB", columns, which, high)
         return True
 
     def _run(self, start: Start, basis: Any) -> Raw:
         m = self._m
-        if self._mip:
+        if self.program.is_mip:
             m.reset()  # the answer of a MILP must not depend on history
             start = Start.COLD
         elif start is Start.BASIS and basis is not None:
@@ -234,7 +209,7 @@ class _GurobiSession(Session):
         raw.iterations = int(m.IterCount) + int(m.BarIterCount)
         if m.SolCount > 0 and status not in (4, 5):  # an unbounded MILP shows a point at 1e30
             raw.x, raw.point = np.array(m.getAttr("X", self._own)), PointStatus.FEASIBLE
-        if self._mip:
+        if self.program.is_mip:
             raw.nodes = int(m.NodeCount)
             raw.bounded(m.ObjBound, m.ObjVal if raw.x is not None else 0.0)
         elif status in (2, 13):
@@ -266,11 +241,12 @@ class _GurobiSession(Session):
             self._m = None
 
 
-def _pick(handles: list[Any], which: Positions) -> list[Any]:
-    return handles if which.size == len(handles) else [handles[k] for k in which.tolist()]
+def _set(model: Any, attribute: str, handles: list[Any], which: Positions, values: Vector) -> None:
+    model.setAttr(attribute, [handles[k] for k in which.tolist()], values.tolist())
 
 
-def _kinds(low: Vector, high: Vector) -> Positions:
+def _kinds(data: Data) -> Positions:
+    low, high = data.row_lower, data.row_upper
     return np.where(low == high, _EQUAL, np.where(low == -np.inf, _BELOW, np.where(high == np.inf, _ABOVE, _RANGE)))
 
 

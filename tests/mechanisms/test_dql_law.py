@@ -11,14 +11,15 @@ import pytest
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.dyadic_laplace.dyadic_law import (
     component,
+    delta_zero,
     ell_of,
+    level_thresholds,
     levels,
     levels_at,
     step_weights,
     tail,
     tail_mean,
 )
-from workbench.mechanisms.dyadic_laplace.thresholds import delta_zero, level_thresholds
 
 ELLS = (1 + 2.0**-40, 1.001, 1.3, 2.0, 7.5, 50.0, 1e6)
 

@@ -92,7 +92,7 @@ def test_integrals_against_brute_force():
             assert made.expected(loss, density) == pytest.approx(float(w @ errors), abs=2e-7)
     assert made.expected("0.25") == pytest.approx(0.25 * made.mae() + 0.75 * made.mse())
     atoms = ((-1.0, 0.25), (0.3, 0.5), (0.77, 0.25))
-    drawn = Density("samples", 1.0, np.zeros_like, (), atoms, nodes=1)
+    drawn = Density("samples", 1.0, np.zeros_like, (), atoms)
     assert made.mae(drawn) == pytest.approx(made.error_at([-1.0, 0.3, 0.3, 0.77]).mean())
 
 

@@ -130,9 +130,7 @@ def test_the_same_outputs_without_the_processor_s_vector_units():
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
 def test_the_bound_is_below_every_quantizer(loss: str):
     rng = np.random.default_rng(0)
-    density = Density(
-        "steps", 1.0, lambda x: np.select([x < -0.25, x < 0.5], [0.8 / 3, 2.8 / 3], 0.2), (-0.25, 0.5), nodes=3
-    )
+    density = Density("steps", 1.0, lambda x: np.select([x < -0.25, x < 0.5], [0.8 / 3, 2.8 / 3], 0.2), (-0.25, 0.5))
     for epsilon in (0.3, 6.0):
         reach, least = usual_reach(epsilon), smallest_reach(epsilon)
         bounds = [output_bound(3, epsilon, 1.0, law, loss, reach) for law in (uniform(), density)]
@@ -149,6 +147,6 @@ def test_the_bound_is_below_every_quantizer(loss: str):
 def test_the_bound_by_two_inputs():
     # half the inputs at -1/2, half at 1/2: 2 E|X - median|/(1 + e^ε) = 1/(1 + e^ε)
     bound = output_bound(
-        4, 25.0, 1.0, Density("samples", 1.0, np.zeros_like, (), ((-0.5, 0.5), (0.5, 0.5)), nodes=1), "absolute"
+        4, 25.0, 1.0, Density("samples", 1.0, np.zeros_like, (), ((-0.5, 0.5), (0.5, 0.5))), "absolute"
     )
     assert bound == pytest.approx(1 / (2 + odds_of(25.0)), rel=1e-6)

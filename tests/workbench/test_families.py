@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import workbench as wb
+from workbench.families.api import STUB, stub
 from workbench.families.option import spell
 from workbench.families.outcome import COLUMNS, failure
 from workbench.families.registry import families, family, family_of
-from workbench.families.signatures import STUB, stub
 
 REQUESTS = {
     "channel": (wb.FiniteQuery("0..4", max_shift=1), {"epsilon": 1}),
@@ -58,9 +58,7 @@ def test_help_and_completion_show_every_option():
 
 
 def test_the_stub_that_editors_read_is_up_to_date():
-    assert STUB.read_text("utf-8") == stub(wb._HOMES, wb.__doc__), (
-        "write it again: python -m workbench.families.signatures"
-    )
+    assert STUB.read_text("utf-8") == stub(wb._HOMES, wb.__doc__), "write it again: python -m workbench.families.api"
 
 
 @pytest.mark.parametrize("value", ["0.1", 0.1, Fraction(1, 10), "1/10", "1e-1"])

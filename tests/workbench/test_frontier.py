@@ -24,9 +24,10 @@ from workbench.families.frontier_plan import Plan
 from workbench.families.frontier_plots import band
 from workbench.families.modulo.baselines import Scan, data_independent_error
 from workbench.families.modulo.frontier import round_levels
+from workbench.families.option import read
 from workbench.families.registry import family, our_families
 from workbench.frontiers.budget_table import budget_table
-from workbench.frontiers.run import frontier_of, plan_of, read, run
+from workbench.frontiers.run import frontier_of, plan_of, run
 from workbench.io.parameter_grid import grid, has_range, in_order, whole_grid
 from workbench.io.result import Result
 from workbench.mechanisms.baselines.count_queries import data_independent

@@ -215,7 +215,7 @@ def test_every_method_certifies_unless_told_not_to(labels, request_):
 @pytest.mark.parametrize("question", [wb.Labels.uniform(0, 5), wb.Quantization("-3,-0.5,0.5,3")])
 @pytest.mark.parametrize("wrong", [None, 0, "yes"])
 def test_certify_is_true_or_false(question, wrong):
-    with pytest.raises(wb.InvalidRequest, match="certify must be True or False"):
+    with pytest.raises(wb.InvalidRequest, match="certify must be true or false"):
         wb.design(question, epsilon=1, certify=wrong)
 
 

@@ -18,7 +18,7 @@ from workbench.exact.integer_law import IntegerLaw
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.privacy.audit import audit
 from workbench.privacy.claim import Claim
-from workbench.privacy.repair_line import inverse_exponential, staircase
+from workbench.privacy.repair import inverse_exponential, staircase
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))

@@ -12,7 +12,7 @@ import workbench as wb
 from models.oracles.line_noise import staircase_integers
 from workbench.families.noise.wide_runs import lowered
 from workbench.privacy.composition import composed_delta
-from workbench.privacy.repair_line import inverse_exponential
+from workbench.privacy.repair import inverse_exponential
 
 
 @pytest.fixture(scope="module")

@@ -51,6 +51,7 @@ def commands() -> Iterator[Named]:
 
 def _command(kind: Family) -> Callable[..., None]:
     """The command that draws the trade-offs of a family."""
+    from workbench.families.option import read
     from workbench.frontiers import run as frontiers
 
     offered = frontiers.frontier_of(kind)
@@ -65,7 +66,7 @@ def _command(kind: Family) -> Callable[..., None]:
         for path in [out / "frontier.csv", *(path for end in ("csv", "png", "svg") for path in out.glob(f"*.{end}"))]:
             distinct_files(inputs, {"out": path})
         check_outputs(inputs, {"html file": html})
-        values = frontiers.read(options, present(given)) | {"certify": not raw}
+        values = read(options, present(given)) | {"certify": not raw}
         plan = frontiers.plan_of(kind, None, values)
         output_folder(out, "out")
         result = under_a_bar(lambda tell: frontiers.run(plan, tell, jobs))

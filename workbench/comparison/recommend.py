@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.numbers import exact, positive
+from workbench.families.baseline import read_baselines
 from workbench.families.channel.family import FAMILY
 from workbench.families.channel.request import ChannelTooLarge
 from workbench.families.frontier_plan import NotApplicable
-from workbench.families.option import Option, one_of
-from workbench.families.own_baseline import read_baselines
+from workbench.families.option import Option, one_of, read
 from workbench.families.recommendation import Candidate, Query, RealQuery, all_candidates, texts
-from workbench.frontiers.run import read
 from workbench.io.result import Plots, Result, Row
 
 if TYPE_CHECKING:

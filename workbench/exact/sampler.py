@@ -65,13 +65,8 @@ class Sampler:
             InvalidRequest.must("count", "an integer >= 0", count)
         drawn = np.empty(int(count), dtype=np.int64)
         for start in range(0, int(count), _CHUNK):
-            words = self.source.short_words(min(_CHUNK, int(count) - start))
-            cells = words if self.bits == _WORD else words >> np.uint16(_WORD - self.bits)
-            part = self.table[cells]
-            open_ = np.flatnonzero(part < 0)
-            if open_.size:
-                part[open_] = self._settle_many(np.zeros(open_.size, dtype=np.int64), words[open_])
-            drawn[start : start + part.size] = part
+            part = drawn[start : start + _CHUNK]
+            part[:] = self.draw_from(np.zeros(part.size, dtype=np.uint16))
         return drawn
 
     def draw_from(self, which: NDArray[np.integer]) -> NDArray[np.int32]:

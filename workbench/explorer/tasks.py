@@ -42,9 +42,10 @@ from workbench.explorer.given import (
 from workbench.families.base import Family, Request, Session
 from workbench.families.design import Design
 from workbench.families.frontier_plots import jumps
+from workbench.families.option import read
 from workbench.families.outcome import attempt
 from workbench.families.registry import family
-from workbench.frontiers.run import frontier_of, plan_of, read, run
+from workbench.frontiers.run import frontier_of, plan_of, run
 from workbench.io.files import no_files
 
 __all__ = ["TASKS", "Tasks"]

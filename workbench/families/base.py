@@ -21,15 +21,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.numbers import round_up
-from workbench.families.option import Option, Place, spell
+from workbench.families.option import Option, Place, read, spell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from solvers.backend import Options
     from workbench.families.design import Design
 
 __all__ = ["Family", "Request", "Session"]
 
+_LONGEST = 1e9  # seconds; solvers refuse more
 Values = Mapping[str, Any]
 Row = dict[str, Any]
 
@@ -178,18 +180,7 @@ class Family(ABC):
         """The exact value of every option of a place, with the defaults. spelled: those of the question too, which
         Python otherwise gives as an object. Raises InvalidRequest."""
         known = self.arguments if place == "python" and not spelled else self.given_in(place)
-        values: dict[str, Any] = {}
-        for name, value in given.items():
-            option = self._named.get(name)
-            if option not in known:
-                InvalidRequest.must("request", f"made of {', '.join(option.name for option in known)}", name)
-            values[option.name] = option.of(value)
-        for option in known:
-            if option.name not in values:
-                if option.required:
-                    raise InvalidRequest(f"{option.name} must be given. Got none.")
-                values[option.name] = option.default
-        return values
+        return read(known, given, exact_defaults=True)
 
     def request(self, question: Any, **given: Any) -> Request:
         """The request for a question, as Python gives it. Raises InvalidRequest."""
@@ -212,10 +203,8 @@ class Family(ABC):
         values.setdefault("check", "audit" if certify is False else "certify")
         ours = {option.name for option in self.options if option.solver}
         if ours:
-            from workbench.families.solver_options import solver_options
-
             given = {name: values.pop(name) for name in ours if name in values}
-            values["options"] = solver_options(values.get("options"), given)
+            values["options"] = _solver_options(values.get("options"), given)
         request = self.checked(question, values)
         object.__setattr__(request, "family", self)
         return request
@@ -309,3 +298,21 @@ class Family(ABC):
             text = f"{option.name} ({given}): {option.meaning}"
             lines += textwrap.wrap(text, 116, initial_indent="    ", subsequent_indent="        ")
         return "\n".join(lines)
+
+
+def _solver_options(options: Any, given: Values) -> Options:
+    """The solver's options, all in one or some by name: time_limit, gap and seed, exact values or None. Raises
+    InvalidRequest for both ways at once."""
+    from solvers.backend import Options
+
+    if options is None:
+        seconds, gap = (None if given.get(name) is None else float(given[name]) for name in ("time_limit", "gap"))
+        limit = None if seconds is None else min(seconds, _LONGEST)
+        return Options(time_limit=limit, gap=gap, seed=given.get("seed"))
+    if any(value is not None for value in given.values()):
+        raise InvalidRequest(f"options must be given alone, without {', '.join(given)}.")
+    return (
+        options
+        if isinstance(options, Options)
+        else InvalidRequest.must("options", "a solvers.backend.Options", repr(options))
+    )

@@ -1,25 +1,60 @@
-"""Baselines of other packages: published mechanisms that stand in the frontier of a family beside its optimum.
+"""Baselines: mechanisms that stand in the frontier of a family beside its optimum, of other packages and of one's own.
 
-`workbench.register(Baseline("staircase", "modulo", build))`, or an entry point of the group `workbench.baselines`.
+Of another package: `workbench.register(Baseline("staircase", "modulo", build))`, or an entry point of the group
+`workbench.baselines`. Of one's own, for the frontiers of every family and `recommend`:
+
+    PMF        {noise value: probability}, or a CSV of two columns, noise and probability: noise on the answers'
+               positions, clamped into them; modulo a group wrapped around; on the integers as it is
+    matrix     rows of numbers, or a CSV: a row for every answer, a column for every output. Two columns of which every
+               row adds up to 1 are a matrix, unless a header says noise. Of labels the outputs are the labels
+    table      a CSV: a header of a word and the outputs, then rows of an input and its probabilities: of labels all of
+               them; of quantizers the knots from -c to c, between which the law is affine
+    mechanism  any, or a Design or Certificate of one; a .json file that holds it
+    function   (epsilon, delta) -> a PMF, a matrix or a mechanism
+
+Whatever it is, the exact audit decides whether it is private at a budget, and the family computes what it costs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
-from workbench.errors import WorkbenchError
-from workbench.exact.numbers import round_up
+from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.exact.distribution import Distribution
+from workbench.exact.integer_law import IntegerLaw
+from workbench.exact.numbers import exact, nearest_float, round_up
+from workbench.exact.plain import is_whole, plain_list
 from workbench.families.base import Family, Request, Row
 from workbench.families.frontier_plan import NotApplicable, Task, baseline_task
+from workbench.io.files import read_table
 from workbench.io.plugins import plugins
+from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs
+from workbench.mechanisms.modulo import ModuloNoise
+from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+from workbench.mechanisms.quantization import Quantization
 from workbench.privacy.audit import audit, holds
 from workbench.privacy.claim import Claim
+from workbench.privacy.loading import load
 
-__all__ = ["Baseline", "audited_row", "baseline_tasks", "baselines_of"]
+__all__ = ["Baseline", "audited_row", "baseline_tasks", "baselines_of", "own_baselines", "read_baselines"]
+
+_WANTED = (
+    "a PMF {noise: probability}, a matrix, a mechanism, a function of (epsilon, delta), or a file of the first three"
+)
+_TABLE = "a CSV with the outputs in its header (x,-2,2) and rows of a knot and its probabilities, or a quantizer"
+_MOST = 100_000  # distance of noise values
+_TOTAL = Fraction(1, 10**6)  # how far probabilities may be from adding up to 1
 
 
 @dataclass(frozen=True)
@@ -89,3 +124,182 @@ def audited_row(kind: Family, request: Any, given: Mechanism) -> Row:
     if not privacy.meets(*claim):
         return {**exact, "private": False, "status": "not_certified", "failure": privacy.verdict(*claim)}
     return {**exact, "private": True, "status": "audited", "objective": loss, "failure": None}
+
+
+# One's own.
+
+
+@dataclass(frozen=True)
+class _Table:
+    """rows: (k, m), each adding up to 1; inputs: (k,), outputs: (m,), None of a bare matrix."""
+
+    rows: list[list[Fraction]]
+    inputs: list[Fraction] | None = None
+    outputs: list[Fraction] | None = None
+
+
+Law = dict[int, Fraction] | _Table | Mechanism
+
+
+def read_baselines(value: Any, name: str) -> tuple[tuple[str, Any], ...]:
+    """Reader of an option: (name, law or function) of each; value: one of the docstring's, a list of paths, or a
+    mapping from names to them. Raises InvalidRequest."""
+    if isinstance(value, Mapping) and value and all(isinstance(key, str) for key in value):
+        return tuple((key, _read(item, key)) for key, item in value.items())
+    several = isinstance(value, (list, tuple)) and value and all(isinstance(item, (str, Path)) for item in value)
+    baselines = tuple((_named(item), _read(item, name)) for item in (value if several else [value]))
+    if len({key for key, _ in baselines}) < len(baselines):
+        InvalidRequest.must(name, "files of different names", ", ".join(key for key, _ in baselines))
+    return baselines
+
+
+def own_baselines(given: tuple[tuple[str, Any], ...], family: str) -> list[Baseline]:
+    """What was read as baselines of a family."""
+    return [Baseline(name, family, partial(_mechanism, law)) for name, law in given]
+
+
+def _named(value: Any) -> str:
+    if isinstance(value, (str, Path)):
+        return Path(value).stem
+    return str(getattr(value, "__name__", "own")).replace("<lambda>", "own")
+
+
+def _read(value: Any, name: str) -> Law | Callable[..., Any]:
+    if isinstance(value, (str, Path)):
+        return _from_file(Path(value), name)
+    function: Callable[..., Any] | None = value if callable(value) else None
+    return function or _law(value, name)
+
+
+def _from_file(path: Path, name: str) -> Law:
+    if path.suffix.lower() == ".json":
+        held = load(path)
+        if isinstance(held, Distribution):
+            InvalidRequest.must(name, _WANTED, f"a list of masses in {path.name}, whose noise values are not given")
+        return _law(held, name)
+    rows = read_table(path, name, header=True)
+    head = [] if not rows or _numeric(rows[0]) else rows.pop(0)
+    if not rows:
+        InvalidRequest.must(name, f"{path.name} with numbers below its header", "none")
+    cells = [[exact(cell, f"a cell of {path.name}") for cell in row] for row in rows]
+    stochastic = len(cells) > 1 and all(sum(row) == 1 for row in cells)
+    if not stochastic and len(head) > 2 and _numeric(head[1:]) and {*map(len, rows)} == {len(head)}:
+        outputs = [exact(cell, f"an output of {path.name}") for cell in head[1:]]
+        return _Table([_summed(row[1:], name) for row in cells], [row[0] for row in cells], outputs)
+    if all(len(row) == 2 and row[0].denominator == 1 for row in cells) and (head[:1] == ["noise"] or not stochastic):
+        masses = {int(eta): mass for eta, mass in cells}
+        if len(masses) < len(cells):
+            InvalidRequest.must(name, "a PMF with every noise value once", path.name)
+        return _law(masses, name)
+    return _law(cells, name)
+
+
+def _numeric(row: Sequence[str]) -> bool:
+    try:
+        return bool([exact(cell, "a cell") for cell in row])
+    except InvalidRequest:
+        return False
+
+
+def _law(value: Any, name: str) -> Law:
+    if hasattr(getattr(value, "mechanism", value), "comparisons"):
+        return as_mechanism(value)
+    if isinstance(value, Mapping):
+        if not value or not all(is_whole(eta) and abs(int(eta)) <= _MOST for eta in value):
+            InvalidRequest.must(name, f"a PMF of integer noise values, at most {_MOST} in size", repr(value)[:80])
+        masses = [exact(mass, "a probability of the PMF") for mass in value.values()]
+        return dict(zip(map(int, value), _summed(masses, name), strict=True))
+    try:
+        lists = [plain_list(row, name, _WANTED) for row in plain_list(value, name, _WANTED)]
+        rows = [[exact(cell, "an entry of the matrix") for cell in row] for row in lists]
+    except TypeError:
+        rows = []
+    if not rows or len({len(row) for row in rows}) != 1:
+        InvalidRequest.must(name, _WANTED, repr(value)[:80])
+    return _Table([_summed(row, name) for row in rows])
+
+
+def _summed(masses: list[Fraction], name: str) -> list[Fraction]:
+    total = sum(masses, Fraction(0))
+    if min(masses) < 0 or abs(total - 1) > _TOTAL:
+        InvalidRequest.must(name, "made of probabilities >= 0 that add up to 1", f"a total of {float(total):.9g}")
+    return masses
+
+
+def _mechanism(law: Law | Callable[..., Any], request: Any) -> Mechanism:
+    """What a law is for the question of a request; a function is called with its budget."""
+    if callable(law):
+        epsilon = None if request.epsilon is None else float(request.epsilon)
+        value = law(epsilon, float(getattr(request, "delta", None) or 0))
+        if isinstance(value, (str, Path)) or callable(value):
+            InvalidRequest.must("baseline", "a PMF, a matrix or a mechanism from a function", repr(value)[:80])
+        law = _law(value, "baseline")
+    if isinstance(law, _Table):
+        return _channel(law, request.question)
+    return _noise(law, request.question) if isinstance(law, dict) else law
+
+
+def _channel(law: _Table, question: Any) -> Mechanism:
+    rows, inputs, outputs = law.rows, law.inputs, law.outputs
+    if isinstance(question, Quantization):
+        if inputs is None or outputs is None:
+            InvalidRequest.must("baseline", _TABLE, "a matrix, which names neither knots nor outputs")
+        if len(rows) < 2:
+            InvalidRequest.must("baseline", _TABLE, "one row")
+        return PiecewiseAffine.from_ends("own", outputs, inputs, [[*ends] for ends in pairwise(rows)])
+    if isinstance(question, Labels):
+        _same(inputs, [*map(Fraction, question.values.tolist())], "labels")
+        if outputs is None and len(rows[0]) != question.k:
+            wanted = f"a matrix of {question.k} columns, the labels, or a table with the outputs in its header"
+            InvalidRequest.must("baseline", wanted, f"{len(rows[0])} columns")
+        if len(rows) != question.k:
+            wanted = f"a matrix with a row for each of {question.k} labels"
+            InvalidRequest.must("baseline", wanted, f"{len(rows)} rows")
+        return _labelled(question, outputs, Channel.from_rows(rows))
+    numbers = getattr(question, "numbers", None)
+    if inputs is None and isinstance(question, (FiniteQuery, ModuloNoise)):
+        return Channel.from_rows(rows)
+    if isinstance(question, FiniteQuery) and numbers is not None:
+        _same(inputs, numbers[0], "answers")
+        _same(outputs, numbers[1], "outputs")
+        return Channel.from_rows(rows)
+    if inputs is None:
+        return InvalidRequest.must("baseline", "a PMF where the answers have no largest one", "a matrix")
+    return InvalidRequest.must("baseline", "a PMF or a matrix for this query", "a table of inputs and outputs")
+
+
+def _labelled(labels: Labels, outputs: Iterable[Fraction] | None, channel: Channel) -> Channel:
+    """A channel of labels; outputs: the labels by default."""
+    known = tuple(map(Fraction, labels.values.tolist()))
+    published = known if outputs is None else tuple(Fraction(nearest_float(output)) for output in outputs)
+    return replace(channel, labelled=(known, published))
+
+
+def _same(given: Sequence[Fraction] | None, known: Sequence[Fraction], what: str) -> None:
+    if given is not None and [*map(nearest_float, given)] != [*map(nearest_float, known)]:
+        InvalidRequest.must("baseline", f"a table of the {len(known)} {what} in their order", f"{len(given)} others")
+
+
+def _noise(masses: dict[int, Fraction], question: Any) -> Mechanism:
+    first, last = min(masses), max(masses)
+    law = IntegerLaw(first, [masses.get(eta, Fraction(0)) for eta in range(first, last + 1)])
+    if isinstance(question, IntegerNoise):
+        return AdditiveIntegerNoise(question, law)
+    if isinstance(question, FiniteQuery) and question.outputs == question.inputs:
+        return Channel(_clamped(law, question.k))
+    if isinstance(question, Labels):
+        return _labelled(question, None, Channel(_clamped(law, question.k)))
+    if isinstance(question, Quantization):
+        InvalidRequest.must("baseline", _TABLE, "a PMF of noise, which is biased once it is clamped")
+    if isinstance(question, ModuloNoise) and question.scalar:
+        wrapped = [Fraction(0)] * question.order
+        for eta, mass in masses.items():
+            wrapped[eta % question.order] += mass
+        return AdditiveNoise(question, wrapped)
+    wanted = "a mechanism of this family or its .json file, or for finitely many answers a matrix"
+    return InvalidRequest.must("baseline", wanted, "a PMF of noise")
+
+
+def _clamped(law: IntegerLaw, count: int) -> tuple[Distribution, ...]:
+    """The noise on positions 0..count-1, clamped into them."""
+    return tuple(law.clamped(-q, count - 1 - q) for q in range(count))

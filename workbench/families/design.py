@@ -165,9 +165,10 @@ class Design:
 
     def _repr_html_(self) -> str:
         """Table and picture, without script."""
-        from workbench.families.html import design_html
+        from workbench.io.html import document, facts, picture
 
-        return design_html(self)
+        drawn = self.mechanism is not None and self.family.draws
+        return document(self.family.heading(self), facts(self.facts()), drawing=picture(self.plot) if drawn else "")
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """A picture of the mechanism, saved where a path is given (.png, .svg or .pdf)."""

@@ -28,7 +28,7 @@ from workbench.mechanisms.baselines.count_queries import discrete_gaussian
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
-from workbench.privacy.repair_line import inverse_exponential, staircase
+from workbench.privacy.repair import inverse_exponential, staircase
 
 __all__ = ["NAMES", "FittedLaw", "clamped_rows", "fitted_laws", "least_parameter", "masses"]
 

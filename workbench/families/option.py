@@ -41,6 +41,7 @@ __all__ = [
     "or_zero",
     "parameter",
     "progress",
+    "read",
     "share",
     "spell",
     "text",
@@ -89,6 +90,25 @@ class Option:
     def of(self, value: Any) -> Any:
         """The exact value; None is one only of an option that may be left out. Raises InvalidRequest."""
         return None if value is None and self.default is None and not self.required else self.read(value, self.name)
+
+
+def read(
+    options: Iterable[Option], given: Mapping[str, Any], what: str = "request", *, exact_defaults: bool = False
+) -> dict[str, Any]:
+    """The exact value of every option, its default where it is not given. Raises InvalidRequest.
+
+    what: they make up; exact_defaults: whether defaults are exact values, and not read like what is given.
+    """
+    named = {option.name: option for option in options}
+    if foreign := next((name for name in given if name not in named), None):
+        InvalidRequest.must(what, f"made of {', '.join(named)}", foreign)
+    values = {name: named[name].of(value) for name, value in given.items()}
+    for name, option in named.items():
+        if name not in values if exact_defaults else values.get(name) is None:
+            if option.required:
+                raise InvalidRequest(f"{name} must be given. Got none.")
+            values[name] = option.default if exact_defaults else option.of(option.default)
+    return values
 
 
 def spell(value: Any) -> Any:
@@ -267,13 +287,7 @@ def check_option(*checks: str) -> Option:
 def certify_option() -> Option:
     """The same in Python; a command line has --raw."""
     words = "True: a mechanism proven private, with its certificate; False: the solver's own."
-    return Option("certify", _truth, True, words, kind=bool, places=PYTHON)
-
-
-def _truth(value: Any, name: str) -> bool:
-    if not isinstance(value, bool):
-        InvalidRequest.must(name, "True or False", value)
-    return value
+    return Option("certify", flag, True, words, kind=bool, places=PYTHON)
 
 
 OPTIONS = Option("options", anything, help="Every solver option at once (solvers.backend.Options).", places=PYTHON)

@@ -64,7 +64,7 @@ class Candidate:
 @dataclass(frozen=True, kw_only=True)
 class Query:
     """A finite query with its budget. words: option, where given -> its text on a command line (None: it has none);
-    own: baselines of the user, as `workbench.families.own_baseline` reads them."""
+    own: baselines of the user, as `workbench.families.baseline` reads them."""
 
     question: FiniteQuery
     epsilon: Fraction

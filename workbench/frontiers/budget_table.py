@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
 from workbench.families.frontier_plan import BudgetTask, Plan, several
-from workbench.families.option import Option, one_of
+from workbench.families.option import Option, one_of, read
 from workbench.families.registry import families
-from workbench.frontiers.run import frontier_of, read, run
+from workbench.frontiers.run import frontier_of, run
 from workbench.io.parameter_grid import Grid, grid
 from workbench.io.result import Progress, Result, Row, records, silent
 

@@ -12,15 +12,14 @@ from typing import Any
 
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.families.base import Family
-from workbench.families.baseline import baseline_tasks
+from workbench.families.baseline import baseline_tasks, own_baselines, read_baselines
 from workbench.families.frontier_plan import COLUMNS, Frontier, Plan, Task, failed_row
-from workbench.families.option import Option, count
-from workbench.families.own_baseline import own_baselines, read_baselines
+from workbench.families.option import Option, count, read
 from workbench.families.registry import families, family, family_of
 from workbench.io.parameter_grid import Grid
 from workbench.io.result import Progress, Result, Row, check_progress, silent
 
-__all__ = ["frontier", "frontier_of", "plan_of", "read", "run"]
+__all__ = ["frontier", "frontier_of", "plan_of", "run"]
 
 BASELINE = Option(
     "baseline",
@@ -108,22 +107,6 @@ def _help() -> str:
 def _named(name: str) -> Family:
     kind = next((kind for kind in families() if kind.name == name and kind.frontier is not None), None)
     return kind or InvalidRequest.must("family", f"one of {', '.join(_names())}", repr(name))
-
-
-def read(options: Sequence[Option], given: Mapping[str, Any], what: str = "request") -> dict[str, Any]:
-    """The exact value of every option, its default where it is not given; what: they make up. Raises InvalidRequest."""
-    named = {option.name: option for option in options}
-    values: dict[str, Any] = {}
-    for name, value in given.items():
-        if name not in named:
-            InvalidRequest.must(what, f"made of {', '.join(named)}", name)
-        values[name] = named[name].of(value)
-    for option in options:
-        if values.get(option.name) is None:
-            if option.required:
-                raise InvalidRequest(f"{option.name} must be given. Got none.")
-            values[option.name] = option.of(option.default)
-    return values
 
 
 def run(plan: Plan, progress: Progress = silent, jobs: int = 1) -> Result:

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ __all__ = ["Density", "from_function", "normal", "spelled", "uniform"]
 
 Vector = NDArray[np.float64]
 
+_NODES = 24  # on an interval where a density is smooth
 _NARROWEST, _FARTHEST = 1e-4, 1e6  # standard deviations and means, in units of c
 
 
@@ -50,7 +51,6 @@ class Density:
     breaks: tuple[float, ...] = ()
     atoms: tuple[tuple[float, float], ...] = ()
     symmetric: bool = False
-    nodes: int = field(default=24)
 
     def grid(self, cuts: ArrayLike) -> tuple[Vector, Vector]:
         """Nodes and weights of E[g(X)] = Σ w g(x) for g polynomial (smooth) between the cuts.
@@ -60,12 +60,11 @@ class Density:
         inside = np.concatenate([np.asarray(cuts, dtype=float).ravel(), self.breaks, [-self.c, self.c]])
         ends = np.unique(np.clip(inside, -self.c, self.c))
         ends = ends[np.concatenate([[True], np.diff(ends) > 1e-15 * self.c])]
-        points, weights = _legendre(3 if self.shape is None else self.nodes)
+        points, weights = _legendre(3 if self.shape is None else _NODES)
         half, middle = np.diff(ends)[:, None] / 2, (ends[1:] + ends[:-1])[:, None] / 2
         x, w = (middle + half * points).ravel(), (half * weights).ravel()
         w = w / (2 * self.c) if self.shape is None else w * self.shape(x)
-        at = np.array([a for a, _ in self.atoms] or np.zeros(0))
-        mass = np.array([p for _, p in self.atoms] or np.zeros(0))
+        at, mass = np.reshape(self.atoms, (-1, 2)).T
         return np.concatenate([x, at]), np.concatenate([w, mass])
 
     def heights(self, x: Vector) -> Vector:
@@ -104,25 +103,14 @@ class Density:
         return self
 
 
-@lru_cache(maxsize=8)
+@cache
 def _legendre(count: int) -> tuple[Vector, Vector]:
-    """Gauss-Legendre nodes and weights on [-1, 1], correctly rounded: the same on every machine.
+    """Gauss-Legendre nodes and weights on [-1, 1], correctly rounded: the same on every machine."""
+    from flint import arb, ctx
 
-    NumPy's nodes, then Newton steps on P_n in integers of 128 binary places, P_n' = n (x P_n - P_{n-1})/(x² - 1); the
-    weights are 2 (1 - x²)/(n P_{n-1})².
-    """
-    unit = 1 << 128
-    points, weights = np.zeros(count), np.zeros(count)
-    for k, node in enumerate(np.polynomial.legendre.leggauss(count)[0]):
-        x = int(float(node) * unit)
-        for _ in range(4):
-            below, here = unit, x
-            for n in range(1, count):
-                below, here = here, ((2 * n + 1) * x * here // unit - n * below) // (n + 1)
-            slope = count * (x * here - below * unit) // (x * x // unit - unit)
-            x -= here * unit // slope
-        points[k] = x / unit
-        weights[k] = 2 * (unit * unit - x * x) / (count * below) ** 2
+    with ctx.workprec(200):
+        pairs = [arb.legendre_p_root(count, k, weight=True) for k in reversed(range(count))]
+        points, weights = (np.array([float(ball.mid()) for ball in balls]) for balls in zip(*pairs, strict=True))
     return points, weights
 
 

@@ -21,7 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.numbers import ExpNumber, Real, positive, round_up
 from workbench.io.files import spelled, write_whole
 from workbench.io.shown import Shown
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from workbench.privacy.expected_error import ExpectedError
 
-__all__ = ["PairAudit", "Privacy", "audit", "audit_extremes", "audit_for", "holds", "measure"]
+__all__ = ["PairAudit", "Privacy", "audit", "audit_extremes", "audit_for", "holds", "measure", "proves"]
 
 Measured: TypeAlias = "tuple[Claim, tuple[Result, ...]]"
 _REPORTED = tuple(map(notion, ("pdp", "dp", "pure")))  # by every audit at a budget
@@ -289,6 +289,14 @@ def _measured_whole(mechanism: Mechanism, claim: Claim) -> Result | None:
 def holds(mechanism: Mechanism, claim: Claim) -> bool:
     """Whether a mechanism meets a claim, decided exactly, as far as the first comparison that does not."""
     return all(claim.met_by(result) for result in measure(mechanism, claim))
+
+
+def proves(mechanism: Mechanism, claim: Claim) -> bool:
+    """`holds`, where what stays undecided counts as refused: a mechanism a little further away can be proven."""
+    try:
+        return holds(mechanism, claim)
+    except NotProven:
+        return False
 
 
 def audit_for(mechanism: Mechanism, claim: Claim) -> Privacy | None:

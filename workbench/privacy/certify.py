@@ -26,9 +26,8 @@ from workbench.privacy.certificate import Bias, Certificate, Mechanism, Objectiv
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import Notion
 from workbench.privacy.objective import ExpectedLoss, rounded_value
-from workbench.privacy.repair import repair_noise
+from workbench.privacy.repair import repair_line, repair_noise
 from workbench.privacy.repair_channel import repair_rows
-from workbench.privacy.repair_line import repair_line
 
 __all__ = ["certify", "rounded_objective"]
 

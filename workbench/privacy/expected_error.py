@@ -5,11 +5,8 @@
     all numbers    E ℓ(η, 0) of additive noise              the same everywhere
     real           Σ_i p_i(x) |B_i - x| or (B_i - x)²     over a quadratic in x on every piece
 
-Between neighbouring knots and outputs p_i(x) = u_i + v_i x with Σ_i v_i = 0, so both losses are quadratics there: with
-s_i = ±1 as B_i lies above or below the piece
-
-    Σ p_i |B_i - x| = Σ s_i u_i B_i + x Σ s_i (v_i B_i - u_i) - x² Σ s_i v_i
-    Σ p_i (B_i - x)² = Σ u_i B_i² + x Σ (v_i B_i² - 2 u_i B_i) + x² Σ (u_i - 2 v_i B_i)
+Between neighbouring knots and outputs p_i(x) = u_i + v_i x with Σ_i v_i = 0, so both losses are quadratics there (of
+the squared one the cubic term is Σ_i v_i x³ = 0), and three values say which.
 """
 
 from __future__ import annotations
@@ -25,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import InvalidRequest
+from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import nearest_float, positive, round_up
 from workbench.exact.plain import plain_numbers
 from workbench.io.csv_column import read_column
@@ -141,9 +139,6 @@ def _weights(mechanism: Mechanism, inputs: list[Any], data: Any) -> tuple[list[F
     if isinstance(data, Labels):
         given: dict[Any, Fraction] = dict(zip(data.values.tolist(), map(Fraction, data.prior.tolist()), strict=True))
         words = repr(data)
-    elif isinstance(data, Mapping):
-        given = {x: positive(weight, "a weight", or_zero=True) for x, weight in data.items()}
-        words = f"weights of {len(given)} inputs"
     else:
         given, words = _counted(data)
     labelled = getattr(mechanism, "labelled", None)
@@ -160,7 +155,11 @@ def _weights(mechanism: Mechanism, inputs: list[Any], data: Any) -> tuple[list[F
 
 
 def _counted(data: Any) -> tuple[dict[Any, Fraction], str]:
-    """How often every entry of a column occurs; the entries of a table are its rows."""
+    """The weight of every input of a mapping; how often every entry of a column occurs, the entries of a table being
+    its rows."""
+    if isinstance(data, Mapping):
+        given = {x: positive(weight, "a weight", or_zero=True) for x, weight in data.items()}
+        return given, f"weights of {len(given)} inputs"
     if isinstance(data, str):
         InvalidRequest.must("data", "a column of inputs, or their weights", repr(data))
     column = plain_numbers(data, "data", "a column of numbers")
@@ -175,56 +174,52 @@ def _counted(data: Any) -> tuple[dict[Any, Fraction], str]:
 
 @dataclass(frozen=True)
 class _Piece:
-    """constant + slope x + bend x² on [low, high]."""
+    """The quadratic on [low, high] with these values at the two ends and in the middle."""
 
     low: Fraction
     high: Fraction
-    constant: Fraction
-    slope: Fraction
-    bend: Fraction
+    left: Fraction
+    middle: Fraction
+    right: Fraction
+
+    @property
+    def _slope_and_bend(self) -> tuple[Fraction, Fraction]:
+        """(b, c) of left + b t + c t², t the way from low to high."""
+        bend = 2 * (self.left + self.right - 2 * self.middle)
+        return self.right - self.left - bend, bend
 
     def __call__(self, x: Fraction) -> Fraction:
-        return self.constant + x * (self.slope + x * self.bend)
+        slope, bend = self._slope_and_bend
+        t = (x - self.low) / (self.high - self.low)
+        return self.left + t * (slope + t * bend)
 
     @property
     def largest(self) -> tuple[Fraction, Fraction]:
         """(value, place) of the maximum."""
         places = [self.low, self.high]
-        if self.bend < 0 and self.low < (top := -self.slope / (2 * self.bend)) < self.high:
-            places.append(top)
+        slope, bend = self._slope_and_bend
+        if bend < 0 < slope < -2 * bend:
+            places.append(self.low - slope / (2 * bend) * (self.high - self.low))
         return max((self(x), x) for x in places)
 
     def integral(self, low: Fraction, high: Fraction) -> Fraction:
-        """Over what lies in [low, high]."""
+        """Over what lies in [low, high], by Simpson's rule, which is exact."""
         a, b = max(self.low, low), min(self.high, high)
-        if a >= b:
-            return Fraction(0)
-        return (b - a) * self.constant + (b**2 - a**2) * self.slope / 2 + (b**3 - a**3) * self.bend / 3
+        return (b - a) / 6 * (self(a) + 4 * self((a + b) / 2) + self(b)) if a < b else Fraction(0)
 
 
 def _pieces(mechanism: Any, loss: str) -> Iterator[_Piece]:
-    """The expected loss as a function of x, from left to right."""
+    """The expected loss as a function of x, from left to right: a quadratic between neighbouring knots and outputs."""
     outputs = rationals(getattr(mechanism, "bins", mechanism.outputs), "outputs")
     for segment in mechanism.segments:
         a, b = segment.low, segment.high
-        v = [(segment.right[i] - segment.left[i]) / (b - a) for i in range(len(outputs))]
-        u = [segment.left[i] - a * slope for i, slope in enumerate(v)]
-        law = [*zip(u, v, outputs, strict=True)]
-        if loss == "squared":
-            square = (sum((p * o * o for p, _, o in law), Fraction(0)),
-                      sum((q * o * o - 2 * p * o for p, q, o in law), Fraction(0)),
-                      sum((p - 2 * q * o for p, q, o in law), Fraction(0)))  # fmt: skip
-            yield _Piece(a, b, *square)
-            continue
         for low, high in pairwise([a, *sorted(o for o in outputs if a < o < b), b]):
-            signed = [(p if o >= high else -p, q if o >= high else -q, o) for p, q, o in law]
-            yield _Piece(
-                low,
-                high,
-                sum((p * o for p, _, o in signed), Fraction(0)),
-                sum((q * o - p for p, q, o in signed), Fraction(0)),
-                -sum((q for _, q, _ in signed), Fraction(0)),
-            )
+            places = (low, (low + high) / 2, high)
+            mixed = [
+                Distribution([((b - x) * p + (x - a) * q) for p, q in zip(segment.left, segment.right, strict=True)])
+                for x in places
+            ]
+            yield _Piece(low, high, *expected_losses(loss, places, mixed, outputs))
 
 
 def _on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError:
@@ -235,11 +230,7 @@ def _on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError:
     where = None if place is None else nearest_float(place)
     if data is None or isinstance(data, (str, Density, DataLaw)):
         return ExpectedError(loss, *_under_a_law(mechanism, loss, data, pieces), worst, where)
-    if isinstance(data, Mapping):
-        given = {x: positive(weight, "a weight", or_zero=True) for x, weight in data.items()}
-        words = f"weights of {len(given)} inputs"
-    else:
-        given, words = _counted(data)
+    given, words = _counted(data)
     total = sum(given.values())
     if not total:
         InvalidRequest.must("data", "at least one input of positive weight", "none")

@@ -6,8 +6,15 @@ k(η) over 2^b and E = ⌊2^112 e^ε⌋ / 2^112 <= e^ε
     raise        k(η+μ) to ⌈k(η) / E⌉ wherever η is no violation of μ, to the least fixed point
     then         k(η) <= E k(η+μ) <= e^ε k(η+μ) holds exactly there, whatever the k are divided by
     violations   of a bound on their mass: the pattern {η : f(η) > e^ε f(η+μ)} of every μ is kept, zeros stay zero
-    room         if δ is still missed, mix with the closure without violations, k <- (1-θ) k + θ k', by the least 2^-j
+    room         if δ is still missed, mix with the closure without violations, k <- (1-θ) k + θ k', by the least share
                  that does: k' is purely private, and both the hockey stick and the mass on violations can only fall
+
+Noise on the integers or the reals, f with neighbours up to s apart:
+
+    law without tails    (1 - λ) f + λ g, g staircase noise at half the budget: its tails fall like e^(-ε/2) a
+                         sensitivity, and it is pure private
+    otherwise            the least law above f with f(η) <= e^ε f(η + s) everywhere: pure private, hence private in
+                         every notion with an ε
 
 The exact audit judges every step; nothing here is trusted.
 """
@@ -15,26 +22,57 @@ The exact audit judges every step; nothing here is trusted.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import NotCertified, NotProven
+from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exp_bounds
 from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.modulo import ModuloNoise, Shift
-from workbench.privacy.audit import Privacy, audit_for
+from workbench.mechanisms.real_noise import AdditiveRealNoise
+from workbench.privacy.audit import Privacy, audit_for, proves
 from workbench.privacy.claim import Claim
 
-__all__ = ["Pattern", "exact_loss", "pattern_of", "raised", "repair_noise", "threshold"]
+__all__ = [
+    "Pattern", "exact_loss", "inverse_exponential", "least_share", "pattern_of", "raised", "repair_line",
+    "repair_noise", "staircase", "threshold",
+]  # fmt: skip
 
 Pattern = Mapping[Shift, NDArray[np.bool_]]  # difference -> (N,) where the loss may exceed ε
+Accepted = TypeVar("Accepted")
+Noise = AdditiveIntegerNoise | AdditiveRealNoise
 
 _BITS = 112  # of E below e^ε
 _WIDEST = 4096  # bits of a weight
+_PLACES = 64  # of a ratio
+
+
+def least_share(
+    mixed: Callable[[Fraction], Accepted | None], least: int, halvings: int = 0
+) -> tuple[Accepted, Fraction]:
+    """(what is accepted, θ) for the least share θ >= 2^-least of a private law that is mixed in: its power of two, then
+    so many halvings more. mixed: θ -> the mixture, None where it is refused. Raises NotCertified where θ = 1 is."""
+    best, high = mixed(Fraction(1)), Fraction(1)
+    if best is None:
+        raise NotCertified("The exact audit refuses every mixture with a private law.")
+    enough, less = 0, least  # 2^-enough is accepted
+    while less - enough > 1:
+        middle = (enough + less) // 2
+        candidate = mixed(Fraction(1, 1 << middle))
+        enough, less, best = (enough, middle, best) if candidate is None else (middle, less, candidate)
+    high, low = Fraction(1, 1 << enough), Fraction(1, 2 << enough)
+    for _ in range(halvings):
+        share = (low + high) / 2
+        candidate = mixed(share)
+        low, high, best = (share, high, best) if candidate is None else (low, share, candidate)
+    return best, high
 
 
 def threshold(epsilon: Fraction, bits: int = _BITS) -> int:
@@ -119,42 +157,30 @@ def repair_noise(
         except NotProven:  # as good as refused: a mechanism a little further away can be proven
             return None
 
-    required = {shift: claim.requirements(shift) for shift in question.differences}
-    kinds = {requirement.kind for several in required.values() for requirement in several}
-    budgets = {
-        shift: min(requirement.epsilon for requirement in several) for shift, several in required.items() if several
-    }
-    if kinds and all(requirement.delta == 0 for several in required.values() for requirement in several):
-        repaired = private(raised(question, k, budgets, None))
-        if repaired is None:
-            raise NotCertified("The exact audit refuses the repaired masses.")
-        return repaired
-    if kinds == {"mass-above-ratio"}:
-        if pattern is None:
-            pattern = pattern_of(AdditiveNoise(question, k), budgets)
+    required = {shift: several for shift in question.differences if (several := claim.requirements(shift))}
+    budgets = {shift: min(bound.epsilon for bound in several) for shift, several in required.items()}
+    bounds = [bound for several in required.values() for bound in several]
+    pure = bool(bounds) and all(bound.delta == 0 for bound in bounds)
+    if pure:
+        k = raised(question, k, budgets, None)
+    elif {bound.kind for bound in bounds} == {"mass-above-ratio"}:
+        pattern = pattern_of(AdditiveNoise(question, k), budgets) if pattern is None else pattern
         k = raised(question, k, budgets, pattern)
     repaired = private(k)
     if repaired is not None:
         return repaired
-    closed = raised(question, k, budgets, None) if kinds else [1] * len(k)
+    if pure:
+        raise NotCertified("The exact audit refuses the repaired masses.")
+    closed = raised(question, k, budgets, None) if bounds else [1] * len(k)
     total, closed_total = sum(k), sum(closed)
 
     def mixed(share: Fraction) -> Privacy | None:
         top, whole = share.numerator, share.denominator
         return private([(whole - top) * a * closed_total + top * b * total for a, b in zip(k, closed, strict=True)])
 
-    for power in range(80, -1, -4):
-        repaired = mixed(Fraction(1, 1 << power))
-        if repaired is not None and kinds and all(len(several) == 1 for several in required.values()):
-            return repaired
-        if repaired is not None:  # the share may be large here, where a solver has not come close before
-            low, high = Fraction(1, 16 << power), Fraction(1, 1 << power)
-            for _ in range(10):
-                middle = (low + high) / 2
-                audited = mixed(middle)
-                low, high, repaired = (middle, high, repaired) if audited is None else (low, middle, audited)
-            return repaired
-    raise NotCertified("The exact audit refuses the repaired masses.")
+    # the share may be large where a solver has not come close before
+    close = bool(bounds) and len(bounds) == len(required)
+    return least_share(mixed, 80, 0 if close else 10)[0]
 
 
 def exact_loss(mechanism: AdditiveNoise, losses: Any) -> Fraction:
@@ -166,3 +192,39 @@ def exact_loss(mechanism: AdditiveNoise, losses: Any) -> Fraction:
         sum((Fraction(c) * w for c, w in zip(row.tolist(), k, strict=True) if c and w), Fraction(0)) for row in rows
     ]
     return max(sums) / total
+
+
+def inverse_exponential(epsilon: Fraction, bits: int = _PLACES) -> Fraction:
+    """A rational a little above e^-ε: mass that falls by this share at most keeps the budget. ε > 0."""
+    places = bits + int(2 * epsilon)
+    return Fraction(min(exp_bounds(-epsilon, places)[1], (1 << places) - 1), 1 << places)
+
+
+def staircase(ratio: Fraction, reach: int, inner: int) -> IntegerLaw:
+    """f(η) ∝ 1 for |η| < inner, ratio^j for inner + (j - 1) reach <= |η| < inner + j reach: pure at ln 1/ratio."""
+    steps = [max(0, -(-(abs(eta) - inner + 1) // reach)) for eta in range(1 - inner - reach, inner + reach)]
+    return IntegerLaw(1 - inner - reach, [ratio**step for step in steps], reach, ratio)
+
+
+def repair_line(mechanism: Noise, claim: Claim) -> tuple[Noise, Fraction]:
+    """(a mechanism that meets the claim, the share of its mass that moved at most). Raises NotCertified."""
+    epsilon, reach = claim.values.get("epsilon"), mechanism.reach
+    if not isinstance(epsilon, Fraction) or not epsilon:
+        raise NotCertified("The noise misses the claim, and only one epsilon > 0 for all differences can be repaired.")
+    noise = mechanism.noise
+    if not noise.ratio and claim.values.get("delta"):
+        other = staircase(inverse_exponential(epsilon / 2), reach, 1)
+
+        def mixed(share: Fraction) -> Noise | None:
+            candidate = mechanism.with_noise(noise.mixed(other, share))
+            return candidate if proves(candidate, claim) else None
+
+        with suppress(NotCertified):
+            return least_share(mixed, 60)
+    raised = noise.raised(reach, inverse_exponential(epsilon))
+    candidate = mechanism.with_noise(raised)
+    if not proves(candidate, claim):
+        raise NotCertified("The noise misses the claim and could not be repaired.")
+    before, after = noise.window(raised.first, raised.last), raised.window(raised.first, raised.last)
+    differences = (abs(a / noise.total - b / raised.total) for a, b in zip(before, after, strict=True))
+    return candidate, sum(differences, Fraction(0)) / 2

@@ -16,11 +16,13 @@ after. What an unbiased repair cannot reach is refused, or (allow_bias) mixed wi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
 from workbench.errors import NotCertified
 from workbench.exact.distribution import Distribution, over_common
+from workbench.privacy.repair import least_share
 
 __all__ = ["repair_rows"]
 
@@ -53,7 +55,6 @@ def repair_rows(
         NotCertified: no mixture is accepted; with `means`, or rows cannot be made exactly unbiased.
     """
     start = mechanism
-    why = "no mixture with a common row is private"
     if means is not None and outputs is not None:
         try:
             whole, scale = over_common(outputs)
@@ -68,33 +69,25 @@ def repair_rows(
             means = None
     if private(start):
         return start, Fraction(0)
-    rows = [[row[i] for i in range(len(row))] for row in start.rows]
     if means is not None and outputs is not None:
-        for centre in _unbiased_centres(rows, outputs, means):
-            if private(mechanism.with_rows([*map(Distribution, centre)])):
-                return _mixed(mechanism, rows, centre, private)
-        why = "these outputs leave no room for an unbiased private mechanism with every output in use"
+        for centre in _unbiased_centres(start.rows, outputs, means):
+            with suppress(NotCertified):
+                return _mixed(mechanism, start.rows, centre, private)
         if not allow_bias:
-            raise NotCertified(f"The channel is not private, and {why}.")
-    common = _average(rows)
-    centre = [common] * len(rows)
-    if not private(mechanism.with_rows([*map(Distribution, centre)])):
-        raise NotCertified("The channel is not private, and neither is one that ignores its input.")
-    return _mixed(mechanism, rows, centre, private)
+            raise NotCertified(
+                "The channel is not private, and these outputs leave no room for an unbiased private mechanism with "
+                "every output in use."
+            )
+    return _mixed(mechanism, start.rows, [_average(start.rows)] * len(start.rows), private)
 
 
 def _mixed(
-    mechanism: Rebuilt, rows: Rows, centre: Rows, private: Callable[[Rebuilt], bool]
+    mechanism: Rebuilt, rows: Sequence[Distribution], centre: Rows, private: Callable[[Rebuilt], bool]
 ) -> tuple[Rebuilt, Fraction]:
-    """The mixture of least share θ that is private, to 1/64 of θ: its power of two first. θ = 1 is known to be."""
-
-    ends = [(Distribution(row), Distribution(other)) for row, other in zip(rows, centre, strict=True)]
-
-    accepted: dict[Fraction, Rebuilt] = {}
+    """The mixture of least share θ that is private, to 1/64 of θ. Raises NotCertified."""
+    ends = [(row, Distribution(other)) for row, other in zip(rows, centre, strict=True)]
 
     def at(share: Fraction) -> Rebuilt | None:
-        if share in accepted:
-            return accepted[share]
         top, whole = share.numerator, share.denominator
         mixtures = []
         for a, b in ends:  # in integers: (1-θ) k/K + θ l/L is (1-θ) L k + θ K l, up to a factor
@@ -102,27 +95,12 @@ def _mixed(
             weights = [left * k + right * l for k, l in zip(a.integers, b.integers, strict=True)]
             mixtures.append(Distribution.from_integers(weights))
         mixed: Rebuilt = mechanism.with_rows(mixtures)
-        if not private(mixed):
-            return None
-        accepted.clear()  # the last one is what comes back
-        accepted[share] = mixed
-        return mixed
+        return mixed if private(mixed) else None
 
-    enough, less = 0, 96  # θ = 2^-enough is private, 2^-less is not
-    while less - enough > 1:
-        middle = (enough + less) // 2
-        enough, less = (enough, middle) if at(Fraction(1, 1 << middle)) is None else (middle, less)
-    high, low = Fraction(1, 1 << enough), Fraction(1, 2 << enough)
-    for _ in range(6):
-        middle_share = (low + high) / 2
-        low, high = (middle_share, high) if at(middle_share) is None else (low, middle_share)
-    best = at(high)
-    if best is None:
-        raise NotCertified("The exact audit refuses the repaired channel.")
-    return best, high
+    return least_share(at, 96, 6)
 
 
-def _average(rows: Rows) -> list[Fraction]:
+def _average(rows: Sequence[Distribution]) -> list[Fraction]:
     """The average row, rounded to 2^-64 so that mixtures stay short, with at least about 2^-20 on every output in use.
 
     A solver leaves specks of 1e-17 on outputs it does not use. A centre as small as they are there would have to be
@@ -130,13 +108,15 @@ def _average(rows: Rows) -> list[Fraction]:
     """
     count, width = len(rows), len(rows[0])
     # exact sums of fractions without a common denominator grow too long; 2^-96 is finer than what is kept
-    sums = [sum((row[i].numerator << 96) // row[i].denominator for row in rows) for i in range(width)]
-    used = [any(row[i] for row in rows) for i in range(width)]
+    sums = [sum((row.integers[i] << 96) // row.total for row in rows) for i in range(width)]
+    used = [any(row.integers[i] for row in rows) for i in range(width)]
     units = [max(1 << 44, value // count >> 32) if use else 0 for value, use in zip(sums, used, strict=True)]
     return [Fraction(unit, sum(units)) for unit in units]
 
 
-def _unbiased_centres(rows: Rows, outputs: Sequence[Fraction], means: Sequence[Fraction]) -> Iterator[Rows]:
+def _unbiased_centres(
+    rows: Sequence[Distribution], outputs: Sequence[Fraction], means: Sequence[Fraction]
+) -> Iterator[Rows]:
     """Exactly unbiased channels that use every output: two outermost outputs, and a share α of the average row."""
     lowest, highest = min(outputs), max(outputs)
     left, right = outputs.index(lowest), outputs.index(highest)

@@ -8,12 +8,11 @@ from functools import partial
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.families.baseline import Baseline, baselines_of
+from workbench.families.baseline import Baseline, baselines_of, own_baselines
 from workbench.families.channel.baselines import BASELINES, audited, published
 from workbench.families.channel.family import FAMILY
 from workbench.families.channel.request import ChannelTooLarge
 from workbench.families.frontier_plan import NotApplicable
-from workbench.families.own_baseline import own_baselines
 from workbench.families.recommendation import Candidate, Query, Value, designed
 from workbench.mechanisms.channel import Channel
 

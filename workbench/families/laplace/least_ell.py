@@ -30,11 +30,10 @@ import numpy.typing as npt
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
-from workbench.mechanisms.dyadic_laplace.dyadic_law import ell_of, levels, levels_at
+from workbench.mechanisms.dyadic_laplace.dyadic_law import delta_zero, ell_of, levels, levels_at
 from workbench.mechanisms.dyadic_laplace.elias import Code, check_code
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw, mean_bits, mean_bits_at
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
-from workbench.mechanisms.dyadic_laplace.thresholds import delta_zero
 
 __all__ = ["LeastEll", "least_ell"]
 

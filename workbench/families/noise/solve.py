@@ -37,7 +37,7 @@ from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
 from workbench.privacy.audit import audit
 from workbench.privacy.certificate import Certificate, ExpectedLoss
 from workbench.privacy.certify import rounded_objective
-from workbench.privacy.repair_line import inverse_exponential, staircase
+from workbench.privacy.repair import inverse_exponential, staircase
 
 __all__ = ["exact_loss", "is_open", "solve_noise"]
 

@@ -27,7 +27,7 @@ from workbench.exact.numbers import round_down
 from workbench.families.noise.request import NoiseRequest
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.privacy.composition import composed_delta
-from workbench.privacy.repair_line import inverse_exponential, staircase
+from workbench.privacy.repair import inverse_exponential, staircase
 
 __all__ = ["lowered", "tailed", "widened", "within_budget"]
 

@@ -38,7 +38,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
 from workbench.io.shown import Shown
 from workbench.mechanisms.dyadic_laplace import dyadic_law
-from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, levels
+from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, delta_zero, level_thresholds, levels
 from workbench.mechanisms.dyadic_laplace.elias import Code
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw, mean_bits
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import (
@@ -55,7 +55,6 @@ from workbench.mechanisms.dyadic_laplace.randomness import (
     check_shared,
     symmetric_uniform,
 )
-from workbench.mechanisms.dyadic_laplace.thresholds import delta_zero, level_thresholds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,12 +15,21 @@ needed. δℓ - tanh δ = δ(ℓ-1) + (δ - tanh δ) and e^δ - 1 - δ are sums 
     ℓ               ell                         T, t            level, row of Levels
     δ_t             Levels.deltas               F_T, p_T        Levels.cdf, Levels.pmf
     f_t             component                   Pr[N > y δ_t]   tail (tail_mean over an interval)
+
+What both parties must compute alike, δ₀ and the thresholds of T, is computed in 100-digit decimal arithmetic, whose
+operations are correctly rounded everywhere: a difference of one bit between two machines' mathematical libraries would
+otherwise, once in some 2^50 scalars, let encoder and decoder disagree on T.
+
+    e^(δ₀) = δ₀ℓ + 1        delta_zero          Sec. 5
+    F_T(t) / F_T(t_max)     level_thresholds    (4), evaluated as printed; 100 digits outlast its cancellation
 """
 
 from __future__ import annotations
 
+import decimal
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 
 import numpy as np
@@ -28,14 +37,75 @@ import numpy.typing as npt
 
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecewiseLinear
-from workbench.mechanisms.dyadic_laplace.thresholds import delta_zero
 
-__all__ = ["Levels", "component", "ell_of", "levels", "levels_at", "step_weights", "tail", "tail_mean"]
+__all__ = [
+    "Levels", "component", "delta_zero", "ell_of", "level_thresholds", "levels", "levels_at", "step_weights", "tail",
+    "tail_mean",
+]  # fmt: skip
 
 Floats = npt.NDArray[np.float64]
 
 _DEPTH = 72  # levels below δ = 1 and below δ₀: the mass beyond is under 2^-70
 _SERIES_TERMS = 12
+_DIGITS = 100
+_LARGEST = 2.0**500  # so that 1 + δ₀ℓ is a double
+
+
+def _context() -> decimal.Context:
+    return decimal.Context(
+        prec=_DIGITS,
+        rounding=decimal.ROUND_HALF_EVEN,
+        Emin=-999999,
+        Emax=999999,
+        traps=[decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow],
+    )
+
+
+@lru_cache(maxsize=256)
+def _delta_zero(ell: float) -> Decimal:
+    """The root δ₀ > 0 of h(δ) = e^δ - δℓ - 1, to at least 60 digits.
+
+    h is convex with h(0) = 0 and h'(0) = 1 - ℓ < 0, so Newton's method falls monotonically to δ₀ from any start above
+    it; the start ln(2ℓ ln ℓ + 1) >= δ₀ is the proof of Theorem 8's.
+    """
+    with decimal.localcontext(_context()):
+        slope = Decimal(ell)
+        delta = (2 * slope * slope.ln() + 1).ln() * (1 + Decimal(10) ** -60)
+        for _ in range(200):
+            power = delta.exp()
+            change = (power - delta * slope - 1) / (power - slope)
+            delta -= change
+            if abs(change) <= delta * Decimal(10) ** -62:
+                break
+        return delta
+
+
+def delta_zero(ell: float) -> float:
+    """The largest step δ₀ of DQL as the nearest double. ell: > 1, at most 2^500; raises InvalidRequest."""
+    if not (isinstance(ell, int | float) and 1 < ell <= _LARGEST):
+        InvalidRequest.must("ell", "a finite number > 1, at most 2^500", ell)
+    return float(_delta_zero(float(ell)))
+
+
+@lru_cache(maxsize=256)
+def level_thresholds(ell: float, max_level: int) -> tuple[int, ...]:
+    """Integers c_0 <= c_1 <= ... <= c_(max_level - 1) with c_t = ⌊2^64 F_T(t) / F_T(max_level)⌋.
+
+    For a uniform 64-bit word, #{t : word >= c_t} has the law of T given T <= max_level, to 2^-64. A ratio of F_T is
+    the finite product of (4) over i = t+1, ..., max_level.
+    """
+    with decimal.localcontext(_context()):
+        delta = _delta_zero(ell) / 2**max_level
+        slope, scale = Decimal(ell), Decimal(2) ** 64
+        ratio = Decimal(1)
+        thresholds: list[int] = []
+        for _ in range(max_level):
+            power = (-delta).exp()
+            line = delta * slope + 1
+            ratio *= (4 - 4 * line * power) / ((1 + power) ** 2 * (2 / (1 + power * power) - line))
+            thresholds.append(int(ratio * scale))
+            delta *= 2
+        return tuple(reversed(thresholds))
 
 
 @dataclass(frozen=True)
@@ -171,6 +241,8 @@ def tail(y: Floats, delta: Floats, ell: Floats | float) -> Floats:
 
 def tail_mean(low: Floats, high: Floats, delta: Floats, ell: Floats | float) -> Floats:
     """The mean of `tail` over [low, high], low <= high, without cancellation however narrow. Shapes broadcast."""
+    if np.array_equal(low, high):
+        return tail(low, delta, ell)
     width = high - low
     right = _tail_integral(np.maximum(low, 0), np.maximum(high, 0), delta, ell)
     begin, end = np.maximum(-high, 0), np.maximum(-low, 0)

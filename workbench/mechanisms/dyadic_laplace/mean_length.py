@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from workbench.errors import InvalidRequest
 from workbench.exact.plain import plain_numbers
-from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, tail, tail_mean
+from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, tail_mean
 from workbench.mechanisms.dyadic_laplace.elias import Code, check_code, class_length
 
 __all__ = ["UNIFORM", "DataLaw", "elias_delta_bound", "mean_bits", "mean_bits_at", "theorem8_bounds"]
@@ -35,7 +35,6 @@ __all__ = ["UNIFORM", "DataLaw", "elias_delta_bound", "mean_bits", "mean_bits_at
 Floats = npt.NDArray[np.float64]
 
 _NEGLIGIBLE = 2.0**-66  # levels lighter than this carry less than 1e-17 bits
-_FAR = 60.0  # noise beyond this (at ε = 1) has mass below 1e-25
 _BATCH = 400_000  # elements of a temporary array
 
 
@@ -150,24 +149,21 @@ def mean_bits_at(epsilon: float, ell: Floats, deltas: Floats, pmf: Floats, code:
     gains, halves = np.diff(sizes), np.ldexp(1.0, classes[1:] - 1) - 0.5  # h - 1/2
     used = pmf.max(axis=0) > _NEGLIGIBLE
     deltas, pmf = deltas[:, used], pmf[:, used]
-    slopes = np.broadcast_to(ell[:, None], deltas.shape)
+    delta = deltas[..., None, None]  # (n, rows, parts of the data, classes)
+    slope = np.broadcast_to(ell[:, None, None, None], delta.shape)
     step = max(1, _BATCH // (deltas.size * gains.size))
     bits = np.full(ell.shape, sizes[0])
-    points, masses = np.asarray(data.points), np.asarray(data.point_masses)
-    for start in range(0, points.size, step):
-        x, mass = points[start : start + step], masses[start : start + step]
-        mu = (epsilon * x / deltas[..., None])[..., None]  # (n, rows, points, 1)
-        delta, slope = deltas[..., None, None], slopes[..., None, None]
-        chance = tail(halves - mu, delta, slope) + tail(halves + mu, delta, slope)
-        bits += np.einsum("nt,ntpj,p,j->n", pmf, chance, mass, gains)
-    for low, high, share in zip(data.lows, data.highs, data.interval_masses, strict=True):
-        size = epsilon * max(abs(low), abs(high))
-        which, t, j = np.nonzero(halves * deltas[..., None] < size + _FAR)
-        delta, slope, half = deltas[which, t], slopes[which, t], halves[j]
-        left, right = epsilon * low / delta, epsilon * high / delta
-        chance = tail_mean(half - right, half - left, delta, slope)
-        chance += chance if low == -high else tail_mean(half + left, half + right, delta, slope)
-        bits += share * np.bincount(which, pmf[which, t] * gains[j] * chance, ell.size)
+    for lows, highs, masses in (
+        (data.points, data.points, data.point_masses),
+        (data.lows, data.highs, data.interval_masses),
+    ):
+        for start in range(0, len(lows), step):
+            here = slice(start, start + step)
+            low, high = (epsilon * np.array(ends[here])[:, None] / delta for ends in (lows, highs))
+            chance = tail_mean(halves - high, halves - low, delta, slope)
+            symmetric = np.array_equal(low, -high)
+            chance += chance if symmetric else tail_mean(halves + low, halves + high, delta, slope)
+            bits += np.einsum("nt,ntpj,p,j->n", pmf, chance, masses[here], gains)
     return bits
 
 

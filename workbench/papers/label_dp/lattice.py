@@ -11,7 +11,7 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
-from workbench.privacy.repair_line import inverse_exponential, staircase
+from workbench.privacy.repair import inverse_exponential, staircase
 
 __all__ = ["lattice_law", "lattice_noise"]
 
