@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from models.oracles.bins import optimal_bins
-from workbench.papers.label_dp.run_time import growth, timed
+from workbench.papers.label_dp.curves import growth, timed
 
 TITLE = "Best bins: Algorithm 2 as printed against the fast exact algorithm (CPU seconds)"
 

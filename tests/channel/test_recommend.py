@@ -132,7 +132,7 @@ def test_what_clamping_leaves_of_real_noise():
 
 
 def test_a_count_too_large_for_a_channel_has_a_row_that_says_so():
-    from workbench.families.channel.recommendation import candidates
+    from workbench.families.channel.frontier import candidates
     from workbench.families.recommendation import Query
 
     query = Query(question=wb.FiniteQuery("0..1000", max_shift=1), epsilon=Fraction(1), delta=Fraction(1, 10**5))

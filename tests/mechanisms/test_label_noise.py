@@ -15,8 +15,8 @@ from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers import label_noise
 from workbench.mechanisms.label_randomizers.label_noise import NOISES, LabelNoise, best_gamma
 from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.papers.label_dp.curves import lattice
 from workbench.papers.label_dp.lattice import lattice_noise
-from workbench.papers.label_dp.mechanism_loss import lattice
 from workbench.privacy.audit import audit
 
 SQUARED = loss_named("squared")

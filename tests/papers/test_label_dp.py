@@ -10,15 +10,15 @@ import pytest
 
 from workbench.errors import InvalidRequest
 from workbench.papers import reproduce
-from workbench.papers.label_dp import PAPER, data, errata_checks, extras, learning, mechanism_loss, pictures, run_time
+from workbench.papers.label_dp import PAPER, curves, data, errata_checks, figures, learning
 from workbench.papers.steps import heartbeat
 
 
 def test_the_mechanism_blocks_agree_with_the_stand_ins(monkeypatch: pytest.MonkeyPatch):
     empty = learning.pd.DataFrame([(np.inf, "none", 1.0, 0.0)], columns=["epsilon", "mechanism", "mse", "std"])
-    monkeypatch.setattr(learning, "diabetes_errors", lambda full: empty)
-    monkeypatch.setattr(learning, "census_errors", lambda full: empty)
-    for compute, count in ((mechanism_loss.table1, 26), (mechanism_loss.table2, 12), (mechanism_loss.fig2, 6)):
+    for name in ("diabetes", "census"):
+        monkeypatch.setitem(learning.ERRORS, name, lambda full: empty)
+    for compute, count in ((figures.table1, 26), (figures.table2, 12), (figures.fig2, 6)):
         artifact = compute(False)
         assert len(artifact.comparisons) == count
         assert not [c.what for c in artifact.comparisons if c.surprising]
@@ -29,13 +29,13 @@ def test_the_mechanism_blocks_agree_with_the_stand_ins(monkeypatch: pytest.Monke
 
 
 def test_a_bin_that_lies_elsewhere_is_not_said_to_agree():
-    for c in mechanism_loss.fig2(False).comparisons:
+    for c in figures.fig2(False).comparisons:
         if c.what.startswith("bin"):
             assert c.agrees == (abs(c.ours - c.printed) <= 5)
 
 
 def test_fig2_holds_probabilities():
-    table = mechanism_loss.fig2(False).table
+    table = figures.fig2(False).table
     assert table.groupby("mechanism")["probability"].sum().to_numpy() == pytest.approx(1.0)
 
 
@@ -51,33 +51,34 @@ def test_the_pointer_check_can_fail():
 
 
 def test_the_signature_of_fig5():
-    artifact = pictures.fig5(False)
+    artifact = figures.fig5(False)
     assert [c.surprising for c in artifact.comparisons] == [False, False]
-    assert pictures.signature([[1, 0], [0, 1]], 2) is None  # not private
+    assert figures.signature([[1, 0], [0, 1]], 2) is None  # not private
 
 
 def test_prior_splits_improve_with_records(monkeypatch: pytest.MonkeyPatch):
-    table = extras.splits(False).table
+    table = PAPER.artifacts["splits"](False).table
     large = table[table["records"] == 10_000_000].set_index(["split", "projection"])["excess"]
     assert large["1/4", "clip"] < large["1/2", "clip"] < large["1", "clip"]
     assert (table["excess"] > -1e-9).all()
 
 
 def test_a_proven_gap_without_a_vertex():
-    k, _, status, incumbent, bound, ideal = extras.proven_gap(30, 1)
-    assert (k, status) == (30, "proven gap")
+    (row,) = curves.proven_gap(30, 1).to_dict("records")
+    incumbent, bound, ideal = row["objective"], row["proven_bound"], row["rr_on_bins_real_outputs"]
+    assert row["status"] == "proven gap"
     assert ideal <= bound * (1 + 1e-7)
     assert bound <= incumbent * (1 + 1e-7)
     assert incumbent - bound < 1e-3 * incumbent
 
 
 def test_growth_of_a_power():
-    assert run_time.growth([10, 100, 1000], [1.0, 8.0, 64.0]) == pytest.approx(np.log10(8))
+    assert curves.growth([10, 100, 1000], [1.0, 8.0, 64.0]) == pytest.approx(np.log10(8))
 
 
 def test_the_work_is_counted_and_repeats():
-    assert [run_time.timed("printed", k, "squared")[1].steps for k in (2, 10)] == [5, 385]
-    one, two = (run_time.timed("fast", 3000, "absolute")[1] for _ in range(2))
+    assert [curves.timed("printed", k, "squared")[1].steps for k in (2, 10)] == [5, 385]
+    one, two = (curves.timed("fast", 3000, "absolute")[1] for _ in range(2))
     assert one.steps == two.steps
     assert 2 * 3000 * one.rounds <= one.steps <= 6 * 3000 * np.log2(3000) * one.rounds
 
@@ -100,9 +101,8 @@ def test_what_needs_full_is_left_alone_without_it(tmp_path: Path):
     assert not list(tmp_path.iterdir())
 
 
-def test_models_trained_on_private_labels(monkeypatch: pytest.MonkeyPatch):
+def test_models_trained_on_private_labels():
     pytest.importorskip("sklearn")
-    monkeypatch.setattr(learning, "EPSILONS", (0.05, 8.0))
     features = np.random.default_rng(0).normal(size=(600, 2))
     truth = np.clip(np.round(5 + 2 * features[:, 0]), 0, 10)
     task = learning._Task(features, truth, np.arange(11.0), learning._ridge, learning._squared, integer=False)

@@ -409,7 +409,7 @@ def test_laplace_rows() -> None:
 
 
 def test_budget_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workbench.families.labels.budgets._LABELS", (0, 4))  # instead of 0..20
+    monkeypatch.setattr("workbench.families.labels.frontier._LABELS", (0, 4))  # instead of 0..20
     table = budget_table(1, [0, 0.05], "1,2", n=3).to_frame()
     assert table["failure"].isna().all()
     assert (table["objective"] >= table["bound"].fillna(0) - 1e-9).all()

@@ -48,13 +48,13 @@ def least_epsilon(
             )
         raise NotProven(f"Whether {loss} of {float(budget):g} is in reach at {name} = {float(limit):g} is undecided.")
     low, high = Fraction(0), limit
-    ends = [math.inf, float(reached - budget)]  # excess of the budget at low and high
-    stuck = 0
-    steps: list[Fraction] | None = None
+    above, below = math.inf, float(reached - budget)  # excess of the budget at low and high, or a share of it
+    kept = ""  # the end that stayed last
+    aside: list[Fraction] | None = None  # once costs are as near the budget as they are known: a little to either side
     for _ in range(_TURNS):
-        if high - low <= Fraction(_CLOSE) * high or high <= least or steps == []:
+        if high - low <= Fraction(_CLOSE) * high or high <= least or aside == []:
             break
-        epsilon = max(least, _next(low, high, ends, stuck)) if steps is None else steps.pop()
+        epsilon = max(least, _between(low, high, above, below)) if aside is None else aside.pop()
         if not low < epsilon < high:
             continue
         try:
@@ -62,13 +62,13 @@ def least_epsilon(
         except NotProven:
             break
         if reached <= budget:
-            stuck = stuck + 1 if stuck >= 0 else 0
-            high, best, ends[1] = epsilon, design, float(reached - budget)
+            above /= 2 if kept == "low" else 1  # Illinois: a chord that the same end keeps is pulled towards it
+            high, best, below, kept = epsilon, design, float(reached - budget), "low"
         elif bound is not None and bound > budget:
-            stuck = stuck - 1 if stuck <= 0 else 0
-            low, ends[0] = epsilon, float(bound - budget)
-        elif steps is None:  # as near as costs are known: a little to either side
-            steps = [Fraction(f"{float(epsilon) * (1 + step):.15g}") for step in (-_STEP, _STEP)]
+            below /= 2 if kept == "high" else 1
+            low, above, kept = epsilon, float(bound - budget), "high"
+        elif aside is None:
+            aside = [Fraction(f"{float(epsilon) * (1 + step):.15g}") for step in (-_STEP, _STEP)]
         else:
             break
     none = OracleVerdict.none(f"no closed form is known for the least {name}.")
@@ -80,17 +80,11 @@ def least_epsilon(
     return replace(best, objective=float(high), bound=round_down(low), oracle=none, words=(*best.words, *more))
 
 
-def _next(low: Fraction, high: Fraction, ends: list[float], stuck: int) -> Fraction:
-    """The chord through both ends where it helps, the middle where one end has not moved for long; 15 digits."""
+def _between(low: Fraction, high: Fraction, above: float, below: float) -> Fraction:
+    """Where the chord through both ends meets the budget, the middle where one excess is not known; 15 digits."""
     middle = (low + high) / 2 if low else high / 4
-    chosen = float(middle)
-    if math.isfinite(ends[0]) and abs(stuck) < 3 and ends[0] > 0 > ends[1]:
-        share = ends[0] / (ends[0] - ends[1])
-        share = min(max(share, 1e-6), 1 - 1e-6)
-        chosen = float(low) + share * float(high - low)
-    elif math.isfinite(ends[0]) and abs(stuck) < 6 and ends[0] > 0 > ends[1]:
-        # the last chord's side is right: step over the root by a little
-        share = min(max(ends[0] / (ends[0] - ends[1]) * (1 + (1e-3 if stuck < 0 else -1e-3)), 1e-9), 1 - 1e-9)
-        chosen = float(low) + share * float(high - low)
-    rounded = Fraction(f"{chosen:.15g}")
+    if not math.isfinite(above) or not above > 0 > below:
+        return Fraction(f"{float(middle):.15g}")
+    share = min(max(above / (above - below), 1e-6), 1 - 1e-6)
+    rounded = Fraction(f"{float(low) + share * float(high - low):.15g}")
     return rounded if low < rounded < high else middle

@@ -16,7 +16,7 @@ from typing import Any
 from workbench.families.base import Family
 from workbench.privacy.notions import notion
 
-__all__ = ["GRIDS", "Group", "groups", "verified"]
+__all__ = ["GRIDS", "Group", "groups", "product", "verified"]
 
 Values = dict[str, Any]
 GRIDS = Path(__file__).with_suffix(".toml")
@@ -48,7 +48,7 @@ def groups(kind: Family, small: bool) -> list[Group]:
     for table in _grids().get(kind.name, ()):
         if table.get("of", size) != size:
             continue
-        for given in _product({name: value for name, value in table.items() if name != "of"}):
+        for given in product({name: value for name, value in table.items() if name != "of"}):
             if given.get("delta") and not notion(given["notion"]).has_delta:
                 continue
             point = {name: given.pop(name) for name in kind.hot if name in given}
@@ -69,7 +69,7 @@ def _question(kind: Family, given: Values) -> Any:
     )
 
 
-def _product(table: Mapping[str, Any]) -> Iterator[Values]:
+def product(table: Mapping[str, Any]) -> Iterator[Values]:
     """One set of options for every choice from the lists of a table."""
     each = [value if isinstance(value, list) else [value] for value in table.values()]
     for chosen in itertools.product(*each):
@@ -77,6 +77,6 @@ def _product(table: Mapping[str, Any]) -> Iterator[Values]:
         for name, value in zip(table, chosen, strict=True):
             given |= value if name == "each" else {name: value}
         if any(isinstance(value, list) for value in given.values()):
-            yield from _product(given)
+            yield from product(given)
         else:
             yield given

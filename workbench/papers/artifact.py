@@ -37,6 +37,7 @@ __all__ = [
     "Paper",
     "artifact",
     "erratum",
+    "given",
     "json_bytes",
     "printed",
     "rounded",
@@ -209,7 +210,12 @@ def artifact(
     if "figure" in own:
         draw = Drawing(own["figure"], words, stated.get("styles", {}), further or {})
     title, caption = (own[key].format(**words) for key in ("title", "caption"))
-    return Artifact(name, title, table, draw, caption, comparisons, digits or {})
+    return Artifact(name, title, table, draw, caption, comparisons, digits or own.get("digits", {}))
+
+
+def given(part: Mapping[str, Any], full: bool) -> dict[str, Any]:
+    """What a declared request asks for, by default or with `full`."""
+    return {**part.get("given", {}), **(part.get("full", {}) if full else {})}
 
 
 def tabled(paper: str, name: str, sources: Mapping[str, Source], full: bool = False) -> pd.DataFrame:
@@ -222,11 +228,10 @@ def tabled(paper: str, name: str, sources: Mapping[str, Source], full: bool = Fa
     stated = declared(paper)[name]
     parts = []
     for part in stated["rows"]:
-        given = part.get("given", {}) | (part.get("full", {}) if full else {})
         each = part.get("each", {})
         for values in itertools.product(*each.values()):
             chosen = dict(zip(each, values, strict=True))
-            rows = sources[part["of"]](**given, **chosen).assign(**chosen)
+            rows = sources[part["of"]](**given(part, full), **chosen).assign(**chosen)
             new: dict[str, Any] = {column: rows.eval(what) for column, what in part.get("let", {}).items()}
             parts.append(rows.assign(**new, **part.get("add", {})))
     table = pd.concat(parts, ignore_index=True).reindex(columns=stated["columns"])
@@ -243,11 +248,29 @@ def _word(what: Any, table: pd.DataFrame) -> Any:
     return (table.query(what["where"]) if "where" in what else table).eval(what["value"])
 
 
-def erratum(paper: str, name: str, holds: bool, /, **words: Any) -> Erratum:
-    """The erratum that papers/declared/<paper>.toml states; words: what its templates ask for."""
+def erratum(
+    paper: str, name: str, holds: bool | None, sources: Mapping[str, Source] | None = None, /, **words: Any
+) -> Erratum:
+    """The erratum that papers/declared/<paper>.toml states; words: what its templates ask for.
+
+    holds: None where the file states the condition, on these words and further `numbers` in turn: constants,
+    expressions of those before, or the `value` of an expression on the rows of a source.
+    """
     stated = declared(paper)["errata"][name]
+    for word, what in stated.get("numbers", {}).items():
+        if isinstance(what, Mapping):
+            words[word] = (sources or {})[what["of"]](**what["given"]).eval(what["value"])
+        else:
+            words[word] = _expression(what, words) if isinstance(what, str) else what
+    shown = bool(_expression(stated["holds"], words)) if holds is None else holds
     place, printed, right, evidence = (stated[key].format(**words) for key in ("place", "printed", "right", "evidence"))
-    return Erratum(place, printed, right, evidence, holds)
+    return Erratum(place, printed, right, evidence, shown)
+
+
+def _expression(what: str, words: Mapping[str, Any]) -> Any:
+    """The value of an expression of numbers by their names."""
+    value: Any = pd.DataFrame([words]).eval(what)
+    return value.item()
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,8 @@ is shared by its artifacts; seconds are left out, so that a table is the same ev
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -16,7 +15,7 @@ from workbench.errors import WorkbenchError
 from workbench.frontiers.budget_table import budget_table
 from workbench.frontiers.run import frontier
 from workbench.io.result import Result
-from workbench.papers.artifact import DIGITS, Artifact, Paper, artifact, rounded
+from workbench.papers.artifact import DIGITS, Artifact, Paper, artifact, given, rounded
 from workbench.papers.figure import declared
 
 if TYPE_CHECKING:
@@ -30,10 +29,6 @@ _EXPECTED = ("infeasible", "unreachable")  # what no parameter or no code meets 
 _CONVERGED = {"noise": 5, "labels": 5, "quantizer": 5, "dp_delta": 6}  # of a kind of frontier, or of a column
 
 
-def _request(stated: Mapping[str, Any], full: bool) -> dict[str, Any]:
-    return {**stated["given"], **(stated.get("full", {}) if full else {})}
-
-
 def _finished(result: Result) -> pd.DataFrame:
     if result.interrupted:
         raise KeyboardInterrupt
@@ -43,7 +38,7 @@ def _finished(result: Result) -> pd.DataFrame:
 @lru_cache
 def _computed(kind: str, full: bool) -> tuple[Result, pd.DataFrame]:
     """A frontier and its table. Raises WorkbenchError when a request failed."""
-    result = frontier(kind, **_request(declared("frontier")["frontiers"][kind], full))
+    result = frontier(kind, **given(declared("frontier")["frontiers"][kind], full))
     table = _finished(result)
     failed = table[table["objective"].isna() & table["failure"].notna() & ~table["status"].isin(_EXPECTED)]
     if len(failed):
@@ -75,7 +70,7 @@ def _drawn(name: str, full: bool) -> Artifact:
 
 
 def _budgets(full: bool) -> Artifact:
-    table = _finished(budget_table(**_request(declared("frontier")["budgets"], full)))
+    table = _finished(budget_table(**given(declared("frontier")["budgets"], full)))
     best = table[table["best"]].drop(columns=["best", "fits", "failure", "gap"]).reset_index(drop=True)
     return artifact("frontier", "budgets", best, digits={"objective": 6, "bound": 6})
 

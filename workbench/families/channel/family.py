@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from workbench.exact.numbers import exact, jsonable, positive, probability
 from workbench.families.base import Family, Session
 from workbench.families.composed import composed_exact, composed_facts
 from workbench.families.design import exact_words
+from workbench.families.frontier_plan import Frontier, compared, later, several
+from workbench.families.notion_points import OPTIONS as GRIDS
+from workbench.families.notion_points import notion_requests
 from workbench.families.option import (
     MAX_LOSS,
     MINIMISE,
@@ -25,6 +29,7 @@ from workbench.families.option import (
     certify_option,
     check_option,
     count,
+    flag,
     listed,
     one_of,
 )
@@ -37,7 +42,7 @@ if TYPE_CHECKING:
     from workbench.families.design import Design
     from workbench.mechanisms.finite_query import FiniteQuery
 
-__all__ = ["FAMILY"]
+__all__ = ["FAMILY", "FRONTIER"]
 
 _SHOWN = 7  # inputs and outputs up to which a report has the whole channel
 _USED = 1e-9
@@ -114,8 +119,8 @@ class _Channels(Family):
             help="Privacy budget > 0; with notion metric per unit of distance. Where it is minimised: an upper limit.",
         ),
     )  # fmt: skip
-    frontier = "workbench.families.channel.frontier_options"
-    recommendation = "workbench.families.channel.recommendation"
+    frontier = "workbench.families.channel.family"
+    recommendation = "workbench.families.channel.frontier"
 
     @property
     def question(self) -> type[FiniteQuery]:
@@ -273,3 +278,24 @@ class _Channels(Family):
 
 
 FAMILY = _Channels()
+
+
+FRONTIER = Frontier(
+    "Least loss of any finite channel against ε and δ: certified points beside what is usual.",
+    (
+        *(option for option in FAMILY.options if option.question),
+        *GRIDS,
+        Option("notion", several(convex_or_ratio_notion), "dp", "dp, pure, pdp, metric, renyi, zcdp, gdp; or several."),
+        FAMILY.option("loss"),
+        Option("baselines", flag, True, "Geometric noise and randomized response at the same budgets.", kind=bool),
+        SOLVER,
+        certify_option(),
+    ),
+    later("workbench.families.channel.frontier", "plan"),
+    (
+        "frontier channel --answers 0..20 --max-shift 1 --epsilon 0.1:4:20:log --delta 0,1e-5,0.01",
+        "frontier channel --answers 0..10 --max-shift 1 --max-loss 0.5:3:6 --delta 0,1e-3",
+        "frontier channel --answers a,b,c,d --neighbours all --loss error-rate --epsilon 0.5,1,2 --notion pure",
+    ),
+    points=compared(partial(notion_requests, FAMILY)),
+)

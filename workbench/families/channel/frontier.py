@@ -3,26 +3,43 @@
 curve       what a row is
 point       the least-loss channel, certified unless it is asked not to be
 baseline    published mechanisms with the least parameter that meets the budget; exact laws, audited
+
+Beside it the same as recommendations for a query, and baselines from elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from workbench.families.channel.baselines import BASELINES, BudgetedQuery, published
+from workbench.errors import WorkbenchError
+from workbench.families.baseline import Baseline, baselines_of, own_baselines
+from workbench.families.channel.baselines import BASELINES, BudgetedQuery, audited, published
 from workbench.families.channel.family import FAMILY
-from workbench.families.frontier_plan import LEAST_EPSILON, Plan, Plots, Row, Task, baseline_task, design_task
+from workbench.families.channel.request import ChannelTooLarge
+from workbench.families.frontier_plan import (
+    LEAST_EPSILON,
+    NotApplicable,
+    Plan,
+    Plots,
+    Row,
+    Task,
+    baseline_task,
+    design_task,
+)
 from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.notion_points import notion_plots, notion_requests
+from workbench.families.recommendation import Candidate, Query, Value, designed
 from workbench.families.requirements import ratio_notions
+from workbench.mechanisms.channel import Channel
 from workbench.privacy.audit import audit
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["plan", "published_row"]
+__all__ = ["candidates", "plan", "published_row"]
 
 SERIES = {
     "channel": Series("best channel", 2), "clamped geometric": Series("clamped geometric", 7, ":"),
@@ -71,3 +88,56 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
     plain = table[table["notion"].isin(ratio_notions()) & ~table["mechanism"].eq(LEAST_EPSILON)]
     ours = plain[plain["mechanism"].eq("channel")]
     return {**budget_plots(plain, ours, ours, SERIES, title, words), **notion_plots(table, SERIES, title, words)}
+
+
+_SPELLING = ("answers", "outputs", "max_shift", "neighbours", "prior")
+
+
+def candidates(query: Query) -> Iterable[Candidate]:
+    """The best channel and every baseline, each with its least parameter at the budget."""
+    bits = math.ceil(math.log2(max(2, query.question.m)))
+    prior = "the worst input" if query.question.prior is None else "the prior"
+    command = query.command("design channel", *_SPELLING, **_loss(query))
+
+    best = partial(designed, FAMILY, query.question, loss=query.loss, **query.budget)
+    try:
+        FAMILY.request(query.question, loss=query.loss, **query.budget)
+        yield Candidate("best channel", f"made for {prior}; publishes only the outputs, {bits} bits", command, best)
+    except ChannelTooLarge as error:
+        yield Candidate("best channel", reason=str(error))
+    for name in BASELINES:
+        yield Candidate(name, "published, made for no prior", None, partial(_usual, query, name))
+    others = [
+        *((known, "your own baseline") for known in own_baselines(query.own, "channel")),
+        *((known, f"of {package}") for known, package in baselines_of("channel")),
+    ]
+    for baseline, words in others:
+        yield Candidate(baseline.name, words, None, partial(_other, query, baseline))
+
+
+def _usual(query: Query, name: str) -> Value:
+    reference = published(query, name)
+    return Value(reference.objective, None, reference.certified, reference.words)
+
+
+def _other(query: Query, baseline: Baseline) -> Value:
+    """A baseline that is not ours, audited; its code may raise anything."""
+    try:
+        given: Any = baseline.built(query)
+    except WorkbenchError:
+        raise
+    except Exception as error:
+        raise NotApplicable(f"it raised {type(error).__name__}: {error}") from error
+    channel = getattr(given, "certified_form", lambda: given)()
+    if not isinstance(channel, Channel):
+        raise NotApplicable(f"it is no channel of the query's answers but {given.describe()}")
+    reference = audited(query, channel)
+    if not reference.certified:
+        raise NotApplicable(f"it costs {reference.objective:.9g}, and is not private at this budget")
+    return Value(reference.objective, None, True)
+
+
+def _loss(query: Query) -> dict[str, Any]:
+    """The loss as an option: its name, or the file that it came from."""
+    named = query.losses.named
+    return {"loss": named.name if named is not None else (query.words or {}).get("loss")}

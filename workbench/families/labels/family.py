@@ -12,6 +12,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, jsonable, nearest_float, probability
 from workbench.families.base import Family, Session
 from workbench.families.composed import composed_facts
+from workbench.families.frontier_plan import EPSILON, BudgetTask, Frontier, Row, compared, later, several
 from workbench.families.option import (
     NOTION_PARAMETERS,
     OPTIONS,
@@ -22,11 +23,13 @@ from workbench.families.option import (
     certify_option,
     check_option,
     count,
+    flag,
     listed,
     one_of,
     parameter,
     text,
 )
+from workbench.io.parameter_grid import grid
 from workbench.privacy.notions import OURS
 
 if TYPE_CHECKING:
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
     from workbench.families.labels.request import LabelRequest
     from workbench.mechanisms.label_randomizers.labels import Labels
 
-__all__ = ["FAMILY", "METHODS"]
+__all__ = ["FAMILY", "FRONTIER", "METHODS", "points"]
 
 METHODS = ("bins", "printed", "lp", "unbiased")
 _USED = 1e-9  # an output of less mass than this, for every label, is not in use
@@ -161,9 +164,9 @@ class _LabelFamily(Family):
             "epsilon", parameter, help="Privacy budget > 0; with notion metric per unit of the label.", hot=True,
         ),
     )  # fmt: skip
-    frontier = "workbench.families.labels.frontier_options"
+    frontier = "workbench.families.labels.family"
     programs = "workbench.families.labels.programs"
-    recommendation = "workbench.families.labels.recommendation"
+    recommendation = "workbench.families.labels.frontier"
 
     @property
     def question(self) -> type[Labels]:
@@ -332,3 +335,37 @@ def _bins(mechanism: Any) -> list[dict[str, float]] | None:
 
 
 FAMILY = _LabelFamily()
+
+
+def points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Any]]:
+    """(columns that name a point, its request): every method at every ε, the channel LP at every δ too."""
+    for method in values["method"]:
+        for delta in values["delta"] if method == "lp" else [Fraction(0)]:
+            for epsilon in values["epsilon"]:
+                given = {"notion": "dp" if delta else "pure", "epsilon": epsilon, "delta": delta}
+                row = given | {"loss": values["loss"], "epsilon": float(epsilon), "delta": float(delta)}
+                common = {name: values[name] for name in ("loss", "solver")}
+                yield row, FAMILY.request(question or values["labels"], method=method, **common, **given)
+
+
+FRONTIER = Frontier(
+    "Expected loss of private label randomizers against ε (and δ for the channel LP), beside what is usual.",
+    (
+        FAMILY.option("labels"),
+        EPSILON,
+        Option("delta", grid, "0", "Grid of δ in [0, 1]; δ > 0 concerns the channel LP."),
+        Option("loss", text, "squared", "squared, absolute, poisson, error-rate, ...: see design labels."),
+        Option(
+            "method", several(one_of(*METHODS)), "bins,lp", "bins, printed, lp, unbiased; several separated by commas."
+        ),
+        Option("baselines", flag, True, "Laplace, staircase and randomized responses.", kind=bool),
+        SOLVER,
+    ),
+    later("workbench.families.labels.frontier", "plan"),
+    (
+        "frontier labels --labels 0..20 --epsilon 0.1:8:20:log",
+        "frontier labels --labels prior.csv --loss absolute --epsilon 0.5,1,2 --delta 0,0.01,0.1 --method bins,lp",
+    ),
+    (BudgetTask("labels", later("workbench.families.labels.frontier", "label_rows")),),
+    points=compared(points, method=("lp",)),
+)

@@ -5,20 +5,27 @@ point       a designed randomizer: bins (optimal over all real outputs), the cha
             (pure, or DP where δ > 0), the unbiased randomizer
 baseline    clipped Laplace and staircase noise, the exponential mechanism, RRWithPrior, k-ary randomized response;
             exact expectations, pure ε by construction
+
+Beside it labels 0..20 in the budget table, every two of them neighbours, and RR-on-Bins as a recommendation for a query
+whose answers are all neighbours: the optimum over all real outputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from models.losses import Loss
+from models.losses import Loss, loss_named
+from models.oracles.bins import BIN_LOSSES
 from workbench.errors import InvalidRequest
-from workbench.families.frontier_plan import Plan, Plots, Row, Task, baseline_task, design_task
+from workbench.families.api import design
+from workbench.families.frontier_plan import Plan, Plots, Row, Task, baseline_task, budget_row, design_row, design_task
 from workbench.families.frontier_plots import Series, budget_plots
-from workbench.families.labels.frontier_options import points
+from workbench.families.labels.family import FAMILY, points
+from workbench.families.recommendation import Candidate, Query, Value, designed
 from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, k_ary, with_prior
@@ -26,7 +33,7 @@ from workbench.mechanisms.label_randomizers.randomized_response import Randomize
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["baseline_loss", "plan", "rivals"]
+__all__ = ["baseline_loss", "candidates", "label_rows", "plan", "rivals"]
 
 SERIES = {
     "bins": Series("RR-on-Bins", 0), "printed": Series("RR-on-Bins, printed algorithm", 5),
@@ -80,3 +87,72 @@ def baseline_loss(labels: Labels, name: str, epsilon: Fraction, loss: Loss) -> f
 def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
     several = table[table["mechanism"] == "lp"]
     return budget_plots(table, several, several, SERIES, title, f"expected {loss} loss")
+
+
+_LABELS = (0, 20)
+
+
+def label_rows(
+    values: Mapping[str, Any], epsilon: Fraction, delta: Fraction, bits: Sequence[Fraction]
+) -> Iterable[Row]:
+    """Label randomizers at one (ε, δ); what is pure also meets every δ."""
+    labels, loss = Labels.uniform(*_LABELS), loss_named("squared")
+    wanted = [("bins", "RR-on-Bins"), ("unbiased", "unbiased randomizer")] + ([("lp", "channel LP")] if delta else [])
+    for method, name in wanted:
+        group = "unbiased" if method == "unbiased" else "(ε, δ)-DP"
+
+        def make(method: str = method) -> Any:
+            notion, allowed = ("dp", delta) if method == "lp" else ("pure", Fraction(0))
+            return design(labels, epsilon=epsilon, method=method, notion=notion, delta=allowed)
+
+        note = {"bins": "optimal over all outputs for δ = 0", "lp": "the optimum with labels as outputs"}.get(
+            method, ""
+        )
+        known = budget_row("labels", f"{group}, squared loss", name, epsilon, delta, None, loss="squared", note=note)
+        row = design_row(make, **known)
+        if delta:
+            row["bound"] = None  # what is proven holds for δ = 0, or for outputs among the labels
+        used = row.get("outputs_used")
+        yield row if used is None else row | {"needs_bits": math.log2(used)}
+    sizes = {"laplace": None, "staircase": None, "exponential": None}
+    names = {"laplace": "clipped Laplace", "staircase": "clipped staircase", "exponential": "exponential mechanism"}
+    for name in rivals(labels, loss):
+        error = baseline_loss(labels, name, epsilon, loss)
+        needs = sizes[name] if name in sizes else math.log2(labels.k)
+        yield budget_row(
+            "labels",
+            "(ε, δ)-DP, squared loss",
+            names.get(name, name),
+            epsilon,
+            delta,
+            needs,
+            loss="squared",
+            objective=error,
+        )
+
+
+_NAME = "RR-on-Bins"
+
+
+def candidates(query: Query) -> Iterable[Candidate]:
+    """RR-on-Bins, where its labels are the answers."""
+    q, named = query.question, query.losses.named
+    if q.pairs is not None or q.numbers is None or q.prior is None or query.per_distance:
+        yield Candidate(_NAME, reason="it is for numbers of which every two are neighbours, under a prior")
+        return
+    inputs = q.numbers[0]
+    if named is None or named.kind not in BIN_LOSSES or sorted(inputs) != [*inputs]:
+        yield Candidate(_NAME, reason="it is for increasing answers and the losses squared, absolute, pinball, poisson")
+        return
+    labels = Labels([float(x) for x in inputs], [float(p) for p in q.prior])
+    low, high = inputs[0], inputs[-1]
+    plain = [*inputs] == [low + i for i in range(q.k)] and low.denominator == 1 and len({*q.prior}) == 1
+    command = f"workbench design labels --labels {low}..{high} --loss {named.name} --epsilon {float(query.epsilon):g}"
+
+    def best() -> Value:
+        value = designed(FAMILY, labels, epsilon=query.epsilon, loss=named)
+        return value._replace(bound=None) if query.delta else value  # of pure mechanisms over all outputs
+
+    yield Candidate(
+        _NAME, "made for the prior; publishes real numbers of its own; pure, δ unused", command if plain else None, best
+    )

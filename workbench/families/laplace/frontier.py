@@ -22,8 +22,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
 from workbench.families.frontier_plan import Plan, Plots, Row, Task
 from workbench.families.frontier_plots import Quantity, Series, few, heat, lines
-from workbench.families.laplace.family import LaplaceRequest
-from workbench.families.laplace.frontier_options import points
+from workbench.families.laplace.family import LaplaceRequest, points
 from workbench.families.laplace.least_ell import least_ell
 from workbench.mechanisms.dyadic_laplace.dyadic_law import levels
 from workbench.mechanisms.dyadic_laplace.elias import Code, check_code

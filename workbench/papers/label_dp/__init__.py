@@ -1,26 +1,44 @@
 """Ghazi et al., Regression with Label Differential Privacy: its figures, tables and errata.
 
-| file            | artifacts                                                             |
+| file            | what                                                                  |
 |-----------------|-----------------------------------------------------------------------|
 | data            | loaders of the real files, stand-ins when they are absent             |
-| mechanism_loss  | fig2, table1, table2, fig6's and fig3's mechanism panels              |
+| lattice         | integer noise on the labels                                           |
 | learning        | regressors on privatised labels                                       |
-| pictures        | fig3, fig4, fig5, fig6                                                |
-| run_time        | work, runtime: steps and seconds of both (not in the paper)           |
-| extras          | channel_lp(_large), unbiasedness, splits (not in the paper)           |
+| curves          | the rows of the tables that declared/label_dp.toml states             |
+| figures         | fig2, fig5 and Tables 1 and 2, beside what is printed                 |
 | errata_checks   | what is wrong as printed, each with its check                         |
 """
 
 from __future__ import annotations
 
-from workbench.papers.artifact import Paper
+from functools import partial
+
+from workbench.papers.artifact import Artifact, Paper, artifact, given, tabled
+from workbench.papers.figure import declared
+from workbench.papers.label_dp.curves import SOURCES, growth
+from workbench.papers.label_dp.data import DATA
 from workbench.papers.label_dp.errata_checks import errata
-from workbench.papers.label_dp.extras import channel_lp, channel_lp_large, splits, unbiasedness
-from workbench.papers.label_dp.mechanism_loss import fig2, table1, table2
-from workbench.papers.label_dp.pictures import fig3, fig4, fig5, fig6
-from workbench.papers.label_dp.run_time import runtime, work
+from workbench.papers.label_dp.figures import fig2, fig5, table1, table2
 
 __all__ = ["PAPER"]
+
+
+def _stated(name: str, full: bool) -> Artifact:
+    """An artifact of the file alone; words: of its data set, and how fast the work of each line grows at its end."""
+    stated = declared("label_dp")[name]
+    words = given(stated["rows"][0], full)
+    table = tabled("label_dp", name, SOURCES, full)
+    if "data" in stated:
+        data = DATA[stated["data"]]()
+        words |= {"words": data.words, "stand_in": data.stand_in}
+    if effort := stated.get("growth"):
+        lines = [line.tail(3) for _, line in table.groupby(["algorithm", "loss"], sort=False)]
+        words["growth"] = [growth(line["labels"].tolist(), line[effort].tolist()) for line in lines]
+    return artifact("label_dp", name, table, **words)
+
+
+_OWN = {"fig2": fig2, "fig5": fig5, "table1": table1, "table2": table2}
 
 PAPER = Paper(
     name="label-dp",
@@ -30,19 +48,9 @@ PAPER = Paper(
         "Differential Privacy*"
     ),
     artifacts={
-        "fig2": fig2,
-        "table1": table1,
-        "fig3": fig3,
-        "fig4": fig4,
-        "fig5": fig5,
-        "fig6": fig6,
-        "table2": table2,
-        "work": work,
-        "runtime": runtime,
-        "channel_lp": channel_lp,
-        "channel_lp_large": channel_lp_large,
-        "unbiasedness": unbiasedness,
-        "splits": splits,
+        name: _OWN.get(name, partial(_stated, name))
+        for name in declared("label_dp")
+        if name not in ("styles", "errata")
     },
     errata=errata,
     needs=dict.fromkeys(("table1", "fig3", "fig4", "fig6", "table2"), "learning"),

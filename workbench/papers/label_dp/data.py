@@ -16,18 +16,18 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.label_randomizers.labels import Labels
 
-__all__ = ["CENSUS_FILE", "CRITEO_FILE", "DataSet", "census", "criteo", "load_census", "load_criteo"]
+__all__ = ["CENSUS_FILE", "CRITEO_FILE", "DATA", "DataSet", "census", "criteo", "load_census", "load_criteo"]
 
 CRITEO_FILE, CENSUS_FILE = "CriteoSearchData", "census_1940.csv"
 _CRITEO_SOURCE = "https://ailab.criteo.com/criteo-sponsored-search-conversion-log-dataset/"
@@ -56,34 +56,17 @@ class DataSet:
 
 def load_criteo(path: Path) -> DataSet:
     """The conversion values of the Criteo log, as App. E.1 prepares them. Raises InvalidRequest, naming the line."""
-    counts = np.zeros(_TOP + 1, dtype=np.int64)
-    for number, row in _rows(path, "\t", "The Criteo log", _CRITEO_SOURCE):
-        if len(row) < 2:
-            InvalidRequest.must(f"line {number} of {path.name}", "23 tab-separated fields", f"{len(row)}")
-        amount = _number(row[1], path, number)
-        if amount != -1:
-            if not amount >= 0:
-                InvalidRequest.must(f"line {number} of {path.name}", "an amount >= 0, or -1 for none", row[1])
-            counts[int(min(amount, _TOP))] += 1
-    return _counted(np.arange(_TOP + 1.0), counts, path, "conversion")
+    amounts = _column(path, "\t", 1, None, "The Criteo log", _CRITEO_SOURCE)
+    amounts = amounts[amounts != -1]
+    _refuse(path, amounts, amounts >= 0, "an amount >= 0, or -1 for none")
+    return _counted(np.arange(_TOP + 1.0), amounts.clip(upper=_TOP).astype(int), path, "conversion")
 
 
 def load_census(path: Path) -> DataSet:
     """The weeks worked in 1939, non-zero ones only (App. E.2). Raises InvalidRequest, naming the line."""
-    counts = np.zeros(53, dtype=np.int64)
-    at = -1
-    for number, row in _rows(path, ",", "The census extract", _CENSUS_SOURCE):
-        if at < 0:
-            names = [cell.strip().upper() for cell in row]
-            if "WKSWORK1" not in names:
-                InvalidRequest.must(path.name, "a CSV whose header names WKSWORK1", ",".join(row))
-            at = names.index("WKSWORK1")
-            continue
-        weeks = _number(row[at] if at < len(row) else "", path, number)
-        if weeks not in range(53):
-            InvalidRequest.must(f"line {number} of {path.name}", "0..52 weeks", row[at])
-        counts[int(weeks)] += 1
-    return _counted(np.arange(1.0, 53), counts[1:], path, "non-zero week count")
+    weeks = _column(path, ",", "WKSWORK1", 0, "The census extract", _CENSUS_SOURCE)
+    _refuse(path, weeks, weeks.isin(range(53)), "0..52 weeks")
+    return _counted(np.arange(1.0, 53), weeks[weeks != 0].astype(int) - 1, path, "non-zero week count")
 
 
 def criteo() -> DataSet:
@@ -104,23 +87,33 @@ def _standin(name: str, records: int) -> DataSet:
         return DataSet(Labels.read(path), records, False)
 
 
-def _rows(path: Path, separator: str, what: str, source: str) -> Iterator[tuple[int, list[str]]]:
+def _column(path: Path, separator: str, name: Any, header: int | None, what: str, source: str) -> pd.Series[float]:
+    """A column of numbers by line. Raises InvalidRequest."""
     if not path.is_file():
         raise InvalidRequest(f"{what} must be in a file named {path.name}; download it from {source}. Got no {path}.")
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        for number, row in enumerate(csv.reader(file, delimiter=separator, quoting=csv.QUOTE_NONE), 1):
-            if row:
-                yield number, row
+    table = pd.read_csv(path, sep=separator, header=header, dtype=str, quoting=csv.QUOTE_NONE, encoding="utf-8-sig",
+                        skip_blank_lines=False, usecols=None if header == 0 else [name])  # fmt: skip
+    table.columns = [str(column).strip().upper() for column in table.columns]
+    if str(name) not in table:
+        InvalidRequest.must(path.name, f"a CSV whose header names {name}", ",".join(table.columns))
+    table.index += 1 if header is None else 2
+    cells = table[str(name)].dropna()
+    numbers = pd.to_numeric(cells, errors="coerce")
+    _refuse(path, cells, numbers.notna(), "a number")
+    return numbers
 
 
-def _number(cell: str, path: Path, number: int) -> float:
-    try:
-        return float(cell)
-    except ValueError:
-        InvalidRequest.must(f"line {number} of {path.name}", "a number", repr(cell))
+def _refuse(path: Path, cells: pd.Series[Any], right: pd.Series[bool], what: str) -> None:
+    """Refuse the first line that is not right."""
+    if not right.all():
+        first = int((~right).to_numpy().argmax())
+        InvalidRequest.must(f"line {cells.index[first]} of {path.name}", what, cells.iloc[first])
 
 
-def _counted(values: Any, counts: Any, path: Path, what: str) -> DataSet:
-    if not counts.sum():
+def _counted(values: Any, places: pd.Series[int], path: Path, what: str) -> DataSet:
+    if places.empty:
         InvalidRequest.must(path.name, f"a file with at least one {what}", "none")
-    return DataSet(Labels(values, counts), int(counts.sum()), True)
+    return DataSet(Labels(values, np.bincount(places, minlength=len(values))), len(places), True)
+
+
+DATA = {"criteo": criteo, "census": census}

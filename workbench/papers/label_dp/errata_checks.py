@@ -12,10 +12,9 @@ from models.losses import loss_named
 from models.oracles.bins import interval_losses, optimal_bins
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.label_randomizer import project
-from workbench.papers.artifact import Erratum, erratum
+from workbench.papers.artifact import Erratum, erratum, printed
+from workbench.papers.label_dp.figures import signature
 from workbench.papers.label_dp.lattice import lattice_noise
-from workbench.papers.label_dp.mechanism_loss import numbers
-from workbench.papers.label_dp.pictures import signature
 from workbench.privacy.audit import audit
 
 __all__ = ["errata", "pointer_steps"]
@@ -128,7 +127,7 @@ def _all_clipped() -> Erratum:
 
 
 def _caption() -> Erratum:
-    claims = numbers()["fig5"]
+    claims = printed("label_dp")["fig5"]
     matrix = [[Fraction(0) if d == 0 else Fraction(1, d) for d in row] for row in claims["denominators"]]
     half, two = signature(matrix, Fraction(1, 2)), signature(matrix, Fraction(2))
     return erratum(

@@ -31,7 +31,7 @@ from workbench.mechanisms.label_randomizers.randomized_response import with_prio
 from workbench.papers.label_dp.data import census
 from workbench.papers.label_dp.lattice import lattice_noise
 
-__all__ = ["EPSILONS", "census_errors", "count_errors", "diabetes_errors"]
+__all__ = ["ERRORS", "census_errors", "count_errors", "diabetes_errors"]
 
 Vector = NDArray[np.float64]
 Privatise = Callable[[Vector, int], Vector]
@@ -170,3 +170,6 @@ def count_errors(full: bool) -> pd.DataFrame:
     table = _experiment(task, (0.5, 1.0, 2.0, 4.0, 8.0), 10 if full else 3)
     base = float(table.loc[table["mechanism"] == "none", "mse"].iloc[0])
     return table.assign(mse=table["mse"] / base - 1, std=table["std"] / base)
+
+
+ERRORS = {"diabetes": diabetes_errors, "census": census_errors, "count": count_errors}  # of models, by data set

@@ -1,13 +1,10 @@
-"""What the randomizers do to the labels themselves: Fig. 2, Tables 1 and 2, and the curves of Figs 3(a), 4, 6(a).
-
-RR-on-Bins is held to the paper's rule: of the budget ε, ε₁ = sqrt(k/n) goes to the prior (Theorem 7), the bins have
-ε - ε₁. What the noisy prior itself costs at these n is below the printed digits (the artifact "splits" shows it).
-"""
+"""What printed numbers stand beside: Fig. 2, Tables 1 and 2, and the example of Fig. 5."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -15,70 +12,29 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from models.losses import loss_named
-from workbench.families.integer_laws import clamped_rows
 from workbench.families.labels.problem import best_bins
 from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
 from workbench.mechanisms.label_randomizers.label_randomizer import split_budget
-from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, with_prior
 from workbench.papers.artifact import Artifact, Comparison, artifact, printed
+from workbench.papers.label_dp.curves import SQUARED, bins_at
 from workbench.papers.label_dp.data import DataSet, census, criteo
-from workbench.papers.label_dp.lattice import lattice_law
+from workbench.papers.label_dp.learning import ERRORS
 
-__all__ = [
-    "SQUARED",
-    "bins_at",
-    "continuous",
-    "fig2",
-    "lattice",
-    "numbers",
-    "table1",
-    "table2",
-]
+__all__ = ["fig2", "fig5", "signature", "table1", "table2"]
 
-SQUARED = loss_named("squared")
 _STANDIN_MISSES = (0, 1)  # bins of Fig. 2 that the stand-in, fitted to Table 1 alone, is known to have elsewhere
 _NO_NOISE = "at ε = ∞, where nothing is randomized,"
 _CELL = 20  # euro, of the density plots
-
-
-def numbers() -> dict[str, Any]:
-    """The printed numbers of this paper."""
-    return printed("label_dp")
 
 
 def _apart(data: DataSet) -> str:
     return "" if data.real else "beside those of a stand-in fitted to them"
 
 
-def bins_at(data: DataSet, epsilon: float) -> float:
-    """MSE of RR-on-Bins at ε - ε₁, the prior known up to its loss ε₁."""
-    _, second = split_budget(epsilon, data.labels.k, data.records)
-    return best_bins(data.labels, second).loss(SQUARED)
-
-
-def continuous(labels: Labels, kind: str, epsilon: float, *, clip: bool = True) -> float:
-    """MSE of continuous noise with the label range as sensitivity, a closed form."""
-    return LabelNoise(kind, labels.values[0], labels.values[-1], epsilon, clip=clip).loss(labels)
-
-
-def lattice(labels: Labels, kind: str, epsilon: float) -> float:
-    """MSE of clipped integer noise, a finite sum."""
-    outputs = np.arange(labels.values[0], labels.values[-1] + 1)
-    if kind == "exponential":
-        apart = np.abs(outputs[None, :] - outputs[:, None])
-        rows = np.exp(-epsilon / (2 * (outputs.size - 1))) ** apart
-        rows = rows / rows.sum(axis=1, keepdims=True)
-    else:
-        rows = np.array([*clamped_rows(lattice_law(kind, outputs.size - 1, epsilon), outputs.size)])
-    losses = (rows * SQUARED.matrix(outputs, outputs)).sum(axis=1)
-    return float(labels.prior @ losses[np.searchsorted(outputs, labels.values)])
-
-
 def fig2(full: bool) -> Artifact:
     """Where labels go: RR-on-Bins beside Laplace, ε = 3."""
-    claims, data = numbers()["fig2"], criteo()
+    claims, data = printed("label_dp")["fig2"], criteo()
     labels, epsilon = data.labels, float(claims["epsilon"])
     _, second = split_budget(epsilon, labels.k, data.records)
     response = best_bins(labels, second)
@@ -94,7 +50,7 @@ def fig2(full: bool) -> Artifact:
         np.add.at(joint, group, labels.prior[:, None] * table)
         rows += [(panel, edges[i], edges[j], joint[i, j]) for i in range(edges.size - 1) for j in range(edges.size - 1)]
     frame = pd.DataFrame(rows, columns=["mechanism", "label_from", "output_from", "probability"])
-    table1_ = numbers()["table1"]
+    table1_ = printed("label_dp")["table1"]
     at = table1_["epsilon"].index(epsilon)
     mse = response.loss(SQUARED), noise.loss(labels)
     bins = pd.DataFrame({"output": response.outputs, "mechanism": "RR-on-Bins"})
@@ -174,13 +130,15 @@ _WORDS = {"laplace": "Laplace", "bins": "RR-on-Bins", "with_prior": "RRWithPrior
 
 def table1(full: bool) -> Artifact:
     """Criteo: the Mechanism block recomputed, the Generalization block on another data set."""
-    from workbench.papers.label_dp.learning import diabetes_errors
-
-    claims, data = numbers()["table1"], criteo()
-    ours = {"laplace": partial(continuous, data.labels, "laplace"), "bins": partial(bins_at, data)}
+    claims, data = printed("label_dp")["table1"], criteo()
+    low, high = data.labels.values[0], data.labels.values[-1]
+    ours: dict[str, Callable[[float], float]] = {
+        "laplace": lambda e: LabelNoise("laplace", low, high, e).loss(data.labels),
+        "bins": partial(bins_at, data),
+    }
     tolerances = {key: 3 * np.array(claims[f"{key}_std"]) for key in ours}
     remark = "stand-in, within 3 printed standard deviations"
-    rows, comparisons = _rows(claims, data, ours, diabetes_errors(full), tolerances, remark)
+    rows, comparisons = _rows(claims, data, ours, ERRORS["diabetes"](full), tolerances, remark)
     columns = [
         "epsilon",
         "laplace_printed",
@@ -248,9 +206,7 @@ def _rows(
 
 def table2(full: bool) -> Artifact:
     """Census: RR-on-Bins against RRWithPrior, the optimum for classification."""
-    from workbench.papers.label_dp.learning import census_errors
-
-    claims, data = numbers()["table2"], census()
+    claims, data = printed("label_dp")["table2"], census()
 
     def chosen(epsilon: float) -> RandomizedResponse:
         return with_prior(data.labels, split_budget(epsilon, data.labels.k, data.records)[1])
@@ -260,7 +216,7 @@ def table2(full: bool) -> Artifact:
 
     ours: dict[str, Callable[[float], float]] = {"with_prior": loss, "bins": partial(bins_at, data)}
     tolerances = dict.fromkeys(ours, np.full(len(claims["epsilon"]), 0.1))
-    rows, comparisons = _rows(claims, data, ours, census_errors(full), tolerances, "stand-in, tolerance 0.1")
+    rows, comparisons = _rows(claims, data, ours, ERRORS["census"](full), tolerances, "stand-in, tolerance 0.1")
     columns = [
         "epsilon",
         "with_prior_printed",
@@ -275,3 +231,58 @@ def table2(full: bool) -> Artifact:
     table = pd.DataFrame(rows, columns=columns)
     table.insert(3, "labels_kept", [*(chosen(e).outputs.size for e in claims["epsilon"]), data.labels.k])
     return artifact("label_dp", "table2", table, comparisons, words=data.words)
+
+
+def signature(matrix: Sequence[Sequence[Fraction]], exp_epsilon: Fraction) -> list[str] | None:
+    """Definition 9 for every row of M (0, U, L or S); None when M breaks a constraint of (2)."""
+    if any(sum(row) != 1 for row in matrix):
+        return None
+    columns = list(zip(*matrix, strict=True))
+    if any(max(column) > exp_epsilon * min(column) for column in columns):
+        return None
+
+    def sign(value: Fraction, column: Sequence[Fraction]) -> str:
+        if value == 0:
+            return "0"
+        if value == max(column) == exp_epsilon * min(column):
+            return "U"
+        return "L" if value == min(column) == max(column) / exp_epsilon else "S"
+
+    return ["".join(sign(value, column) for value, column in zip(row, columns, strict=True)) for row in matrix]
+
+
+def fig5(full: bool) -> Artifact:
+    """The example of a signature matrix, recomputed from its M."""
+    claims = printed("label_dp")["fig5"]
+    matrix = [[Fraction(0) if d == 0 else Fraction(1, d) for d in row] for row in claims["denominators"]]
+    signatures = signature(matrix, Fraction(2)) or [""] * len(matrix)
+    rows = [
+        (label, *(str(value) for value in row), " ".join(signs), " ".join(printed_signs))
+        for label, row, signs, printed_signs in zip(
+            claims["labels"], matrix, signatures, claims["signature"], strict=True
+        )
+    ]
+    agree = sum(
+        a == b
+        for ours, theirs in zip(signatures, claims["signature"], strict=True)
+        for a, b in zip(ours, theirs, strict=True)
+    )
+    right = signature(matrix, Fraction(2)) is not None
+    columns = ["label", *(f"M to {output}" for output in claims["outputs"]), "signature", "signature_printed"]
+    return artifact(
+        "label_dp",
+        "fig5",
+        pd.DataFrame(rows, columns=columns),
+        [
+            Comparison("signature entries that agree, of 20", claims["place"], 20, agree, 0.5),
+            Comparison(
+                "e^ε",
+                claims["place"],
+                claims["exp_epsilon"],
+                2.0 if right else 0.5,
+                1e-9,
+                expected=False,
+                remark="e^ε = 1/2 is a slip for 2",
+            ),
+        ],
+    )

@@ -1,0 +1,192 @@
+"""The rows that declared/label_dp.toml asks for: losses of randomizers, channel programs, splits of a budget, work.
+
+RR-on-Bins is held to the paper's rule: of the budget ε, ε₁ = sqrt(k/n) goes to the prior (Theorem 7), the bins have
+ε - ε₁. What the noisy prior itself costs at these n is below the printed digits (the artifact "splits" shows it).
+
+Seconds of `work` differ from run to run and from machine to machine, so every reproduction shows what does not: how
+many candidates the printed algorithm weighs, and how many interval costs the fast one takes. Seconds come with --full.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from models.losses import loss_named
+from models.oracles.bins import Bins, optimal_bins, printed_bins
+from solvers.backend import Options
+from workbench.exact.random_source import Source
+from workbench.families.api import design
+from workbench.families.integer_laws import clamped_rows
+from workbench.families.labels.problem import best_bins
+from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
+from workbench.mechanisms.label_randomizers.label_randomizer import private_prior, split_budget
+from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.mechanisms.label_randomizers.randomized_response import k_ary
+from workbench.papers.label_dp.data import DATA, DataSet, criteo
+from workbench.papers.label_dp.lattice import lattice_law
+from workbench.papers.label_dp.learning import ERRORS
+
+__all__ = ["SOURCES", "SQUARED", "bins_at", "growth", "lattice", "proven_gap", "timed"]
+
+SQUARED = loss_named("squared")
+
+
+# Randomized labels, and models trained on them.
+
+
+def bins_at(data: DataSet, epsilon: float) -> float:
+    """MSE of RR-on-Bins at ε - ε₁, the prior known up to its loss ε₁."""
+    _, second = split_budget(epsilon, data.labels.k, data.records)
+    return best_bins(data.labels, second).loss(SQUARED)
+
+
+def losses(data: str, mechanism: str, epsilon: Sequence[float]) -> pd.DataFrame:
+    """MSE of the labels: of RR-on-Bins, of continuous noise with the label range as sensitivity ("Laplace, unclipped"),
+    of noise on the integers for the census."""
+    chosen, (kind, _, unclipped) = DATA[data](), mechanism.lower().partition(", ")
+    low, high = chosen.labels.values[0], chosen.labels.values[-1]
+
+    def mse(e: float) -> float:
+        if mechanism == "RR-on-Bins":
+            return bins_at(chosen, e)
+        if data == "census":
+            return lattice(chosen.labels, kind, e)
+        return LabelNoise(kind, low, high, e, clip=not unclipped).loss(chosen.labels)
+
+    return pd.DataFrame({"epsilon": epsilon, "mse": [mse(e) for e in epsilon]})
+
+
+def lattice(labels: Labels, kind: str, epsilon: float) -> float:
+    """MSE of clipped integer noise, a finite sum."""
+    outputs = np.arange(labels.values[0], labels.values[-1] + 1)
+    if kind == "exponential":
+        apart = np.abs(outputs[None, :] - outputs[:, None])
+        rows = np.exp(-epsilon / (2 * (outputs.size - 1))) ** apart
+        rows = rows / rows.sum(axis=1, keepdims=True)
+    else:
+        rows = np.array([*clamped_rows(lattice_law(kind, outputs.size - 1, epsilon), outputs.size)])
+    mse = (rows * SQUARED.matrix(outputs, outputs)).sum(axis=1)
+    return float(labels.prior @ mse[np.searchsorted(outputs, labels.values)])
+
+
+def trained(on: str, without: str | None = None, *, full: bool = False) -> pd.DataFrame:
+    """Test errors of models trained on privatised labels, but those of mechanisms whose names hold `without`."""
+    table = ERRORS[on](full)
+    return table if without is None else table[~table["mechanism"].str.contains(without)]
+
+
+# The channel LP beside the closed world of bins, and what E[o|y] = y costs.
+
+
+def channel_lp(labels: int, epsilon: int) -> pd.DataFrame:
+    """The LP on the grid of so many labels."""
+    solved = design(Labels.uniform(0, labels - 1), epsilon=epsilon, method="lp")
+    assert solved.bound is not None
+    assert solved.oracle.value is not None
+    return _gap("optimal", solved.objective, solved.bound, solved.oracle.value)
+
+
+def _gap(status: str, objective: float, bound: float, ideal: float) -> pd.DataFrame:
+    rounded = {"objective": objective, "proven_bound": bound, "rr_on_bins_real_outputs": ideal}
+    gap = float(f"{max(objective - bound, 0.0) / objective:.1g}")
+    return pd.DataFrame([{"status": status, **{key: float(f"{v:.10g}") for key, v in rounded.items()}, "gap": gap}])
+
+
+def proven_gap(labels: int, epsilon: int) -> pd.DataFrame:
+    """The LP without a vertex: the incumbent is RR-on-Bins on the grid, the bound the Lagrangian value of an interior
+    point's duals (no crossover)."""
+    question = Labels.uniform(0, labels - 1)
+    options = Options(algorithm="interior-point", native={"run_crossover": "off"}, time_limit=3600)
+    bound = design(question, epsilon=epsilon, method="lp", options=options).bound
+    assert bound is not None
+    ideal = best_bins(question, epsilon)
+    return _gap("proven gap", _on_grid(question, ideal.own, float(epsilon)), bound, ideal.loss(SQUARED))
+
+
+def _on_grid(labels: Labels, own: Any, epsilon: float) -> float:
+    """MSE of RR-on-Bins with these bins and the best label as the value of each."""
+    q, y = math.expm1(epsilon), labels.values
+    weights = labels.prior * (1 + q * (own == np.arange(own.max() + 1)[:, None]))
+    return float((weights @ SQUARED.matrix(y, y)).min(axis=1).sum() / (own.max() + 1 + q))
+
+
+def unbiasedness(epsilon: float) -> pd.DataFrame:
+    """The least MSE of any randomizer, of any unbiased one, and of k-ary RR with the bias taken out of its outputs,
+    o_i = ((q + k) y_i - Σ y)/q."""
+    labels = Labels.uniform(0, 10)
+    solved = design(labels, epsilon=epsilon, method="unbiased")
+    q, k = math.expm1(epsilon), labels.k
+    outputs = ((q + k) * labels.values - labels.values.sum()) / q
+    response = k_ary(labels, epsilon).matrix
+    debiased = float(labels.prior @ (response * SQUARED.matrix(outputs, labels.values)).sum(axis=1))
+    row = {"biased": design(labels, epsilon=epsilon).objective, "unbiased": float(f"{solved.objective:.6g}")}
+    return pd.DataFrame([{**row, "debiased_rr": debiased}])
+
+
+def splits(split: str, projection: str, records: Sequence[int], repeats: int) -> pd.DataFrame:
+    """Algorithm 3 at ε = 1 against the known prior, where a split leaves a budget."""
+    labels, epsilon = criteo().labels, 1
+    ideal = best_bins(labels, epsilon).loss(SQUARED)
+    rows = []
+    for n in records:
+        if Fraction(split) ** 2 * labels.k >= n:
+            continue
+        first, second = split_budget(epsilon, labels.k, n, split)
+        lost = []
+        for run in range(repeats):
+            counts = np.random.default_rng((n, run)).multinomial(n, labels.prior)
+            prior = private_prior(counts, first, projection=projection, source=Source(run))
+            randomizer = best_bins(Labels(labels.values, prior), second)
+            lost.append(float(labels.prior @ randomizer.losses(SQUARED)) / ideal - 1)
+        rows.append((n, float(np.mean(lost)), float(np.std(lost))))
+    return pd.DataFrame(rows, columns=["records", "excess", "std"])
+
+
+# The work of Algorithm 2 as printed and of the fast exact algorithm.
+
+
+def timed(algorithm: str, k: int, loss: str, turns: int = 1) -> tuple[float, Bins]:
+    """Best CPU seconds of one run on k labels, an uneven prior, ε = 2; and the bins it found."""
+    rng = np.random.default_rng(k)
+    labels, prior = np.arange(float(k)), rng.gamma(0.5, 1.0, k)
+    run = optimal_bins if algorithm == "fast" else printed_bins
+    best = math.inf
+    for _ in range(turns):
+        begin = time.process_time()
+        optimum = run(labels, prior, 2.0, loss)
+        best = min(best, time.process_time() - begin)
+    return best, optimum
+
+
+def work(algorithm: str, loss: str, labels: Sequence[int], *, seconds: bool = False) -> pd.DataFrame:
+    """Steps and rounds against k; or seconds, the best of some turns, and the objective."""
+    optimal_bins(np.arange(3.0), None, 1.0)  # compile before the clock runs
+    runs = [timed(algorithm, k, loss, 3 if seconds and k <= 500 else 1) for k in labels]
+    rows = [
+        {"labels": k, "seconds": s, "steps": int(float(f"{o.steps:.3g}")), "rounds": o.rounds, "objective": o.objective}
+        for k, (s, o) in zip(labels, runs, strict=True)
+    ]
+    return pd.DataFrame(rows)
+
+
+def growth(sizes: Sequence[float], effort: Sequence[float]) -> float:
+    """The exponent of k fitted to the logarithm of the work."""
+    return float(np.polyfit(np.log(sizes), np.log(effort), 1)[0])
+
+
+SOURCES: Mapping[str, Callable[..., pd.DataFrame]] = {
+    "losses": losses,
+    "trained": trained,
+    "channel lp": channel_lp,
+    "proven gap": proven_gap,
+    "unbiasedness": unbiasedness,
+    "splits": splits,
+    "work": work,
+}
