@@ -4,7 +4,7 @@
 
 1. For the error rate the level theorem gives f <= w f(0), the hole search an incumbent, and that incumbent a set of
    pairs that nothing better can break (`models.modulo_holes`). With one eps and a delta, on groups that are not small,
-   all level functions are searched first (`models.modulo_level_optimum`), within so many decisions: mostly that is the
+   all level functions are searched first (`models.modulo_level_frontier`), within so many decisions: mostly that is the
    whole proof, and no linear program is solved; where it is not, it leaves a better incumbent.
 2. Noise values where nothing is expected are summed in one variable (a relaxation, `models.modulo_patterns`). Which
    is a guess that decides speed only: when the relaxed optimum is not a PMF of the whole group, its pattern is lifted
@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike
 
 from models.modulo import ModuloModel
 from models.modulo_holes import Holes, facts, hole_search, weights
-from models.modulo_level_optimum import MARGIN, WORK, level_optimum, searchable
+from models.modulo_level_frontier import MARGIN, WORK, level_optimum, searchable
 from models.modulo_patterns import BREAK, Facts, Noise, Relaxation, milp, relaxation
 from models.modulo_search import LIMITS, Outcome, fine, search
 from models.requirements import MASS_ABOVE_RATIO

@@ -50,7 +50,6 @@ from models.modulo_search import Outcome, fine, search
 from solvers.arrays import Flags, Vector
 from solvers.backend import Backend, Options, backend
 from solvers.search import Deadline
-from solvers.session import Session
 from solvers.solution import Solution, Start, Termination
 
 __all__ = ["Limit", "Piece", "delta_frontier", "piece_at", "proven"]
@@ -79,77 +78,68 @@ def piece_at(pieces: Sequence[Piece], delta: float) -> Piece:
     return pieces[k]
 
 
-def _uninterrupted(answer: Solution) -> Solution:
-    """The answer, unless Ctrl-C ended its solve: then KeyboardInterrupt, as there is no other way to say so here."""
-    if answer.termination is Termination.INTERRUPTED:
-        raise KeyboardInterrupt
-    return answer
+class _Live:
+    """The relaxation of a noise on a live session."""
+
+    def __init__(self, noise: Noise, solver: Backend, options: Options) -> None:
+        self.noise, self.relaxed = noise, relaxation(noise, Facts.none(noise))
+        self.session = solver.open(self.relaxed.program, options)
+
+    def solve(self, pattern: Flags, span: tuple[float, float] | None = None) -> Solution | None:
+        """The optimum of a pattern in full, None where the solver has none. Ctrl-C raises KeyboardInterrupt, as there
+        is no other way to say so here."""
+        broken = pattern[self.relaxed.shift, self.relaxed.element]
+        values = self.relaxed.values(self.noise, ~broken, broken, span=span)
+        for start in (Start.HOT, Start.COLD):
+            answer = self.session.solve(values, start=start)
+            if answer.termination is Termination.INTERRUPTED:
+                raise KeyboardInterrupt
+            if answer.optimal and answer.objective is not None:
+                return answer
+        return None
 
 
 class _Patterns:
     """v_B of any pattern B, by linear programs on two live sessions."""
 
     def __init__(self, noise: Noise, solver: Backend, options: Options) -> None:
-        self.noise = noise
-        self.loss, self.opened = self._open(noise, solver, options)
-        self.noise_least = Noise(
-            noise.sizes, noise.shifts, noise.exp_epsilon, noise.loss, max_loss=float(noise.loss.max()) + 1.0
-        )
-        self.least, self.opened_least = self._open(self.noise_least, solver, options)
+        least = Noise(noise.sizes, noise.shifts, noise.exp_epsilon, noise.loss, max_loss=float(noise.loss.max()) + 1.0)
+        self.loss, self.least = _Live(noise, solver, options), _Live(least, solver, options)
 
     def close(self) -> None:
-        self.opened.close()
-        self.opened_least.close()
-
-    @staticmethod
-    def _open(noise: Noise, solver: Backend, options: Options) -> tuple[Relaxation, Session]:
-        relaxed = relaxation(noise, Facts.none(noise))
-        return relaxed, solver.open(relaxed.program, options)
+        self.loss.session.close()
+        self.least.session.close()
 
     def trace(self, pattern: Flags, high: float) -> list[Point]:
         """The breakpoints of v_B from the least delta it needs up to `high`."""
-        broken = pattern[self.least.shift, self.least.element]
-        values = self.least.values(self.noise_least, ~broken, broken)
-        answer = _uninterrupted(self.opened_least.solve(values))
-        if not answer.optimal or answer.objective is None:
-            answer = _uninterrupted(self.opened_least.solve(values, start=Start.COLD))
-        if not answer.optimal or answer.objective is None:
+        answer, right = self.least.solve(pattern), self._value(pattern, high)
+        if answer is None or right is None:
             return []
-        low = max(0.0, answer.objective)
-        right = self._value(pattern, high)
+        low = max(0.0, answer.objective or 0.0)
         starts = [low + clear * SEPARATION for clear in (0.1, 1.0, 10.0, 100.0)]  # clear of the tolerance
         for start in [0.0, *starts] if low < 1e-12 else starts:
             left = self._value(pattern, start) if start <= high else None
-            if left is not None and right is not None:
+            if left is not None:
                 between = self._between(pattern, start, high, left, right, 60)
                 return [(start, left[0]), *between, (high, right[0])]
         return []
 
     def _value(self, pattern: Flags, delta: float) -> Point | None:
         """v_B and a slope of it at a delta."""
-        value = self.loss
-        broken = pattern[value.shift, value.element]
-        values = value.values(self.noise, ~broken, broken, span=(delta, delta))
-        answer = _uninterrupted(self.opened.solve(values))
-        if not answer.optimal:
-            answer = _uninterrupted(self.opened.solve(values, start=Start.COLD))
-        if not answer.optimal or answer.objective is None or answer.reduced_cost is None:
+        answer = self.loss.solve(pattern, (delta, delta))
+        if answer is None or answer.objective is None or answer.reduced_cost is None:
             return None
-        return answer.objective, float(answer.reduced_cost[value.program.block("delta").start])
+        return answer.objective, float(answer.reduced_cost[self.loss.relaxed.program.block("delta").start])
 
     def _between(self, pattern: Flags, a: float, b: float, at_a: Point, at_b: Point, depth: int) -> list[Point]:
         """Breakpoints strictly between two points whose values and slopes are known."""
         (va, ga), (vb, gb) = at_a, at_b
         small = 1e-11 * max(1.0, abs(va))
         on_a, on_b = abs(va + ga * (b - a) - vb), abs(vb - gb * (b - a) - va)
-        if min(on_a, on_b) <= small or b - a <= 1e-12 or depth == 0:
-            return []
-        if gb - ga <= 0:
+        if min(on_a, on_b) <= small or b - a <= 1e-12 or depth == 0 or gb <= ga:
             return []
         x = a + (vb - va - gb * (b - a)) / (ga - gb)
-        if not a < x < b:
-            return []
-        value = self._value(pattern, x)
+        value = self._value(pattern, x) if a < x < b else None
         if value is None:
             return []
         left = self._between(pattern, a, x, at_a, value, depth - 1)
@@ -272,13 +262,8 @@ class _Frontier:
         most: int | None,
         progress: Progress,
     ) -> None:
-        self.noise, self.solver, self.patterns, self.deadline, self.progress = (
-            noise,
-            solver,
-            patterns,
-            deadline,
-            progress,
-        )
+        self.noise, self.solver, self.patterns = noise, solver, patterns
+        self.deadline, self.progress = deadline, progress
         self.left = most  # programs that searches may still solve
         self.high = noise.span[1]
         self.functions: dict[bytes, list[Point]] = {}  # pattern -> points of v_B, on its lower hull
@@ -307,7 +292,7 @@ class _Frontier:
         slope, bound = _slope(piece), self.bounds.get(piece)
         if bound is None:  # there was no time for it: one program with nothing decided, towards loss 0 at delta = 1
             slope = -va / (1.0 - a)
-            bound = self._search(((a, va), (b, va + slope * (b - a))), node_limit=0, deadline=Deadline())[0].bound
+            bound = self._search(((a, va), (b, va + slope * (b - a))), root=True)[0].bound
         low, high = (max(0.0, min(bound + slope * x, value)) for x, value in piece)
         return Piece(a, b, va, vb, False, low, high)
 
@@ -326,24 +311,15 @@ class _Frontier:
         self.functions[key] = _lower_hull([*points, point, (self.high, min([point[1], *(v for _, v in points)]))])
 
     def _known(self, piece: tuple[Point, Point]) -> bool:
-        """Whether a piece lies on proven ones."""
-        (at, value), (end, _) = piece
-        slope = _slope(piece)
-        while True:
-            reach = at
-            for (c, vc), (d, vd) in self.proven:
-                if c - _SLIVER <= at and d > reach:
-                    steep = (vd - vc) / (d - c)
-                    small = _small(vc, steep)
-                    stop = min(d, end)
-                    ends = (at, value + slope * (at - piece[0][0])), (stop, value + slope * (stop - piece[0][0]))
-                    if all(abs(vc + steep * (x - c) - v) <= small for x, v in ends):
-                        reach = stop
-            if reach >= end - _SLIVER:
+        """Whether a piece lies on a proven one."""
+        (a, va), (b, vb) = piece
+        for proven_piece in self.proven:
+            (c, vc), (d, _) = proven_piece
+            steep = _slope(proven_piece)
+            small, near = _small(vc, steep), c - _SLIVER <= a and b <= d + _SLIVER
+            if near and abs(vc + steep * (a - c) - va) <= small and abs(vc + steep * (b - c) - vb) <= small:
                 return True
-            if reach <= at:
-                return False
-            at = reach
+        return False
 
     def _settle(self, piece: tuple[Point, Point], halvings: int) -> bool:
         """Prove a piece, or enter what is better; else halve it, and at last give it up with the bound there is.
@@ -351,23 +327,21 @@ class _Frontier:
         Returns whether it is proven.
         """
         (a, va), (b, vb) = piece
-        slope = _slope(piece)
-        outcome, relaxed, cutoff = self._search(piece, node_limit=None, deadline=self.deadline)
-        ended = outcome.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
-        small = 1e-11 * max(1.0, abs(cutoff))
-        if outcome.on_word or (outcome.x is None and ended and outcome.bound < cutoff - small):
-            # a node without a checked ray has a point and a bound when less is known; or bounds of loose duals
-            outcome, relaxed, cutoff = self._search(piece, node_limit=None, deadline=self.deadline, again=True)
+        for again in (False, True):  # a node without a checked ray has a point and a bound when less is known
+            outcome, relaxed, cutoff = self._search(piece, again=again)
+            ended = outcome.x is None and outcome.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
+            proven = ended and not outcome.on_word and outcome.bound >= cutoff - 1e-11 * max(1.0, abs(cutoff))
+            if not outcome.on_word and ended == proven:  # else on a solver's word, or by loose duals
+                break
         if outcome.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
         self.tries[a, b] += 1
         if outcome.x is not None and self.tries[a, b] <= _TRIES:
             delta = float(outcome.x[relaxed.program.block("delta").start])
-            self._enter(self._trace(relaxed.pattern(self.noise, outcome.x)), (delta, outcome.value + slope * delta))
+            loss = outcome.value + _slope(piece) * delta
+            self._enter(self._trace(relaxed.pattern(self.noise, outcome.x)), (delta, loss))
             return False
-        ended = outcome.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
-        small = 1e-11 * max(1.0, abs(cutoff))
-        if outcome.x is None and ended and not outcome.on_word and outcome.bound >= cutoff - small:
+        if proven:
             self.proven.append(piece)
             return True
         if halvings and not self._late() and b - a > 4 * SEPARATION and outcome.x is None:
@@ -375,6 +349,7 @@ class _Frontier:
             before = len(self.functions), sum(map(len, self.functions.values()))
             left = self._settle((piece[0], middle), halvings - 1)
             if self._settle((middle, piece[1]), halvings - 1) and left:
+                self.proven.append(piece)
                 return True
             if before != (len(self.functions), sum(map(len, self.functions.values()))):
                 return False  # something better was found: the envelope has changed
@@ -382,11 +357,13 @@ class _Frontier:
         return False
 
     def _search(
-        self, piece: tuple[Point, Point], *, node_limit: int | None, deadline: Deadline, again: bool = False
+        self, piece: tuple[Point, Point], *, root: bool = False, again: bool = False
     ) -> tuple[Outcome, Relaxation, float]:
         """What is below a piece; with the relaxation that was solved, and the value below which it looked.
 
-        again: without the facts that the level theorem gives, and with the tightest tolerances."""
+        root: one program with nothing decided, however late it is; again: without the facts that the level theorem
+        gives, and with the tightest tolerances.
+        """
         (a, va), (b, _) = piece
         noise, slope = self.noise, _slope(piece)
         # short of the right end: a pattern that starts there makes rho* jump, and is known
@@ -401,10 +378,11 @@ class _Frontier:
         cutoff = va - slope * a - _small(va, slope)
         options = Options(feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10) if again else Options()
         with self.solver.open(relaxed.program, fine(options, self.solver)) as session:
-            nodes = self.left if node_limit is None else node_limit
+            nodes, deadline = (0, Deadline()) if root else (self.left, self.deadline)
+            # whole programs: what is better by little is found as well
             outcome = search(
                 below, relaxed, session, cutoff=cutoff, gap=1e-12, deadline=deadline, node_limit=nodes, early=False
-            )  # whole programs: what is better by little is found as well
+            )
         if self.left is not None:
             self.left = max(0, self.left - outcome.programs)
         return outcome, relaxed, cutoff

@@ -37,7 +37,7 @@ import numpy as np
 from models.modulo_patterns import Facts, Noise
 from solvers.arrays import Flags, Vector
 
-__all__ = ["Holes", "facts", "hole_search", "weights"]
+__all__ = ["Holes", "attained", "facts", "hole_search", "weights"]
 
 
 _SAFE = 1e-9  # relative margin by which float comparisons must hold
@@ -83,43 +83,53 @@ def hole_search(noise: Noise, w: Vector) -> Holes:
     rank = np.empty(noise.N, dtype=int)
     rank[order] = np.arange(noise.N)
     total = np.cumsum(w[order])  # T of the first m + 1 elements
-    loss = np.zeros(noise.N)
+    lost = np.zeros(noise.N)
     for target in noise.targets():
         out = rank[target] > rank  # a hole from m = rank + 1 until m = rank of the target
         change = np.zeros(noise.N + 1)
         np.add.at(change, rank[out], w[out])
         np.add.at(change, rank[target][out], -w[out])
-        np.maximum(loss, np.cumsum(change)[: noise.N], out=loss)
-    loss[-1] = 0.0
+        np.maximum(lost, np.cumsum(change)[: noise.N], out=lost)
+    lost[-1] = 0.0
     if noise.delta is not None:
-        mass = np.minimum(1.0 / total, np.divide(noise.delta, loss, out=np.ones(noise.N), where=loss > 0))
-        mass[mass < 1.0 / total[-1]] = 0.0
-        m = int(np.argmax(mass))
-        exactly = _loss(noise, w, rank <= m)
-        zero = min(1.0 / float(total[m]), noise.delta / exactly if exactly > 0 else 1.0)
-        if zero < 1.0 / total[-1]:
-            m, zero = noise.N - 1, 1.0 / float(total[-1])
-        value = 1.0 - zero
+        mass = np.minimum(1.0 / total, np.divide(noise.delta, lost, out=np.ones(noise.N), where=lost > 0))
+        m = int(np.argmax(np.where(mass < 1.0 / total[-1], 0.0, mass)))
     else:
-        zero = 1.0 - float(noise.max_loss or 0.0)
-        if total[-1] * zero <= 1.0:
-            m, value, zero = noise.N - 1, 0.0, 1.0 / float(total[-1])
-        else:
-            m = int(np.argmin(np.where(total * zero <= 1.0, loss, np.inf)))
-            value = zero * _loss(noise, w, rank <= m)
-    support = rank <= m
-    outside = float(w[~support].sum())
-    theta = min(1.0, max(0.0, 1.0 / zero - float(total[m])) / outside) if outside > 0 else 0.0
-    pmf = zero * np.where(support, w, theta * w)
-    least, most = (1.0 - value, noise.delta) if noise.delta is not None else (1.0 - float(noise.max_loss or 0.0), value)
-    pairs = zip(noise.exp_epsilon, noise.targets(), strict=True)
-    broken = np.stack([support & ~support[to] & (pmf > e * pmf[to] * (1.0 + _ROUNDING)) for e, to in pairs])
-    return Holes(pmf / pmf.sum(), broken, value, float(w[order[m]]), least, most)
+        m = int(np.argmin(np.where(total * (1.0 - float(noise.max_loss or 0.0)) <= 1.0, lost, np.inf)))
+    nothing, best = attained(noise, w, w), attained(noise, w, np.where(rank <= m, w, 0.0))
+    return nothing if nothing.value <= best.value else best
 
 
-def _loss(noise: Noise, w: Vector, support: Flags) -> float:
-    """S of one support, summed without cancellation."""
-    return max(float(w[support & ~support[target]].sum()) for target in noise.targets())
+def attained(noise: Noise, w: Vector, v: Vector) -> Holes:
+    """The best PMF f(0) max(v, theta w) of masses v <= w, those of a level function; it breaks what v breaks or less.
+
+    For a given delta f(0) = min(1/T, delta/S), for a given max_loss f(0) = 1 - max_loss where that is 1/T at most, and
+    else nothing (its value is infinite).
+    """
+    total, steps = float(v.sum()), list(zip(noise.exp_epsilon, noise.targets(), strict=True))
+    lost = max(float(v[v > e * v[to] * (1.0 + _ROUNDING)].sum()) for e, to in steps)
+    if noise.delta is not None:
+        zero = min(1.0 / total, noise.delta / lost if lost > 0.0 else 1.0)
+        value, least, most = 1.0 - zero, zero, noise.delta
+    else:
+        least = 1.0 - float(noise.max_loss or 0.0)
+        zero = min(1.0 / total, least) if lost > 0.0 else 1.0 / total
+        value = most = zero * lost if total * least <= 1.0 else np.inf
+    pmf = zero * np.maximum(v, _theta(w, v, 1.0 / zero) * w)
+    broken = np.stack([pmf > e * pmf[to] * (1.0 + _ROUNDING) for e, to in steps])
+    return Holes(pmf / pmf.sum(), broken, value, float(w[v > 0.0].min()), least, most)
+
+
+def _theta(w: Vector, v: Vector, total: float) -> float:
+    """The theta in [0, 1] at which max(v, theta w) has this total, or the nearest; 0 <= v <= w."""
+    some = w > 0.0
+    w, v = w[some], v[some]
+    order = np.argsort(v / w, kind="stable")
+    weight, mass = np.cumsum(w[order]), np.append(np.cumsum(v[order][::-1])[::-1][1:], 0.0)
+    # with the k + 1 elements of the least ratios raised, and no others, the total is theta weight + mass
+    theta = (total - mass) / weight
+    k = int(np.argmax(np.append((v / w)[order][1:], 1.0) >= theta))
+    return float(np.clip(theta[k], 0.0, 1.0))
 
 
 def facts(noise: Noise, w: Vector, zero: float, delta: float, kept: Flags) -> Facts:

@@ -1,23 +1,47 @@
-"""The frontier rho*(delta) as linear pieces, from the staircase of `models.modulo_levels`.
+"""The frontier rho*(delta) as linear pieces, and its value at one delta, from the staircase of `models.modulo_levels`.
 
 Windows of S are proven one after the other, from S = 1 (delta = 1) down to 0. Where a search is stopped the staircase
 found so far is an upper bound of rho*. It is bounded from below by (1 - delta) rho*(0), the optimum under
 (eps, delta)-DP, which PDP implies (`models.oracles.hops` has the proof), and by rho* at the least delta that is
 proven, as rho* never rises.
+
+One delta. By the level theorem (`models.modulo_levels`) the largest f(0) is the largest min(1/T, delta/S) of all level
+functions. Let phi be that of the best one known. Whatever is better has
+
+    T < 1/phi  and  S < delta/phi,
+
+so the level search of that one stair, T = 1/phi at every S < delta/phi, finds a better one or proves that there is
+none; phi rises, and the stair falls, while it runs. Proof that nothing is lost: the search leaves out a label only
+where another one of its state is nowhere larger, hence no worse in min(1/T, delta/S); where every completion has
+T >= 1/phi, up to the tolerance, or S >= delta/phi; and where it drops a shift that is not the one S is taken at. None
+of these is better than phi is then, and phi never falls. []
+
+The level function that attains phi is rebuilt and judged anew: its levels are raised to the shortest path lengths over
+the pairs it keeps, T and S are summed from them, and f = phi max(a^l, theta w) by the proof of `models.modulo_holes`.
+
+The work is counted, not timed, so that the answer is the same on every machine. A search that stops proves nothing and
+leaves the best level function it found.
+
+| paper       | here                                    |
+|-------------|-----------------------------------------|
+| rho*(delta) | `LevelOptimum.holes.value`, once proven |
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
-from models.modulo_levels import TOLERANCE, LevelSearch, OutOfTime, Stairs
+from models.modulo_holes import Holes, attained
+from models.modulo_levels import TOLERANCE, LevelSearch, OutOfTime, Stairs, Trace
 from models.modulo_patterns import Noise
+from solvers.arrays import Vector
+from solvers.search import Deadline
 
-__all__ = ["Piece", "has_levels", "level_frontier"]
+__all__ = ["LevelOptimum", "Piece", "has_levels", "level_frontier", "level_optimum", "searchable"]
 
 LEAST = 24  # smaller groups are left to the search over patterns, which any solver confirms
 
@@ -43,15 +67,11 @@ class Piece:
 
     def value(self, delta: float) -> float:
         """The loss at a delta of the piece."""
-        return self._between(self.value_low, self.value_high, delta)
+        return float(np.interp(delta, (self.delta_low, self.delta_high), (self.value_low, self.value_high)))
 
     def bound(self, delta: float) -> float:
         """A proven lower bound on rho* at a delta of the piece."""
-        return self._between(self.bound_low, self.bound_high, delta)
-
-    def _between(self, low: float, high: float, delta: float) -> float:
-        share = (delta - self.delta_low) / (self.delta_high - self.delta_low) if self.delta_high > self.delta_low else 0
-        return low + share * (high - low)
+        return float(np.interp(delta, (self.delta_low, self.delta_high), (self.bound_low, self.bound_high)))
 
 
 def has_levels(noise: Noise) -> bool:
@@ -88,23 +108,106 @@ def _pieces(stairs: Stairs, high: float) -> list[Piece]:
     """The pieces of the staircase up to a delta."""
     corners = stairs.corners()
     proven = 0.0 if stairs.proven == 0.0 else stairs.proven_delta
-    best = max(0.0, _at(corners, min(proven, 1.0)) - TOLERANCE)
+    deltas, values = zip(*corners, strict=True)
+    best = max(0.0, float(np.interp(min(proven, 1.0), deltas, values)) - TOLERANCE)
     pieces = []
     for (a, va), (b, vb) in pairwise(corners):
-        if a >= high:
-            break
-        if b <= a:
+        if a >= high or b <= a:
             continue
         if b > high:
             b, vb = high, va + (vb - va) * (high - a) / (b - a)
-        if a >= proven:
-            pieces.append(Piece(a, b, va, vb, True, va, vb))
-            continue
-        line = [(1.0 - x) * corners[0][1] for x in (a, b)]
-        low, least = line if sum(line) > 2.0 * best else (best, best)
-        pieces.append(Piece(a, b, va, vb, False, min(low, va), min(least, vb)))
+        low, least = va, vb
+        if a < proven:
+            line = [(1.0 - x) * values[0] for x in (a, b)]
+            low, least = np.minimum(line if sum(line) > 2.0 * best else [best, best], [va, vb]).tolist()
+        pieces.append(Piece(a, b, va, vb, a >= proven, low, least))
     return pieces
 
 
-def _at(corners: Sequence[tuple[float, float]], delta: float) -> float:
-    return float(np.interp(delta, [x for x, _ in corners], [v for _, v in corners]))
+MARGIN = 1e-10
+"""How far the proven bound lies below the value: the tolerance of the search and all rounding of its sums."""
+
+WORK = 300_000
+"""Decisions after which a search stops, states counted by what they cost of these: one to three seconds."""
+
+_TOLERANCE = 1e-11
+_LARGEST = 300  # elements; the recursion of the search is no deeper
+_LEAST_EPSILON = 1e-2  # of smaller ones the sums that a charge buys off lose too many digits
+
+
+@dataclass(frozen=True, eq=False)
+class LevelOptimum:
+    """The best PMF known, in the form of the hole search; the optimum, to MARGIN, if `proven`."""
+
+    holes: Holes
+    proven: bool
+    decisions: int
+
+
+def searchable(noise: Noise) -> bool:
+    """Whether `level_optimum` takes a question: the error rate at one eps and a given delta, on a group of a size."""
+    if noise.delta is None or noise.N > _LARGEST or not has_levels(noise):
+        return False
+    return 0.0 < noise.delta < 1.0 and float(np.log(noise.exp_epsilon[0])) >= _LEAST_EPSILON
+
+
+def level_optimum(
+    noise: Noise, w: Vector, holes: Holes, deadline: Deadline | None = None, work: int = WORK
+) -> LevelOptimum:
+    """Search all level functions for a better one than that of the hole search.
+
+    Args:
+        noise: a question that is `searchable`.
+        w: (N,) its `weights`.
+        holes: what is known, with f(0) > 0.
+        deadline, work (in decisions): after which to stop.
+    """
+    search = _Search(noise, 1.0 - holes.value, deadline or Deadline(), work)
+    try:
+        search.prove(0.0, search.high)
+        proven = True
+    except OutOfTime:
+        proven = False
+    if search.best is not None:
+        better = attained(noise, w, _raised(noise, search.levels(*search.best)))
+        holes = better if better.value < holes.value else holes
+        # its own sums must have the value that the search went on with
+        proven = proven and 1.0 - holes.value >= search.phi * (1.0 - _TOLERANCE)
+    return LevelOptimum(holes, proven, search.decisions)
+
+
+class _Search(LevelSearch):
+    """The level functions that are better than phi."""
+
+    def __init__(self, noise: Noise, phi: float, deadline: Deadline, work: int) -> None:
+        epsilon = float(np.log(noise.exp_epsilon[0]))
+        super().__init__(noise.sizes, noise.shifts, epsilon, deadline, work, _TOLERANCE)
+        assert noise.delta is not None
+        self.delta = noise.delta
+        self.best: tuple[Trace, int | None] | None = None
+        self._raise(phi)
+
+    def _raise(self, phi: float) -> None:
+        self.phi, self.high = phi, self.delta / phi
+        self.stairs = Stairs([0.0], [1.0 / phi])
+
+    def enter(self, T: float, S: float, trace: Trace, dropped: int | None) -> None:
+        """Keep it if it is better."""
+        phi = 1.0 / T if S <= 0.0 else min(1.0 / T, self.delta / S)
+        if phi > self.phi * (1.0 + 1e-13):
+            self.best = (trace, dropped)
+            self._raise(phi)
+
+
+def _raised(noise: Noise, level: Vector) -> Vector:
+    """a^l of the shortest path lengths l from 0 over the pairs that some levels keep: Bellman's iteration."""
+    kept = [level[target] <= level + 1.0 for target in noise.targets()]
+    shortest = np.where(np.arange(noise.N) == 0, 0.0, np.inf)
+    while True:
+        before = shortest.copy()
+        for keeps, target in zip(kept, noise.targets(), strict=True):
+            moved = np.full(noise.N, np.inf)
+            moved[target[keeps]] = shortest[keeps] + 1.0
+            np.minimum(shortest, moved, out=shortest)
+        if np.array_equal(before, shortest):
+            return (1.0 / float(noise.exp_epsilon[0])) ** shortest

@@ -233,7 +233,7 @@ def test_raw_answers_are_audited_and_claim_nothing():
 @pytest.mark.parametrize(
     ("request_", "sentence"),
     [
-        ({}, "epsilon must be given unless it is minimised"),
+        ({}, "epsilon must be given"),
         ({"epsilon": 21}, "epsilon must be between 1e-09 and 20"),
         ({"epsilon": 1, "delta": "0.1", "notion": "pure"}, "delta must be 0 when notion is pure"),
         ({"epsilon": 1, "minimise": "delta", "max_loss": 1, "notion": "pure"}, "minimise must be loss or epsilon"),

@@ -12,7 +12,13 @@ import numpy as np
 import pytest
 
 from models.modulo import MASS_SCALE, ModuloModel, loss_vector
-from models.modulo_constraints import StatedEquations, constraint_program, equal_masses, zero_mean
+from models.modulo_constraints import (
+    StatedEquations,
+    constraint_program,
+    equal_masses,
+    equations_of,
+    zero_mean,
+)
 from models.requirements import RATIO_BOUNDS
 from solvers.canonical import compile
 from solvers.program import Program
@@ -102,7 +108,7 @@ def test_options_that_state_constraints_are_written_directly():
     assert_same(model.program, compile(model.problem(), "stated", scale=MASS_SCALE))
     given["constraints"] = lambda f: [f[1] >= 0.1]
     mixed = FAMILY.request(ModuloNoise(n=4, max_shift=1), **given).constraints
-    assert mixed.equations() is None
+    assert equations_of(mixed) is None
     model = ModuloModel((5,), ((1,), (4,)), RATIO_BOUNDS[0], loss_vector("squared", (5,)), constraints=mixed)
     assert_same(model.program, compile(model.problem(), "stated", scale=MASS_SCALE))
 

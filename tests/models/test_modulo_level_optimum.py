@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from models import modulo_fast, modulo_level_frontier, modulo_level_optimum
+from models import modulo_fast, modulo_level_frontier
 from models.modulo import ModuloModel, loss_vector
 from models.modulo_fast import FastSession
 from models.modulo_holes import hole_search, weights
-from models.modulo_level_optimum import MARGIN, WORK, LevelOptimum, level_optimum, searchable
+from models.modulo_level_frontier import MARGIN, WORK, LevelOptimum, level_optimum, searchable
 from models.modulo_patterns import Noise
 from models.requirements import MASS_ABOVE_RATIO as PDP
 from solvers.backend import Options, backend, solve
@@ -118,14 +118,14 @@ def test_a_level_function_that_does_not_have_its_value_proves_nothing(monkeypatc
     """The PMF is judged by its own sums, not by those of the search."""
     noise = question((5, 5), GRID, 1.0, 0.1)
     w = weights(noise)
-    real = modulo_level_optimum._Search.levels
+    real = modulo_level_frontier._Search.levels
 
     def forget_the_last_level(self, trace, dropped):
         level = real(self, trace, dropped)
         level[level == level[np.isfinite(level)].max()] = np.inf
         return level
 
-    monkeypatch.setattr(modulo_level_optimum._Search, "levels", forget_the_last_level)
+    monkeypatch.setattr(modulo_level_frontier._Search, "levels", forget_the_last_level)
     answer = level_optimum(noise, w, hole_search(noise, w))
     assert not answer.proven
     check_pmf(noise, answer)

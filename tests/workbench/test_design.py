@@ -217,7 +217,7 @@ def test_a_session_keeps_its_solver_and_changes_nothing():
         ({"method": "slow"}, "method must be one of fast, literal. Got 'slow'."),
         ({"minimise": "both"}, "minimise must be one of"),
         ({"minimise": "delta"}, "max_loss must be given"),
-        ({"max_loss": 0.3}, "max_loss must be left out"),
+        ({"max_loss": 0.3}, "max_loss must be given where delta or epsilon is minimised, and only there"),
         ({"minimise": "delta", "max_loss": float("nan")}, "max_loss must be a finite number"),
         ({"time_limit": -1}, "time_limit must be a finite number of seconds > 0"),
         ({"gap": float("nan")}, "gap must be a finite number >= 0"),

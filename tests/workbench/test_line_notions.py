@@ -175,7 +175,7 @@ def test_channels(notion, tmp_path: Path):
         ("noise --on integers --minimise delta --max-loss 1", "epsilon must be given"),
         ("noise --on integers --minimise delta --max-loss 1 --epsilon 1 --notion pure", "minimise must be loss or eps"),
         ("noise --on integers --minimise delta --max-loss 1 --notion zcdp --rho 1", "minimise must be loss but for"),
-        ("modulo --n 4 --max-shift 1 --minimise epsilon", "max_loss must be given when minimise is epsilon"),
+        ("modulo --n 4 --max-shift 1 --minimise epsilon", "max_loss must be given where"),
         ("modulo --n 4 --max-shift 1 --minimise epsilon --max-loss 0.9", "any epsilon is enough"),
         ("channel --answers 0..3 --max-shift 1 --notion zcdp", "rho must be given for the notion zcdp"),
         ("channel --answers 0..3 --max-shift 1 --epsilon 1 --mu 1", "mu must be left out when notion is dp"),

@@ -26,11 +26,22 @@ from workbench.families.option import spell
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import in_numbers
 from workbench.families.tangent_cuts import Tangents, polish
+from workbench.io.files import spelled
 from workbench.privacy.audit import Privacy
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import Requirement
+from workbench.privacy.notions import Requirement, notion
 
-__all__ = ["OTHERS", "PARAMETERS", "budget_words", "check_several_bounds", "left_out", "meets", "solve_with_cuts"]
+__all__ = [
+    "OTHERS",
+    "PARAMETERS",
+    "budget_words",
+    "check_one_bound",
+    "check_several_bounds",
+    "claim_of",
+    "left_out",
+    "meets",
+    "solve_with_cuts",
+]
 
 PARAMETERS = ("epsilon", "alpha", "rho", "mu", "curve", "tradeoff")  # of these notions
 OTHERS = dict.fromkeys(PARAMETERS[1:])  # what a notion of one bound on ratios has no use for
@@ -165,6 +176,26 @@ def check_several_bounds(request: Any, defaults: Mapping[str, Any]) -> None:
     first, value = next(iter(request.claim.values.items()))
     if not value:
         InvalidRequest.must(first, f"> 0 for the notion {request.notion}", "0")
+
+
+def check_one_bound(request: Any) -> None:
+    """Check the budget, and what is minimised, of a notion of one bound on ratios. Raises InvalidRequest."""
+    left_out(request, OTHERS)
+    measure, minimise, most = notion(request.notion), request.minimise, request.max_loss
+    if request.epsilon is None:
+        raise InvalidRequest("epsilon must be given. Got none.")
+    if minimise == "delta" and not measure.has_delta:
+        InvalidRequest.must("minimise", f"loss or epsilon when notion is {measure.name}, which has no delta", "'delta'")
+    if (most is None) == (minimise != "loss"):
+        got = "none" if most is None else spelled(most)
+        InvalidRequest.must("max_loss", "given where delta or epsilon is minimised, and only there", got)
+    if request.delta and minimise != "delta" and not measure.has_delta:
+        InvalidRequest.must("delta", f"0 when notion is {measure.name}", spelled(request.delta))
+
+
+def claim_of(request: Any) -> Claim:
+    """The claim of a request under a notion of several bounds."""
+    return Claim(request.notion, **notion(request.notion).budget({name: getattr(request, name) for name in PARAMETERS}))
 
 
 def meets(privacy: Privacy, claim: Claim) -> bool:

@@ -19,7 +19,7 @@ from workbench.families.base import Request
 from workbench.families.channel.losses import LossTable, OwnLoss
 from workbench.families.channel.repair import Edges, cheapest, loss_of
 from workbench.families.composed import check_runs
-from workbench.families.convex_notion import OTHERS, PARAMETERS, check_several_bounds, left_out
+from workbench.families.convex_notion import check_one_bound, check_several_bounds, claim_of
 from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind, ratio_notions
 from workbench.io.files import spelled
 from workbench.mechanisms.channel import Channel
@@ -108,23 +108,11 @@ class ChannelRequest(Request):
             InvalidRequest.must("the program", f"of at most {_MOST_CUT} compared masses", size)
 
     def _check_budget(self) -> None:
-        named = notion(self.notion)
-        left_out(self, OTHERS)
-        if self.epsilon is None:
-            raise InvalidRequest("epsilon must be given unless it is minimised. Got none.")
-        if self.minimise == "delta" and not named.has_delta:
-            InvalidRequest.must(
-                "minimise", f"loss or epsilon when notion is {self.notion}, which has no delta", repr("delta")
-            )
+        check_one_bound(self)
         if self.minimise == "delta" and ratio_kind(self.notion) == MASS_ABOVE_RATIO:
             InvalidRequest.must("notion", "dp where delta is minimised", repr(self.notion))
-        if (self.max_loss is None) == (self.minimise != "loss"):
-            got = "none" if self.max_loss is None else spelled(self.max_loss)
-            InvalidRequest.must("max_loss", "given where delta or epsilon is minimised, and only there", got)
         if self.max_loss is not None and self.max_loss < 0:
             InvalidRequest.must("max_loss", "a number >= 0", spelled(self.max_loss))
-        if self.delta and not named.has_delta:
-            InvalidRequest.must("delta", f"0 when notion is {self.notion}", spelled(self.delta))
 
     def check_max_loss(self) -> None:
         """Refuse a largest loss that needs no ε at all. Raises InvalidRequest."""
@@ -247,7 +235,7 @@ class ChannelRequest(Request):
     def claim(self) -> Claim:
         """What a mechanism is audited for."""
         if self.cut:
-            return Claim(self.notion, **notion(self.notion).budget({name: getattr(self, name) for name in PARAMETERS}))
+            return claim_of(self)
         assert self.epsilon is not None
         epsilon: Fraction | Mapping[Any, Fraction] = self.epsilon
         if self.per_distance:

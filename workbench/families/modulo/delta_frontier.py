@@ -22,7 +22,7 @@ from workbench.mechanisms.modulo import ModuloNoise
 if TYPE_CHECKING:
     from models.modulo_frontier import Piece
 
-__all__ = ["DeltaFrontier", "delta_frontier"]
+__all__ = ["DeltaFrontier", "delta_frontier", "first_delta"]
 
 _LOSSES = ("error-rate", "eta-squared", "squared", "circular-squared")
 
@@ -62,8 +62,8 @@ class DeltaFrontier(tuple["Piece", ...]):
         """
         wanted = float(exact(error, "error"))
         ends = [(piece.delta_low, piece.delta_high) for piece in self]
-        value = _first(ends, [(piece.value_low, piece.value_high) for piece in self], wanted)
-        bound = _first(ends, [(piece.bound_low, piece.bound_high) for piece in self], wanted)
+        value = first_delta(ends, [(piece.value_low, piece.value_high) for piece in self], wanted)
+        bound = first_delta(ends, [(piece.bound_low, piece.bound_high) for piece in self], wanted)
         if bound is None:
             InvalidRequest.must("error", "one that the pieces of delta_frontier reach", error)
         if value is None:
@@ -146,7 +146,7 @@ def delta_frontier(
     return DeltaFrontier(pieces)
 
 
-def _first(deltas: Sequence[tuple[float, float]], values: Sequence[tuple[float, float]], most: float) -> float | None:
+def first_delta(deltas: Sequence[Sequence[float]], values: Sequence[Sequence[float]], most: float) -> float | None:
     """The least delta at which a falling piecewise linear function is at most a number; None if it is nowhere."""
     for (a, b), (low, high) in zip(deltas, values, strict=True):
         if low <= most:

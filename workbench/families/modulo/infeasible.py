@@ -52,22 +52,16 @@ def _conflict(request: ModuloRequest) -> str:
 
 def _wishes(request: ModuloRequest, model: ModuloModel) -> dict[str, str]:
     """Name of a block of rows -> whose wish it states, in words. Row 0 says that f is a distribution."""
-    rows = model.problem().constraints
     each = 1 if not model.positive_delta else 2 if model.requires == HOCKEY_STICK else 6
-    question, words = request.question, {}
-    for k, row in enumerate(rows[1:], 1):
-        name = row.label or f"constraint[{k}]"
-        at = (k - 1) // each
-        if at < len(model.shifts):
-            shift = model.shifts[at]
-            pair = shift if question.directed else min(shift, question.negative(shift))
-            sign, epsilon = "" if question.directed else "±", float(request.budgets[shift])
-            shown = question.show(pair)
-            words[name] = f"{request.notion} at epsilon = {epsilon:g} for answers that differ by {sign}{shown}"
-        elif request.minimise == "delta" and k == len(rows) - 1:
-            words[name] = f"{request.loss} <= {float(request.max_loss or 0):g}"
-        else:
-            words[name] = name
+    question, blocks = request.question, model.program.rows[1:]
+    words = {block.name: block.name for block in blocks}
+    for k, shift in enumerate(model.shifts):
+        pair = shift if question.directed else min(shift, question.negative(shift))
+        sign, epsilon = "" if question.directed else "±", float(request.budgets[shift])
+        wish = f"{request.notion} at epsilon = {epsilon:g} for answers that differ by {sign}{question.show(pair)}"
+        words |= dict.fromkeys((f"constraint[{row}]" for row in range(1 + k * each, 1 + (k + 1) * each)), wish)
+    if request.minimise == "delta":
+        words[blocks[-1].name] = f"{request.loss} <= {float(request.max_loss or 0):g}"
     return words
 
 

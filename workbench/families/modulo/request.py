@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.modulo import LOSSES, ModuloModel, OwnLosses, loss_vector
-from models.modulo_constraints import Equations, StatedEquations, UserConstraints, equal_masses, equations_of, zero_mean
+from models.modulo_constraints import StatedEquations, UserConstraints
 from models.requirements import RatioBound
 from solvers.backend import Options
 from workbench.errors import Infeasible, InvalidRequest
@@ -21,7 +21,7 @@ from workbench.exact.numbers import Real, exact, nearest_float
 from workbench.exact.plain import refuse_marked
 from workbench.families.base import Request
 from workbench.families.composed import check_runs
-from workbench.families.convex_notion import OTHERS, PARAMETERS, check_several_bounds, left_out
+from workbench.families.convex_notion import check_one_bound, check_several_bounds, claim_of
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds, ratio_notions
 from workbench.families.user_constraints import checked_constraints
@@ -30,11 +30,10 @@ from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise, Shift
 from workbench.mechanisms.points import cells_of
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import notion
 from workbench.privacy.repair import Pattern, exact_loss
 
 if TYPE_CHECKING:
-    import cvxpy as cp
+    pass
 
 __all__ = ["LEAST_EPSILON", "MOST_EPSILON", "ModuloRequest", "read_loss", "request"]
 
@@ -82,24 +81,12 @@ class ModuloRequest(Request):
         if self.cut:
             check_several_bounds(self, _ONE_BOUND)
             return
-        left_out(self, OTHERS)
+        check_one_bound(self)
         if self.minimise == "epsilon" and isinstance(self.epsilon, Mapping):
             raise InvalidRequest("epsilon must be one number, an upper limit, where it is minimised.")
-        if self.epsilon is None:
-            raise InvalidRequest("epsilon must be given. Got none.")
         _ = self.budgets
         if self.runs > 1:
             check_runs(self)
-        if self.minimise == "delta" and not notion(self.notion).has_delta:
-            raise InvalidRequest(
-                f"minimise must be loss when notion is {self.notion}, which has no delta. Got 'delta'."
-            )
-        if self.max_loss is None and self.minimise != "loss":
-            raise InvalidRequest(f"max_loss must be given when minimise is {self.minimise}. Got none.")
-        if self.max_loss is not None and self.minimise == "loss":
-            InvalidRequest.must("max_loss", "left out unless delta or epsilon is minimised", spelled(self.max_loss))
-        if self.delta and self.minimise != "delta" and not notion(self.notion).has_delta:
-            InvalidRequest.must("delta", f"0 when notion is {self.notion}", spelled(self.delta))
 
     def at(self, point: Mapping[str, Any]) -> Self:
         """The same request at other values. Raises InvalidRequest."""
@@ -131,7 +118,7 @@ class ModuloRequest(Request):
     def claim(self) -> Claim:
         """What a mechanism is audited for."""
         if self.cut:
-            return Claim(self.notion, **notion(self.notion).budget({name: getattr(self, name) for name in PARAMETERS}))
+            return claim_of(self)
         return Claim(self.notion, self.budgets if isinstance(self.epsilon, Mapping) else self.epsilon, self.delta)
 
     @cached_property
@@ -234,17 +221,14 @@ def _completed(values: dict[str, Any]) -> dict[str, Any]:
 
 def constraints_of(question: ModuloNoise, values: dict[str, Any]) -> UserConstraints | None:
     """The constraints that option values amount to, which are taken out of them. Raises InvalidRequest."""
-    makers: list[UserConstraints] = []
-    if values.pop("zero_mean", False):
-        makers.append(zero_mean(question.sizes))
-    if (equal := values.pop("equal", None)) is not None:
-        if any(len(group) < 2 for group in equal) or not all(0 <= k < question.order for g in equal for k in g):
-            groups = ",".join("=".join(map(str, group)) for group in equal)
-            InvalidRequest.must("equal", f"groups of noise values in 0..{question.order - 1} such as 1=8", groups)
-        makers.append(equal_masses([list(group) for group in equal]))
-    if (more := checked_constraints(values.pop("constraints", None), "f")) is not None:
-        makers.append(more)
-    return None if not makers else makers[0] if len(makers) == 1 else _Together(tuple(makers))
+    mean, equal = values.pop("zero_mean", False), values.pop("equal", None) or ()
+    if any(len(group) < 2 for group in equal) or not all(0 <= k < question.order for g in equal for k in g):
+        groups = ",".join("=".join(map(str, group)) for group in equal)
+        InvalidRequest.must("equal", f"groups of noise values in 0..{question.order - 1} such as 1=8", groups)
+    more = checked_constraints(values.pop("constraints", None), "f")
+    if not mean and not equal:
+        return more
+    return StatedEquations(question.sizes if mean else (), tuple(map(tuple, equal)), more)
 
 
 def budgets_of(question: ModuloNoise, epsilon: Real | Mapping[Any, Real]) -> Budgets:
@@ -260,20 +244,6 @@ def budgets_of(question: ModuloNoise, epsilon: Real | Mapping[Any, Real]) -> Bud
     if columns > MOST_COLUMNS:
         raise InvalidRequest(f"The program would have {columns} columns; at most {MOST_COLUMNS} can be stated.")
     return budgets
-
-
-@dataclass(frozen=True)
-class _Together(StatedEquations):
-    """Several sets of constraints as one."""
-
-    makers: tuple[UserConstraints, ...]
-
-    def __call__(self, f: cp.Variable) -> Sequence[cp.Constraint]:
-        return [row for make in self.makers for row in make(f)]
-
-    def equations(self) -> list[Equations] | None:
-        parts = [equations_of(make) for make in self.makers]
-        return None if None in parts else [block for part in parts for block in part or ()]
 
 
 def read_loss(value: Any, name: str) -> Any:

@@ -12,7 +12,7 @@ from solvers.backend import Options, backend
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import nearest_float
 from workbench.families.base import Request
-from workbench.families.convex_notion import OTHERS, PARAMETERS, left_out
+from workbench.families.convex_notion import OTHERS, claim_of, left_out
 from workbench.families.option import spell
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import is_hockey_stick
@@ -149,7 +149,7 @@ class NoiseRequest(Request):
         """What a mechanism is audited for."""
         if not self.convex:
             return Claim(self.notion, self.epsilon, self.delta)
-        return Claim(self.notion, **notion(self.notion).budget({name: getattr(self, name) for name in PARAMETERS}))
+        return claim_of(self)
 
     @property
     def points(self) -> tuple[HockeyStick, ...]:
