@@ -248,11 +248,29 @@ def _word(what: Any, table: pd.DataFrame) -> Any:
     return (table.query(what["where"]) if "where" in what else table).eval(what["value"])
 
 
-def erratum(paper: str, name: str, holds: bool, /, **words: Any) -> Erratum:
-    """The erratum that papers/declared/<paper>.toml states; words: what its templates ask for."""
+def erratum(
+    paper: str, name: str, holds: bool | None, sources: Mapping[str, Source] | None = None, /, **words: Any
+) -> Erratum:
+    """The erratum that papers/declared/<paper>.toml states; words: what its templates ask for.
+
+    holds: None where the file states the condition, on these words and further `numbers` in turn: constants,
+    expressions of those before, or the `value` of an expression on the rows of a source.
+    """
     stated = declared(paper)["errata"][name]
+    for word, what in stated.get("numbers", {}).items():
+        if isinstance(what, Mapping):
+            words[word] = (sources or {})[what["of"]](**what["given"]).eval(what["value"])
+        else:
+            words[word] = _expression(what, words) if isinstance(what, str) else what
+    shown = bool(_expression(stated["holds"], words)) if holds is None else holds
     place, printed, right, evidence = (stated[key].format(**words) for key in ("place", "printed", "right", "evidence"))
-    return Erratum(place, printed, right, evidence, holds)
+    return Erratum(place, printed, right, evidence, shown)
+
+
+def _expression(what: str, words: Mapping[str, Any]) -> Any:
+    """The value of an expression of numbers by their names."""
+    value: Any = pd.DataFrame([words]).eval(what)
+    return value.item()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@
 | curves            | the rows of the tables that declared/modulo_noise.toml states           |
 | figures           | printed numbers beside them; fig5, table1 and eq59, which need more     |
 | formula_checks    | formulas (what is right as printed)                                     |
-| errata_*          | what is not, each with its check                                        |
+| errata_checks     | what is not, each with its check                                        |
 """
 
 from __future__ import annotations
