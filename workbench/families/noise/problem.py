@@ -158,17 +158,8 @@ class NoiseProblem(Problem):
         assert answer.bound is not None
         record = {"bound": round_down(Fraction(answer.bound)), **answer.details}
         record.pop("seconds")
-        return (
-            mechanism,
-            Certificate(
-                mechanism,
-                claim.notion.name,
-                objective=stated_loss(mechanism, self.request),
-                record=record,
-                parameters=claim.values,
-            ),
-            [],
-        )
+        stated = stated_loss(mechanism, self.request)
+        return mechanism, Certificate(mechanism, claim, objective=stated, record=record), []
 
     def loss(self, mechanism: Any) -> Fraction:
         """Exact."""

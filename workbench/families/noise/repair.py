@@ -34,7 +34,8 @@ def repaired(mechanism: LineNoise, within: Within) -> LineNoise:
         candidate = _mixed(written, private, share)
         return candidate if _accepted(candidate, within) else None
 
-    return least_share(mixed, _LEAST)[0]
+    found: tuple[LineNoise, Fraction] = least_share(mixed, _LEAST)
+    return found[0]
 
 
 def _accepted(mechanism: LineNoise, within: Within) -> bool:
