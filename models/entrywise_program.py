@@ -6,7 +6,9 @@ every variable bound a parameter, so that the live solver object is moved instea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +19,7 @@ from solvers.program import Data, Move, Program
 
 __all__ = ["EntrywiseProgram"]
 
-Terms = tuple[ArrayLike, ArrayLike]  # columns (k,) and their coefficients (k,)
+Terms = tuple[Sequence[Any] | NDArray[Any], Sequence[Any] | NDArray[Any]]  # columns (k,) and their coefficients (k,)
 
 
 class EntrywiseProgram:
@@ -41,7 +43,9 @@ class EntrywiseProgram:
 
     def below(self, small: Terms, large: Terms, factor: float = 1.0) -> None:
         """The row small <= factor large."""
-        self.row(np.append(small[0], large[0]), np.append(small[1], -factor * np.asarray(large[1])))
+        columns, values = (np.concatenate([small[k], large[k]]) for k in (0, 1))
+        values[len(small[1]) :] *= -factor
+        self.row(columns, values)
 
     @cached_property
     def written(self) -> tuple[bytes, bytes]:

@@ -9,6 +9,7 @@ rows A x + b is set equal to columns of their own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,8 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0, c
     n, m = int(canonical.x.size), int(canonical.constr_size)
     linear_rows = dims.zero + dims.nonneg
     equal = (np.arange(m) < dims.zero) | (np.arange(m) >= linear_rows)
-    sections, base, (row, column) = _sections(canonical, own, equal)
+    sections, (row, column) = _sections(canonical, own, equal)
+    base: dict[str, Vector] = {}
     moves: dict[str, Move] = {}
     for section, matrix in sections.items():
         base[section] = constant = matrix[:, [size]].toarray().ravel()
@@ -133,8 +135,8 @@ def _check(own: Sequence[cp.Parameter], canonical: Any, dims: Any, name: str, co
 
 def _sections(
     canonical: Any, own: Sequence[cp.Parameter], equal: Flags
-) -> tuple[dict[str, sp.csr_array], dict[str, Vector], tuple[Positions, Positions]]:
-    """(section -> its entries over (parameters, constant), bounds that nothing moves, rows and columns of A's entries).
+) -> tuple[dict[str, sp.csr_array], tuple[Positions, Positions]]:
+    """(section -> its entries over (parameters, constant), rows and columns of A's entries).
 
     equal: (rows,) which rows are equations.
     """
@@ -176,7 +178,6 @@ def _sections(
         "row_upper": right,
         "row_lower": right[np.flatnonzero(equal)],
     }
-    base: dict[str, Vector] = {}
     for side, tensor, fixed, infinite in (
         ("lower", canonical.lb_tensor, canonical.lower_bounds, -np.inf),
         ("upper", canonical.ub_tensor, canonical.upper_bounds, np.inf),
@@ -184,8 +185,9 @@ def _sections(
         if tensor is not None:
             sections[side] = affine(tensor, np.arange(n))[1]
         else:
-            base[side] = np.full(n, infinite) if fixed is None else np.array(fixed, dtype=float)
-    return sections, base, (row, column)
+            ends = np.full(n, infinite) if fixed is None else np.array(fixed, dtype=float)
+            sections[side] = sp.csr_array((ends, (np.arange(n), np.full(n, size))), shape=(n, size + 1))
+    return sections, (row, column)
 
 
 @lru_cache
@@ -207,25 +209,26 @@ def _with_cones(data: Data, dims: Any, first: int) -> tuple[Data, tuple[Cones, .
     m, n = data.A.shape
     more = m - first
     slack = sp.csc_array((np.ones(more), (np.arange(first, m), np.arange(more))), shape=(m, more))
-    wider = Data(
-        np.concatenate([data.c, np.zeros(more)]),
-        data.offset,
-        sp.csc_array(sp.hstack([data.A, slack])),
-        data.row_lower,
-        data.row_upper,
-        np.concatenate([data.lower, np.full(more, -np.inf)]),
-        np.concatenate([data.upper, np.full(more, np.inf)]),
-        np.concatenate([data.integrality, np.zeros(more, bool)]),
+    wider = replace(
+        data,
+        c=np.concatenate([data.c, np.zeros(more)]),
+        A=sp.csc_array(sp.hstack([data.A, slack])),
+        lower=np.concatenate([data.lower, np.full(more, -np.inf)]),
+        upper=np.concatenate([data.upper, np.full(more, np.inf)]),
+        integrality=np.concatenate([data.integrality, np.zeros(more, bool)]),
     )
-    sizes = np.array([*dims.soc, *[3] * (int(dims.exp) + len(dims.p3d))], dtype=int)
-    kinds = [Cone.SECOND_ORDER] * len(dims.soc) + [Cone.EXPONENTIAL] * int(dims.exp) + [Cone.POWER] * len(dims.p3d)
-    starts = n + np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    cones = []
-    for kind, wide in dict.fromkeys(zip(kinds, sizes.tolist(), strict=True)):
-        chosen = starts[[k for k, block in enumerate(zip(kinds, sizes, strict=True)) if block == (kind, wide)]]
-        exponents = np.array(dims.p3d, dtype=float) if kind is Cone.POWER else None
-        cones.append(Cones(kind, chosen[:, None] + np.arange(wide), exponents))
-    return wider, tuple(cones)
+    blocks = [(Cone.SECOND_ORDER, size) for size in dims.soc]
+    blocks += [(Cone.EXPONENTIAL, 3)] * int(dims.exp) + [(Cone.POWER, 3)] * len(dims.p3d)
+    starts: dict[tuple[Cone, int], list[int]] = {}  # of the cones of one kind and size
+    at = n
+    for block in blocks:
+        starts.setdefault(block, []).append(at)
+        at += block[1]
+    exponents = np.array(dims.p3d, dtype=float)
+    return wider, tuple(
+        Cones(kind, np.array(first)[:, None] + np.arange(size), exponents if kind is Cone.POWER else None)
+        for (kind, size), first in starts.items()
+    )
 
 
 def _columns(problem: cp.Problem, canonical: Any, name: str) -> tuple[Block, ...]:

@@ -35,7 +35,6 @@ __all__ = ["Highs"]
 
 
 _FEASIBLE = 2  # HiGHS: kSolutionStatusFeasible
-_BRIEF = 5_000  # non-zeros; an LP below is solved faster than a hand can reach Ctrl-C
 _SYMMETRIC = 10_000  # columns; the search for symmetries of a larger MILP asks for no time limit, and takes long
 _CALLS = 24  # coefficient changes, and one more for every _SHARE non-zeros: above, one pass is cheaper than the calls
 _SHARE = 32
@@ -59,7 +58,6 @@ class _HighsSession(Session):
 
         self._highspy = highspy
         self._mip = program.is_mip
-        self._brief = not self._mip and program.template.A.nnz <= _BRIEF
         self._settings = {"output_flag": False, "mip_rel_gap": 1e-9, "mip_abs_gap": 1e-12}
         if self._mip:
             self._settings["presolve"] = "off"  # see the module's docstring
@@ -76,29 +74,27 @@ class _HighsSession(Session):
                 raise UnsupportedOption(f"highs cannot honour the option {key} = {value!r}; leave it out or change it.")
 
     def _build(self, data: Data) -> None:
-        hs = self._highspy
-        lp = hs.HighsLp()
-        lp.num_col_, lp.num_row_ = data.c.size, data.row_lower.size
-        lp.col_cost_, lp.offset_ = data.c, data.offset
-        lp.col_lower_, lp.col_upper_ = data.lower, data.upper
-        lp.row_lower_, lp.row_upper_ = data.row_lower, data.row_upper
-        lp.a_matrix_.format_ = hs.MatrixFormat.kColwise
-        lp.a_matrix_.num_col_, lp.a_matrix_.num_row_ = lp.num_col_, lp.num_row_
-        lp.a_matrix_.start_, lp.a_matrix_.index_ = data.A.indptr.astype(np.int32), data.A.indices.astype(np.int32)
-        lp.a_matrix_.value_ = data.A.data
-        if data.is_mip:
-            kinds = (hs.HighsVarType.kContinuous, hs.HighsVarType.kInteger)
-            lp.integrality_ = [kinds[int(flag)] for flag in data.integrality]
         self._h.clearModel()
-        if self._h.passModel(lp) == hs.HighsStatus.kError:
+        if not self._pass(data):
             raise SolverError(f"highs refused the numbers of {self.program.name}.")
+
+    def _pass(self, data: Data) -> bool:
+        """Load all numbers in one call; whether HiGHS took them."""
+        done = self._h.passModel(
+            *(data.c.size, data.row_lower.size, data.A.data.size),
+            *(int(self._highspy.MatrixFormat.kColwise), int(self._highspy.ObjSense.kMinimize)),
+            *(data.offset, data.c, data.lower, data.upper, data.row_lower, data.row_upper),
+            *(data.A.indptr.astype(np.int32), data.A.indices.astype(np.int32), data.A.data),
+            data.integrality.astype(np.int32),
+        )
+        return bool(done != self._highspy.HighsStatus.kError)
 
     def _update(self, change: Change, data: Data) -> bool:
         h = self._h
         if change.coefficients is not None:
             rows, columns, values = change.coefficients
             if rows.size > _CALLS + data.A.data.size // _SHARE:
-                return self._pass(data)
+                return self._pass_again(data)
             put = h.changeCoeff
             for i, j, value in zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True):
                 put(i, j, value)
@@ -112,26 +108,12 @@ class _HighsSession(Session):
                 change_bounds(moved[0].size, moved[0].astype(np.int32), *moved[1:])
         return True
 
-    def _pass(self, data: Data) -> bool:
+    def _pass_again(self, data: Data) -> bool:
         """Load the LP with all its new numbers in one call, and keep the basis; False when there is none to keep."""
-        h = self._h
         if self._mip or self._info("basis_validity") != 1:
             return False
-        basis = h.getBasis()
-        done = h.passModel(
-            data.c.size,
-            data.row_lower.size,
-            data.A.data.size,
-            int(self._highspy.MatrixFormat.kColwise),
-            int(self._highspy.ObjSense.kMinimize),
-            data.offset,
-            data.c,
-            *(data.lower, data.upper, data.row_lower, data.row_upper),
-            *(data.A.indptr.astype(np.int32), data.A.indices.astype(np.int32), data.A.data),
-            np.zeros(data.c.size, dtype=np.int32),  # all continuous
-        )
-        ok: bool = done != self._highspy.HighsStatus.kError and h.setBasis(basis) == self._highspy.HighsStatus.kOk
-        return ok
+        basis = self._h.getBasis()
+        return self._pass(data) and bool(self._h.setBasis(basis) == self._highspy.HighsStatus.kOk)
 
     def _run(self, start: Start, basis: Any) -> Raw:
         h = self._h
@@ -149,17 +131,12 @@ class _HighsSession(Session):
             self._bounded_by = self._cutoff
         self._claim_pool()
         clock = Deadline()
-        interrupted = False
-        if self._brief:
+        with Interruption(self._stop) as interruption:
             if h.run() == self._highspy.HighsStatus.kError:
                 self._retry()
-        else:
-            with Interruption(self._stop) as interruption:
-                if h.run() == self._highspy.HighsStatus.kError:
-                    self._retry()
-            interrupted = interruption.seen
-            if interrupted:
-                h.clearCallbacks()
+        interrupted = interruption.seen
+        if interrupted:
+            h.clearCallbacks()
         if not interrupted and self._optimal_without_point():
             h.clearSolver()
             h.run()

@@ -1,12 +1,15 @@
 """SCIP through PySCIPOpt: an optional second opinion on MILPs and LPs.
 
-A fresh model is built for every solve, so that no answer depends on history. SCIP's own handling of Ctrl-C prints to
-stdout; `Interruption` replaces it. Its "unbounded" is believed only together with a feasible point. Duals of LPs are
-not read: SCIP tightens bounds and rows as it goes, and its multipliers are of what they have become. Its bound is.
+A fresh model is read from an MPS file for every solve, so that no answer depends on history. SCIP's own handling of
+Ctrl-C prints to stdout; `Interruption` replaces it. Its "unbounded" is believed only together with a feasible point.
+Duals of LPs are not read: SCIP tightens bounds and rows as it goes, and its multipliers are of what they have become.
+Its bound is.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ import numpy as np
 from .backend import Backend, Options
 from .errors import UnsupportedOption
 from .interrupt import Interruption
+from .mps import mps_text
 from .program import Data, Program
 from .search import Deadline
 from .session import Raw, Session
@@ -22,7 +26,6 @@ from .solution import PointStatus, Start, Termination
 __all__ = ["Scip"]
 
 _TIME = "limits/time"
-_ROWS = 1000  # stated between two looks at the clock; about 0.05 s
 
 
 class Scip(Backend):
@@ -60,40 +63,17 @@ class _ScipSession(Session):
 
     def _build(self, data: Data) -> None:
         model = self._model = self._new()
-        self._variables = [
-            model.addVar(lb=low, ub=high, obj=cost, vtype="I" if whole else "C")
-            for low, high, cost, whole in zip(
-                data.lower.tolist(), data.upper.tolist(), data.c.tolist(), data.integrality.tolist(), strict=True
-            )
-        ]
-        model.addObjoffset(data.offset)
-        matrix = data.A.tocsr()
-        nothing = model.addVar(lb=0.0, ub=0.0)  # stands in rows without entries
-        for i, (low, high) in enumerate(zip(data.row_lower.tolist(), data.row_upper.tolist(), strict=True)):
-            if i % _ROWS == 0 and self._deadline.passed:
-                self._model = None  # a part of the program is not solved
-                return
-            if np.isinf(low) and np.isinf(high):
-                continue
-            run = slice(matrix.indptr[i], matrix.indptr[i + 1])
-            terms = zip(matrix.data[run].tolist(), matrix.indices[run].tolist(), strict=True)
-            row = self._scip.quicksum(value * self._variables[j] for value, j in terms) + 1.0 * nothing
-            if low == high:
-                model.addCons(row == low)
-            elif np.isinf(low):
-                model.addCons(row <= high)
-            elif np.isinf(high):
-                model.addCons(row >= low)
-            else:
-                model.addCons((low <= row) <= high)
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "program.mps"
+            path.write_text(mps_text("program", data))
+            model.readProblem(str(path))
+        by_name = {variable.name: variable for variable in model.getVars()}
+        self._variables = [by_name[f"x{j}"] for j in range(data.c.size)]
 
     def _run(self, start: Start, basis: Any) -> Raw:
         model, left = self._model, self._deadline.limit
-        if model is None:
-            self._sent = None  # to be stated by the next solve
-            return Raw(Termination.TIME_LIMIT, "the time limit was reached while the program was stated")
-        if left is not None and _TIME not in self.options.native:
-            model.setParam(_TIME, left)
+        if left is not None and "limits/time" not in self.options.native:
+            model.setParam("limits/time", left)
         clock = Deadline()
         with Interruption(model.interruptSolve) as interruption:
             model.optimizeNogil()

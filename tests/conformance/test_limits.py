@@ -239,12 +239,3 @@ def test_loading_counts_against_the_time_limit(label):
         solution = session.solve()
     assert solution.termination is Termination.TIME_LIMIT
     assert solution.seconds.solve < 1.5
-
-
-def test_a_program_stated_in_part_is_not_solved():
-    if not backend("scip").installed():
-        pytest.skip("SCIP is stated row by row")
-    with backend("scip").open(instances.triangle(), Options()) as session:
-        late = session.solve(time_limit=1e-9)
-        assert (late.termination, late.x, late.bound) == (Termination.TIME_LIMIT, None, None)
-        assert session.solve().objective == pytest.approx(3)

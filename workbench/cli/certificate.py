@@ -33,11 +33,22 @@ _SEVERAL = " Of several, somebody is protected who changes each input by a pair 
 
 
 def audit(
-    file: Path, *, epsilon: str | None = None, sizes: str | None = None, shifts: str | None = None,
-    max_shift: int | None = None, pairs: str | None = None, directed: bool = False, given: list[str] | None = None,
-    loss: str | None = None, data: str | None = None, risk: bool = False, prior: str = "1/2", plot: Path | None = None,
+    file: Path,
+    *,
+    epsilon: str | None = None,
+    sizes: str | None = None,
+    shifts: str | None = None,
+    max_shift: int | None = None,
+    pairs: str | None = None,
+    directed: bool = False,
+    given: list[str] | None = None,
+    loss: str | None = None,
+    data: str | None = None,
+    risk: bool = False,
+    prior: str = "1/2",
+    plot: Path | None = None,
     html: Path | None = None,
-) -> Report:  # fmt: skip
+) -> Report:
     """The exact privacy of any mechanism: pure ε, PDP and DP δ at a budget, the worst neighbours; its loss and risk."""
     check_outputs({"mechanism": file}, {"plot file": plot, "html file": html})
     certificate, published = None, dict[str, Any]()
@@ -118,8 +129,14 @@ def check(file: Path) -> Report:
             yield facts([(f"  {_plain(key)}", _plain(value)) for key, value in proven.record.items()][:_NOTED])
 
     composed = {} if proven.composed is None else {"composed": proven.composed.to_dict()}
-    values = {"file": file.name, "proven": True, "claim": proven.claim.to_dict(), **composed, "words": list(words),
-              "not_proven": dict(proven.record)}  # fmt: skip
+    values = {
+        "file": file.name,
+        "proven": True,
+        "claim": proven.claim.to_dict(),
+        **composed,
+        "words": list(words),
+        "not_proven": dict(proven.record),
+    }
     return Report(values, shown())
 
 
@@ -152,10 +169,17 @@ def sample(
 
 
 def compose(
-    file: list[Path], *, times: str = "1", delta: str | None = None, epsilon: str | None = None,
-    interval: float = 1e-4, sizes: str | None = None, shifts: str | None = None, max_shift: int | None = None,
+    file: list[Path],
+    *,
+    times: str = "1",
+    delta: str | None = None,
+    epsilon: str | None = None,
+    interval: float = 1e-4,
+    sizes: str | None = None,
+    shifts: str | None = None,
+    max_shift: int | None = None,
     pairs: str | None = None,
-) -> Report:  # fmt: skip
+) -> Report:
     """What many runs of one mechanism or several cost together, between proven bounds."""
     for name, given in (("delta", delta), ("epsilon", epsilon)):
         if given is not None:

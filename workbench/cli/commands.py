@@ -233,8 +233,12 @@ _FORMS = {
     r"Got unexpected extra arguments?(?:\(s\))? \((?P<got>.*)\)":
         "arguments must be those that --help lists. Got {got} besides.",
 }  # fmt: skip
-_OURS = {"a valid": "a", "a integer": "an integer", "greater than or equal to": "at least",
-         "less than or equal to": "at most"}  # fmt: skip
+_OURS = {
+    "a valid": "a",
+    "a integer": "an integer",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+}
 _LONGEST = 300
 
 

@@ -37,10 +37,17 @@ _SUITE = ["solver", "solved", "mean s", "ratio", "worst gap", "residual", "priva
 
 
 def compare(
-    context: typer.Context, *, suite: str | None = None, solvers: str | None = None, instances: str | None = None,
-    time_limit: float = 20.0, out: Path | None = None, programs: Path | None = None, listing: bool = False,
+    context: typer.Context,
+    *,
+    suite: str | None = None,
+    solvers: str | None = None,
+    instances: str | None = None,
+    time_limit: float = 20.0,
+    out: Path | None = None,
+    programs: Path | None = None,
+    listing: bool = False,
     json: bool = False,
-) -> Report | None:  # fmt: skip
+) -> Report | None:
     """Compare solvers: a family on one request, --suite on a versioned suite of programs of every model."""
     if context.invoked_subcommand is not None:
         if suite is not None:
@@ -88,8 +95,13 @@ def _suite_report(result: Result, suite: str, time_limit: float, folder: Path | 
         if folder.name in ("solver_comparison", "program_library") and (folder.parent / "README.md").exists():
             gallery(folder.parent)
     runs = next(artifact.table for artifact in report if artifact.name == "performance_profile")
-    values = {"suite": suite, "summary": records(report[0].table), "runs": records(runs),
-              "recommendations": list(result.sentences), "interrupted": result.interrupted}  # fmt: skip
+    values = {
+        "suite": suite,
+        "summary": records(report[0].table),
+        "runs": records(runs),
+        "recommendations": list(result.sentences),
+        "interrupted": result.interrupted,
+    }
     written = [] if folder is None else [f"{len(result)} runs: {folder}"]
     place = f"in {folder}" if folder else "shown above"
     shown = [*_solvers(report[0].table, suite), *result.sentences, *written]
@@ -155,8 +167,13 @@ def _spelled(question: Any, given: Mapping[str, Any], result: Result) -> dict[st
     """The request as it was given, and the rows."""
     options = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
     spelled = question.to_dict() if hasattr(question, "to_dict") else repr(question)
-    return {**options, "question": spelled, "rows": result.to_dict()["rows"], "recommendation": result.sentences[0],
-            "interrupted": result.interrupted}  # fmt: skip
+    return {
+        **options,
+        "question": spelled,
+        "rows": result.to_dict()["rows"],
+        "recommendation": result.sentences[0],
+        "interrupted": result.interrupted,
+    }
 
 
 def _rows(result: Result) -> Iterator[Any]:

@@ -171,9 +171,15 @@ def emit_json(payload: Mapping[str, Any]) -> None:
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, caption: str | None = None) -> Table:
     """A rich table; numbers right-aligned and shown with nine significant digits, None as a dash."""
     shown = Table(
-        title=title or None, caption=caption, title_justify="left", caption_justify="left", header_style="bold",
-        box=box.SIMPLE_HEAD, show_header=any(columns), pad_edge=False,
-    )  # fmt: skip
+        title=title or None,
+        caption=caption,
+        title_justify="left",
+        caption_justify="left",
+        header_style="bold",
+        box=box.SIMPLE_HEAD,
+        show_header=any(columns),
+        pad_edge=False,
+    )
     for k, column in enumerate(columns):
         numeric = any(isinstance(row[k], (int, float)) and not isinstance(row[k], bool) for row in rows)
         words = [word for row in rows for word in _cell(row[k]).split() if is_number(word)]
@@ -228,8 +234,14 @@ def under_a_bar(work: Callable[[Tell], R], what: str = "solving", *, lines: bool
         TimeRemainingColumn,
     )
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-               TextColumn("left"), TimeRemainingColumn())  # fmt: skip
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
     begin = last = time.monotonic()
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(what, total=None)

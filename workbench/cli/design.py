@@ -34,16 +34,19 @@ def design_command(kind: Family) -> Callable[..., None]:
     options = kind.given_in("command")
 
     def run(
-        *, raw: bool = False, save: Path | None = None, plot: Path | None = None, html: Path | None = None,
+        *,
+        raw: bool = False,
+        save: Path | None = None,
+        plot: Path | None = None,
+        html: Path | None = None,
         **given: Any,
-    ) -> Report:  # fmt: skip
+    ) -> Report:
         outputs = {"plot file": plot, "saved file": save, "html file": html}
         check_outputs(files_of(options, given), outputs)
         more: dict[str, Any] = {"check": "audit" if raw else "certify"}
         if any(option.name == "progress" for option in kind.options):
             more["progress"] = err.print
-        with kind.open(kind.request_of(kind.read(present(given), "command") | more)) as session:
-            design = session.design()
+        design = kind.designed(kind.request_of(kind.read(present(given), "command") | more))
         if save is not None:
             design.save(save)
         if plot is not None:
@@ -63,7 +66,7 @@ def design_command(kind: Family) -> Callable[..., None]:
 
 def _shown(design: Design) -> Iterator[Any]:
     kind = design.family
-    yield Text(kind.heading(design), style="bold")
+    yield Text(design.heading, style="bold")
     yield facts([fact for fact in design.facts() if fact[0] != "note"])
     yield ""
     yield from (table(title, heads, cells) for title, heads, cells in kind.tables(design))

@@ -13,8 +13,13 @@ from workbench.io.installation import installation
 
 __all__ = ["doctor"]
 
-_PACKAGES = {"package": "package", "installed": "installed", "tested with": "wanted", "status": "status",
-             "extra": "extra"}  # fmt: skip
+_PACKAGES = {
+    "package": "package",
+    "installed": "installed",
+    "tested with": "wanted",
+    "status": "status",
+    "extra": "extra",
+}
 _SOLVERS = {"solver": "name", "version": "version", "can": "capabilities", "licence": "licence"}  # head -> key
 
 

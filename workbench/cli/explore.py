@@ -19,9 +19,13 @@ __all__ = ["explore"]
 
 
 def explore(
-    context: typer.Context, *, family: str | None = None, port: int = 0, browser: bool = True,
+    context: typer.Context,
+    *,
+    family: str | None = None,
+    port: int = 0,
+    browser: bool = True,
     export: Path | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Explore designs and their trade-offs in a browser: on this machine alone, until Ctrl-C."""
     from workbench.explorer.given import from_words
     from workbench.families.registry import family as named

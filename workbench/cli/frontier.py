@@ -59,9 +59,13 @@ def _command(kind: Family) -> Callable[..., None]:
     certifies = any(option.name == "certify" for option in offered.options)
 
     def run(
-        *, raw: bool = False, jobs: int = 1, out: Path = Path(f"frontier-{kind.name}"), html: Path | None = None,
+        *,
+        raw: bool = False,
+        jobs: int = 1,
+        out: Path = Path(f"frontier-{kind.name}"),
+        html: Path | None = None,
         **given: Any,
-    ) -> Report:  # fmt: skip
+    ) -> Report:
         inputs = files_of([option for option in options if option.question], given)
         for path in [out / "frontier.csv", *(path for end in ("csv", "png", "svg") for path in out.glob(f"*.{end}"))]:
             distinct_files(inputs, {"out": path})

@@ -19,9 +19,16 @@ _CAVEAT = "The guarantees are those of real arithmetic; floating-point attacks a
 
 
 def encode(
-    source: Path, target: Path, *, epsilon: str, ell: str, seed_file: Path, code: str = "gamma",
-    column: str | None = None, reach: str = "16777216",
-) -> Report:  # fmt: skip
+    source: Path,
+    target: Path,
+    *,
+    epsilon: str,
+    ell: str,
+    seed_file: Path,
+    code: str = "gamma",
+    column: str | None = None,
+    reach: str = "16777216",
+) -> Report:
     """Add exact Laplace noise to a column of private numbers and describe the result in few bits.
 
     Each run uses a new nonce, so one key serves many files; every file costs its own privacy. The file is not
@@ -54,9 +61,14 @@ def _budgets(mechanism: Any, code: str) -> dict[str, Any]:
 
 
 def decode(
-    source: Path, target: Path | None = None, *, seed_file: Path, epsilon: str | None = None, ell: str | None = None,
+    source: Path,
+    target: Path | None = None,
+    *,
+    seed_file: Path,
+    epsilon: str | None = None,
+    ell: str | None = None,
     json: bool = False,
-) -> Report | None:  # fmt: skip
+) -> Report | None:
     """Read the noisy numbers of a description. Another key, other parameters and any damage are refused.
 
     With --json and no NOISY.csv the numbers are the list "x_hat" of the object.

@@ -42,9 +42,12 @@ def epilog(examples: Iterable[str]) -> str:
 
 
 def command(
-    name: str, function: Callable[..., Report | None], options: Iterable[Option] = (), without: Collection[str] = (),
+    name: str,
+    function: Callable[..., Report | None],
+    options: Iterable[Option] = (),
+    without: Collection[str] = (),
     summary: str | None = None,
-) -> Callable[..., None]:  # fmt: skip
+) -> Callable[..., None]:
     """A function that typer reads as a command, and that tells what `function` reports.
 
     name: its entry in commands.toml; options: of a family, before those of the function's own signature, which takes

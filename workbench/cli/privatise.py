@@ -37,9 +37,17 @@ def _command(kind: str, summary: str) -> Callable[..., Report]:
     """The command that publishes a column through a saved mechanism of a kind."""
 
     def privatise(
-        source: Path, *, column: str, mechanism: Path, target: Path, clip: bool = False, person: str | None = None,
-        ledger: Path | None = None, raw: bool = False, insecure_seed: int | None = None,
-    ) -> Report:  # fmt: skip
+        source: Path,
+        *,
+        column: str,
+        mechanism: Path,
+        target: Path,
+        clip: bool = False,
+        person: str | None = None,
+        ledger: Path | None = None,
+        raw: bool = False,
+        insecure_seed: int | None = None,
+    ) -> Report:
         sidecar = _sidecar(target, {"input": source, "mechanism": mechanism}, ledger)
         from workbench.exact.random_source import Source
         from workbench.io.csv_column import CsvColumn
@@ -79,10 +87,22 @@ privatise_quantizer = _command("quantizer", "Publish every number of a column th
 
 
 def privatise_labels(
-    source: Path, *, column: str, epsilon: str, target: Path, loss: str = "squared", labels: str | None = None,
-    snap: bool = False, split: str = "1", epsilon1: str | None = None, projection: str = "clip", method: str = "bins",
-    person: str | None = None, ledger: Path | None = None, insecure_seed: int | None = None,
-) -> Report:  # fmt: skip
+    source: Path,
+    *,
+    column: str,
+    epsilon: str,
+    target: Path,
+    loss: str = "squared",
+    labels: str | None = None,
+    snap: bool = False,
+    split: str = "1",
+    epsilon1: str | None = None,
+    projection: str = "clip",
+    method: str = "bins",
+    person: str | None = None,
+    ledger: Path | None = None,
+    insecure_seed: int | None = None,
+) -> Report:
     """Randomize a column of labels under label DP (Algorithm 3), with a private prior and the best bins for it.
 
     Bins shift means towards the middle; --method unbiased shifts none, at a larger loss. Beside OUT.csv, OUT.csv.json
@@ -169,9 +189,15 @@ def _sidecar(target: Path, inputs: Mapping[str, Path | str | None], ledger: Path
 
 
 def _published(
-    account: Account, target: Path, sidecar: Path, table: CsvColumn, values: NDArray[Any], report: Mapping[str, Any],
-    lines: list[tuple[str, str]], own: Mapping[str, Any] | None = None,
-) -> Report:  # fmt: skip
+    account: Account,
+    target: Path,
+    sidecar: Path,
+    table: CsvColumn,
+    values: NDArray[Any],
+    report: Mapping[str, Any],
+    lines: list[tuple[str, str]],
+    own: Mapping[str, Any] | None = None,
+) -> Report:
     """Enter the release into its ledger and write it: both, or neither; what the owner of the data alone is told is no
     part of the report beside it: how many rows somebody has, what that makes of the budget, own. Raises InvalidRequest.
     """

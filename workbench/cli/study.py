@@ -40,15 +40,24 @@ def verify(*, solvers: str = "highs", family: str = "modulo", small: bool = Fals
             where = f"{row['solver']} on {row['question']} {request}"
             err.print(f"disagrees: {where}: {reason}", soft_wrap=True)
 
-    values = {"requests": len(result), "disagreements": len(bad), "summary": groups, "rows": result.rows,
-              "interrupted": result.interrupted}  # fmt: skip
+    values = {
+        "requests": len(result),
+        "disagreements": len(bad),
+        "summary": groups,
+        "rows": result.rows,
+        "interrupted": result.interrupted,
+    }
     return Report(values, shown(), result.kept("requests are answered."), bool(bad))
 
 
 def reproduce(
-    *, paper: list[str] | None = None, only: list[str] | None = None, results: Path = Path("results"),
-    full: bool = False, jobs: int | None = None,
-) -> Report:  # fmt: skip
+    *,
+    paper: list[str] | None = None,
+    only: list[str] | None = None,
+    results: Path = Path("results"),
+    full: bool = False,
+    jobs: int | None = None,
+) -> Report:
     """Regenerate the papers' figures and tables into results/, printed numbers beside ours."""
     from workbench.papers.reproduce import reproduce as run
 
@@ -65,8 +74,11 @@ def reproduce(
             gallery = results / "README.md"
             yield f"Results are in {gallery} (gallery), with tables as CSV and figures as PNG and SVG beside it."
 
-    values = {"results": str(results), "surprises": [f"{row['place']}: {row['what']}" for row in surprises],
-              "interrupted": result.interrupted}  # fmt: skip
+    values = {
+        "results": str(results),
+        "surprises": [f"{row['place']}: {row['what']}" for row in surprises],
+        "interrupted": result.interrupted,
+    }
     return Report(values, shown(), result.kept("artifacts are finished; these are kept."))
 
 

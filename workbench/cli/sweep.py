@@ -23,9 +23,14 @@ _FOUND = ("claimed", "optimal", "found")  # statuses of what was answered
 
 
 def sweep(
-    spec: Path, *, ledger: Path = DEFAULT, jobs: int | None = None, cluster: str | None = None, dry_run: bool = False,
+    spec: Path,
+    *,
+    ledger: Path = DEFAULT,
+    jobs: int | None = None,
+    cluster: str | None = None,
+    dry_run: bool = False,
     json: bool = False,
-) -> Report:  # fmt: skip
+) -> Report:
     """Answer every point of a grid of models, parameters, notions, costs and solvers, once; every answer is kept.
 
     A failed solve is a row with its status and its reason. Exit code 1 when workers died too often to finish.

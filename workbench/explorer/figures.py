@@ -24,7 +24,7 @@ import numpy as np
 
 from workbench.errors import WorkbenchError
 from workbench.families.frontier_plots import few, jumps
-from workbench.io.html import picture
+from workbench.io.shown import picture
 from workbench.mechanisms.mechanism import as_mechanism, on_real_inputs
 from workbench.privacy.notions import known, notion
 from workbench.privacy.notions.dp import DeltaNotion
@@ -46,8 +46,14 @@ _JUMP = 1e-9  # of a law between two segments
 
 def _lines(title: str, x: str, y: str, drawn: Sequence[Figure], *, log: bool = False, **more: Any) -> Figure:
     """A figure of lines and points; log: whether x is logarithmic."""
-    return {"kind": "lines", "title": title, "x": {"label": x, "log": log}, "y": {"label": y, "log": False},
-            "series": list(drawn), **more}  # fmt: skip
+    return {
+        "kind": "lines",
+        "title": title,
+        "x": {"label": x, "log": log},
+        "y": {"label": y, "log": False},
+        "series": list(drawn),
+        **more,
+    }
 
 
 def _series(name: str, look: str, colour: int, x: Iterable[Any], y: Iterable[Any], **more: Any) -> Figure:
@@ -96,8 +102,15 @@ def law_figure(mechanism: Any) -> Figure | None:
 
 
 def _heat(title: str, down: str, rows: Iterable[Any], across: str, columns: Iterable[Any], cells: Any) -> Figure:
-    return {"kind": "heat", "title": title, "x": across, "y": down, "rows": _names(rows), "columns": _names(columns),
-            "values": cells}  # fmt: skip
+    return {
+        "kind": "heat",
+        "title": title,
+        "x": across,
+        "y": down,
+        "rows": _names(rows),
+        "columns": _names(columns),
+        "values": cells,
+    }
 
 
 def _noise(masses: Any, sizes: tuple[int, ...]) -> Figure | None:
@@ -106,8 +119,14 @@ def _noise(masses: Any, sizes: tuple[int, ...]) -> Figure | None:
         return _heat(title, "noise η₁", range(sizes[0]), "noise η₂", range(sizes[1]), masses.reshape(sizes))
     if masses.size > _BARS:
         return None
-    return {"kind": "bars", "title": title, "x": "noise η, added to the true answer", "y": "probability",
-            "labels": _names(range(masses.size)), "values": masses}  # fmt: skip
+    return {
+        "kind": "bars",
+        "title": title,
+        "x": "noise η, added to the true answer",
+        "y": "probability",
+        "labels": _names(range(masses.size)),
+        "values": masses,
+    }
 
 
 def _affine(mechanism: Any) -> Figure | None:
@@ -238,8 +257,15 @@ def rivals(rows: Sequence[Row]) -> dict[str, Any]:
     drawn = _pieces("exact frontier, proven", "segments", 1, proven)
     rest = [row for row in pieces if row not in proven]
     drawn += _pieces("frontier, not proven in time", "dashed-segments", 1, rest)
-    columns = {"mechanism": "mechanism", "notion": "notion", "ε": "epsilon", "δ": "delta", "error": "objective",
-               "no less than": "bound", "certified": "certified"}  # fmt: skip
+    columns = {
+        "mechanism": "mechanism",
+        "notion": "notion",
+        "ε": "epsilon",
+        "δ": "delta",
+        "error": "objective",
+        "no less than": "bound",
+        "certified": "certified",
+    }
     listed = [
         [*(row.get(name) for name in columns.values()), row.get("failure") or row.get("status")]
         for row in sorted(rows, key=lambda row: (row.get("objective") is None, row.get("objective") or 0.0))

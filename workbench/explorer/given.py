@@ -58,11 +58,15 @@ def listing() -> list[dict[str, Any]]:
     """Every family with its options and examples, JSON-ready; loads neither models nor solvers."""
     return [
         {
-            "name": kind.name, "title": kind.title, "summary": kind.summary, "certifies": kind.certifies,
-            "options": [*map(_listed, known(kind).values())], "first": _first(kind),
+            "name": kind.name,
+            "title": kind.title,
+            "summary": kind.summary,
+            "certifies": kind.certifies,
+            "options": [*map(_listed, known(kind).values())],
+            "first": _first(kind),
         }
         for kind in families()
-    ]  # fmt: skip
+    ]
 
 
 def _first(kind: Family) -> Given:

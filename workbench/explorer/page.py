@@ -23,7 +23,7 @@ from workbench.errors import WorkbenchError
 from workbench.exact.numbers import jsonable
 from workbench.explorer import figures
 from workbench.io.files import write_whole
-from workbench.io.html import picture
+from workbench.io.shown import picture
 
 if TYPE_CHECKING:
     from workbench.families.design import Design
@@ -151,7 +151,7 @@ def write_export(
 def design_page(design: Design) -> str:
     """One design: its report, its mechanism, its privacy, its row."""
     proven = design.certificate is not None
-    title = design.family.heading(design)
+    title = design.heading
     budget = {name: getattr(design.request, name, None) for name in ("epsilon", "delta")}
     row = numbers("The row", ["column", "value"], list(design.row().items()))
     sections = [

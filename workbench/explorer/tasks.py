@@ -226,8 +226,7 @@ class Tasks:
 
     def certify(self, request: _Request) -> View:
         """The certified mechanism, from a cold start, with its certificate's file."""
-        with request.kind.open(request.request("certify")) as session:
-            design = session.design()
+        design = request.kind.designed(request.request("certify"))
         proof = design.certificate
         return _view(design, request) | ({} if proof is None else {"certificate": proof.content().decode()})
 
@@ -394,7 +393,7 @@ def _view(design: Design, request: _Request) -> View:
     kind, given, certified = request.kind, request.given, design.certificate is not None
     raw, extra = ("", "") if certified or not kind.certifies else (" --raw", "certify=False")
     return {
-        "heading": kind.heading(design), "facts": design.facts(), "row": design.row(), "objective": design.objective,
+        "heading": design.heading, "facts": design.facts(), "row": design.row(), "objective": design.objective,
         "label": _label(design), "certified": certified, "private": design.private, "certifies": kind.certifies,
         "status": design.status, "figures": figures.law_figures(design), "given": dict(given), "hot": request.point(),
         "command": command_line(kind, given, raw), "python": python_call(kind, given, extra),

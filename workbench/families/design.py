@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.exact.numbers import ExpNumber, jsonable
 from workbench.families.oracle import OracleVerdict
+from workbench.io.shown import Shown
 from workbench.privacy.claim import Claim
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ __all__ = ["Claim", "Design", "OracleVerdict", "upward"]
 
 
 @dataclass(frozen=True, repr=False)
-class Design:
+class Design(Shown):
     """A designed mechanism and everything that is known about it.
 
     Attributes:
@@ -157,27 +158,25 @@ class Design:
         facts = self.facts()
         width = max(len(label) for label, _ in facts)
         rows = [f"  {label:<{width}} {sentence}" for label, sentence in facts]
-        return "\n".join([self.family.heading(self), *rows])
+        return "\n".join([self.heading, *rows])
 
     def __repr__(self) -> str:
         state = "certified" if self.certificate is not None else "private" if self.private else "not certified"
-        return f"Design({self.family.heading(self)}: objective={self.objective:.9g}, {self.status}, {state})"
+        return f"Design({self.heading}: objective={self.objective:.9g}, {self.status}, {state})"
 
-    def _repr_html_(self) -> str:
-        """Table and picture, without script."""
-        from workbench.io.html import document, facts, picture
+    @property
+    def heading(self) -> str:
+        """The first line of a report."""
+        return self.family.heading(self)
 
-        drawn = self.mechanism is not None and self.family.draws
-        return document(self.family.heading(self), facts(self.facts()), drawing=picture(self.plot) if drawn else "")
+    @property
+    def drawable(self) -> bool:
+        """Whether there is a mechanism, of a family that draws."""
+        return self.mechanism is not None and self.family.draws
 
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """A picture of the mechanism, saved where a path is given (.png, .svg or .pdf)."""
-        from workbench.io.figures import save_figure
-
-        figure = self.family.figure(self)
-        if path is not None:
-            save_figure(figure, Path(path))
-        return figure
+    def figure(self) -> Figure:
+        """A picture of the mechanism. Raises WorkbenchError for a family without one."""
+        return self.family.figure(self)
 
     def save(self, path: str | Path) -> None:
         """Write the certificate; with certify=False the bare mechanism, which claims nothing."""

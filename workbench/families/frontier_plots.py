@@ -148,24 +148,33 @@ def by_panel(
     columns = len(values) if len(values) <= most else -(-len(values) // 2)
     deep = -(-len(values) // columns)
     figure, axes = panels(columns, deep, width=max(3.6, 11.0 / max(2, columns)), height=4.0 if deep == 1 else 3.2)
-    span = points[x].astype(float)
     for axis, value in zip(axes, values, strict=False):
         here = rows[(rows[panel.column] == value) | rows[panel.column].isna()]
-        _band(axis, here[here["curve"] == "limit"], x, (float(span.min()), float(span.max())))
-        for name, look in series.items():
-            _line(axis, here[(here["mechanism"] == name) & (here["curve"] != "limit")], x, up.column, look)
+        _limit(axis, here[here["curve"] == "limit"], x)
+        _series(axis, here[here["curve"] != "limit"], across, up, "mechanism", series)
         axis.set_title(panel.label.format(value), fontsize=10)
-        axis.set_xlabel(across.label)
-        if up.log:
-            plain_log(axis, "y")
-        else:
+        if not up.log:
             axis.set_ylim(0, 1.08 * float(here[up.column].max()))
+    for axis in axes[1:]:
+        axis.set_ylabel("")
     for axis in axes[len(values) :]:
         axis.set_axis_off()
-    axes[0].set_ylabel(up.label)
     figure.suptitle(title, fontsize=10)
     legend_below(figure, axes, columns=4)
     return figure
+
+
+def _series(
+    axis: Axes, rows: pd.DataFrame, across: Quantity, up: Quantity, by: str, series: Mapping[Any, Series]
+) -> None:
+    """The rows of every value of a column as a line, and the axes."""
+    for key, look in series.items():
+        _line(axis, rows[rows[by] == key], across.column, up.column, look)
+    axis.set_xlabel(across.label)
+    axis.set_ylabel(up.label)
+    for which, quantity in (("x", across), ("y", up)):
+        if quantity.log:
+            plain_log(axis, which)
 
 
 def _line(axis: Axes, part: pd.DataFrame, x: str, y: str, look: Series) -> None:
@@ -186,20 +195,17 @@ def _line(axis: Axes, part: pd.DataFrame, x: str, y: str, look: Series) -> None:
         band(axis, part, x, y, color=COLOURS[look.colour])
 
 
-def _band(axis: Axes, limit: pd.DataFrame, x: str, span: tuple[float, float]) -> None:
-    if limit.empty:
+def _limit(axis: Axes, limit: pd.DataFrame, x: str) -> None:
+    """The proven interval of an optimum over any outputs; a level one where it has no x."""
+    label = "limit for any outputs, proven interval"
+    look: dict[str, Any] = {"color": "black", "alpha": 0.25, "linewidth": 0, "label": label}
+    ends = limit.sort_values(x)[[x, "bound", "objective"]].astype(float)
+    if ends.empty:
         return
-    look: dict[str, Any] = {
-        "color": "black",
-        "alpha": 0.25,
-        "linewidth": 0,
-        "label": "limit for any outputs, proven interval",
-    }
-    if limit[x].isna().all():
-        axis.axhspan(float(limit["bound"].iloc[0]), float(limit["objective"].iloc[0]), **look)
-        return
-    line = limit.sort_values(x)
-    axis.fill_between(line[x].astype(float), line["bound"].astype(float), line["objective"].astype(float), **look)
+    if ends[x].isna().all():
+        axis.axhspan(*ends[["bound", "objective"]].iloc[0], **look)
+    else:
+        axis.fill_between(ends[x], ends["bound"], ends["objective"], **look)
 
 
 def heat(
@@ -215,18 +221,16 @@ def heat(
         [(title, rows)] if panel is None else [(named(str(key)).title, p) for key, p in rows.groupby(panel, sort=False)]
     )
     figure, axes = panels(len(parts), width=6.4, height=min(6.0, 1.6 + 0.45 * rows[y].nunique()))
-    low, high = float(rows[column].min()), float(rows[column].max())
+    ends: dict[str, Any] = {"vmin": float(rows[column].min()), "vmax": float(rows[column].max())}
     for axis, (words, part) in zip(axes, parts, strict=True):
         grid = part.pivot_table(index=y, columns=x, values=column)
         at = np.asarray(grid.columns, dtype=float)
         edges = np.concatenate([[at[0]], (at[1:] + at[:-1]) / 2, [at[-1]]])
-        cells = grid.to_numpy(dtype=float)
-        image = axis.pcolormesh(edges, np.arange(len(grid) + 1) - 0.5, cells, cmap="viridis", vmin=low, vmax=high)
+        image = axis.pcolormesh(edges, np.arange(len(grid) + 1) - 0.5, grid.to_numpy(dtype=float), **ends)
         axis.grid(False)
         step = max(1, len(grid) // 12)
-        axis.set_yticks(range(0, len(grid), step), [f"{float(level):.4g}" for level in grid.index][::step])
-        axis.set_xlabel(across.label)
-        axis.set_ylabel(up.label)
+        axis.set_yticks(range(0, len(grid), step), [f"{float(level):.4g}" for level in grid.index[::step]])
+        axis.set(xlabel=across.label, ylabel=up.label)
         axis.set_title(words, fontsize=10)
     figure.colorbar(image, ax=axes, label=value.label)
     if panel is not None:
@@ -238,19 +242,11 @@ def lines(
     table: pd.DataFrame, across: Quantity, up: Quantity, by: str, series: Mapping[Any, Series], title: str
 ) -> Figure | None:
     """One line per value of a column; points with markers, closed forms over them, open gaps as bands."""
-    x, y = across.column, up.column
-    rows = table[table[y].notna()] if y in table else table[:0]
-    if rows.empty or rows[x].nunique() < 2:
+    rows = table[table[up.column].notna()] if up.column in table else table[:0]
+    if rows.empty or rows[across.column].nunique() < 2:
         return None
     figure, (axis,) = panels(width=7.2, height=4.6)
-    for key, look in series.items():
-        _line(axis, rows[rows[by] == key], x, y, look)
-    axis.set_xlabel(across.label)
-    axis.set_ylabel(up.label)
-    if up.log:
-        plain_log(axis, "y")
-    if across.log:
-        plain_log(axis, "x")
+    _series(axis, rows, across, up, by, series)
     axis.set_title(title, fontsize=10)
     legend_below(figure, [axis], columns=3)
     return figure

@@ -61,12 +61,9 @@ def families() -> list[Family]:
 
 def family_of(question: Any) -> Family:
     """The family of a question. Raises InvalidRequest."""
-    for candidate in our_families():
-        if isinstance(question, candidate.question):
-            return candidate
-    foreign: dict[str, Family] = added("families")
-    for candidate in foreign.values():
-        if isinstance(question, candidate.question):
-            return candidate
+    for offered in (our_families, lambda: added("families").values()):  # others are looked for where none is ours
+        for candidate in offered():
+            if isinstance(question, candidate.question):
+                return candidate
     kinds = ", ".join(candidate.question.__name__ for candidate in families())
     return InvalidRequest.must("question", f"one of {kinds}", repr(question))

@@ -20,7 +20,7 @@ from workbench.exact.numbers import Real, exact, round_up
 __all__ = ["MOST", "Grid", "grid", "has_range", "in_order", "integers", "whole_grid"]
 
 MOST = 10_000  # numbers in one grid
-_RANGE = re.compile(r"\s*[^:\s]+\s*:\s*[^:\s]+\s*:\s*\d{1,7}\s*(:\s*log\s*)?")
+_RANGE = re.compile(r"\s*([^:\s]+)\s*:\s*([^:\s]+)\s*:\s*([0-9]+)\s*(:\s*log\s*)?")
 
 Grid: TypeAlias = "str | Real | Sequence[Any]"
 
@@ -77,16 +77,16 @@ def _parts(value: Grid, name: str) -> Iterable[Any]:
 
 
 def _range(text: str, name: str, most: int) -> list[Fraction]:
-    first, last, size, *spacing = [part.strip() for part in text.split(":")] + ([] if text.count(":") > 1 else [""])
-    if spacing not in ([], ["log"]) or not size.isascii() or not size.isdecimal():
+    match = _RANGE.fullmatch(text)
+    if match is None:
         InvalidRequest.must(name, "FIRST:LAST:COUNT, or FIRST:LAST:COUNT:log, such as 0.1:4:40", repr(text))
-    low, high = exact(first, name), exact(last, name)
-    count = int(size) if len(size) < 9 else most + 1
+    low, high = exact(match[1], name), exact(match[2], name)
+    count = int(match[3]) if len(match[3]) < 9 else most + 1
     if count == 1 and low == high:
         return [low]
     if not 2 <= count <= most:
         InvalidRequest.must(name, f"FIRST:LAST:COUNT with COUNT in 2..{most}", repr(text))
-    if not spacing:
+    if match[4] is None:
         step = (high - low) / (count - 1)
         return [low + step * k for k in range(count)]
     if low <= 0 or high <= 0:

@@ -181,7 +181,7 @@ class Result(Sequence[Row]):
 
     def _repr_html_(self) -> str:
         """The first rows and the first plot, without script."""
-        from workbench.io.html import document, picture, table
+        from workbench.io.shown import document, picture, table
 
         shown = table_of(self.rows[:_SHOWN]).dropna(axis="columns", how="all")
         cells = [list(row.values()) for row in records(shown)]

@@ -16,7 +16,7 @@ from typing import Any
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Real, ln_up, positive, round_up, sign_exp
-from workbench.io.html import document, facts
+from workbench.io.shown import document, facts
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import Comparison, as_mechanism
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
