@@ -125,22 +125,23 @@ def _scores(gains: Vector, counts: Vector, parts: tuple[Vector, Vector], pairs: 
 
 class _Tree:
     def __init__(
-        self, noise: Noise, relaxed: Relaxation, session: Session, cutoff: float, gap: float, deadline: Deadline,
+        self, noise: Noise, relaxed: Relaxation, session: Session, gap: float, deadline: Deadline,
         node_limit: int | None, early: bool,
     ) -> None:  # fmt: skip
         self.noise, self.relaxation, self.session, self.gap = noise, relaxed, session, gap
         self.deadline, self.node_limit, self.early = deadline, node_limit, early
         self.elements = relaxed.program.parameters.get("most", (0,))[0]
-        self.out = Outcome(Termination.OPTIMAL, cutoff, None, np.inf)
+        self.out = Outcome(Termination.OPTIMAL, np.inf, None, np.inf)
         self.ends = np.inf  # least bound of the nodes that ended
         self.troubles = 0
         self.gains, self.counts = np.zeros((2, relaxed.y.size)), np.zeros((2, relaxed.y.size))  # pseudocosts
         self.waiting: OpenNodes[_Node] = OpenNodes()
         self.node: _Node | None = None  # that is looked at
 
-    def run(self) -> Outcome:
-        """The search."""
+    def run(self, cutoff: float) -> Outcome:
+        """The search for what is better than a value."""
         out = self.out
+        out.value = cutoff
         try:
             self.node = self.root()
             if self.node is None:
@@ -302,4 +303,4 @@ def search(
         node_limit: nodes to branch on at most.
         early: let a node's program end where its duals prove that it cannot be better.
     """
-    return _Tree(noise, relaxed, session, cutoff, gap, deadline or Deadline(), node_limit, early).run()
+    return _Tree(noise, relaxed, session, gap, deadline or Deadline(), node_limit, early).run(cutoff)
