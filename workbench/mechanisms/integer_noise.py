@@ -30,9 +30,9 @@ from workbench.exact.random_source import Source
 from workbench.io.files import ratio as read_ratio
 from workbench.io.files import spelled
 from workbench.io.records import law_record, listed, read_law, refuse, take
+from workbench.mechanisms.additive import PART_LOSSES
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Label, Segment
-from workbench.mechanisms.noise_losses import PART_LOSSES
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 if TYPE_CHECKING:
