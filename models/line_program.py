@@ -263,11 +263,15 @@ class _Live:
         self.size, self.rows = line.weights.size, 0
         weights, costs = line.weights.astype(float), np.array([[*map(float, each)] for each in line.costs])
         costs, several = costs * weights, len(costs) > 1
-        one = np.append(np.zeros(self.size), 1.0) if several else costs[0]  # what is minimised: z, or the only loss
+        minimised = (
+            np.append(np.zeros(self.size), 1.0) if several else costs[0]
+        )  # what is minimised: z, or the only loss
         total = [(np.append(weights, 0.0) if several else weights, self.scale)]
-        self.width = one.size
+        self.width = minimised.size
         self.master = (
-            GrowingProgram(one, total, _TOLERANCE) if solver == "highs" else RestatedProgram(one, total, solver)
+            GrowingProgram(minimised, total, _TOLERANCE)
+            if solver == "highs"
+            else RestatedProgram(minimised, total, solver)
         )
         if several:
             self._extend(0, 0, sp.csr_array(np.hstack([costs, np.full((len(costs), 1), -1.0)])), 0.0)
@@ -369,12 +373,12 @@ class _Live:
         line, duals = self.line, self.point.duals
         entries, first, second = line.sides
         left: dict[tuple[int, int], list[int]] = {}  # of the multiplier of a sum, for every outcome
-        spent = Fraction(0)
+        charged = Fraction(0)
         for bound in self.bounds:
             for shift, row in enumerate(bound.sums.tolist()):
                 most = int(duals[row] * _UNIT) if 0 <= row < duals.size else 0
                 left[id(bound), shift] = [most] * first.size
-                spent += Fraction(bound.limit / bound.unit) * most
+                charged += Fraction(bound.limit / bound.unit) * most
         amounts: dict[float, Counter[int]] = {}  # of the entries of P and Q, by the coefficient they have
         for part in self.tangents:
             rest = left[id(part.bound), part.shift]
@@ -399,4 +403,4 @@ class _Live:
                 for j in entries.indices[entries.indptr[entry] : entries.indptr[entry + 1]].tolist():
                     priced[j] += exact * amount
         least = min(c / int(w) for c, w in zip(priced, line.weights, strict=True))
-        return (least - spent) / _UNIT
+        return (least - charged) / _UNIT

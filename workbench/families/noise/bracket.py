@@ -151,7 +151,7 @@ def pure_within(claim: Claim) -> float:
     that survives post-processing is decided for all pairs of a pure ratio. Raises InvalidRequest where it is tiny."""
     values = claim.at(())
 
-    def missed(epsilon: float) -> bool:
+    def too_much(epsilon: float) -> bool:
         heavy = max(1, round(math.exp(epsilon) * (1 << 40)))
         laws = Laws(Distribution([heavy, 1 << 40]), Distribution([1 << 40, heavy]))
         try:
@@ -159,8 +159,8 @@ def pure_within(claim: Claim) -> float:
         except NotProven:
             return True
 
-    high = next((e for e in (1e-4 * 2**k for k in range(19)) if missed(e)), 40.0)
-    low, _ = bisect(missed, 0.0 if high == 1e-4 else high / 2, high, turns=12)
+    high = next((e for e in (1e-4 * 2**k for k in range(19)) if too_much(e)), 40.0)
+    low, _ = bisect(too_much, 0.0 if high == 1e-4 else high / 2, high, turns=12)
     if low > _WIDEST:
         InvalidRequest.must("the budget", f"missed by randomized response at epsilon = {_WIDEST:g}", "a larger one")
     if low < 1e-4:
@@ -178,7 +178,7 @@ def bracket(request: NoiseRequest, within: Within, loss: Callable[[LineNoise], F
     except LicenceExceeded:
         if search.best is None:
             raise
-    return search.found()
+    return search.result()
 
 
 class _Programs:
@@ -272,7 +272,7 @@ class _Reals(_Programs):
         """Whether the two sides have met, or the time is up."""
         return self.best is not None and (self.deadline.passed or self.gap <= self.target)
 
-    def found(self) -> Found:
+    def result(self) -> Found:
         """As it stands. Raises InvalidRequest where the answer itself may be published."""
         assert self.best is not None
         answer, steps = self.best

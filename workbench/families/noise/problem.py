@@ -38,12 +38,12 @@ _LEAST = Fraction(1, 1000)  # ε that is tried
 _STEPS = 64  # of a sensitivity, for pure noise on the reals
 
 
-def is_open(made: Design) -> bool:
+def is_open(design: Design) -> bool:
     """Whether the gap that was asked for is not reached."""
-    assert made.bound is not None
-    if made.request.minimise != "loss":
-        return bool(made.objective - made.bound > 1e-6 * made.objective)
-    return bool(made.objective - made.bound > max(made.request.target, 1e-8) * made.objective)
+    assert design.bound is not None
+    if design.request.minimise != "loss":
+        return bool(design.objective - design.bound > 1e-6 * design.objective)
+    return bool(design.objective - design.bound > max(design.request.target, 1e-8) * design.objective)
 
 
 def exact_loss(mechanism: LineNoise, request: NoiseRequest) -> Fraction:
@@ -143,9 +143,9 @@ class NoiseProblem(Problem):
         """By linear programs, from both sides."""
         with translated_errors():
             within = Within(self.claim)
-            found = bracket(self.request, within, self.loss, self.deadline)
-        details = {**found.work, **self._timing()}
-        return Answer(found.mechanism, max(found.bound, Fraction(0)), law=within, details=details)
+            best = bracket(self.request, within, self.loss, self.deadline)
+        details = {**best.work, **self._timing()}
+        return Answer(best.mechanism, max(best.bound, Fraction(0)), law=within, details=details)
 
     def _timing(self) -> dict[str, Any]:
         return {"seconds": self.deadline.elapsed}

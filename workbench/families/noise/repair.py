@@ -34,8 +34,8 @@ def repaired(mechanism: LineNoise, within: Within) -> LineNoise:
         candidate = _mixed(written, private, share)
         return candidate if _accepted(candidate, within) else None
 
-    found: tuple[LineNoise, Fraction] = least_share(mixed, _LEAST)
-    return found[0]
+    least: tuple[LineNoise, Fraction] = least_share(mixed, _LEAST)
+    return least[0]
 
 
 def _accepted(mechanism: LineNoise, within: Within) -> bool:

@@ -88,8 +88,8 @@ class RunsProblem(NoiseProblem):
         reach = self.question.sensitivity
         part = deadline if reach == 1 else deadline.times(0.5)  # the rest is for noise for D
         losses = best_losses(request.runs, epsilon, delta, lambda k: k**power, stop=lambda: self._late(part.passed))
-        found = (self._within(*each) for each in self._candidates(losses))
-        best = next((pair for pair in found if pair is not None), None)
+        tried = (self._within(*each) for each in self._candidates(losses))
+        best = next((pair for pair in tried if pair is not None), None)
         proven = ([] if best is None else [best]) + ([] if reach == 1 else self._staircases())
         if not proven:
             raise NotCertified("The losses could not be shrunk until the composition is within delta.")
