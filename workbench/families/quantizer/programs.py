@@ -121,7 +121,7 @@ class _TwoBin:
         middle = {key: np.array(self.around[key[1]]) for key in self.shape().bounded}
         bounds = {key: (np.maximum(q - 0.01, 0.0), np.minimum(q + 0.01, 1.0)) for key, q in middle.items()}
         lp = self.shape().theorem5(float(exact(self.epsilon, "epsilon")), bounds)
-        return lp.program(f"OPTM, Theorem 5, {len(self.bins)} bins"), lp.values()
+        return lp.program(f"OPTM, Theorem 5, {len(self.bins)} bins"), {}
 
     def judge(self, x: Vector, objective: float) -> Judged:
         left, right = self.shape().selection(x)
