@@ -6,6 +6,13 @@ next instead of being rebuilt.
 
 from __future__ import annotations
 
+<<<<<<< HEAD
+=======
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+>>>>>>> main
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
@@ -15,7 +22,7 @@ from solvers.program import Data, Program
 
 __all__ = ["EntrywiseProgram"]
 
-Terms = tuple[ArrayLike, ArrayLike]  # columns (k,) and their coefficients (k,)
+Terms = tuple[Sequence[Any] | NDArray[Any], Sequence[Any] | NDArray[Any]]  # columns (k,) and their coefficients (k,)
 
 
 class EntrywiseProgram:
@@ -39,7 +46,9 @@ class EntrywiseProgram:
 
     def below(self, small: Terms, large: Terms, factor: float = 1.0) -> None:
         """The row small <= factor large."""
-        self.row(np.append(small[0], large[0]), np.append(small[1], -factor * np.asarray(large[1])))
+        columns, values = (np.concatenate([small[k], large[k]]) for k in (0, 1))
+        values[len(small[1]) :] *= -factor
+        self.row(columns, values)
 
     def program(self, name: str, scale: float = 1.0) -> Program:
         """The program in numbers. Another of the same writing has the same pattern: a session follows it."""

@@ -19,9 +19,8 @@ from workbench.mechanisms.density import normal
 from workbench.papers.artifact import Artifact
 from workbench.papers.optm import PAPER, common, tables
 from workbench.papers.optm.common import best_exact, largest_q, parameters, published
-from workbench.papers.optm.data import mnist
 from workbench.papers.optm.errata import all_errata
-from workbench.papers.optm.sgd import Training, train
+from workbench.papers.optm.sgd import Training, mnist, train
 from workbench.papers.optm.table2 import standard_error, table2
 from workbench.papers.optm.tables import above, table1
 from workbench.papers.optm.vectors import ball, ball_coordinate, metric_floor

@@ -170,7 +170,4 @@ def stated_certificate(
             at = tuple(range(len(inputs)) if rows is None else rows)
             objective = ExpectedLoss(loss, Fraction(0), inputs, tuple(prior), outputs, at).at(channel)
         bias = None if rows is not None else Bias.of(channel, outputs, inputs)
-    others = {name: value for name, value in claim.values.items() if name not in ("epsilon", "delta")}
-    return Certificate(
-        channel, claim.notion.name, claim.epsilon, claim.values.get("delta"), objective, bias, dict(record), others
-    )
+    return Certificate(channel, claim, objective=objective, bias=bias, record=record)

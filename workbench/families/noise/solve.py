@@ -86,9 +86,7 @@ def solve_noise(request: NoiseRequest) -> Design:
     if request.certified:
         record = {"bound": round_down(least), **solved.work}
         objective = _stated(mechanism, request, loss)
-        certificate = Certificate(
-            mechanism, request.notion, objective=objective, record=record, parameters=claim.values
-        )
+        certificate = Certificate(mechanism, claim, objective=objective, record=record)
         privacy = certificate.privacy
     else:
         privacy = audit(mechanism, claim.values.get("epsilon", 0))

@@ -5,15 +5,14 @@
 | curves            | the rows of the tables that declared/modulo_noise.toml states           |
 | figures           | printed numbers beside them; fig5, table1 and eq59, which need more     |
 | formula_checks    | formulas (what is right as printed)                                     |
-| errata_*          | what is not, each with its check                                        |
+| errata_checks     | what is not, each with its check                                        |
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from workbench.papers.artifact import Artifact, Paper, artifact, tabled
-from workbench.papers.figure import declared
+from workbench.papers.artifact import Artifact, Paper, artifact, declared, tabled
 from workbench.papers.modulo_noise.curves import SOURCES
 from workbench.papers.modulo_noise.errata_checks import errata
 from workbench.papers.modulo_noise.figures import COMPARED, eq59, fig5, table1

@@ -186,7 +186,7 @@ def single_curve(order: int, epsilon: float) -> Points:
 
 
 def printed_curve(n: int, max_shift: int, epsilon: float) -> Points:
-    """(δ, f(0)) of Theorem 3 as printed, at its printed boundaries; wrong, see `errata_theorem3`."""
+    """(δ, f(0)) of Theorem 3 as printed, at its printed boundaries; wrong, see `errata_checks`."""
     ends = [(end, stairs.mass) for stairs in staircases(n, max_shift, epsilon) for end in (stairs.lower, stairs.upper)]
     return [*ends, (1.0, 1.0)]
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from models.oracles.bounded_difference import column_cut_law
-from models.oracles.printed_theorem3 import staircases
+from models.oracles.printed_theorem3 import Staircase, staircases
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.papers.artifact import Artifact, Comparison, artifact, tabled
 from workbench.papers.modulo_noise.common import (
@@ -29,7 +29,7 @@ from workbench.papers.modulo_noise.common import (
 )
 from workbench.papers.modulo_noise.curves import SOURCES
 
-__all__ = ["COMPARED", "eq59", "fig5", "table1", "table1_staircases"]
+__all__ = ["COMPARED", "eq59", "fig5", "levels", "table1", "table1_staircases"]
 
 # column of Table 1 -> the noise values whose printed mass is not that of the optimum
 NOT_OPTIMAL = {0.1212: range(9), 0.1522: (0, 1, 2, 3, 6, 8)}
@@ -100,6 +100,11 @@ def fig5(full: bool = False) -> Artifact:
     return artifact("modulo_noise", "fig5", table, overtaken=float(overtaken))
 
 
+def levels(stairs: Staircase) -> list[int]:
+    """The level of each noise value of a staircase."""
+    return np.repeat(np.arange(len(stairs.lengths)), stairs.lengths).tolist()
+
+
 def table1_staircases() -> list[tuple[float, AdditiveNoise]]:
     """(printed delta, the exact staircase that the printed column rounds), one for each column of Table 1."""
     given = numbers()["table1"]["parameters"]
@@ -107,7 +112,7 @@ def table1_staircases() -> list[tuple[float, AdditiveNoise]]:
     regions = staircases(given["n"], given["mu_bar"], given["epsilon"])
     chosen = (regions[0], regions[0], regions[1], regions[2])
     return [
-        (delta, staircase(question, np.repeat(np.arange(len(r.lengths)), r.lengths).tolist(), given["epsilon"]))
+        (delta, staircase(question, levels(r), given["epsilon"]))
         for delta, r in zip(numbers()["table1"]["delta"], chosen, strict=True)
     ]
 

@@ -119,10 +119,9 @@ def _asymmetric(
     B1, B2, _, B4 = shape.bins
     lp = _program(shape, {("l", 2): left, ("r", 2): right}, 1)
     lp.c[: shape.size] = 2 * shape.losses
-    mirrored = replace(shape, bins=tuple(-b for b in reversed(shape.bins)))  # its left columns are our right ones
     sides = _one_side(shape, right[0]), tuple(
         [((columns + shape.size // 2) % shape.size, values) for columns, values in terms]
-        for terms in _one_side(mirrored, left[0])
+        for terms in _one_side(_mirrored(shape), left[0])  # its left columns are our right ones
     )  # fmt: skip
     larger, smaller = sides[1]  # the two terms that are not mirror images
     larger[2] = shape.columns["r", 3][:1], np.array([(B4 - B2) / (B4 - B1)])
@@ -136,14 +135,23 @@ def _asymmetric(
     return lp
 
 
+@lru_cache(maxsize=256)
+def _law(shape: TwoBinShape, j: int, x: float) -> list[Entries]:
+    """p(x, i) on piece j, where q_2 is bounded by 1."""
+    return shape.replaced(j, x, {("l", 2): np.ones(2)})
+
+
+@lru_cache(maxsize=32)
+def _mirrored(shape: TwoBinShape) -> TwoBinShape:
+    return replace(shape, bins=tuple(-b for b in reversed(shape.bins)))
+
+
 def _one_side(shape: TwoBinShape, low: float) -> tuple[list[Entries], list[Entries]]:
     """Larger and smaller probabilities of outputs left of their inputs. low: the lower end of the right slice."""
     (_, B2, B3, _), c, q = shape.bins, shape.c, shape.columns["l", 2]
 
-    def law(j: int, x: float) -> list[Entries]:
-        return shape.replaced(j, x, {("l", 2): np.ones(2)})
-
     far = low * shape.shares(2, B3)[:, 1]  # beside the last bin
-    larger = [law(1, -c)[0], law(2, B2)[0], law(3, B3)[0], (q[1:], np.ones(1)), *law(3, B3)[1:3]]
-    smaller = [law(1, B2)[0], (q[:1], far[:1]), law(3, c)[0], (q[1:], far[1:]), *law(3, c)[1:3]]
+    at_b3, at_c = _law(shape, 3, B3), _law(shape, 3, c)
+    larger = [_law(shape, 1, -c)[0], _law(shape, 2, B2)[0], at_b3[0], (q[1:], np.ones(1)), *at_b3[1:3]]
+    smaller = [_law(shape, 1, B2)[0], (q[:1], far[:1]), at_c[0], (q[1:], far[1:]), *at_c[1:3]]
     return larger, smaller

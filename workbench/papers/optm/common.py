@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from models.quantizer import usual_reach
+from solvers.arrays import Vector
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.certify import repaired
 from workbench.families.quantizer.law_program import exact_quantizer
@@ -24,38 +28,80 @@ from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import read_bins
 from workbench.papers.artifact import printed
 from workbench.papers.optm.authors import authors_optm
+from workbench.privacy.quantizer import audit_quantizer
 
 __all__ = [
+    "DIGITS",
     "EPSILONS",
     "NAMES",
-    "STYLE",
     "authors_optm_at",
     "best_exact",
     "certified",
     "exact_at",
+    "is_certified",
     "largest_q",
+    "law_question",
     "limit",
+    "listed",
     "mvu_at",
     "optm_at",
     "parameters",
+    "parameters_at",
+    "privacy_of",
     "published",
+    "shown_outputs",
+    "simulated",
 ]
 
 EPSILONS = ("0.5", "1", "1.5")
 NAMES = ("OPTM", "MVU", "RQM", "ERM")
 _TABLES = {"0.5": "table3", "1": "table4", "1.5": "table5"}
-# name -> (colour index, line style); the same in every figure
-STYLE: dict[str, tuple[int, str]] = {
-    "OPTM": (0, "-"), "MVU": (1, "-"), "RQM": (2, "-"), "ERM": (3, "-"), "exact quantizer": (4, "-"),
-    "exact quantizer, OPTM's bins": (5, "-"), "exact quantizer, 4 optimised bins": (4, "-"),
-    "no privacy": (6, ":"),
-}  # fmt: skip
+
+
+# what the search for bins converges to on every machine: at its end errors are flat in the bins, not so the others
+DIGITS = {"mae": 7, "mae (51 points)": 5, "mse": 5, "standard error of 1000 inputs": 4, "exact epsilon": 7}
 
 
 @lru_cache
 def parameters() -> dict[str, Any]:
     """The printed numbers and parameters."""
     return printed("optm")
+
+
+def parameters_at(epsilon: str) -> dict[str, Any]:
+    """Those of Tables 3-5, by their ε."""
+    table: dict[str, Any] = parameters()[_TABLES[epsilon]]
+    return table
+
+
+def shown_outputs(name: str, quantizer: Quantizer) -> str:
+    """The outputs: those of a search to the digits it converges to."""
+    return " ".join(f"{b:.3g}" if "optimised" in name else f"{b:g}" for b in quantizer.outputs)
+
+
+def listed(values: Iterable[float], form: str = ".4f") -> str:
+    """Numbers in a sentence."""
+    return ", ".join(f"{value:{form}}" for value in values)
+
+
+def privacy_of(quantizer: Quantizer) -> dict[str, float]:
+    """The columns of the exact audit."""
+    privacy = audit_quantizer(quantizer)
+    return {"exact epsilon": privacy.epsilon, "bias": float(privacy.bias)}
+
+
+def is_certified(quantizer: Quantizer, epsilon: str) -> bool:
+    """Whether it is exactly ε-private and unbiased."""
+    privacy = audit_quantizer(quantizer)
+    return privacy.meets("pure", epsilon) and not privacy.bias
+
+
+def simulated(quantizer: Quantizer, x: Vector, rng: np.random.Generator) -> Vector:
+    """Every coordinate of x, clipped to [-c, c], through the quantizer, in floats from a seeded generator: for
+    experiments, which publish nothing. Shape of x."""
+    sums = np.cumsum(quantizer.probabilities(x, clip=True), axis=-1)[..., :-1]
+    index = (rng.random(x.shape)[..., None] >= sums).sum(axis=-1)
+    return np.asarray(quantizer.outputs[index])
 
 
 def optm_at(bins: str, epsilon: str, density: Density | None = None) -> Quantizer:
@@ -68,7 +114,7 @@ def optm_at(bins: str, epsilon: str, density: Density | None = None) -> Quantize
 
 def authors_optm_at(epsilon: str) -> Quantizer:
     """OPTM of Tables 3-5 as the authors' public program computes it, before any repair."""
-    return authors_optm(read_bins(parameters()[_TABLES[epsilon]]["OPTM"]["bins"]), exact(epsilon, "epsilon"))
+    return authors_optm(read_bins(parameters_at(epsilon)["OPTM"]["bins"]), exact(epsilon, "epsilon"))
 
 
 def mvu_at(outputs: str | int, epsilon: str) -> Quantizer:
@@ -80,7 +126,7 @@ def mvu_at(outputs: str | int, epsilon: str) -> Quantizer:
 @lru_cache
 def published(epsilon: str) -> dict[str, Quantizer]:
     """The mechanisms of Tables 3-5 at one ε; at ε = 0.5, where the paper has no RQM and ERM, those are left out."""
-    table = parameters()[_TABLES[epsilon]]
+    table = parameters_at(epsilon)
     quantizers = {"OPTM": optm_at(table["OPTM"]["bins"], epsilon), "MVU": mvu_at(table["MVU"]["bins"], epsilon)}
     if "RQM" in table:
         quantizers["RQM"] = rqm(table["RQM"]["bins"], table["RQM"]["q"])

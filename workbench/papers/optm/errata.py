@@ -14,10 +14,9 @@ from workbench.families.quantizer.laws import LawQuestion
 from workbench.families.quantizer.optm import Live, shape_of
 from workbench.mechanisms.baselines.two_bin import equal_bins, rqm, two_bin
 from workbench.mechanisms.density import uniform
-from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import read_bins
 from workbench.papers.artifact import Erratum, erratum
-from workbench.papers.optm.common import EPSILONS, authors_optm_at, parameters, published
+from workbench.papers.optm.common import EPSILONS, authors_optm_at, listed, parameters, published
 from workbench.papers.optm.table2 import table2_mvu, table6_bins
 from workbench.papers.optm.tables import no_erm, no_rqm
 from workbench.papers.optm.vectors import metric_floor
@@ -34,14 +33,11 @@ def all_errata() -> Sequence[Erratum]:
 
 def _ends() -> Erratum:
     quantizer = rqm(equal_bins(5, "1.8"), "0.4")
-    at_c = _ratio_at_ends(quantizer)
-    true = audit_quantizer(quantizer).epsilon
+    at_c, true = (
+        float(np.abs(np.log(quantizer.matrix[0] / quantizer.matrix[-1])).max()),
+        audit_quantizer(quantizer).epsilon,
+    )
     return erratum("optm", "ends", true > at_c + 1e-3, at_c=at_c, true=true)
-
-
-def _ratio_at_ends(quantizer: Quantizer) -> float:
-    first, last = quantizer.matrix[0], quantizer.matrix[-1]
-    return float(np.abs(np.log(first / last)).max())
 
 
 def _table1_optm() -> Erratum:
@@ -49,33 +45,16 @@ def _table1_optm() -> Erratum:
     authors = [authors_optm_at(epsilon) for epsilon in EPSILONS]
     all_pairs = [published(epsilon)["OPTM"].mae_51 for epsilon in EPSILONS]
     excess = max(audit_quantizer(quantizer).epsilon - float(e) for quantizer, e in zip(authors, EPSILONS, strict=True))
-    return erratum(
-        "optm",
-        "table1_optm",
-        excess <= 1e-7
-        and all(abs(quantizer.mae_51 - cell) <= 5e-4 for quantizer, cell in zip(authors, printed, strict=True))
-        and all(abs(value - cell) > 5e-4 for value, cell in zip(all_pairs, printed, strict=True)),
-        mae_51=_listed([q.mae_51 for q in authors]),
-        listed=_listed(all_pairs),
-    )
-
-
-def _listed(values: Sequence[float]) -> str:
-    return ", ".join(f"{value:.4f}" for value in values)
+    theirs, cells = [quantizer.mae_51 for quantizer in authors], np.array(printed)
+    agree = excess <= 1e-7 and np.abs(theirs - cells).max() <= 5e-4 < np.abs(all_pairs - cells).min()
+    return erratum("optm", "table1_optm", bool(agree), mae_51=listed(theirs), listed=listed(all_pairs))
 
 
 def _not_available() -> Erratum:
     best, (count, beyond) = no_rqm("0.5"), no_erm("0.5")
     shown = "none" if best is None else f"{best.mae():.4f} (51 points {best.mae_51:.4f})"
-    return erratum(
-        "optm",
-        "not_available",
-        best is not None and count == 0,
-        shown=shown,
-        mae=beyond.mae(),
-        epsilon=audit_quantizer(beyond).epsilon,
-        count=count,
-    )
+    epsilon, none = audit_quantizer(beyond).epsilon, best is not None and count == 0
+    return erratum("optm", "not_available", none, shown=shown, mae=beyond.mae(), epsilon=epsilon, count=count)
 
 
 def _least_metric_epsilon(points: int) -> float:

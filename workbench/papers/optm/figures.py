@@ -24,7 +24,7 @@ from workbench.papers.optm.common import (
     law_question,
     limit,
     mvu_at,
-    parameters,
+    parameters_at,
     published,
 )
 from workbench.privacy.quantizer import audit_quantizer
@@ -40,11 +40,8 @@ _ERM = ("1.6", "1.5")  # outer bin and γ of Fig. 2, chosen by us
 def fig2(full: bool) -> Artifact:
     """p(x, 3) and p(x, 6) of ERM with 8 bins."""
     quantizer = erm(equal_bins(8, _ERM[0]), _ERM[1])
-    rows = []
-    for k in range(len(quantizer.pieces)):
-        for side, at in ((0, quantizer.knots[k]), (1, quantizer.knots[k + 1])):
-            law = quantizer.matrix[2 * k + side]
-            rows.append({"x": float(at), "side": "+" if side == 0 else "-", "p(x, 3)": law[2], "p(x, 6)": law[5]})
+    x, law = [float(at) for at in quantizer.places], quantizer.matrix
+    rows = {"x": x, "side": ["+", "-"] * len(quantizer.pieces), "p(x, 3)": law[:, 2], "p(x, 6)": law[:, 5]}
 
     def draw(table: pd.DataFrame) -> Figure:
         figure, (axis,) = panels(width=6.4)
@@ -68,7 +65,7 @@ def fig3(full: bool) -> Artifact:
     even = np.linspace(-1, 1, 401)
     frames = []
     for epsilon in EPSILONS:
-        bins = parameters()[{"0.5": "table3", "1": "table4", "1.5": "table5"}[epsilon]]["OPTM"]["bins"]
+        bins = parameters_at(epsilon)["OPTM"]["bins"]
         mechanisms = published(epsilon) | {
             "exact quantizer, OPTM's bins": exact_at(bins, epsilon),
             "exact quantizer, 4 optimised bins": best_exact(4, epsilon),

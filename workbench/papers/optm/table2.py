@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -16,9 +15,20 @@ from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import read_bins
 from workbench.papers.artifact import Artifact, Comparison, Erratum, artifact, erratum
 from workbench.papers.optm.authors import authors_optm_gaussian
-from workbench.papers.optm.common import best_exact, certified, exact_at, law_question, mvu_at, optm_at, parameters
-from workbench.papers.optm.tables import DIGITS, shown_outputs
-from workbench.privacy.quantizer import audit_quantizer
+from workbench.papers.optm.common import (
+    DIGITS,
+    best_exact,
+    certified,
+    exact_at,
+    is_certified,
+    law_question,
+    listed,
+    mvu_at,
+    optm_at,
+    parameters,
+    privacy_of,
+    shown_outputs,
+)
 
 __all__ = ["standard_error", "table2", "table2_mvu", "table6_bins"]
 
@@ -32,57 +42,38 @@ def _authors(sigma: float) -> Quantizer:
 def table2(full: bool) -> Artifact:
     """Table 2: inputs N(0.5, σ²) clipped to [-1, 1]."""
     printed, table = parameters()["table2"], parameters()["table6"]
-    rows, comparisons = [], []
+    bins, rows, comparisons = table["OPTM"]["bins"], [], []
     for at, sigma in enumerate(printed["sigma"]):
         density = normal(printed["mu"], sigma)
         mechanisms = {
             _AUTHORS: _authors(sigma),
             "MVU": mvu_at(table["MVU"]["bins"], "1"),
             "RQM": rqm(table["RQM"]["bins"], table["RQM"]["q"]),
-            "OPTM, Theorem 4, Table 6's bins": optm_at(table["OPTM"]["bins"], "1", density),
-            "exact quantizer, Table 6's bins": exact_at(table["OPTM"]["bins"], "1", density),
+            "OPTM, Theorem 4, Table 6's bins": optm_at(bins, "1", density),
+            "exact quantizer, Table 6's bins": exact_at(bins, "1", density),
             "exact quantizer, 4 optimised bins": best_exact(4, "1", density),
         }
-        best = product_optimum(read_bins(table["OPTM"]["bins"]), law_question("1", density), nodes=200)
+        best = product_optimum(read_bins(bins), law_question("1", density), nodes=200)
         if best is not None:
             mechanisms["product optimum, Table 6's bins"] = best.quantizer
-        cells = {_AUTHORS: printed["OPTM"][at], "MVU": printed["MVU"][at], "RQM": printed["RQM"][at]}
         for name, quantizer in mechanisms.items():
             quantizer = certified(quantizer, "1")
-            mae, error = quantizer.mae(density), standard_error(quantizer, density)
-            privacy, cell = audit_quantizer(quantizer), cells.get(name)
-            rows.append(
-                {
-                    "mechanism": name,
-                    "sigma": sigma,
-                    "outputs": shown_outputs(name, quantizer),
-                    "printed": cell,
-                    "mae": mae,
-                    "standard error of 1000 inputs": error,
-                    "mse": quantizer.mse(density),
-                    "exact epsilon": privacy.epsilon,
-                    "bias": float(privacy.bias),
-                    "certified": privacy.meets("pure", 1) and not privacy.bias,
-                }
+            cell = printed["OPTM"][at] if name == _AUTHORS else printed.get(name, {at: None})[at]
+            mae, error, outputs = (
+                quantizer.mae(density),
+                standard_error(quantizer, density),
+                shown_outputs(name, quantizer),
             )
+            what = {"mechanism": name, "sigma": sigma, "outputs": outputs, "printed": cell}
+            errors = {"mae": mae, "standard error of 1000 inputs": error, "mse": quantizer.mse(density)}
+            rows.append(what | errors | privacy_of(quantizer) | {"certified": is_certified(quantizer, "1")})
             if cell is not None:
                 remark = f"{(cell - mae) / error:+.1f} standard errors of 1000 inputs, {error:.4f}"
-                if name == "MVU":
-                    remark += "; see the errata"
-                elif name == _AUTHORS:
-                    remark += f"; bins {shown_outputs(name, quantizer)}"
+                remark += {"MVU": "; see the errata", _AUTHORS: f"; bins {outputs}"}.get(name, "")
+                named, tolerance = f"MAE of {name}, σ = {sigma:g}", 0.0005 + 3 * error
                 comparisons.append(
-                    Comparison(
-                        f"MAE of {name}, σ = {sigma:g}",
-                        "Table 2",
-                        cell,
-                        mae,
-                        0.0005 + 3 * error,
-                        expected=name != "MVU",
-                        remark=remark,
-                    )
+                    Comparison(named, "Table 2", cell, mae, tolerance, expected=name != "MVU", remark=remark)
                 )
-
     return artifact("optm", "table2", pd.DataFrame(rows), comparisons, digits=DIGITS)
 
 
@@ -97,25 +88,15 @@ def standard_error(quantizer: Quantizer, density: Density, inputs: int = 1000) -
 def table6_bins() -> Erratum:
     """Table 6 has one line of bins for OPTM; the program chooses others at σ = 0.3."""
     printed, bins = parameters()["table2"], read_bins(parameters()["table6"]["OPTM"]["bins"])
-    chosen = {sigma: _authors(sigma) for sigma in printed["sigma"]}
-    agree = [
-        abs(quantizer.mae(density) - cell) <= 0.0005 + 3 * standard_error(quantizer, density)
-        for (sigma, quantizer), cell in zip(chosen.items(), printed["OPTM"], strict=True)
-        for density in [normal(printed["mu"], sigma)]
-    ]
-    same = [sigma for sigma, quantizer in chosen.items() if np.array_equal(quantizer.outputs, [float(b) for b in bins])]
-    other = chosen[0.3]
-    value, error = (f(normal(printed["mu"], 0.3)) for f in (other.mae, lambda d: standard_error(other, d)))
-    return erratum(
-        "optm",
-        "table6_bins",
-        all(agree) and same == [0.1, 0.2],
-        listed=_listed(same, "g"),
-        listed_2=", ".join(f"{b:g}" for b in other.outputs),
-        value=value,
-        error=error,
-        OPTM=printed["OPTM"][2],
-    )
+    agree, same, shown = [], [], {}
+    for sigma, cell in zip(printed["sigma"], printed["OPTM"], strict=True):
+        quantizer, density = _authors(sigma), normal(printed["mu"], sigma)
+        mae, error = quantizer.mae(density), standard_error(quantizer, density)
+        agree.append(abs(mae - cell) <= 0.0005 + 3 * error)
+        if np.array_equal(quantizer.outputs, [float(b) for b in bins]):
+            same.append(sigma)
+        shown = {"listed_2": listed(quantizer.outputs, "g"), "value": mae, "error": error, "OPTM": cell}
+    return erratum("optm", "table6_bins", all(agree) and same == [0.1, 0.2], listed=listed(same, "g"), **shown)
 
 
 def table2_mvu() -> Erratum:
@@ -124,7 +105,7 @@ def table2_mvu() -> Erratum:
     quantizer = mvu_at(table["MVU"]["bins"], "1")
     top = float(quantizer.error_at(np.linspace(-1, 1, 4001)).max())
     y = (quantizer.outputs + 1) / 2  # the alphabet of inputs in [0, 1]
-    means, read = [], []
+    means, read, consistent = [], [], min(printed["MVU"][:2]) > top
     for sigma, cell in zip(printed["sigma"], printed["MVU"], strict=True):
         density = normal(printed["mu"], sigma)
         means.append(quantizer.mae(density))
@@ -132,18 +113,8 @@ def table2_mvu() -> Erratum:
         gaps = 2 * np.abs(x[:, None] - y)
         law = weights[:, None] * quantizer.probabilities(x)
         mean = float((law * gaps).sum())
-        read.append((cell, mean, math.sqrt((float((law * gaps**2).sum()) - mean * mean) / 1000)))
-    shown = ", ".join(f"{mean:.3f} ± {error:.3f}" for _, mean, error in read)
-    return erratum(
-        "optm",
-        "table2_mvu",
-        min(printed["MVU"][:2]) > top and all(abs(cell - mean) <= 3 * error for cell, mean, error in read),
-        MVU=_listed(printed["MVU"], ".3f"),
-        listed=_listed(means, ".3f"),
-        top=top,
-        shown=shown,
-    )
-
-
-def _listed(values: Sequence[float], form: str) -> str:
-    return ", ".join(f"{value:{form}}" for value in values)
+        error = math.sqrt((float((law * gaps**2).sum()) - mean * mean) / 1000)
+        read.append(f"{mean:.3f} ± {error:.3f}")
+        consistent = consistent and abs(cell - mean) <= 3 * error
+    words = {"MVU": listed(printed["MVU"], ".3f"), "listed": listed(means, ".3f")}
+    return erratum("optm", "table2_mvu", consistent, **words, top=top, shown=", ".join(read))

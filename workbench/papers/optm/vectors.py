@@ -16,8 +16,7 @@ from workbench.families.quantizer.output_search import optimised_bins
 from workbench.mechanisms.density import Density, from_function, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Artifact, artifact
-from workbench.papers.optm.common import certified, largest_q, law_question, mvu_at, optm_at, parameters
-from workbench.papers.optm.simulation import simulated
+from workbench.papers.optm.common import certified, largest_q, law_question, mvu_at, optm_at, parameters, simulated
 
 __all__ = ["ball", "cube", "fig4a", "fig4b"]
 
