@@ -6,16 +6,12 @@ next instead of being rebuilt.
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-=======
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
->>>>>>> main
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from solvers.arrays import Positions, Vector
 from solvers.program import Data, Program
