@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact
+from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import exact, nearest_float
 from workbench.exact.plain import plain_numbers
+from workbench.exact.random_source import Source
+from workbench.exact.sampler import Sampler
 from workbench.mechanisms.density import Density
 
 __all__ = [
@@ -76,10 +81,32 @@ def slope_of(gap: Vector, loss: Any) -> Vector:
 
 
 class RealErrors(ABC):
-    """The expected errors of a mechanism on [-c, c] with outputs (m,) and floating-point laws."""
+    """A mechanism on numbers, [-c, c], with m outputs `bins`, and the expected errors of its floating-point laws."""
 
-    outputs: Any
+    bins: tuple[Fraction, ...]
     c: Any
+    inputs: ClassVar[None] = None
+    one_sided: ClassVar[bool] = False  # every two inputs are compared in both orders
+
+    @property
+    def m(self) -> int:
+        """The number of bins."""
+        return len(self.bins)
+
+    @cached_property
+    def outputs(self) -> Vector:
+        """The bins as floats: what is published. Shape (m,)."""
+        return np.array([nearest_float(b) for b in self.bins])
+
+    def law(self, x: Any) -> Distribution:
+        """The exact law at x. Raises InvalidRequest."""
+        raise NotImplementedError
+
+    def draws(self, x: Any, count: int, source: Source) -> Vector:
+        """Outputs on the input x, a number. Shape (count,)."""
+        if x is None:
+            InvalidRequest.must("answer", "the input x of a mechanism on real inputs", x)
+        return np.asarray(self.outputs[Sampler(self.law(x), source).draw(count)])
 
     @abstractmethod
     def probabilities(self, x: ArrayLike, *, clip: bool = False) -> Vector:
