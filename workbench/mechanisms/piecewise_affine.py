@@ -50,7 +50,7 @@ from workbench.mechanisms.mechanism import (
     extreme_pairs,
 )
 from workbench.mechanisms.quantization import rationals, read_bins, read_inputs
-from workbench.mechanisms.quantization_error import RealErrors, loss_weights
+from workbench.mechanisms.quantization_error import ErrorIntegrals, RealErrors
 from workbench.mechanisms.shown_mechanism import ShownMechanism, law_plot
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     def expected(self, loss: Any = "absolute", density: Density | None = None) -> float:
         """E error under a density (uniform by default), by exact integration. loss: as `error_function`."""
         under = density_of("uniform" if density is None else density, float(self.c))
-        weights = loss_weights(self._cuts, self.outputs, under, loss)
+        weights = ErrorIntegrals(self._cuts, self.outputs, under).weights(loss)
         return float(np.sum(weights * self.matrix.reshape(weights.shape)))
 
     @cached_property
