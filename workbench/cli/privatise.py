@@ -51,8 +51,8 @@ def _command(kind: str, summary: str) -> Callable[..., Report]:
         sidecar = _sidecar(target, {"input": source, "mechanism": mechanism}, ledger)
         from workbench.exact.random_source import Source
         from workbench.io.csv_column import CsvColumn
+        from workbench.mechanisms.mechanism import publish
         from workbench.privacy.column_release import Rows, mechanism_for_column
-        from workbench.privacy.sampling import publish
 
         Source(insecure_seed)  # a wrong seed is refused before any work
         subject = mechanism_for_column(mechanism, kind, raw=raw)

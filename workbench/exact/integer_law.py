@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import exact
+from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 
@@ -62,9 +63,7 @@ class IntegerLaw:
             InvalidRequest.must("first", "an integer", first)
         if not 0 <= self.ratio < 1:
             InvalidRequest.must("ratio", "a number in [0, 1)", ratio)
-        if not isinstance(period, int) or not 1 <= period <= len(self.weights):
-            InvalidRequest.must("period", f"an integer in 1..{len(self.weights)}", period)
-        self.first, self.period = first, period
+        self.first, self.period = first, whole_number(period, "period", 1, len(self.weights))
 
     @property
     def last(self) -> int:
