@@ -61,7 +61,7 @@ _HOMES = {
     "RealNoise": "workbench.mechanisms.real_noise",
     "Result": "workbench.io.result",
     "risk": "workbench.privacy.risk",
-    "sample": "workbench.privacy.sampling",
+    "sample": "workbench.mechanisms.mechanism",
     "sweep": "workbench.sweeps.run",
     "verify": "workbench.comparison.verify",
     "save": "workbench.privacy.certificate_file",

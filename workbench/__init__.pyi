@@ -47,7 +47,7 @@ from workbench.privacy.curve import profile as profile
 from workbench.privacy.loading import load as load
 from workbench.privacy.opendp import measurement as measurement
 from workbench.privacy.risk import risk as risk
-from workbench.privacy.sampling import sample as sample
+from workbench.mechanisms.mechanism import sample as sample
 from workbench.sweeps.ledger import Ledger as Ledger
 from workbench.sweeps.run import sweep as sweep
 from workbench.mechanisms.integer_noise import UnboundedNoise

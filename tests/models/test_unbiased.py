@@ -78,7 +78,7 @@ def test_the_values_of_column_generation(k, epsilon, value):
 def test_the_channel_is_exact_and_within_the_gap(question, epsilon):
     y, p = question
     odds, best = found(y, p, epsilon)
-    outputs, channel = exact_channel(y, p, odds, best)
+    outputs, channel = exact_channel(y, odds, best)
     values = [Fraction(o) for o in outputs.tolist()]
     assert [row.mean(values) for row in channel.rows] == [Fraction(v) for v in y.tolist()]
     assert audit_extremes(channel, epsilon).meets("pure", Fraction(epsilon), 0)
@@ -104,7 +104,7 @@ def test_labels_in_far_clusters_are_closed_as_well(question, epsilon):
     y, p = question
     odds, best = found(y, p, epsilon)
     assert best.bound <= best.objective * (1 + 1e-9)
-    outputs, channel = exact_channel(y, p, odds, best)
+    outputs, channel = exact_channel(y, odds, best)
     values = [Fraction(o) for o in outputs.tolist()]
     assert [row.mean(values) for row in channel.rows] == [Fraction(v) for v in y.tolist()]
     assert audit_extremes(channel, epsilon).meets("pure", Fraction(epsilon), 0)
@@ -131,10 +131,10 @@ def test_pooled_multipliers_are_negative_on_intervals_alone():
 
 def test_a_set_without_mass_carries_no_moment():
     """Two labels told apart by masses alone that are left out: refused, not published with a bias."""
-    y, p = np.arange(3.0), np.full(3, 1 / 3)
+    y = np.arange(3.0)
     sets = Intervals(np.array([0, 1, 2, 0]), np.array([0, 1, 2, 2]))
     with pytest.raises(ArithmeticError, match=r"has no mass|far from a randomizer|too few"):
-        exact_channel(y, p, Fraction(2), point(sets, np.array([0.0, 0.0, 0.0, 1.0]) + 1e-60, np.ones(4)))
+        exact_channel(y, Fraction(2), point(sets, np.array([0.0, 0.0, 0.0, 1.0]) + 1e-60, np.ones(4)))
 
 
 def test_no_sets_but_intervals_are_needed_by_brute_force():
@@ -213,12 +213,12 @@ def test_any_multipliers_bound_the_optimum():
 
 
 def test_floats_that_are_no_randomizer_are_refused():
-    y, p = uniform(3)
+    y, _ = uniform(3)
     sets = Intervals(np.arange(3), np.arange(3))
     with pytest.raises(ArithmeticError, match="tell all labels apart"):
-        exact_channel(y, p, Fraction(2), point(Intervals(np.array([0]), np.array([2])), np.ones(1), np.ones(1)))
+        exact_channel(y, Fraction(2), point(Intervals(np.array([0]), np.array([2])), np.ones(1), np.ones(1)))
     alone = point(sets, np.full(3, 0.25), np.array([-0.25, 0.25, 0.75]))
-    outputs, channel = exact_channel(y, p, Fraction(2), alone)
+    outputs, channel = exact_channel(y, Fraction(2), alone)
     assert [row.mean([Fraction(o) for o in outputs.tolist()]) for row in channel.rows] == [0, 1, 2]
 
 

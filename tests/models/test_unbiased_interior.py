@@ -64,7 +64,7 @@ def test_labels_whose_gaps_span_many_digits_are_closed_exactly(question, max_los
     odds, _ = odds_below(epsilon)
     best = interior_optimum(y, p, float(odds) - 1)
     assert best is not None
-    outputs, channel = exact_channel(y, p, odds, best)
+    outputs, channel = exact_channel(y, odds, best)
     values = [Fraction(o) for o in outputs.tolist()]
     assert [row.mean(values) for row in channel.rows] == [Fraction(v) for v in y.tolist()]
     assert audit_extremes(channel, epsilon).meets("pure", epsilon, 0)
@@ -132,6 +132,6 @@ def test_a_channel_about_an_origin_is_that_about_zero():
     y, p = uniform(12)
     best = interior_optimum(y + 0.5, p, 1.0)
     assert best.origin == 6.0
-    outputs, channel = exact_channel(y + 0.5, p, Fraction(2), best)
+    outputs, channel = exact_channel(y + 0.5, Fraction(2), best)
     values = [Fraction(o) for o in outputs.tolist()]
     assert [row.mean(values) for row in channel.rows] == [Fraction(v + 0.5) for v in y.tolist()]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from workbench.io.drawing import Drawing, draw
 from workbench.papers import load
-from workbench.papers.figure import Drawing, declared, draw
+from workbench.papers.artifact import declared
 
 FIGURE = {
     "by": "panel",

@@ -83,7 +83,8 @@ def test_every_epsilon_has_its_own_colour():
     import pandas as pd
     from matplotlib.colors import to_hex
 
-    from workbench.papers.figure import Drawing, declared, draw
+    from workbench.io.drawing import Drawing, draw
+    from workbench.papers.artifact import declared
 
     rows = [
         {"epsilon": e / 10, "delta": d, "loss": 1.0, "truncated_laplace": 1 + e * d}

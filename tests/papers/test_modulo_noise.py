@@ -20,8 +20,7 @@ from workbench.mechanisms.channel import Channel, within
 from workbench.papers import artifact as artifacts
 from workbench.papers import gallery as pages
 from workbench.papers import reproduce as gallery
-from workbench.papers.artifact import Comparison, printed
-from workbench.papers.figure import declared
+from workbench.papers.artifact import Comparison, declared, printed
 from workbench.papers.modulo_noise import PAPER, common, errata_checks, figures, formula_checks
 from workbench.papers.modulo_noise.curves import (
     adjacent_pairs,

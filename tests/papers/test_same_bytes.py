@@ -15,7 +15,7 @@ import sys, numpy
 from dataclasses import replace
 from threadpoolctl import threadpool_info
 import scipy.linalg
-from workbench.papers.figure import declared
+from workbench.papers.artifact import declared
 from workbench.papers.optm import PAPER, tables
 from workbench.papers.reproduce import reproduce
 tables.MOST = 5  # more than 4: symmetric outputs first, each number after the one before

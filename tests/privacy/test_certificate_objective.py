@@ -12,7 +12,7 @@ from certificate_samples import certify_channel, changed, metric, noise
 import workbench as wb
 from models.losses import Loss, loss_named
 from models.modulo import LOSSES, loss_vector
-from workbench.mechanisms.noise_losses import known_losses
+from workbench.mechanisms.additive import known_losses
 from workbench.privacy.certificate import Certificate, ExpectedLoss, Objective
 from workbench.privacy.certificate_file import from_dict
 from workbench.privacy.objective import is_exact_loss

@@ -19,10 +19,10 @@ from workbench.mechanisms.dyadic_laplace.stream import write_stream
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer, private_prior, project
 from workbench.mechanisms.label_randomizers.randomized_response import k_ary
+from workbench.mechanisms.mechanism import publish, sample
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.mechanisms.quantization import rationals, read_bins
 from workbench.mechanisms.real_noise import AdditiveRealNoise
-from workbench.privacy.sampling import publish, sample
 
 QUESTION = wb.ModuloNoise(n=1, max_shift=1)
 NOISE = AdditiveNoise(QUESTION, [2, 1])

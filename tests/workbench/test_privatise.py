@@ -14,10 +14,10 @@ import pytest
 import workbench as wb
 from workbench.cli import main
 from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.mechanism import publish
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.privacy.expected_error import expected_error
 from workbench.privacy.releases import PrivacyBudget, Release, ReleaseLedger, together
-from workbench.privacy.sampling import publish
 
 AGE = "noise p.csv --column age --mechanism noise.json"
 PEOPLE = "who,age,change\nann,1,0.25\nbob,4,-1\nann,0,0.75\ncyd,4,1\nann,2,0\nbob,3,-0.5\n"

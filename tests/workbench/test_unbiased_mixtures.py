@@ -42,7 +42,7 @@ def test_mixtures_are_private_and_unbiased_exactly(epsilon):
     y, odds = np.array([-1.0, 0.1, 0.25, 1 / 3, 2, 2.5, 7, 8]), odds_below(epsilon)[0]
     kept = Kept.beside(y, SPARSE, 1e-11)
     point = interior_optimum(kept.values, kept.shares, float(odds) - 1)
-    outputs, channel = exact_channel(kept.values, kept.shares, odds, point)
+    outputs, channel = exact_channel(kept.values, odds, point)
     complete, values = kept.completed(channel), [Fraction(o) for o in outputs.tolist()]
     assert [row.mean(values) for row in complete.rows] == [Fraction(v) for v in y.tolist()]
     assert audit_extremes(complete, epsilon).meets("pure", Fraction(epsilon), 0)

@@ -148,8 +148,8 @@ def sample(
         InvalidRequest.must("count", "an integer in 0..100000000", count)
     if json and count > 1_000_000:
         InvalidRequest.must("count", "at most 1000000 with --json", count)
+    from workbench.mechanisms.mechanism import sample as draw
     from workbench.privacy.loading import read
-    from workbench.privacy.sampling import sample as draw
 
     contents = read(file)
     subject = contents.mechanism if contents.certificate is None else contents.certificate

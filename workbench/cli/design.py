@@ -46,8 +46,7 @@ def design_command(kind: Family) -> Callable[..., None]:
         more: dict[str, Any] = {"check": "audit" if raw else "certify"}
         if any(option.name == "progress" for option in kind.options):
             more["progress"] = err.print
-        with kind.open(kind.request_of(kind.read(present(given), "command") | more)) as session:
-            design = session.design()
+        design = kind.designed(kind.request_of(kind.read(present(given), "command") | more))
         if save is not None:
             design.save(save)
         if plot is not None:

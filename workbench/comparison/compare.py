@@ -142,8 +142,7 @@ def _design(request: Any, solver: str, limit: float | None) -> Design:
     named, options = kind.option("solver").of(solver), request.options
     if options.time_limit is None and "time_limit" in backend(named).supported_options:
         options = replace(options, time_limit=limit)
-    with kind.open(replace(request, solver=named, options=options)) as session:
-        design: Design = session.design()
+    design: Design = kind.designed(replace(request, solver=named, options=options))
     return design
 
 

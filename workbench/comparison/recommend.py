@@ -93,45 +93,35 @@ def recommend(*, epsilon: Any, delta: Any = 0, notion: str = "dp", loss: Any = "
         return _real(read(REAL_OPTIONS, given, "request with a range"))
     values = read(OPTIONS, given)
     finite_query = FAMILY.spelled_question({"answers": None, **values})
-    query = Query(
-        question=finite_query,
-        epsilon=values["epsilon"],
-        delta=values["delta"] or Fraction(0),
-        notion=values["notion"],
-        loss=values["loss"],
-        words=texts(given),
-        own=values["baseline"] or (),
-    )
-    _check(query)
+    query = Query(question=finite_query, words=texts(given), own=values["baseline"] or (), **_budget(values))
+    try:  # what no class could serve is refused; a channel too large is a row of its own
+        FAMILY.request(query.question, loss=query.loss, **query.budget)
+    except ChannelTooLarge:
+        assert query.losses  # whose errors are the user's as well
     return _compared(query, f"{finite_query!r}, {query.losses.name} loss")
+
+
+def _budget(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: values[name] for name in ("epsilon", "notion", "loss")} | {"delta": values["delta"] or Fraction(0)}
 
 
 def _real(values: Mapping[str, Any]) -> Result:
     """The same for real answers in a range."""
     low, high = values["range"]
-    width, delta = high - low, values["delta"] or Fraction(0)
-    spread = values["sensitivity"] or width
-    if spread > width:
-        InvalidRequest.must("sensitivity", "at most the width of the range", float(spread))
-    if values["notion"] == "pure" and delta:
-        InvalidRequest.must("delta", "0 for the notion pure", float(delta))
-    query = RealQuery(
-        low=low,
-        high=high,
-        sensitivity=spread,
-        epsilon=values["epsilon"],
-        delta=delta,
-        notion=values["notion"],
-        loss=values["loss"],
-    )
-    relation = "every two neighbours" if query.local else f"neighbours at most {float(spread):g} apart"
+    query = RealQuery(low=low, high=high, sensitivity=values["sensitivity"] or high - low, **_budget(values))
+    if query.sensitivity > query.width:
+        InvalidRequest.must("sensitivity", "at most the width of the range", float(query.sensitivity))
+    if query.notion == "pure" and query.delta:
+        InvalidRequest.must("delta", "0 for the notion pure", float(query.delta))
+    apart = f"neighbours at most {float(query.sensitivity):g} apart"
+    relation = "every two neighbours" if query.local else apart
     return _compared(query, f"real answers in [{float(low):g}, {float(high):g}], {relation}, {query.loss} error")
 
 
 def _compared(query: Query | RealQuery, subject: str) -> Result:
     begin = time.perf_counter()
     candidates = list(all_candidates(query))
-    rows = sorted(map(_row, candidates), key=_order)
+    rows = sorted(map(_row, candidates), key=lambda row: (row["objective"] is None, row["objective"] or 0.0))
     extra = {candidate.name: candidate.extra_loss for candidate in candidates if candidate.extra_loss}
     title = f"{subject}, {query.notion} at epsilon = {float(query.epsilon):g}, delta = {float(query.delta):g}"
     sentences = tuple(_of_reals(query, rows) if isinstance(query, RealQuery) else _sentences(rows, extra))
@@ -148,38 +138,18 @@ def _compared(query: Query | RealQuery, subject: str) -> Result:
     )
 
 
-def _check(query: Query) -> None:
-    """Refuse what no class could serve; a channel too large is a row of its own."""
-    try:
-        FAMILY.request(query.question, loss=query.loss, **query.budget)
-    except ChannelTooLarge:
-        assert query.losses  # whose errors are the user's as well
-
-
 def _row(candidate: Candidate) -> Row:
-    row: Row = {
-        "class": candidate.name,
-        "objective": None,
-        "bound": None,
-        "certified": None,
-        "command": candidate.command,
-        "notes": candidate.reason or candidate.needs,
-    }
+    row: Row = dict.fromkeys(COLUMNS) | {"class": candidate.name, "notes": candidate.reason or candidate.needs}
     if candidate.solve is None:
-        return row
+        return row | {"command": candidate.command}
     try:
-        value = candidate.solve()
+        value = candidate.solve()._asdict()
     except NotApplicable as error:
-        return row | {"command": None, "notes": str(error)}
+        return row | {"notes": str(error)}
     except WorkbenchError as error:
-        return row | {"notes": f"{type(error).__name__}: {error}"}
-    value_fields = value._asdict()
-    notes = ": ".join(filter(None, (candidate.needs, value_fields.pop("parameter"))))
-    return row | value_fields | {"notes": notes}
-
-
-def _order(row: Row) -> tuple[bool, float]:
-    return row["objective"] is None, row["objective"] or 0.0
+        return row | {"command": candidate.command, "notes": f"{type(error).__name__}: {error}"}
+    notes = ": ".join(filter(None, (candidate.needs, value.pop("parameter"))))
+    return row | value | {"command": candidate.command, "notes": notes}
 
 
 def _certified(rows: list[Row]) -> list[Row]:

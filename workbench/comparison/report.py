@@ -21,11 +21,11 @@ import numpy as np
 import pandas as pd
 
 from solvers.backend import names
-from workbench.io.figures import COLOURS, MARKERS, legend_below, panels
+from workbench.io.drawing import Drawing, draw, stated
+from workbench.io.figures import COLOURS, MARKERS
 from workbench.io.result import records
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from workbench.io.result import Plots, Row
@@ -48,6 +48,7 @@ EXACT = 1e-9  # residuals and gaps up to here are rounding
 SHIFT = 0.01  # seconds
 _ALIKE = 2.0  # times the least seconds, shifted, which are not told apart from them
 LEAST = 1e-3  # seconds below which times are not told apart
+_FLOOR = 1e-17  # residuals and gaps below which are drawn as this
 
 COLUMNS = (
     "instance",
@@ -173,37 +174,35 @@ def profile(table: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 def draw_profile(table: pd.DataFrame) -> Figure:
     """The performance profiles of LPs and MILPs."""
     ran = table[table["status"] != "not applicable"]
-    kinds = [kind for kind in ("LP", "MILP") if (ran["kind"] == kind).any()]
-    looks = _looks(ran)
-    figure, axes = panels(len(kinds), width=5.6, height=4.4)
-    for axis, kind in zip(axes, kinds, strict=True):
-        here = ran[ran["kind"] == kind]
+    parts = []
+    for kind, here in ran.groupby("kind"):
         curves = profile(here)
         most = max([2.0, *(float(x[-1]) for x, _ in curves.values() if x.size)]) * 1.2
+        named = {"kind": kind, "instances": here["instance"].nunique()}
         for solver, (x, share) in curves.items():
-            colour, _, dash = looks[solver]
-            steps = np.concatenate([[1.0], x, [most]]), np.concatenate([[0.0], share, share[-1:] if x.size else [0.0]])
-            axis.step(*steps, where="post", color=colour, linestyle=dash, linewidth=1.6, label=solver)
-        axis.set_xscale("log")
-        axis.set_xlim(1.0, most)
-        axis.set_ylim(-0.02, 1.03)
-        axis.set_xlabel("τ: times the fastest solver's seconds")
-        axis.set_ylabel("share of instances solved within τ")
-        axis.set_title(f"{kind}s, {here['instance'].nunique()} instances", fontsize=10)
-    legend_below(figure, axes, columns=5)
+            steps = {"ratio": [1.0, *x, most], "share": [0.0, *share, *(share[-1:] if x.size else [0.0])]}
+            parts.append(pd.DataFrame({**named, "solver": solver, **steps}))
+    return draw(Drawing(_stated("profile"), styles=_looks(ran)), pd.concat(parts))
+
+
+def _stated(name: str) -> dict[str, Any]:
+    figure: dict[str, Any] = stated("workbench.comparison", "figures.toml")[name]
     return figure
 
 
-def _looks(table: pd.DataFrame) -> dict[str, tuple[str, str, str]]:
-    """solver -> colour, marker, dash; the same in every figure."""
-    dashes = ("-", "--")
+def _looks(table: pd.DataFrame) -> dict[str, Any]:
+    """The styles of solvers, the same in every figure."""
+    count = len(COLOURS)
     return {
-        solver: (
-            COLOURS[k % len(COLOURS)],
-            MARKERS[(k + k // len(COLOURS)) % len(MARKERS)],
-            dashes[k // len(COLOURS) % 2],
-        )
-        for k, solver in enumerate(dict.fromkeys(table["solver"]))
+        "solver": {
+            solver: {
+                "colour": k % count,
+                "marker": MARKERS[(k + k // count) % len(MARKERS)],
+                "linestyle": ("-", "--")[k // count % 2],
+                "label": solver,
+            }
+            for k, solver in enumerate(dict.fromkeys(table["solver"]))
+        }
     }
 
 
@@ -211,51 +210,25 @@ def draw_scatter(table: pd.DataFrame) -> Figure:
     """Seconds against HiGHS's, gap against residual, and the gap of what can be certified."""
     ran = table[table["status"] != "not applicable"]
     reference = "highs" if (ran["solver"] == "highs").any() else str(ran["solver"].iloc[0])
-    base = ran[ran["solver"] == reference].set_index("instance")["seconds"].astype(float).clip(lower=LEAST)
-    figure, axes = panels(3, width=4.9, height=4.4)
-    for solver, (colour, marker, _) in _looks(ran).items():
-        here = ran[ran["solver"] == solver]
-        style: dict[str, Any] = {
-            "color": colour,
-            "marker": marker,
-            "linestyle": "none",
-            "markersize": 5,
-            "alpha": 0.8,
-            "label": solver,
-        }
-        solved = here[here["solved"].astype(bool)]
-        if solver != reference:
-            x = base.reindex(solved["instance"])
-            axes[0].plot(x, solved["seconds"].astype(float).clip(lower=LEAST).to_numpy(), **style)
-        points = here[here["residual"].notna() & here["gap_to_best"].notna()]
-        floor = 1e-17
-        axes[1].plot(points["residual"].clip(lower=floor), points["gap_to_best"].clip(lower=floor), **style)
-        proven = here[here["certified_gap"].notna()]
-        axes[2].plot(proven["gap_to_best"].clip(lower=floor), proven["certified_gap"].clip(lower=floor), **style)
-    _diagonal(axes[0])
-    axes[0].set_xlabel(f"seconds of {reference}")
-    axes[0].set_ylabel("seconds of another solver")
-    axes[0].set_title("solved instances", fontsize=10)
-    axes[1].set_xlabel("residual of the answer (1e-17: none)")
-    axes[1].set_ylabel("gap to the best bound of all")
-    axes[1].set_title("every answer", fontsize=10)
-    _diagonal(axes[2])
-    axes[2].set_xlabel("gap of the answer as returned")
-    axes[2].set_ylabel("gap of the certified mechanism")
-    axes[2].set_title("what certifying costs", fontsize=10)
-    for axis in axes:
-        if any(np.size(line.get_xdata()) for line in axis.get_lines()):
-            axis.set_xscale("log")
-            axis.set_yscale("log")
-    legend_below(figure, axes, columns=5)
+    seconds = ran["seconds"].astype(float).clip(lower=LEAST)
+    base = seconds.set_axis(ran["instance"])[(ran["solver"] == reference).to_numpy()]
+    solved = ran["solved"].astype(bool) & (ran["solver"] != reference)
+    pairs = {
+        "seconds": (ran["instance"].map(base).where(solved), seconds),
+        "answers": (ran["residual"], ran["gap_to_best"]),
+        "certified": (ran["gap_to_best"], ran["certified_gap"]),
+    }
+    points = pd.concat(
+        pd.DataFrame({"panel": panel, "solver": ran["solver"], "x": x.astype(float), "y": y.astype(float)}).dropna()
+        for panel, (x, y) in pairs.items()
+    )
+    points[["x", "y"]] = points[["x", "y"]].clip(lower=_FLOOR)
+    extents = [points.groupby("panel")[["x", "y"]].agg(end).agg(end, axis=1) for end in ("min", "max")]
+    ends = pd.concat(extents).rename("x").reset_index()
+    further = {"ends": ends.assign(y=ends["x"])}
+    figure = draw(Drawing(_stated("scatter"), {}, _looks(ran), further), points)
+    figure.axes[0].set_xlabel(f"seconds of {reference}")
     return figure
-
-
-def _diagonal(axis: Axes) -> None:
-    lines = [line for line in axis.get_lines() if np.size(line.get_xdata())]
-    parts = [np.asarray(part, dtype=float) for line in lines for part in line.get_data()]
-    values = np.concatenate([*parts, np.ones(1 if not parts else 0)])
-    axis.plot([values.min(), values.max()], [values.min(), values.max()], color="#999999", linewidth=0.8)
 
 
 def plots(table: pd.DataFrame) -> Plots:

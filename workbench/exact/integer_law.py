@@ -10,7 +10,7 @@ and outcomes of one ratio P/Q may be merged, as every measure of privacy is a fu
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -21,12 +21,32 @@ from numpy.typing import NDArray
 from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import exact
+from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 
-__all__ = ["IntegerLaw"]
+__all__ = ["IntegerLaw", "closed_upwards"]
 
 _ZERO = Fraction(0)
+
+
+def closed_upwards(weights: list[Any], least: Callable[[int, Any], Iterable[tuple[int, Any]]]) -> list[Any]:
+    """The least weights >= these with w_j >= the floor of every (j, floor) that `least` gives for an i and its w_i.
+
+    A floor is at most the weight that sets it: so the largest is final when it comes.
+    """
+    raised = [*weights]
+    queue = [(-weight, i) for i, weight in enumerate(raised) if weight]
+    heapq.heapify(queue)
+    while queue:
+        negative, i = heapq.heappop(queue)
+        if -negative < raised[i]:
+            continue  # it has been raised since
+        for j, floor in least(i, raised[i]):
+            if raised[j] < floor:
+                raised[j] = floor
+                heapq.heappush(queue, (-floor, j))
+    return raised
 
 
 class IntegerLaw:
@@ -43,9 +63,7 @@ class IntegerLaw:
             InvalidRequest.must("first", "an integer", first)
         if not 0 <= self.ratio < 1:
             InvalidRequest.must("ratio", "a number in [0, 1)", ratio)
-        if not isinstance(period, int) or not 1 <= period <= len(self.weights):
-            InvalidRequest.must("period", f"an integer in 1..{len(self.weights)}", period)
-        self.first, self.period = first, period
+        self.first, self.period = first, whole_number(period, "period", 1, len(self.weights))
 
     @property
     def last(self) -> int:
@@ -193,18 +211,12 @@ class IntegerLaw:
         its mass at η is at most 1/ratio of that at η + s."""
         beyond = [Fraction(0)] * reach  # there it falls, and by `ratio` every `reach`
         weights = [*beyond, *map(Fraction, self.weights), *beyond]
-        queue = [(-w, i) for i, w in enumerate(weights) if w]
-        heapq.heapify(queue)  # the largest first: a weight is final when it comes
-        while queue:
-            negative, i = heapq.heappop(queue)
-            if -negative < weights[i]:
-                continue
-            floor = weights[i] * ratio
-            for j in range(max(0, i - reach), min(len(weights), i + reach + 1)):
-                if weights[j] < floor:
-                    weights[j] = floor
-                    heapq.heappush(queue, (-floor, j))
-        return IntegerLaw(self.first - reach, weights, reach, ratio)
+
+        def least(i: int, weight: Fraction) -> Iterator[tuple[int, Fraction]]:
+            floor = weight * ratio
+            return ((j, floor) for j in range(max(0, i - reach), min(len(weights), i + reach + 1)))
+
+        return IntegerLaw(self.first - reach, closed_upwards(weights, least), reach, ratio)
 
     @property
     def floats(self) -> NDArray[np.float64]:

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from functools import cmp_to_key, lru_cache
+from functools import lru_cache, total_ordering
 from typing import Any, TypeAlias
 
 from workbench.errors import InvalidRequest, NotProven
@@ -223,6 +223,7 @@ def sign_exp(a: Fraction, b: Fraction, epsilon: Fraction) -> int:
         bits *= 2
 
 
+@total_ordering
 @dataclass(frozen=True, eq=False)
 class ExpNumber:
     """The number a - b e^ε with rational a, b, ε: what a hockey stick sums to. Build it with `ExpNumber.of`.
@@ -297,15 +298,6 @@ class ExpNumber:
     def __lt__(self, other: Any) -> bool:
         return self._sign(other) < 0
 
-    def __le__(self, other: Any) -> bool:
-        return self._sign(other) <= 0
-
-    def __gt__(self, other: Any) -> bool:
-        return self._sign(other) > 0
-
-    def __ge__(self, other: Any) -> bool:
-        return self._sign(other) >= 0
-
     def __eq__(self, other: object) -> bool:
         if isinstance(other, ExpNumber):
             return (self.a, self.b, self.epsilon) == (other.a, other.b, other.epsilon)
@@ -339,7 +331,7 @@ def _plain(value: Any) -> Fraction | None:
 
 def largest(numbers: Iterable[ExpNumber]) -> ExpNumber:
     """The largest of some numbers a - b e^ε, decided exactly. Raises ValueError when there is none."""
-    return max(dict.fromkeys(numbers), key=cmp_to_key(ExpNumber.compare))
+    return max(dict.fromkeys(numbers))
 
 
 def jsonable(value: Any) -> Any:

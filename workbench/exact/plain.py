@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
 
-__all__ = ["is_whole", "plain_list", "plain_numbers", "refuse_marked", "whole_column"]
+__all__ = ["is_whole", "plain_list", "plain_numbers", "refuse_marked", "whole_column", "whole_number"]
 
 _MOST = 10_000_000  # entries of a list: a range may have any number of them
 
@@ -62,6 +62,14 @@ def _array(values: Any, name: str, constraint: str) -> NDArray[Any]:
 def is_whole(value: Any) -> bool:
     """Whether a value is an integer, NumPy's included; no truth value, and no time span, which NumPy takes for one."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
+
+
+def whole_number(value: Any, name: str, least: int, most: int | None = None, constraint: str = "") -> int:
+    """An integer in least..most, NumPy's or Python's. constraint: the same in other words. Raises InvalidRequest."""
+    if not is_whole(value) or value < least or (most is not None and value > most):
+        words = f"an integer >= {least}" if most is None else f"an integer in {least}..{most}"
+        InvalidRequest.must(name, constraint or words, value)
+    return int(value)
 
 
 def plain_list(values: Any, name: str, constraint: str = "a list") -> list[Any]:

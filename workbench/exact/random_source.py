@@ -15,8 +15,7 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import InvalidRequest
-from workbench.exact.plain import is_whole
+from workbench.exact.plain import whole_number
 
 __all__ = ["Source"]
 
@@ -34,10 +33,8 @@ class Source:
     """
 
     def __init__(self, insecure_seed: int | None = None) -> None:
-        whole = is_whole(insecure_seed)
-        if insecure_seed is not None and not (whole and insecure_seed >= 0):
-            InvalidRequest.must("insecure_seed", "an integer >= 0", insecure_seed)
-        self.generator = None if insecure_seed is None else np.random.default_rng(insecure_seed)
+        seed = None if insecure_seed is None else whole_number(insecure_seed, "insecure_seed", 0)
+        self.generator = None if seed is None else np.random.default_rng(seed)
 
     @property
     def secure(self) -> bool:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
-from workbench.exact.plain import is_whole
+from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
 
 __all__ = ["Sampler"]
@@ -61,10 +61,8 @@ class Sampler:
 
     def draw(self, count: int) -> Indices:
         """Independent draws of 0..m-1 from the first law. count: >= 0. Shape (count,). Raises InvalidRequest."""
-        if not is_whole(count) or count < 0:
-            InvalidRequest.must("count", "an integer >= 0", count)
-        drawn = np.empty(int(count), dtype=np.int64)
-        for start in range(0, int(count), _CHUNK):
+        drawn = np.empty(whole_number(count, "count", 0), dtype=np.int64)
+        for start in range(0, drawn.size, _CHUNK):
             part = drawn[start : start + _CHUNK]
             part[:] = self.draw_from(np.zeros(part.size, dtype=np.uint16))
         return drawn

@@ -226,8 +226,7 @@ class Tasks:
 
     def certify(self, request: _Request) -> View:
         """The certified mechanism, from a cold start, with its certificate's file."""
-        with request.kind.open(request.request("certify")) as session:
-            design = session.design()
+        design = request.kind.designed(request.request("certify"))
         proof = design.certificate
         return _view(design, request) | ({} if proof is None else {"certificate": proof.content().decode()})
 

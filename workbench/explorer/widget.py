@@ -76,8 +76,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         """What is shown, designed anew and certified where the family certifies. Errors as `workbench.design`."""
         kind = family(self.family)
         values = exact_values(kind, self.given, self._files)
-        with kind.open(kind.request_of(values | {"check": "certify"})) as session:
-            return session.design()
+        return kind.designed(kind.request_of(values | {"check": "certify"}))
 
     # Messages.
 

@@ -118,8 +118,8 @@ def design(question: Any, **request: Any) -> Design:
     """Design the best mechanism for a question. (The full help is made of the tables of options, below.)"""
     kind = family(question) if isinstance(question, str) else family_of(question)
     given = kind.spelled(**request) if isinstance(question, str) else kind.request(question, **request)
-    with says_what_is_missing("Designing"), kind.open(given) as session:
-        return session.design()
+    with says_what_is_missing("Designing"):
+        return kind.designed(given)
 
 
 def list_families() -> list[Family]:

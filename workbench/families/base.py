@@ -13,7 +13,7 @@ import re
 import sys
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -65,19 +65,20 @@ class Request:
         """Check the request; families extend it."""
 
 
-class Session(ABC):
-    """One request, answered at many values of its hot options; it may keep a live solver from point to point."""
+class Session:
+    """One request, answered at many values of its hot options; it may keep a live solver from point to point. That of
+    a family without a hot start solves every point on its own (`Family.solve`)."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
 
-    @abstractmethod
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
         """The design at a point (hot option -> exact value; the request's own where left out).
 
         start: "hot" from where the last solve ended, or "cold".
         Raises InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit, NotProven, NotCertified.
         """
+        return self.request.family.solve(self.request.at(point or {}))
 
     def row(self, point: Values, *, start: str = "hot") -> Row:
         """The answer at a point as a row of a table (`workbench.families.outcome`). Errors as `design`."""
@@ -85,7 +86,7 @@ class Session(ABC):
 
         return row(self.design(point, start=start))
 
-    def close(self) -> None:  # noqa: B027  (most sessions hold nothing)
+    def close(self) -> None:
         """Give native resources back."""
 
     def __enter__(self) -> Session:
@@ -93,17 +94,6 @@ class Session(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _OneByOne(Session):
-    """The session of a family without a hot start: every point is solved on its own."""
-
-    def __init__(self, request: Request, solve: Callable[[Any], Design]) -> None:
-        super().__init__(request)
-        self._solve = solve
-
-    def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
-        return self._solve(self.request.at(point or {}))
 
 
 class Family(ABC):
@@ -140,7 +130,12 @@ class Family(ABC):
 
     def open(self, request: Any) -> Session:
         """A session for a request; solves nothing."""
-        return _OneByOne(request, self.solve)
+        return Session(request)
+
+    def designed(self, request: Any) -> Design:
+        """The design of one request. Raises WorkbenchError."""
+        with self.open(request) as session:
+            return session.design()
 
     def solve(self, request: Any) -> Design:
         """The design of one request, for a family without a hot start."""

@@ -217,13 +217,10 @@ def _made(request: Any, best: Design, bound: float | None, search: _Search) -> D
         mechanism = old.privacy.mechanism
         certificate = Certificate(
             mechanism,
-            old.notion,
-            old.epsilon,
-            old.delta,
-            old.objective,
-            old.bias,
-            {**old.record, "bound": bound},
-            old.parameters,
+            old.claim,
+            objective=old.objective,
+            bias=old.bias,
+            record={**old.record, "bound": bound},
             audited=old.privacy,
             composed=ComposedClaim.of(mechanism, runs, request.epsilon, request.delta),
         )

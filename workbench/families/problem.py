@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -33,7 +33,7 @@ class Answer:
 
     mechanism: the solver's own, in floats; bound: on what is minimised; solution: None of a closed form; law: what is
     repaired, where that is more than the mechanism; claimed: the objective of a design that is not repaired, where it
-    is not the mechanism's loss; words: what a reader must know of it.
+    is not the mechanism's loss; words: what a reader must know of it; details: what only its family knows.
     """
 
     mechanism: Any
@@ -43,6 +43,7 @@ class Answer:
     law: Any = None
     claimed: float | None = None
     words: Sequence[str] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Programs:
@@ -170,7 +171,4 @@ def stated_certificate(
             at = tuple(range(len(inputs)) if rows is None else rows)
             objective = ExpectedLoss(loss, Fraction(0), inputs, tuple(prior), outputs, at).at(channel)
         bias = None if rows is not None else Bias.of(channel, outputs, inputs)
-    others = {name: value for name, value in claim.values.items() if name not in ("epsilon", "delta")}
-    return Certificate(
-        channel, claim.notion.name, claim.epsilon, claim.values.get("delta"), objective, bias, dict(record), others
-    )
+    return Certificate(channel, claim, objective=objective, bias=bias, record=record)

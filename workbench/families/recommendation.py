@@ -39,8 +39,7 @@ class Value(NamedTuple):
 
 def designed(kind: Family, question: Any, **options: Any) -> Value:
     """What the certified design of a family costs, with its bound. Raises WorkbenchError."""
-    with kind.open(kind.request(question, **options)) as session:
-        design = session.design()
+    design = kind.designed(kind.request(question, **options))
     return Value(design.objective, design.bound, design.certificate is not None)
 
 
@@ -62,14 +61,23 @@ class Candidate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Query:
+class _Budget:
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    notion: str = "dp"
+
+    @property
+    def budget(self) -> dict[str, Any]:
+        """notion, epsilon and delta."""
+        return {"notion": self.notion, "epsilon": self.epsilon, "delta": self.delta}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query(_Budget):
     """A finite query with its budget. words: option, where given -> its text on a command line (None: it has none);
     own: baselines of the user, as `workbench.families.baseline` reads them."""
 
     question: FiniteQuery
-    epsilon: Fraction
-    delta: Fraction = Fraction(0)
-    notion: str = "dp"
     loss: OwnLoss = "squared"
     words: Mapping[str, str | None] | None = None
     own: tuple[tuple[str, Any], ...] = ()
@@ -100,30 +108,21 @@ class Query:
         """Whether ε is per unit of distance."""
         return notion(self.notion).per_distance
 
-    @property
-    def budget(self) -> dict[str, Any]:
-        """notion, epsilon and delta."""
-        return {"notion": self.notion, "epsilon": self.epsilon, "delta": self.delta}
-
     def command(self, words: str, *names: str, **more: object) -> str | None:
         """A command line: words, then the options of the query by name, as they were given, then others; None where one
         of them is no text."""
         given = self.words or {}
+        amounts = {"epsilon": self.epsilon} | ({"delta": self.delta} if self.delta else {})
         shown: dict[str, str | None] = {name: given[name] for name in names if name in given}
         shown |= {name: None if value is None else str(value) for name, value in more.items()}
-        shown |= {name: given.get(name) or spelled(value) for name, value in self._amounts.items()}
+        shown |= {name: given.get(name) or spelled(value) for name, value in amounts.items()}
         if any(value is None for value in shown.values()):
             return None
-        options = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in shown.items()]
-        return " ".join(["workbench", words, *options, f"--notion {self.notion}"])
-
-    @property
-    def _amounts(self) -> dict[str, Fraction]:
-        return {"epsilon": self.epsilon} | ({"delta": self.delta} if self.delta else {})
+        return f"{_command(words, shown)} --notion {self.notion}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RealQuery:
+class RealQuery(_Budget):
     """A query with real answers in [low, high], of which neighbours differ by at most `sensitivity`, with its budget.
 
     local: whether every two answers are neighbours; loss: absolute or squared, of published minus true answer, the
@@ -133,9 +132,6 @@ class RealQuery:
     low: Fraction
     high: Fraction
     sensitivity: Fraction
-    epsilon: Fraction
-    delta: Fraction = Fraction(0)
-    notion: str = "dp"
     loss: str = "absolute"
 
     @property
@@ -150,8 +146,12 @@ class RealQuery:
 
     def command(self, words: str, **more: object) -> str:
         """A command line: words, then options."""
-        options = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in more.items()]
-        return " ".join(["workbench", words, *options])
+        return _command(words, more)
+
+
+def _command(words: str, options: Mapping[str, Any]) -> str:
+    texts = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in options.items()]
+    return " ".join(["workbench", words, *texts])
 
 
 def all_candidates(query: Query | RealQuery) -> Iterator[Candidate]:

@@ -1,14 +1,20 @@
 """Additive noise on a finite abelian group: answer q is published as q + η modulo the group, η ~ f.
 
-f is held exactly (`Distribution`), so that what is audited, saved and sampled is one and the same mechanism.
+f is held exactly (`Distribution`), so that what is audited, saved and sampled is one and the same mechanism. Losses of
+η that have names, on sizes (s_1, ..., s_k), are the sum over the parts of η of
+
+squared            η (s - η)
+eta-squared        η²
+circular-squared   min(η, s - η)²
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -22,13 +28,26 @@ from workbench.exact.sampler import Sampler
 from workbench.io.records import law_record, listed, read_law, refuse, take
 from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Label, Segment
 from workbench.mechanisms.modulo import MAX_FACTORS, ModuloNoise
-from workbench.mechanisms.noise_losses import known_losses
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["AdditiveNoise", "ModuloNoise"]
+__all__ = ["PART_LOSSES", "AdditiveNoise", "ModuloNoise", "known_losses"]
+
+PART_LOSSES: dict[str, Callable[[int, int], int]] = {
+    "squared": lambda part, size: part * (size - part),
+    "eta-squared": lambda part, size: part**2,
+    "circular-squared": lambda part, size: min(part, size - part) ** 2,
+}
+
+
+def known_losses(name: str, sizes: Sequence[int]) -> tuple[Fraction, ...] | None:
+    """The losses (N,) of every η in row-major order, for a name of the table; None for other names."""
+    if name not in PART_LOSSES:
+        return None
+    parts = [[PART_LOSSES[name](part, size) for part in range(size)] for size in sizes]
+    return tuple(Fraction(sum(point)) for point in product(*parts))
 
 
 @dataclass(frozen=True, init=False, repr=False)

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution, over_common
 from workbench.exact.numbers import nearest_float
-from workbench.exact.plain import is_whole, plain_list, plain_numbers
+from workbench.exact.plain import is_whole, plain_list, plain_numbers, whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.records import column_records, law_record, listed, read_columns, read_law, refuse, take
@@ -124,9 +124,7 @@ class Channel(ShownMechanism):
         """The row of an input. Raises InvalidRequest."""
         if self.labelled is None:
             top = len(self.rows) - 1
-            if not is_whole(x) or not 0 <= x <= top:
-                InvalidRequest.must("answer", f"a row of the channel, an integer in 0..{top}", x)
-            return int(x)
+            return whole_number(x, "answer", 0, top, f"a row of the channel, an integer in 0..{top}")
         answer = None if x is None else point(x, "answer")
         place = self._places.get(answer)
         if place is None and isinstance(answer, Fraction):

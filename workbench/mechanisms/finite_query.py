@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -233,21 +233,22 @@ class FiniteQuery:
         distances = tuple(d for pair in pairs if (d := measured[pair]) is not None)
         return pairs, distances or None
 
-    def _matrix(self, rows: Sequence[Any]) -> tuple[Pairs, tuple[Fraction, ...]]:
+    def _matrix(self, rows: Sequence[Any]) -> tuple[Pairs, tuple[Fraction, ...] | None]:
         table = [list(row) for row in rows]
-        pairs: list[tuple[tuple[int, int], Fraction]] = []
-        for i in range(self.k):
-            if not is_zero(table[i][i]):
-                InvalidRequest.must("a matrix of distances", "0 on its diagonal", table[i][i])
-            for j in range(i + 1, self.k):
-                there, back = table[i][j], table[j][i]
-                if there != back:
-                    InvalidRequest.must("a matrix of distances", "symmetric", f"{there} and {back} for {(i, j)}")
-                if not (is_number(there) and math.isinf(float(there)) and float(there) > 0):
-                    pairs.append(((i, j), _distance(there, (i, j), self.inputs)))
-        if not pairs:
+        entries = []
+        for i, j in product(range(self.k), repeat=2):
+            distance = table[i][j]
+            if i == j:
+                if not is_zero(distance):
+                    InvalidRequest.must("a matrix of distances", "0 on its diagonal", distance)
+            elif distance != table[j][i]:
+                words = f"{distance} and {table[j][i]} for {(i, j)}"
+                InvalidRequest.must("a matrix of distances", "symmetric", words)
+            elif i < j and not (is_number(distance) and float(distance) == math.inf):
+                entries.append((self.inputs[i], self.inputs[j], distance))
+        if not entries:
             InvalidRequest.must("a matrix of distances", "finite for some pair", "none")
-        return tuple(pair for pair, _ in pairs), tuple(distance for _, distance in pairs)
+        return self._listed(entries)
 
     def _prior(self, given: Any) -> tuple[Fraction, ...] | None:
         if given is None or (isinstance(given, str) and given == "uniform"):

@@ -25,14 +25,14 @@ from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import positive
-from workbench.exact.plain import is_whole, whole_column
+from workbench.exact.plain import is_whole, whole_column, whole_number
 from workbench.exact.random_source import Source
 from workbench.io.files import ratio as read_ratio
 from workbench.io.files import spelled
 from workbench.io.records import law_record, listed, read_law, refuse, take
+from workbench.mechanisms.additive import PART_LOSSES
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Label, Segment
-from workbench.mechanisms.noise_losses import PART_LOSSES
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ __all__ = ["AdditiveIntegerNoise", "IntegerNoise", "LineNoise", "UnboundedNoise"
 
 MAX_SENSITIVITY = 10_000
 MAX_ANSWERS = 10_001
+_FARTHEST = (1 << 62) - 1  # of an answer
 OWN_LOSSES = "losses must have a name of their own, and be left out for absolute, squared and noise on the reals."
 
 
@@ -63,9 +64,7 @@ class IntegerNoise(UnboundedNoise):
     clamp: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        if not is_whole(self.sensitivity) or not 1 <= self.sensitivity <= MAX_SENSITIVITY:
-            InvalidRequest.must("sensitivity", f"an integer in 1..{MAX_SENSITIVITY}", self.sensitivity)
-        object.__setattr__(self, "sensitivity", int(self.sensitivity))
+        object.__setattr__(self, "sensitivity", whole_number(self.sensitivity, "sensitivity", 1, MAX_SENSITIVITY))
         if self.clamp is None:
             return
         ends = tuple(self.clamp)
@@ -280,10 +279,9 @@ class AdditiveIntegerNoise(LineNoise):
 
     def read_answer(self, x: Any) -> int:
         """An answer. Raises InvalidRequest."""
-        clamp = self.question.clamp
-        if not is_whole(x) or abs(int(x)) >= 1 << 62 or (clamp is not None and not clamp[0] <= int(x) <= clamp[1]):
-            InvalidRequest.must("answer", "an integer" if clamp is None else f"an integer in {clamp[0]}..{clamp[1]}", x)
-        return int(x)
+        if self.question.clamp is not None:
+            return whole_number(x, "answer", *self.question.clamp)
+        return whole_number(x, "answer", -_FARTHEST, _FARTHEST, "an integer")
 
     # What is compared.
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from workbench.errors import InvalidRequest
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exact, positive
-from workbench.exact.plain import plain_numbers
+from workbench.exact.plain import plain_numbers, whole_number
 from workbench.exact.random_source import Source
 from workbench.io.files import ratio as read_ratio
 from workbench.io.files import spelled
@@ -91,8 +91,7 @@ class AdditiveRealNoise(LineNoise):
     def __post_init__(self) -> None:
         if not isinstance(self.question, RealNoise) or not isinstance(self.cells, IntegerLaw):
             InvalidRequest.must("mechanism", "a RealNoise and an IntegerLaw", type(self.cells).__name__)
-        if not isinstance(self.steps, int) or isinstance(self.steps, bool) or not 1 <= self.steps <= MAX_STEPS:
-            InvalidRequest.must("steps", f"an integer in 1..{MAX_STEPS}", self.steps)
+        object.__setattr__(self, "steps", whole_number(self.steps, "steps", 1, MAX_STEPS))
         object.__setattr__(self, "atom", positive(self.atom, "atom", or_zero=True))
         if self.atom and not self.cells.first <= 0 <= self.cells.last:
             InvalidRequest.must("cells", "around 0, where the atom is", f"{self.cells.first}..{self.cells.last}")

@@ -13,17 +13,15 @@ import itertools
 import json
 import math
 import operator
-import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from workbench.io.drawing import Drawing, stated
 from workbench.io.figures import figure_bytes
-from workbench.papers.figure import Drawing, declared
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,6 +34,7 @@ __all__ = [
     "InParts",
     "Paper",
     "artifact",
+    "declared",
     "erratum",
     "given",
     "json_bytes",
@@ -204,11 +203,11 @@ def artifact(
 
     draw: in place of a declared figure; further: tables beside this one that it draws; words: of the templates.
     """
-    stated = declared(paper)
-    own = stated[name]
+    paper_states = declared(paper)
+    own = paper_states[name]
     words = {word: _word(what, table) for word, what in own.get("words", {}).items()} | words
     if "figure" in own:
-        draw = Drawing(own["figure"], words, stated.get("styles", {}), further or {})
+        draw = Drawing(own["figure"], words, paper_states.get("styles", {}), further or {})
     title, caption = (own[key].format(**words) for key in ("title", "caption"))
     return Artifact(name, title, table, draw, caption, comparisons, digits or own.get("digits", {}))
 
@@ -318,7 +317,11 @@ class Paper:
     on_demand: bool = False  # recomputed only when named or with --full: it takes minutes and times machines
 
 
+def declared(paper: str) -> dict[str, Any]:
+    """What a paper's file declares, papers/declared/<paper>.toml."""
+    return stated("workbench.papers", f"declared/{paper}.toml")
+
+
 def printed(paper: str) -> dict[str, Any]:
     """The printed numbers of a paper, from papers/printed/<paper>.toml."""
-    text = resources.files("workbench.papers").joinpath(f"printed/{paper}.toml").read_text("utf-8")
-    return tomllib.loads(text)
+    return stated("workbench.papers", f"printed/{paper}.toml")

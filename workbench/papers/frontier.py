@@ -15,8 +15,7 @@ from workbench.errors import WorkbenchError
 from workbench.frontiers.budget_table import budget_table
 from workbench.frontiers.run import frontier
 from workbench.io.result import Result
-from workbench.papers.artifact import DIGITS, Artifact, Paper, artifact, given, rounded
-from workbench.papers.figure import declared
+from workbench.papers.artifact import DIGITS, Artifact, Paper, artifact, declared, given, rounded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.errors import InvalidRequest
+from workbench.io.drawing import Drawing, draw
 from workbench.io.extras import EXTRAS, need, present
 from workbench.io.result import Plots, Result
 from workbench.papers import PAPERS, load
-from workbench.papers.artifact import Paper
-from workbench.papers.figure import Drawing, declared, draw
+from workbench.papers.artifact import Paper, declared
 from workbench.papers.gallery import agreement, gallery
 from workbench.papers.steps import Progress, Reproduction, in_order
 from workbench.sweeps.workers import cores

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -54,12 +55,12 @@ __all__ = [
 FORMAT, VERSION = "dp-workbench certificate", 1
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, init=False)
 class Certificate(Shown):
     """A mechanism that meets a notion's budget: nothing else can be built.
 
-    notion: its name (or the notion itself); epsilon: one for all, or a mapping shift (or ordered pair of rows) -> ε;
-    parameters: of a notion that has others than epsilon and delta. Decimals are meant: 0.1 is 1/10.
+    notion: its name (or the notion itself, or a whole claim); epsilon: one for all, or a mapping shift (or ordered pair
+    of rows) -> ε; parameters: of a notion that has others than epsilon and delta. Decimals are meant: 0.1 is 1/10.
     record: what is known beyond the proof.
     audited: an exact audit of this very mechanism, which is then not repeated (`workbench.privacy.audit.audit_for`).
     composed: what many runs together are, claimed beside what one is.
@@ -67,47 +68,47 @@ class Certificate(Shown):
     """
 
     mechanism: Mechanism
-    notion: str
-    epsilon: Any = None
-    delta: Any = None
-    objective: Objective | ExpectedLoss | None = None
-    bias: Bias | None = None
-    record: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    audited: InitVar[Privacy | None] = None
-    composed: ComposedClaim | None = None
-    claim: Claim = field(init=False, repr=False, compare=False)
+    claim: Claim
+    objective: Objective | ExpectedLoss | None
+    bias: Bias | None
+    record: Mapping[str, Any] = field(compare=False)
+    composed: ComposedClaim | None
 
-    def __post_init__(self, audited: Privacy | None) -> None:
-        given = {"epsilon": self.epsilon, "delta": self.delta, **self.parameters}
-        claim = Claim.of(self.notion, self.mechanism, given)
-        if getattr(self.mechanism, "rounded", False) and not claim.notion.convex and claim.values.get("delta") != 0:
-            InvalidRequest.must("notion", "one that rounding preserves, as what is published is rounded", self.notion)
-        object.__setattr__(self, "claim", claim)
-        object.__setattr__(self, "notion", claim.notion.name)
-        others = {name: value for name, value in claim.values.items() if name not in {"epsilon", "delta"}}
-        object.__setattr__(self, "parameters", MappingProxyType(others))
-        for name in ("epsilon", "delta"):  # a copy that nobody can change afterwards
-            value = claim.values.get(name)
-            object.__setattr__(self, name, MappingProxyType(value) if isinstance(value, Mapping) else value)
-        object.__setattr__(self, "record", MappingProxyType(dict(self.record)))
+    def __init__(
+        self, mechanism: Mechanism, notion: str | Notion | Claim, epsilon: Any = None, delta: Any = None,
+        objective: Objective | ExpectedLoss | None = None, bias: Bias | None = None,
+        record: Mapping[str, Any] = MappingProxyType({}), parameters: Mapping[str, Any] = MappingProxyType({}),
+        audited: Privacy | None = None, composed: ComposedClaim | None = None,
+    ) -> None:  # fmt: skip
+        if isinstance(notion, Claim):
+            claim = Claim.of(notion.notion, mechanism, notion.values)
+        else:
+            claim = Claim.of(notion, mechanism, {"epsilon": epsilon, "delta": delta, **parameters})
+        if getattr(mechanism, "rounded", False) and not claim.notion.convex and claim.values.get("delta") != 0:
+            InvalidRequest.must(
+                "notion", "one that rounding preserves, as what is published is rounded", claim.notion.name
+            )
+        self.__dict__.update(
+            mechanism=mechanism, claim=claim, objective=objective, bias=bias, composed=composed,
+            record=MappingProxyType(dict(record)),
+        )  # fmt: skip
         if audited is not None:
-            if audited.mechanism is not self.mechanism:
+            if audited.mechanism is not mechanism:
                 InvalidRequest.must("audited", "an audit of the mechanism itself", audited.mechanism)
             audited = audited.at(claim.values.get("epsilon", 0))
             if claim.by_ratio or audited.complete:
                 self.__dict__["deciding"] = audited
         if not self.holds():
-            raise NotCertified(self.deciding.words(self.claim))
-        if self.composed is not None:
-            self.composed.check(self.mechanism)
-        if self.objective is not None and not self.objective.holds(self.mechanism):
-            exact = round_up(self.objective.of(self.mechanism))
-            raise NotCertified(f"The {self.objective.name} is {exact!r}, not {round_up(self.objective.value)!r}.")
-        if self.bias is not None:
-            bias = Bias.of(self.mechanism, self.bias.outputs, self.bias.inputs)
-            if bias != self.bias:
-                raise NotCertified(f"The bias is {round_up(bias.worst)!r}, not {round_up(self.bias.worst)!r}.")
+            raise NotCertified(self.deciding.words(claim))
+        if composed is not None:
+            composed.check(mechanism)
+        if objective is not None and not objective.holds(mechanism):
+            exact = round_up(objective.of(mechanism))
+            raise NotCertified(f"The {objective.name} is {exact!r}, not {round_up(objective.value)!r}.")
+        if bias is not None:
+            actual = Bias.of(mechanism, bias.outputs, bias.inputs)
+            if actual != bias:
+                raise NotCertified(f"The bias is {round_up(actual.worst)!r}, not {round_up(bias.worst)!r}.")
         self._label_rows()
 
     def _label_rows(self) -> None:
@@ -122,15 +123,30 @@ class Certificate(Shown):
             else:
                 labelled = tuple(points(plain_list(self.record.get(k), k, "a list"), k) for k in ("inputs", "outputs"))
             if len({*labelled[0]}) == len(labelled[0]):
-                object.__setattr__(self, "mechanism", replace(mechanism, labelled=labelled))
+                self.__dict__["mechanism"] = replace(mechanism, labelled=labelled)
         except InvalidRequest:  # not one for every row, or no list of them
             pass
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and messages between processes are proven again."""
-        epsilon = dict(self.epsilon) if isinstance(self.epsilon, Mapping) else self.epsilon
-        parts = (self.mechanism, self.claim.notion, epsilon, self.delta, self.objective, self.bias)
-        return Certificate, (*parts, dict(self.record), dict(self.parameters), None, self.composed)
+        parts = (self.mechanism, self.claim, None, None, self.objective, self.bias, dict(self.record))
+        return Certificate, (*parts, {}, None, self.composed)
+
+    @property
+    def notion(self) -> str:
+        """The name of the notion."""
+        return self.claim.notion.name
+
+    @property
+    def epsilon(self) -> Any:
+        """ε, a mapping where neighbours have their own; None of a notion without one."""
+        value = self.claim.epsilon
+        return MappingProxyType(value) if isinstance(value, Mapping) else value
+
+    @property
+    def delta(self) -> Fraction | None:
+        """δ; None of a notion without one."""
+        return self.claim.values.get("delta")
 
     @cached_property
     def privacy(self) -> Privacy:
@@ -211,7 +227,7 @@ class Certificate(Shown):
 
     def check_work(self) -> None:
         """Raise CorruptFile where proving all that it states would take too long."""
-        check_work(self.mechanism, self.claim.notion, self.claim.values, self.objective, self.bias, self.composed)
+        check_work(self.mechanism, self.claim, self.objective, self.bias, self.composed)
 
     def content(self) -> bytes:
         """What its file holds. Raises NotCertified when it would be too large to be proven again."""
@@ -262,8 +278,7 @@ class Certificate(Shown):
 
 def check_work(
     mechanism: Mechanism,
-    notion: Notion,
-    values: Mapping[str, Any],
+    claim: Claim,
     objective: Objective | ExpectedLoss | None,
     bias: Bias | None,
     composed: ComposedClaim | None = None,
@@ -273,4 +288,4 @@ def check_work(
     if bias is not None:
         numbers = (*numbers, *bias.outputs, *bias.inputs, bias.worst)
     labels = len(objective.labels) if isinstance(objective, ExpectedLoss) else 0
-    affordable(mechanism, notion, values, numbers, labels, runs=composed is not None)
+    affordable(mechanism, claim.notion, claim.values, numbers, labels, runs=composed is not None)

@@ -122,28 +122,19 @@ def from_dict(data: Any) -> Certificate:
         refuse("The record", "an object")
     try:
         mechanism = _built(fields["mechanism"])
-        measuring, values = Claim.read(fields["claim"])
+        claim = Claim.read(fields["claim"])
         objective, bias = _objective(fields["objective"]), _bias(fields["bias"])
         composed = None if fields["composed"] is None else ComposedClaim.read(fields["composed"])
-        check_work(mechanism, measuring, values, objective, bias, composed)
-        others = {name: value for name, value in values.items() if name not in {"epsilon", "delta"}}
+        check_work(mechanism, claim, objective, bias, composed)
         with limited(LIMIT):
             proven = Certificate(
-                mechanism,
-                measuring.name,
-                values.get("epsilon"),
-                values.get("delta"),
-                objective,
-                bias,
-                fields["record"],
-                others,
-                composed=composed,
+                mechanism, claim, objective=objective, bias=bias, record=fields["record"], composed=composed
             )
     except (NotCertified, NotProven) as error:
         raise CorruptFile(f"The certificate does not prove its claim. {error}") from error
     except InvalidRequest as error:
         raise CorruptFile(f"The certificate makes no sense: {error}") from None
-    if any(isinstance(value, dict) and value != proven.claim.values[name] for name, value in values.items()):
+    if any(isinstance(value, dict) and value != proven.claim.values[name] for name, value in claim.values.items()):
         refuse("epsilon", "one number for every difference or ordered pair, and for nothing else")
     return proven
 

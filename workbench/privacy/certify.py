@@ -21,8 +21,8 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Real, exact, positive
 from workbench.mechanisms.mechanism import Budget, as_mechanism
 from workbench.mechanisms.quantization import rationals
-from workbench.privacy.audit import Privacy, audit_for, holds
-from workbench.privacy.certificate import Bias, Certificate, Mechanism, Objective
+from workbench.privacy.audit import audit_for, holds
+from workbench.privacy.certificate import Bias, Certificate, Objective
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import Notion
 from workbench.privacy.objective import ExpectedLoss, rounded_value
@@ -86,16 +86,17 @@ def certify(
     if repaired_by == "masses":
         audited = audit_for(subject, claim)
         if audited is not None:
-            return _proof(subject, claim, record=noted, audited=audited)
+            return Certificate(subject, claim, record=noted, audited=audited)
         audited = repair_noise(subject.question, subject.exact_pmf, claim)
         repaired: Any = audited.mechanism
         moved = sum(abs(a - b) for a, b in zip(repaired.exact_pmf, subject.exact_pmf, strict=True)) / 2
-        return _proof(repaired, claim, record=noted | {"repair_moved_mass": float(moved)}, audited=audited)
+        noted |= {"repair_moved_mass": float(moved)}
+        return Certificate(repaired, claim, record=noted, audited=audited)
     if repaired_by == "line" and not holds(subject, claim):
         rebuilt, share = repair_line(subject, claim)
-        return _proof(rebuilt, claim, record=noted | {"repair_moved_mass": float(share)})
+        return Certificate(rebuilt, claim, record=noted | {"repair_moved_mass": float(share)})
     if repaired_by != "rows":
-        return _proof(subject, claim, record=noted)
+        return Certificate(subject, claim, record=noted)
     kept = unbiased or unbiased_for is not None
     rebuilt, share = repair_rows(
         subject,
@@ -107,7 +108,7 @@ def certify(
     bias = None if values is None or means is None else Bias.of(rebuilt, values, means)
     stated = None if objective is None else objective.at(rebuilt)
     noted |= {"repair_mixed_in": float(share)} if share else {}
-    return _proof(rebuilt, claim, objective=stated, bias=bias, record=noted)
+    return Certificate(rebuilt, claim, objective=stated, bias=bias, record=noted)
 
 
 def _means(
@@ -130,21 +131,6 @@ def _means(
 def rounded_objective(name: str, value: Fraction, losses: tuple[Fraction, ...] | None) -> Objective:
     """An exact loss, rounded up to a decimal of 17 significant digits or more."""
     return Objective(name, rounded_value(value), losses)
-
-
-def _proof(
-    mechanism: Mechanism,
-    claim: Claim,
-    *,
-    objective: ExpectedLoss | None = None,
-    bias: Bias | None = None,
-    record: dict[str, Any],
-    audited: Privacy | None = None,
-) -> Certificate:
-    values = dict(claim.values)
-    epsilon, delta = values.pop("epsilon", None), values.pop("delta", None)
-    named: Any = claim.notion  # known by its name, or handed over as it is
-    return Certificate(mechanism, named, epsilon, delta, objective, bias, record, values, audited)
 
 
 def _distance(metric: Metric, i: int, j: int) -> Fraction:

@@ -116,9 +116,9 @@ class Claim:
         """JSON-ready."""
         return {"notion": self.notion.name} | {name: _written(value) for name, value in self.values.items()}
 
-    @staticmethod
-    def read(data: Any) -> tuple[Notion, dict[str, Any]]:
-        """The notion and the parameters that `to_dict` wrote. Raises CorruptFile and InvalidRequest."""
+    @classmethod
+    def read(cls, data: Any) -> Claim:
+        """What `to_dict` wrote; what its numbers mean is not yet read. Raises CorruptFile and InvalidRequest."""
         if not isinstance(data, dict) or not isinstance(data.get("notion"), str):
             raise CorruptFile("The claim must be an object with a notion and its parameters.")
         if len(data["notion"]) > 100:
@@ -131,7 +131,7 @@ class Claim:
         for name in named.parameters[1:]:
             if isinstance(values[name], Mapping):
                 raise CorruptFile(f"{name} must be one number.")
-        return named, values
+        return cls(named, **values)
 
 
 def _written(value: Any) -> Any:

@@ -31,6 +31,7 @@ from scipy.special import logsumexp
 from workbench.errors import InvalidRequest, NotCertified, NotProven
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ExpNumber, Real, ln_up, positive, probability, round_down, round_up
+from workbench.exact.plain import whole_number
 from workbench.io.files import ratio, spelled, write_whole
 from workbench.io.records import refuse, take
 from workbench.io.shown import Shown
@@ -148,9 +149,7 @@ def compose(
     counts: list[Any] = list(times) if isinstance(times, (list, tuple)) else [times] * len(subjects)
     if not subjects or len(counts) != len(subjects):
         InvalidRequest.must("times", "one count for each mechanism", times)
-    for count in counts:
-        if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 1_000_000:
-            InvalidRequest.must("times", "an integer in 1..1000000", count)
+    counts = [whole_number(count, "times", 1, _RUNS) for count in counts]
     if (delta is None) == (epsilon is None):
         raise InvalidRequest("compose must be given exactly one of delta and epsilon.")
     if not isinstance(interval, (int, float)) or not 1e-7 <= interval <= 1:

@@ -23,6 +23,7 @@ from typing import Any
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import rational, round_up
+from workbench.exact.plain import whole_number
 from workbench.io.files import named, parse_json, read_text
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
@@ -85,9 +86,7 @@ class FileContents:
             raise InvalidRequest("A channel's neighbours must be given by one of pairs and max-shift.")
         count = len(mechanism.rows)
         if pairs is None:
-            reach = count - 1 if max_shift is None else max_shift
-            if isinstance(reach, bool) or not isinstance(reach, int) or not 1 <= reach < count:
-                InvalidRequest.must("max_shift", f"an integer in 1..{count - 1}", reach)
+            reach = whole_number(count - 1 if max_shift is None else max_shift, "max_shift", 1, count - 1)
             pairs = [(i, j) for i in range(count) for j in range(i + 1, min(count, i + reach + 1))]
         return Channel.of(mechanism, pairs, directed=directed)
 

@@ -33,8 +33,8 @@ from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import round_up
 from workbench.io.files import ratio, spelled
+from workbench.mechanisms.additive import PART_LOSSES
 from workbench.mechanisms.mechanism import on_real_inputs
-from workbench.mechanisms.noise_losses import PART_LOSSES
 
 __all__ = ["ExpectedLoss", "Objective", "expected_losses", "is_exact_loss", "rounded_value"]
 

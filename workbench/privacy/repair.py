@@ -21,8 +21,7 @@ The exact audit judges every step; nothing here is trusted.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -31,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import NotCertified, NotProven
-from workbench.exact.integer_law import IntegerLaw
+from workbench.exact.integer_law import IntegerLaw, closed_upwards
 from workbench.exact.numbers import exp_bounds
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
@@ -99,27 +98,13 @@ def raised(
 
     Largest first, so that every element is final when it is taken: ⌈k/E⌉ <= k.
     """
-    k = list(weights)
-    moves = [
-        (question.index(shift).tolist(), threshold(epsilon), None if pattern is None else pattern[shift].tolist())
-        for shift, epsilon in budgets.items()
-    ]
-    heap = [(-value, at) for at, value in enumerate(k) if value]
-    heapq.heapify(heap)
-    while heap:
-        value, at = heapq.heappop(heap)
-        value = -value
-        if value != k[at]:
-            continue  # it has been raised since
-        for index, e, free in moves:
-            if free is not None and free[at]:
-                continue
-            least = -(-(value << _BITS) // e)
-            to = index[at]
-            if k[to] < least:
-                k[to] = least
-                heapq.heappush(heap, (-least, to))
-    return k
+    moves = [(question.index(shift).tolist(), threshold(epsilon), None if pattern is None else pattern[shift].tolist())
+             for shift, epsilon in budgets.items()]  # fmt: skip
+
+    def least(at: int, weight: int) -> Iterator[tuple[int, int]]:
+        return ((index[at], -(-(weight << _BITS) // e)) for index, e, free in moves if free is None or not free[at])
+
+    return closed_upwards(list(weights), least)
 
 
 def repair_noise(

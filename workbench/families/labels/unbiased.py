@@ -151,7 +151,7 @@ class UnbiasedProblem(RandomizerProblem):
         point: Optimum | None = answer
         while point is not None and (best is None or best.gap > _ENOUGH):
             try:
-                outputs, channel = exact_channel(kept.values, kept.shares, self.odds, point)
+                outputs, channel = exact_channel(kept.values, self.odds, point)
             except ArithmeticError as error:
                 refused = str(error)
             else:

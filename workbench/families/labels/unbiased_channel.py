@@ -27,8 +27,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import DisjointSet
 
 from models.unbiased_levels import Optimum
 from workbench.exact.distribution import Distribution
@@ -43,25 +43,23 @@ _ROUNDING = 2.0**-50  # relative, of a share, of a sum of up to 10^6 of them and
 _MOST = 200  # bits of masses beside the digits, where some labels are told apart by small ones alone
 
 
-def exact_channel(labels: Vector, prior: Vector, odds: Fraction, point: Optimum) -> tuple[Vector, Channel]:
+def exact_channel(labels: Vector, odds: Fraction, point: Optimum) -> tuple[Vector, Channel]:
     """(outputs (m,), increasing; channel (k, m)): exactly private at the odds and exactly unbiased.
 
-    labels: (k,) increasing, with their prior (k,). Raises ArithmeticError where the point is too far from a randomizer.
+    labels: (k,) increasing. Raises ArithmeticError where the point is too far from a randomizer.
 
     Masses below a share are left out where they need not carry anything (`Optimum.shares`); where what is left is no
     randomizer (labels in far clusters are told apart by small masses alone), the share is less.
     """
     for digits in _DIGITS:
         try:
-            return _channel(labels, prior, odds, point, digits)
+            return _channel(labels, odds, point, digits)
         except ArithmeticError as error:
             refused = error
     raise refused
 
 
-def _channel(
-    labels: Vector, prior: Vector, odds: Fraction, point: Optimum, digits: tuple[int, int]
-) -> tuple[Vector, Channel]:
+def _channel(labels: Vector, odds: Fraction, point: Optimum, digits: tuple[int, int]) -> tuple[Vector, Channel]:
     """`exact_channel` with these digits."""
     speck, bits = digits
     sets, k, a, b = point.sets, labels.size, odds.numerator, odds.denominator
@@ -73,10 +71,8 @@ def _channel(
     tails, heads = first.tolist(), [0 if end == k else end for end in (last + 1).tolist()]
     tree = _Tree(k, tails, heads, t.tolist())
     light = (shares < 2.0**-speck * shares.max()) & ~np.isin(np.arange(t.size), tree.edges)
-    q = float(odds) - 1
     bits += _bits_apart(t, shares)
     t, s = np.where(light, 0.0, t), np.where(light, 0.0, s)
-    t, s = _balanced(labels - point.origin, q, first, last, t, s, sets.moments(labels, prior, q)[0][used])
     masses = [round(Fraction(mass) * 2**bits) for mass in (t / t.max()).tolist()]
     n = tree.completed(masses, [0] * k)
     if min((n[e] for e in tree.edges), default=1) < 0:
@@ -118,35 +114,6 @@ def _bits_apart(t: Vector, shares: Vector) -> int:
     return min(_MOST, max(0, round(math.log2(float(t.max() * (shares / t).max())))))
 
 
-def _balanced(
-    labels: Vector, q: float, first: NDArray[np.intp], last: NDArray[np.intp], t: Vector, s: Vector, weight: Vector
-) -> tuple[Vector, Vector]:
-    """(t, s) that meet the equations to rounding: what misses is spread where it costs least, W δ²/t, and not left to
-    the tree, some of whose edges may be light. weight: (n,) W."""
-    k, n = labels.size, np.arange(first.size)
-    steps = (
-        sp.csr_array((np.ones(n.size), (first, n)), shape=(k, n.size))
-        - sp.csr_array((np.ones(n.size), (last + 1, n)), shape=(k + 1, n.size))[:k]
-    )
-    rows = sp.csr_array(sp.vstack([sp.csr_array((1.0 + q * (first == 0)).reshape(1, -1)), steps[1:]]))
-    for right, scale, values in (
-        (np.eye(1, k)[0], t**2, t),
-        (np.concatenate([labels[:1], np.diff(labels) / q]), t / weight, s),
-    ):
-        matrix = (rows @ sp.diags_array(scale) @ rows.T).toarray()
-        size = np.sqrt(np.diag(matrix))
-        matrix /= size[:, None] * size
-        for _ in range(2):
-            try:
-                move = scale * (rows.T @ (np.linalg.solve(matrix, (right - rows @ values) / size) / size))
-            except np.linalg.LinAlgError:
-                break  # in floats; the tree settles it
-            if not np.isfinite(move).all() or (values is t and (t + move < 0).any()):
-                break
-            values += move
-    return t, s
-
-
 def _table(k: int, columns: list[tuple[int, Fraction, int, int]], a: int, b: int) -> tuple[list[int], NDArray[Any]]:
     """The outputs in order, and their integers (k, m)."""
     common = math.lcm(*{mass.denominator for _, mass, _, _ in columns})
@@ -166,20 +133,11 @@ class _Tree:
 
     def __init__(self, k: int, tails: list[int], heads: list[int], weights: list[int]) -> None:
         self.tails, self.heads = tails, heads
-        root = list(range(k))
-
-        def top(node: int) -> int:
-            while root[node] != node:
-                root[node] = root[root[node]]
-                node = root[node]
-            return node
-
+        parts = DisjointSet(range(k))
         near: list[list[int]] = [[] for _ in range(k)]
         self.edges = []
         for e in sorted(range(len(tails)), key=lambda e: -weights[e]):
-            above, below = top(tails[e]), top(heads[e])
-            if above != below:
-                root[above] = below
+            if parts.merge(tails[e], heads[e]):
                 self.edges.append(e)
                 near[tails[e]].append(e)
                 near[heads[e]].append(e)

@@ -124,8 +124,7 @@ def _equal(value: Any, name: str) -> tuple[tuple[int, ...], ...]:
 def _within_curve(request: Any, curve: Any) -> Design:
     """The least-loss noise of one run that is (ε, δ)-private for all points of a curve."""
     moved = request.at({"notion": "curve", "curve": curve, "epsilon": None, "delta": None, "method": "fast"})
-    with FAMILY.open(moved) as session:
-        return session.design()
+    return FAMILY.designed(moved)
 
 
 class _Modulo(Family):
@@ -194,7 +193,7 @@ class _Modulo(Family):
     )  # fmt: skip
     frontier = "workbench.families.modulo.frontier_options"
     programs = "workbench.families.modulo.programs"
-    recommendation = "workbench.families.modulo.recommendation"
+    recommendation = "workbench.families.modulo.frontier"
 
     @property
     def question(self) -> type[ModuloNoise]:

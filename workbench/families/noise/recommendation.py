@@ -59,8 +59,7 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
 
     @cache
     def solved() -> Design:
-        with FAMILY.open(request) as session:
-            return session.design()
+        return FAMILY.designed(request)
 
     def plain() -> Value:
         design = solved()

@@ -36,6 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import InvalidRequest
+from workbench.exact.plain import whole_number
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecewiseLinear
 
 __all__ = [
@@ -188,8 +189,8 @@ def levels(ell: float, max_level: int | None = None) -> Levels:
     ell: finite, > 1; max_level: an integer >= 0 or None. Raises InvalidRequest.
     """
     first = delta_zero(ell)
-    if max_level is not None and (not isinstance(max_level, int) or max_level < 0):
-        InvalidRequest.must("max_level", "an integer >= 0, or None", max_level)
+    if max_level is not None:
+        whole_number(max_level, "max_level", 0, constraint="an integer >= 0, or None")
     rows = _DEPTH + max(0, math.ceil(math.log2(first)))
     deltas = np.ldexp(first, -np.arange(max(rows, (max_level or 0) + 1)))
     cdf, pmf = _law(deltas, np.array([float(ell)]), np.array([ell - 1.0]))
@@ -216,8 +217,7 @@ def component(ell: float, t: int) -> QuantizedPiecewiseLinear:
     """
     first = delta_zero(ell)
     deepest = 50 + math.frexp(first)[1]  # below δ_t = 2^-50 the ratio e^(-2δ) leaves too few digits of 1 - q
-    if not isinstance(t, int) or not 0 <= t <= deepest:
-        InvalidRequest.must("t", f"an integer from 0 to {deepest} for ell = {ell:g}", t)
+    whole_number(t, "t", 0, deepest, f"an integer from 0 to {deepest} for ell = {ell:g}")
     delta = math.ldexp(first, -t)
     a, b, q = (float(v) for v in step_weights(np.asarray(delta), ell))
     return QuantizedPiecewiseLinear(delta, (q * a, b, a, b, q * a), first=-2, left=q, right=q, period=2)

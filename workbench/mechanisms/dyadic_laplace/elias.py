@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import CorruptFile, InvalidRequest
-from workbench.exact.plain import refuse_marked
+from workbench.exact.plain import refuse_marked, whole_number
 
 __all__ = ["CODES", "Code", "check_code", "class_length", "decode", "encode", "length"]
 
@@ -86,8 +86,7 @@ def decode(data: bytes, count: int, code: Code) -> Integers:
     changed within the code is a valid stream of other numbers: that takes a checksum to detect.
     """
     check_code(code)
-    if not isinstance(count, int) or count < 0:
-        InvalidRequest.must("count", "an integer >= 0", count)
+    whole_number(count, "count", 0)
     if count > 8 * len(data):
         raise CorruptFile(f"{_CORRUPT} {len(data)} bytes cannot hold {count} integers.")
     words = np.frombuffer(data + bytes(-len(data) % 8 + 16), dtype=">u8").astype(np.uint64)

@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import positive
-from workbench.exact.plain import refuse_marked
+from workbench.exact.plain import refuse_marked, whole_number
 from workbench.mechanisms.dyadic_laplace.randomness import (
     LocalStream,
     SharedStream,
@@ -165,8 +165,7 @@ class QuantizedPiecewiseLinear:
             ratio = getattr(self, name)
             if not (isinstance(ratio, int | float) and 0 <= ratio < 1):
                 InvalidRequest.must(name, "a ratio in [0, 1)", ratio)
-        if not isinstance(self.period, int) or not 1 <= self.period <= weights.size:
-            InvalidRequest.must("period", f"an integer from 1 to len(core) = {weights.size}", self.period)
+        whole_number(self.period, "period", 1, weights.size)
         # blocks: one entry for each residue of the left tail, then the core, then each residue of the right tail
         blocks = np.concatenate(
             [

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import os
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -35,6 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import InvalidRequest
+from workbench.exact.plain import whole_number
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import CipherContext
@@ -103,14 +105,14 @@ class SharedStream:
     __slots__ = ("_key", "_stream", "nonce", "position")
 
     def __init__(self, key: bytes, nonce: bytes, position: int = 0) -> None:
-        if not isinstance(key, bytes | bytearray) or len(key) < MIN_KEY_BYTES:
-            got = f"{len(key)} bytes" if isinstance(key, bytes | bytearray) else type(key).__name__
-            InvalidRequest.must("key", f"at least {MIN_KEY_BYTES} random bytes", got)
-        if not isinstance(nonce, bytes | bytearray) or len(nonce) != NONCE_BYTES:
-            got = f"{len(nonce)} bytes" if isinstance(nonce, bytes | bytearray) else type(nonce).__name__
-            InvalidRequest.must("nonce", f"{NONCE_BYTES} bytes", got)
-        if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position < 2**63:
-            InvalidRequest.must("position", "an integer >= 0 and < 2^63", position)
+        for name, given, most, words in (
+            ("key", key, math.inf, f"at least {MIN_KEY_BYTES} random bytes"),
+            ("nonce", nonce, NONCE_BYTES, f"{NONCE_BYTES} bytes"),
+        ):
+            plain = isinstance(given, bytes | bytearray)
+            if not plain or not MIN_KEY_BYTES <= len(given) <= most:
+                InvalidRequest.must(name, words, f"{len(given)} bytes" if plain else type(given).__name__)
+        whole_number(position, "position", 0, 2**63 - 1, "an integer >= 0 and < 2^63")
         self.nonce = bytes(nonce)
         self.position = position
         self._key = hmac.new(bytes(key), _SHARED_LABEL + self.nonce, hashlib.sha256).digest()
@@ -168,9 +170,7 @@ class InsecureLocalStream(LocalStream):
     __slots__ = ("seed",)
 
     def __init__(self, seed: int) -> None:
-        if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-            InvalidRequest.must("seed", "an integer >= 0", seed)
-        self.seed = seed
+        self.seed = whole_number(seed, "seed", 0)
         super().__init__()
 
     def _rekey(self) -> None:

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from workbench.papers.artifact import Artifact, Paper, artifact, given, tabled
-from workbench.papers.figure import declared
+from workbench.papers.artifact import Artifact, Paper, artifact, declared, given, tabled
 from workbench.papers.label_dp.curves import SOURCES, growth
 from workbench.papers.label_dp.data import DATA
 from workbench.papers.label_dp.errata_checks import errata

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from workbench.papers.artifact import Artifact, Paper, artifact, tabled
-from workbench.papers.figure import declared
+from workbench.papers.artifact import Artifact, Paper, artifact, declared, tabled
 from workbench.papers.modulo_noise.curves import SOURCES
 from workbench.papers.modulo_noise.errata_checks import errata
 from workbench.papers.modulo_noise.figures import COMPARED, eq59, fig5, table1

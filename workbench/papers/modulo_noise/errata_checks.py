@@ -19,8 +19,7 @@ from workbench.families.api import design
 from workbench.mechanisms.additive import ModuloNoise
 from workbench.mechanisms.baselines.count_queries import clamped_gaussian, clamped_geometric
 from workbench.mechanisms.channel import Channel, within
-from workbench.papers.artifact import Erratum, erratum
-from workbench.papers.figure import declared
+from workbench.papers.artifact import Erratum, declared, erratum
 from workbench.papers.modulo_noise.common import Floats, bounded, law, needed, numbers, single, solve_each, staircase
 from workbench.papers.modulo_noise.curves import SOURCES, adjacent_pairs, two_sided
 from workbench.papers.modulo_noise.figures import levels, table1_staircases

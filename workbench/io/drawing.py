@@ -1,4 +1,4 @@
-"""The one drawer of the papers' figures, which papers/declared/<paper>.toml states as data.
+"""The one drawer of figures that are stated as data: in papers/declared/<paper>.toml, comparison/figures.toml.
 
 A figure: `size` of a panel in inches, `columns`, `rows`, `by` (the column whose values make panels, in their order),
 `legend` (columns of the one below all panels), `inside` (of every panel, or of those at the indices `inside_of`),
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Drawing", "declared", "draw"]
+__all__ = ["Drawing", "draw", "stated"]
 
 _AXIS = ("title", "set", "ticks", "plain", "series", "where", "names", "inside")
 _OURS = {
@@ -80,10 +80,9 @@ _FAINT = 1e-6  # a probability that still has a colour
 
 
 @cache
-def declared(paper: str) -> dict[str, Any]:
-    """What a paper's file declares."""
-    text = resources.files("workbench.papers").joinpath(f"declared/{paper}.toml").read_text("utf-8")
-    return tomllib.loads(text)
+def stated(package: str, file: str) -> dict[str, Any]:
+    """What a TOML file of a package states."""
+    return tomllib.loads(resources.files(package).joinpath(file).read_text("utf-8"))
 
 
 @dataclass(frozen=True)
