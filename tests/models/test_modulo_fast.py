@@ -11,7 +11,7 @@ import pytest
 
 from models import oracles
 from models.modulo import ModuloModel, loss_vector, shifted
-from models.modulo_constraints import equal_masses, zero_mean
+from models.modulo_constraints import StatedEquations
 from models.modulo_fast import FastSession
 from models.modulo_holes import facts, hole_search, weights
 from models.modulo_patterns import Facts, Noise, milp, relaxation
@@ -176,7 +176,7 @@ def test_one_epsilon_per_difference():
 
 
 @pytest.mark.parametrize(
-    "make", [zero_mean((7,)), equal_masses([[1, 6], [2, 5]]), lambda f: [f[0] <= 0.3, f[2] >= f[1]]]
+    "make", [StatedEquations((7,)), StatedEquations(equal=((1, 6), (2, 5))), lambda f: [f[0] <= 0.3, f[2] >= f[1]]]
 )
 def test_constraints_of_the_user(make):
     model = ModuloModel((7,), ((1,), (2,)), PDP, loss_vector("error-rate", (7,)), constraints=make)

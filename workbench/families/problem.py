@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -47,7 +47,7 @@ class Answer:
 
     mechanism: the solver's own, in floats; bound: on what is minimised; solution: None of a closed form; law: what is
     repaired, where that is more than the mechanism; claimed: the objective of a design that is not repaired, where it
-    is not the mechanism's loss; words: what a reader must know of it.
+    is not the mechanism's loss; words: what a reader must know of it; details: what only its family knows.
     """
 
     mechanism: Any
@@ -57,6 +57,7 @@ class Answer:
     law: Any = None
     claimed: float | None = None
     words: Sequence[str] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Programs:
