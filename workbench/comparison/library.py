@@ -122,7 +122,7 @@ def _known(program: Program, solution: Solution) -> Row:
     if solution.x is None:
         return {**record, "proof": f"none: {solution.raw_status}"}
     data = program.template
-    point, dual = _sharp(data, solution.x.tolist(), solution.seconds.total)
+    point, dual = _sharp(data, solution.x.tolist(), solution.seconds)
     proven = None if dual is None else exact_bound(data, dual)
     record |= {
         "value": float(exact_objective(data, point)),
