@@ -114,7 +114,7 @@ class ChannelProblem(Problem):
         best: tuple[ChannelModel, Solution, Fraction | None] | None = None
         for algorithm, truncated in order:
             model, solution = self._solved(programs, start, algorithm, truncated=truncated)
-            bound = self.bound(model, solution)
+            bound = self.lower_bound(model, solution)
             if best is not None:
                 bound = max((known for known in (bound, best[2]) if known is not None), default=None)
                 if solution.x is None or (
@@ -160,7 +160,7 @@ class ChannelProblem(Problem):
             values = model.values([float(e) for e in epsilons], float(delta), float(request.max_loss or 0))
             return model, session.solve(values, start=start)
 
-    def bound(self, model: ChannelModel, solution: Solution) -> Fraction | None:
+    def lower_bound(self, model: ChannelModel, solution: Solution) -> Fraction | None:
         """Exact from the multipliers, whatever they are worth; the solver's own (recomputed) where binaries or extra
         constraints have a part in it."""
         request = self.request

@@ -190,7 +190,7 @@ def refined(request: ModuloRequest, solution: Solution, time_limit: float | None
         x=np.array([float(v) for v in exact.x]),
         later=Later(None),
         native_bound=round_down(exact.bound),
-        seconds=replace(solution.seconds, solve=solution.seconds.solve + clock.elapsed),
+        seconds=solution.seconds + clock.elapsed,
         raw_status="Optimal, refined",
         notes=(*solution.notes, word),
     )
