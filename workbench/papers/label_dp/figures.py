@@ -67,7 +67,7 @@ def fig2(full: bool) -> Artifact:
     ]
     bins = pd.DataFrame({"output": response.outputs, "mechanism": "RR-on-Bins"})
     return artifact("label_dp", "fig2", frame, comparisons, further={"bins": bins}, CELL=_CELL, words=data.words,
-                    most=frame["probability"].max(), **mse)  # fmt: skip
+                    most=frame["probability"].max(), bins=mse["bins"], laplace=mse["laplace"])  # fmt: skip
 
 
 def _cells(matrix: Any, outputs: Any, edges: Any) -> Any:
