@@ -25,9 +25,9 @@ Bound: for any multipliers v >= 0 of tangents, and u of sums with Σ v <= u for 
 
     min >= min_j (c + Σ v (a P + b Q))_j / w_j - Σ u limit,       in exact arithmetic; w: how often j counts in Σ f.
 
-Few t are positive at an optimum. They are stated where a point breaks a bound, of a hockey stick at its worst shift alone in
-every round; what is not stated is 0. HiGHS goes on by its dual simplex method: the new column costs nothing, so duals stay
-feasible. Other solvers are given all tangents of hockey sticks at once.
+Few t are positive at an optimum. They are stated where a point breaks a bound, of a hockey stick at its worst shift
+alone in every round; what is not stated is 0. HiGHS goes on by its dual simplex method: the new column costs nothing,
+so duals stay feasible. Other solvers are given all tangents of hockey sticks at once.
 """
 
 from __future__ import annotations
