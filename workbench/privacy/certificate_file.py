@@ -22,19 +22,17 @@ what would take longer than about ten seconds is refused before it starts (`work
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified, NotProven
-from workbench.io.files import named, parse_json, ratio, read_text, write_whole
+from workbench.io.files import named, parse_json, ratio, read_text
 from workbench.io.plugins import plugins
 from workbench.io.records import listed, numbers, refuse, short_text, take
 from workbench.mechanisms.mechanism import Mechanism as AnyMechanism
 from workbench.mechanisms.mechanism import as_mechanism
-from workbench.mechanisms.shown_mechanism import MECHANISM
-from workbench.mechanisms.shown_mechanism import VERSION as MECHANISM_VERSION
+from workbench.mechanisms.shown_mechanism import MECHANISM, ShownMechanism
 from workbench.privacy.audit_work import LIMIT, affordable
 from workbench.privacy.certificate import (
     FORMAT,
@@ -93,9 +91,8 @@ def save(given: Any, path: Path | str) -> None:
     subject: Any = as_mechanism(given)
     if hasattr(subject, "save"):
         subject.save(path)
-        return
-    data = {"format": MECHANISM, "version": MECHANISM_VERSION, "mechanism": subject.to_dict()}
-    write_whole(Path(path), (json.dumps(data, indent=1) + "\n").encode())
+    else:
+        ShownMechanism.save(subject, path)
 
 
 def check(path: Path | str) -> Certificate:
