@@ -29,7 +29,7 @@ from workbench.families.quantizer.optm import Live, OptmAnswer, optm
 from workbench.families.quantizer.output_search import optimised_bins
 from workbench.families.quantizer.outputs import LocalOptimum, best_outputs
 from workbench.mechanisms.density import uniform
-from workbench.mechanisms.quantization_error import loss_weights
+from workbench.mechanisms.quantization_error import ErrorIntegrals
 
 TITLE = "Quantizers: exact LP, the paper's search, optimised bins, MVU's alphabet"
 Vector = NDArray[np.float64]
@@ -96,7 +96,7 @@ def _exact_lp() -> list[list[Any]]:
     def through_cvxpy() -> float | None:
         points = end_points(knots)
         model = LawModel(points.size, 4)
-        loss = loss_weights(knots, BINS, uniform()).reshape(-1, 4)
+        loss = ErrorIntegrals(knots, BINS, uniform()).weights().reshape(-1, 4)
         program = compile(stated(model), "exact quantizer in CVXPY")
         return solve(program, model.values(np.expm1(1.0), BINS, points, loss)).objective
 

@@ -92,11 +92,11 @@ class AffineProgram:
         self._whole.append(np.full(size, integer))
         return at
 
-    def rows(self, name: str, count: int, equal: bool = False) -> Positions:
+    def rows(self, name: str, count: int, equal: bool | Flags = False) -> Positions:
         """Add rows A x <= right side (or = right side, which is 0 until it is added to); their positions."""
         start = sum(block.size for block in self._rows)
         self._rows.append(Block(name, start, (count,)))
-        self._equal.append(np.full(count, equal))
+        self._equal.append(np.broadcast_to(equal, count))
         return np.arange(start, start + count)
 
     def put(self, row: ArrayLike, column: ArrayLike, value: ArrayLike | Part) -> None:
@@ -119,19 +119,11 @@ class AffineProgram:
         place[shared.start : shared.start + shared.size] = columns
         place[own] = self.columns(f"{program.name} columns", (own.size,), data.lower[own], data.upper[own])
         equal, entries = data.row_lower == data.row_upper, data.A.tocoo()
-        row, column = entries.coords
-        for number, (rows, sign, side) in enumerate(
-            (
-                (np.flatnonzero(equal), 1.0, data.row_upper),
-                (np.flatnonzero(~equal & np.isfinite(data.row_upper)), 1.0, data.row_upper),
-                (np.flatnonzero(~equal & np.isfinite(data.row_lower)), -1.0, data.row_lower),
-            )
-        ):
-            at = np.full(equal.size, -1)
-            at[rows] = self.rows(f"{program.name} {number}", rows.size, equal=number == 0)
-            here = at[row] >= 0
-            self.put(at[row[here]], place[column[here]], sign * entries.data[here])
-            self.right(at[rows], sign * side[rows])
+        if np.isfinite(data.row_lower[~equal]).any():
+            raise InvalidProgram(f"rows of {program.name} must be equations, or bounded from above alone.")
+        rows, (row, column) = self.rows(program.name, equal.size, equal=equal), entries.coords
+        self.put(rows[row], place[column], entries.data)
+        self.right(rows, data.row_upper)
 
     def program(self, name: str, scale: float = 1.0) -> Program:
         """The program."""

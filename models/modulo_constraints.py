@@ -21,10 +21,7 @@ from solvers.program import Program, stating
 if TYPE_CHECKING:
     import cvxpy as cp
 
-__all__ = [
-    "Equations", "StatedEquations", "UserConstraints", "constraint_program", "coordinates", "equal_masses",
-    "equations_of", "zero_mean",
-]  # fmt: skip
+__all__ = ["Equations", "StatedEquations", "UserConstraints", "constraint_program", "coordinates", "equations_of"]
 
 UserConstraints = Callable[["cp.Variable"], "Sequence[cp.Constraint]"]
 
@@ -112,13 +109,3 @@ def constraint_program(constraints: UserConstraints, N: int) -> Program:
 def coordinates(sizes: Sequence[int]) -> Positions:
     """(k, N): the coordinates of every element, row-major."""
     return np.stack([axis.ravel() for axis in np.indices(tuple(sizes))])
-
-
-def zero_mean(sizes: Sequence[int]) -> StatedEquations:
-    """Constraint "the noise has mean zero"; sizes: orders of the cyclic factors."""
-    return StatedEquations(mean=tuple(sizes))
-
-
-def equal_masses(groups: Sequence[Sequence[int]]) -> StatedEquations:
-    """Constraint "these noise values have equal masses", for each group of row-major positions."""
-    return StatedEquations(equal=tuple(map(tuple, groups)))

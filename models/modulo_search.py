@@ -124,17 +124,88 @@ def _scores(gains: Vector, counts: Vector, parts: tuple[Vector, Vector], pairs: 
 
 
 class _Tree:
-    def __init__(self, noise: Noise, relaxed: Relaxation, session: Session, deadline: Deadline, gap: float) -> None:
-        self.noise, self.relaxation, self.session, self.deadline, self.gap = noise, relaxed, session, deadline, gap
+    def __init__(
+        self,
+        noise: Noise,
+        relaxed: Relaxation,
+        session: Session,
+        gap: float,
+        deadline: Deadline,
+        node_limit: int | None,
+        early: bool,
+    ) -> None:
+        self.noise, self.relaxation, self.session, self.gap = noise, relaxed, session, gap
+        self.deadline, self.node_limit, self.early = deadline, node_limit, early
         self.elements = relaxed.program.parameters.get("most", (0,))[0]
         self.out = Outcome(Termination.OPTIMAL, np.inf, None, np.inf)
         self.ends = np.inf  # least bound of the nodes that ended
         self.troubles = 0
-        self.early = True
+        self.gains, self.counts = np.zeros((2, relaxed.y.size)), np.zeros((2, relaxed.y.size))  # pseudocosts
+        self.waiting: OpenNodes[_Node] = OpenNodes()
+        self.node: _Node | None = None  # that is looked at
+
+    def run(self, cutoff: float) -> Outcome:
+        """The search for what is better than a value."""
+        out = self.out
+        out.value = cutoff
+        try:
+            self.node = self.root()
+            if self.node is None:
+                out.termination = Termination.INFEASIBLE
+            elif self.node.solved:
+                out.root = self.node.x
+            while self.node is not None or self.waiting:
+                if self.node is None:
+                    self.node = self.waiting.first
+                    self.waiting.pop()
+                self.node = self._next(self.node)
+        except _Stopped as stopped:
+            out.termination = stopped.why
+            # an interrupted node keeps its own bound, whichever of its children were solved
+        except KeyboardInterrupt:
+            out.termination = Termination.INTERRUPTED
+        left = [] if self.node is None else [self.node.bound]
+        out.bound = min([self.ends, out.value, self.waiting.bound, *left])
+        if out.termination not in (Termination.OPTIMAL, Termination.INFEASIBLE) and self.node is None:
+            out.bound = -np.inf  # stopped before the root was solved
+        return out
+
+    def _next(self, node: _Node) -> _Node | None:
+        """The better child of a node, the other one open; None where the node ends."""
+        out, ended = self.out, node.bound >= self.enough
+        choice = np.zeros(0, dtype=np.intp) if ended else self.partial(node)
+        if not choice.size:
+            self.ends = min(self.ends, node.bound)
+            if not ended and node.solved and node.value < out.value:
+                out.value, out.x = node.value, node.x
+            return None
+        if self.node_limit is not None and out.nodes >= self.node_limit:
+            raise _Stopped(Termination.NODE_LIMIT)
+        out.nodes += 1
+        paid = node.x[self.relaxation.y[choice]]
+        parts = (paid, node.x[self.relaxation.source[choice]] - paid)
+        pick = int(np.argmax(_scores(self.gains, self.counts, parts, choice)))
+        pair = choice[pick]
+        children = []
+        sides, alone = self.sides(node, pair)
+        for side, (pattern, light) in enumerate(sides):
+            child = self.solve(pattern, light, node)
+            if child is None:
+                continue
+            children.append(child)
+            if alone and node.solved and (child.solved or self.early):
+                # a cut off child's gain is at least what its bound says
+                gain = max(0.0, (child.value if child.solved else child.bound) - node.value)
+                self.gains[side, pair] += gain / max(float(parts[side][pick]), 1e-12)
+                self.counts[side, pair] += 1
+        children.sort()
+        for child in children[1:]:
+            self.waiting.put(child.bound, child)
+        return children[0] if children else None
 
     @property
     def enough(self) -> float:
-        """The bound from which a node ends."""
+        """The bound from which a node ends; no number without an incumbent."""
         return self.out.value - 0.9 * self.gap * max(1.0, abs(self.out.value))
 
     def root(self) -> _Node | None:
@@ -238,64 +309,4 @@ def search(
         node_limit: nodes to branch on at most.
         early: let a node's program end where its duals prove that it cannot be better.
     """
-    tree = _Tree(noise, relaxed, session, deadline or Deadline(), gap)
-    tree.early = early
-    out = tree.out
-    out.value = cutoff
-    pairs = relaxed.y.size
-    gains, counts = np.zeros((2, pairs)), np.zeros((2, pairs))
-    waiting: OpenNodes[_Node] = OpenNodes()
-    node: _Node | None = None
-    try:
-        node = tree.root()
-        if node is None:
-            out.termination = Termination.INFEASIBLE
-        elif node.solved:
-            out.root = node.x
-        while node is not None or waiting:
-            if node is None:
-                node = waiting.first
-                waiting.pop()
-            if node.bound >= tree.enough:
-                tree.ends = min(tree.ends, node.bound)
-                node = None
-                continue
-            choice = tree.partial(node)
-            if not choice.size:
-                tree.ends = min(tree.ends, node.bound)
-                if node.solved and node.value < out.value:
-                    out.value, out.x = node.value, node.x
-                node = None
-                continue
-            if node_limit is not None and out.nodes >= node_limit:
-                raise _Stopped(Termination.NODE_LIMIT)
-            out.nodes += 1
-            paid = node.x[relaxed.y[choice]]
-            parts = (paid, node.x[relaxed.source[choice]] - paid)
-            pick = int(np.argmax(_scores(gains, counts, parts, choice)))
-            pair = choice[pick]
-            children = []
-            sides, alone = tree.sides(node, pair)
-            for side, (pattern, light) in enumerate(sides):
-                child = tree.solve(pattern, light, node)
-                if child is None:
-                    continue
-                children.append(child)
-                if alone and node.solved and (child.solved or early):
-                    gain = (child.value if child.solved else child.bound) - node.value  # a cut off child's at least
-                    gains[side, pair] += (max(0.0, gain) if early else gain) / max(float(parts[side][pick]), 1e-12)
-                    counts[side, pair] += 1
-            children.sort()
-            for child in children[1:]:
-                waiting.put(child.bound, child)
-            node = children[0] if children else None
-    except _Stopped as stopped:
-        out.termination = stopped.why
-        # an interrupted node keeps its own bound, whichever of its children were solved
-    except KeyboardInterrupt:
-        out.termination = Termination.INTERRUPTED
-    left = [] if node is None else [node.bound]
-    out.bound = min([tree.ends, out.value, waiting.bound, *left])
-    if out.termination not in (Termination.OPTIMAL, Termination.INFEASIBLE) and node is None:
-        out.bound = -np.inf  # stopped before the root was solved
-    return out
+    return _Tree(noise, relaxed, session, gap, deadline or Deadline(), node_limit, early).run(cutoff)

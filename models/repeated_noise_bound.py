@@ -11,10 +11,8 @@ one of ratio r'' it becomes when + and - are confused, which has the same p + n.
 
     P(A) - E Q(A)  <=  h(E) = max over cells of  p(r'') (1 + r'')/(1 + r') (1 - E r')
 
-and with A = {P > E Q} the hockey stick H_E <= h(E). These hold of one run and are linear in f; mass beyond K pays
-c(K+1) and asks for nothing:
-
-    minimise  Σ c(|k|) f(k) + c(K+1) t    subject to    Σ f + t = 1,   Σ_k max(0, f(k) - E f(k+1)) <= h(E),  E in a grid
+and with A = {P > E Q} the hockey stick H_E <= h(E). These hold of one run: they are bounds of the linear program of
+`models.line_program`, whose optimum over symmetric noise is then a bound.
 
 Rounding. δ_T(p, r) is a polynomial in the masses p, r p and 1 - p - r p with coefficients >= 0: masses rounded down
 give a value rounded down. With u = 2^-53,
@@ -32,19 +30,14 @@ be replaced by 0 at random), hence no larger p is feasible either.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import brentq
 
+from models.requirements import HOCKEY_STICK, Bound
 from solvers.arrays import Vector
 
-if TYPE_CHECKING:
-    import cvxpy as cp
-
-__all__ = ["RepeatedNoiseBound", "composed_letters", "hockey_stick_bounds"]
+__all__ = ["composed_letters", "hockey_stick_bounds", "run_bounds"]
 
 
 _UNIT = 2.0**-53
@@ -110,38 +103,12 @@ def _most(runs: int, epsilon: float, delta: float, ratio: float) -> float:
     return above * (1 + 4 * _UNIT)
 
 
-@dataclass(frozen=True)
-class RepeatedNoiseBound:
-    """The linear program of the module's docstring.
-
-    loss: of the distances 0..K+1, vectorised, not decreasing; support: K; levels: how many E.
-    """
-
-    runs: int
-    epsilon: float
-    delta: float
-    loss: Callable[[Vector], Vector]
-    support: int
-    levels: int = 40
-
-    def problem(self) -> cp.Problem:
-        """The program in CVXPY; a floating-point E is rounded up, which only weakens it."""
-        import cvxpy as cp
-
-        size = self.support
-        span = min(self.epsilon, 4 * self.epsilon / math.sqrt(self.runs) + 0.5)
-        wide, near = np.linspace(0.0, span, self.levels), np.linspace(0.8, 1.6, self.levels // 2)
-        losses = np.unique(np.concatenate([wide, self.epsilon / self.runs * near]))
-        levels = np.nextafter(np.exp(losses), math.inf)
-        sticks = np.nextafter(hockey_stick_bounds(self.runs, self.epsilon, self.delta, levels), math.inf)
-        f = cp.Variable(size + 1, name="f", nonneg=True)  # f(0..K); f(-k) = f(k)
-        beyond = cp.Variable(name="beyond", nonneg=True)
-        weights = np.concatenate([[1.0], np.full(size, 2.0)])
-        losses = self.loss(np.arange(size + 2, dtype=float))
-        rows: list[cp.Constraint] = [weights @ f + beyond == 1]
-        at = np.arange(-size, size)
-        here, there = f[np.abs(at)], f[np.abs(at + 1)]
-        for k, (level, stick) in enumerate(zip(levels, sticks, strict=True)):
-            y = cp.Variable(2 * size, name=f"y_{k}", nonneg=True)
-            rows += [y >= here - level * there, cp.sum(y) <= stick]
-        return cp.Problem(cp.Minimize((weights * losses[:-1]) @ f + losses[-1] * beyond), rows)
+def run_bounds(runs: int, epsilon: float, delta: float, levels: int = 40) -> list[Bound]:
+    """The hockey sticks H_E <= h(E) of one run on a grid of E. A floating-point E is rounded up, which only weakens
+    it."""
+    span = min(epsilon, 4 * epsilon / math.sqrt(runs) + 0.5)
+    wide, near = np.linspace(0.0, span, levels), np.linspace(0.8, 1.6, levels // 2)
+    losses = np.unique(np.concatenate([wide, epsilon / runs * near]))
+    ratios = np.nextafter(np.exp(losses), math.inf)
+    sticks = np.nextafter(hockey_stick_bounds(runs, epsilon, delta, ratios), math.inf)
+    return [Bound(HOCKEY_STICK, ratio, stick) for ratio, stick in zip(ratios.tolist(), sticks.tolist(), strict=True)]

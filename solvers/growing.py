@@ -1,9 +1,9 @@
-"""A linear program that gains and loses rows while HiGHS stays alive: the master program of cutting planes.
+"""A linear program that gains rows and columns between its solves: the master program of cutting planes.
 
-    min c'x   s.t.   A x = b,  x >= 0,  and rows r'x <= h that come and go; columns without a cost come with rows
+    min c'x   s.t.   A x = b,  x >= 0,  and rows r'x <= h that come later; columns without a cost come with them
 
 `Session` moves the numbers of a program of fixed shape; here the shape moves, which only the simplex method re-solves
-cheaply (by its dual, from the last basis).
+cheaply (by its dual, from the last basis). Other backends than HiGHS are given the whole program at every solve.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from .arrays import Positions, Vector
+from .backend import Options, backend
+from .data import SMALLEST
 from .errors import SolverError
+from .program import Data, Program
 from .search import Deadline
 
-__all__ = ["GrowingProgram", "Point"]
+__all__ = ["GrowingProgram", "Point", "RestatedProgram"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Point:
 
 
 class GrowingProgram:
-    """One live program. costs: (n,); equal: rows (coefficients (n,), right side) that stay.
+    """One live program of HiGHS. costs: (n,); equal: rows (coefficients (n,), right side) that stay.
 
     tolerance: how far a row may be broken. Raises SolverError.
     """
@@ -66,10 +69,6 @@ class GrowingProgram:
         if status != self._highspy.HighsStatus.kOk:
             raise SolverError(f"highs refused {what} of a growing program.")
 
-    def add(self, row: Vector, right: float) -> None:
-        """A row r'x <= right. row: (n,)."""
-        self._add(sp.csr_array(row[None, :]), -self._highspy.kHighsInf, right)
-
     def extend(self, places: Positions, rows: sp.csr_array, right: float) -> None:
         """New columns z >= 0 without a cost, each with a 1 in the row that came at its place, and new rows over all
         columns, each <= right."""
@@ -78,12 +77,6 @@ class GrowingProgram:
         entries = np.arange(new, dtype=np.int32), (places + self._fixed).astype(np.int32), np.ones(new)
         self._done(self._h.addCols(new, none, none, most, new, *entries), "columns")
         self._add(rows, -self._highspy.kHighsInf, right)
-
-    def remove(self, positions: Iterable[int]) -> None:
-        """Rows by their places among those that came."""
-        index = np.array(sorted(positions), dtype=np.int32) + self._fixed
-        if index.size:
-            self._h.deleteRows(index.size, index)
 
     def solve(self, deadline: Deadline | None = None) -> Point:
         """The optimum, from the last basis. Raises SolverError where HiGHS finds none, in time."""
@@ -100,3 +93,49 @@ class GrowingProgram:
         answer = self._h.getSolution()
         duals = np.maximum(-np.array(answer.row_dual)[self._fixed :], 0.0)
         return Point(np.array(answer.col_value), duals, float(self._h.getInfoValue("objective_function_value")[1]))
+
+
+class RestatedProgram(GrowingProgram):
+    """The same for any backend that gives duals, which solves the whole `program` anew. Raises SolverError."""
+
+    def __init__(self, costs: Vector, equal: Iterable[tuple[Vector, float]], solver: str) -> None:
+        rows, right = zip(*equal, strict=True)
+        self._costs, self._solver, self.version = costs, solver, ""
+        self._parts = [sp.coo_array(np.array(rows))]
+        self._right, self._fixed = [np.array(right, dtype=float)], len(rows)
+
+    def extend(self, places: Positions, rows: sp.csr_array, right: float) -> None:
+        """As of a live program."""
+        before, width = sum(part.size for part in self._right), max(part.shape[1] for part in self._parts)
+        at = places + self._fixed, width + np.arange(places.size)
+        self._parts.append(sp.coo_array((np.ones(places.size), at), shape=(before, width + places.size)))
+        kept = rows.tocoo()
+        (row, column), shape = kept.coords, (before + rows.shape[0], max(rows.shape[1], width + places.size))
+        self._parts.append(sp.coo_array((kept.data, (row + before, column)), shape=shape))
+        self._right.append(np.full(rows.shape[0], right))
+
+    @property
+    def program(self) -> Program:
+        """What is stated so far."""
+        right = np.concatenate(self._right)
+        width = max(part.shape[1] for part in self._parts)
+        values = np.concatenate([part.data for part in self._parts])
+        places = [np.concatenate([part.coords[k] for part in self._parts]) for k in range(2)]
+        seen = np.abs(values) >= SMALLEST
+        A = sp.csc_array((values[seen], (places[0][seen], places[1][seen])), shape=(right.size, width))
+        lower = np.full(right.size, -np.inf)
+        lower[: self._fixed] = right[: self._fixed]
+        costs = np.concatenate([self._costs, np.zeros(width - self._costs.size)])
+        none, most = np.zeros(width), np.full(width, np.inf)
+        return Program("growing", Data(costs, 0.0, A, lower, right, none, most, np.zeros(width, dtype=bool)))
+
+    def solve(self, deadline: Deadline | None = None) -> Point:
+        """The optimum. Raises SolverError where the backend finds none with duals, in time."""
+        limit = None if deadline is None or deadline.left is None else max(1.0, deadline.left)
+        with backend(self._solver).open(self.program, Options(time_limit=limit)) as session:
+            solution = session.solve({})
+        self.version = solution.version
+        if solution.x is None or solution.row_dual is None:
+            raise SolverError(f"{self._solver} gave no optimum with duals: {solution.raw_status!r}.")
+        duals = np.maximum(-solution.row_dual[self._fixed :], 0.0)
+        return Point(solution.x, duals, float(solution.objective or 0.0))

@@ -184,10 +184,7 @@ class _GurobiSession(Session):
             m.setAttr("VBasis", self._handles, basis[0])
             m.setAttr("CBasis", self._constrs, basis[1])
         self._optimize()
-        seconds = m.Runtime
-        raw = self._read(start)
-        raw.solve_seconds = seconds
-        return raw
+        return self._read(start)
 
     def _optimize(self) -> None:
         left = self._deadline.limit

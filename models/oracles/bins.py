@@ -36,7 +36,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -196,7 +195,7 @@ def optimal_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
     loss = _bin_loss(loss)
     y, p = check_prior(labels, prior, loss)
     q = math.expm1(_budget(epsilon))
-    arguments = _table(y, p, q, loss)
+    problem = _table(y, p, q, loss)
     starts = np.zeros(1, dtype=np.int64)
     objective, values = value_of(y, p, epsilon, loss, starts)
     constant = _total(p * loss.constant(y)) if loss.kind == "poisson" else 0.0  # the kernel knows the deviance
@@ -204,7 +203,7 @@ def optimal_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
     while rounds < _ROUNDS:
         rounds += 1
         rate = objective + constant
-        least, least_starts, taken = least_partition(*arguments, rate)
+        least, least_starts, taken = least_partition(problem, rate)
         steps += int(taken)
         bound = max(bound, objective + min(0.0, least - rate * q) / (1.0 + q))
         worth, best = value_of(y, p, epsilon, loss, least_starts)
@@ -214,8 +213,8 @@ def optimal_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
     return Bins(y, starts, values, objective, min(bound, objective), float(epsilon), loss, "fast", rounds, steps)
 
 
-def _table(y: Vector, p: Vector, q: float, loss: Loss) -> tuple[Any, ...]:
-    """The arguments of `least_partition` before the penalty: kind, table, below, (q, mean, spread, tau, scale)."""
+def _table(y: Vector, p: Vector, q: float, loss: Loss) -> tuple[int, Vector, Vector, tuple[float, ...]]:
+    """The problem of `least_partition`: kind, table, below, (q, mean, spread, tau, scale)."""
     from models.oracles.monge import POISSON, QUANTILE, SQUARED, prefix_pairs
 
     mean = _total(p * y)

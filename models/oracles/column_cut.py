@@ -33,7 +33,6 @@ part. Exact up to rounding, and far below the C(K + p, p) multisets of the whole
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -82,42 +81,39 @@ class _Split(NamedTuple):
     target: float
 
 
-@dataclass(frozen=True, eq=False)
-class _Half:
-    """Multisets of some powers, by size and in order of their sums.
+class _Multisets(NamedTuple):
+    """Multisets of some powers of one size, in order of their sums.
 
-    Attributes:
-        sums: size -> the sums, rising.
-        last, rest: size -> the last power of each, and where the others stand among those of one size less.
+    last, rest: the last power of each, and where the others stand among those of one size less.
     """
 
-    sums: list[Vector]
-    last: list[NDArray[np.int32]]
-    rest: list[NDArray[np.int32]]
-
-    def counts(self, size: int, at: int, powers: int) -> Integers:
-        """How often each power is in one of them."""
-        counts = np.zeros(powers, dtype=np.int64)
-        for k in range(size, 0, -1):
-            counts[self.last[k][at]] += 1
-            at = int(self.rest[k][at])
-        return counts
+    sums: Vector
+    last: NDArray[np.int32]
+    rest: NDArray[np.int32]
 
 
-def _half(powers: Vector, most: int) -> _Half:
-    """Every multiset of k powers is one of k - 1 with a power that is not before its last; none is copied."""
+def _multisets(powers: Vector, most: int) -> list[_Multisets]:
+    """By size. Every multiset of k powers is one of k - 1 with a power that is not before its last; none is copied."""
     none = np.zeros(1, dtype=np.int32)
-    half = _Half([np.zeros(1)], [none], [none])
+    half = [_Multisets(np.zeros(1), none, none)]
     for _ in range(most):
-        free = len(powers) - half.last[-1]
+        before = half[-1]
+        free = len(powers) - before.last
         rest = np.repeat(np.arange(len(free), dtype=np.int32), free)
-        last = np.arange(len(rest), dtype=np.int32) - np.repeat(np.cumsum(free) - free, free) + half.last[-1][rest]
-        sums = half.sums[-1][rest] + powers[last]
+        last = np.arange(len(rest), dtype=np.int32) - np.repeat(np.cumsum(free) - free, free) + before.last[rest]
+        sums = before.sums[rest] + powers[last]
         order = np.argsort(sums, kind="stable")
-        half.sums.append(sums[order])
-        half.last.append(last[order].astype(np.int32))
-        half.rest.append(rest[order])
+        half.append(_Multisets(sums[order], last[order].astype(np.int32), rest[order]))
     return half
+
+
+def _counts(half: list[_Multisets], size: int, at: int, powers: int) -> Integers:
+    """How often each power is in one of them."""
+    counts = np.zeros(powers, dtype=np.int64)
+    for multisets in half[size:0:-1]:
+        counts[multisets.last[at]] += 1
+        at = int(multisets.rest[at])
+    return counts
 
 
 class DigitSums:
@@ -130,27 +126,23 @@ class DigitSums:
             raise OutsideDomain(f"the chain search needs lists of at most {ROWS} entries. Got {longest}.")
         powers: Vector = np.power(a, np.arange(1, p + 1))
         self._parts = split, p - split
-        self._head = _half(powers[:split], most)
-        self._tail = _half(powers[split:], most)
+        self._head, self._tail = _multisets(powers[:split], most), _multisets(powers[split:], most)
 
     def nearest(self, size: int, target: float) -> list[Integers]:
         """Counts, shape (p,), of the largest sum <= target and of the least sum > target among multisets of `size`."""
-        best: dict[str, tuple[float, int, int, int]] = {}
+        best: dict[int, tuple[float, int, int, int]] = {}  # side -> distance, size of the head, place in head and tail
         for head_size in range(size + 1):
-            heads, tails = self._head.sums[head_size], self._tail.sums[size - head_size]
-            if len(heads) == 0 or len(tails) == 0:
-                continue
+            heads, tails = self._head[head_size].sums, self._tail[size - head_size].sums
             above = np.searchsorted(tails, target - heads, side="right")
-            low = np.where(above > 0, heads + tails[np.maximum(above - 1, 0)], -np.inf)
-            high = np.where(above < len(tails), heads + tails[np.minimum(above, len(tails) - 1)], np.inf)
-            i, k = int(low.argmax()), int(high.argmin())
-            if np.isfinite(low[i]) and ("low" not in best or low[i] > best["low"][0]):
-                best["low"] = (float(low[i]), head_size, i, int(above[i]) - 1)
-            if np.isfinite(high[k]) and ("high" not in best or high[k] < best["high"][0]):
-                best["high"] = (float(high[k]), head_size, k, int(above[k]))
+            for side, at in ((-1, above - 1), (1, above)):
+                usable = np.flatnonzero((at >= 0) & (at < len(tails)))
+                sums = side * (heads[usable] + tails[at[usable]])
+                if usable.size and (side not in best or sums.min() < best[side][0]):
+                    i = int(usable[sums.argmin()])
+                    best[side] = float(sums.min()), head_size, i, int(at[i])
         first, second = self._parts
         return [
-            np.concatenate([self._head.counts(head, i, first), self._tail.counts(size - head, k, second)])
+            np.concatenate([_counts(self._head, head, i, first), _counts(self._tail, size - head, k, second)])
             for _, head, i, k in best.values()
         ]
 
@@ -173,7 +165,7 @@ def _plain(grid: Grid) -> Cuts:
     if grid.n * grid.mu_bar > LARGEST:
         raise OutsideDomain(f"n * mu_bar must be at most {LARGEST}. Got {grid.n} * {grid.mu_bar}.")
     everything = Cuts(np.ones((1, grid.mu_bar), dtype=np.int64), np.ones(1), np.ones(1), np.ones(1))
-    return Cuts.join(grid.mu_bar, [everything, truncations(grid)])
+    return Cuts.join([everything, truncations(grid)])
 
 
 @lru_cache(maxsize=2)
@@ -237,7 +229,7 @@ def _search(grid: Grid, delta: float) -> tuple[Cuts, float | None]:
                 bound = max(bound, float(cut_values(cuts.totals, cuts.chain_losses, delta).max()))
         else:
             left = bound
-    return Cuts.join(grid.mu_bar, candidates), max(bound, left)
+    return Cuts.join(candidates), max(bound, left)
 
 
 @lru_cache(maxsize=8)
@@ -249,7 +241,7 @@ def every_cut(grid: Grid) -> Cuts | None:
     if grid.n <= 2 * grid.mu_bar:
         return _plain(grid)
     listed = grouped_cuts(grid)
-    return None if listed is None else Cuts.join(grid.mu_bar, [_plain(grid), listed])
+    return None if listed is None else Cuts.join([_plain(grid), listed])
 
 
 def best_column_cut(n: int, mu_bar: int, epsilon: float, delta: float) -> ColumnCut:

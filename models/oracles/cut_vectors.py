@@ -24,6 +24,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
+from typing import NamedTuple
 
 import numpy as np
 
@@ -96,8 +97,7 @@ class Grid:
         return holes
 
 
-@dataclass(frozen=True, eq=False)
-class Cuts:
+class Cuts(NamedTuple):
     """Cut vectors, shape (V, μ̄), and their T, S and chain losses, each of shape (V,)."""
 
     vectors: Integers
@@ -110,15 +110,9 @@ class Cuts:
         return Cuts(self.vectors[kept], self.totals[kept], self.losses[kept], self.chain_losses[kept])
 
     @staticmethod
-    def join(mu_bar: int, parts: Sequence["Cuts"]) -> "Cuts":
-        """Several families as one; none gives the empty family."""
-        empty = np.zeros(0)
-        return Cuts(
-            np.concatenate([np.zeros((0, mu_bar), dtype=np.int64), *(part.vectors for part in parts)]),
-            np.concatenate([empty, *(part.totals for part in parts)]),
-            np.concatenate([empty, *(part.losses for part in parts)]),
-            np.concatenate([empty, *(part.chain_losses for part in parts)]),
-        )
+    def join(families: Sequence["Cuts"]) -> "Cuts":
+        """Several families as one."""
+        return Cuts(*(np.concatenate(parts) for parts in zip(*families, strict=True)))
 
 
 def evaluate(grid: Grid, vectors: Integers) -> Cuts:

@@ -29,7 +29,7 @@ __all__ = ["POISSON", "QUANTILE", "SQUARED", "least_partition", "prefix_pairs"]
 
 
 SQUARED, POISSON, QUANTILE = 0, 1, 2
-Numbers = tuple[float, float, float, float, float]  # q, mean, spread, τ, scale
+Problem = tuple[int, Vector, Vector, tuple[float, ...]]  # kind, table, below, (q, mean, spread, τ, scale)
 _SMALL = 150  # labels up to which plain Python takes less than loading Numba
 
 
@@ -38,15 +38,12 @@ def prefix_pairs(values: Vector) -> tuple[Vector, Vector]:
     return _prefix_pairs(values) if _plainly(values.size) else _compiled().prefix_pairs(values)
 
 
-def least_partition(kind: int, table: Vector, *others: Any) -> tuple[float, Integers, int]:
-    """(min over partitions of Σ (L_c(S) - penalty), the first labels of its bins (d,), how often L_c was taken).
-
-    others: below, numbers (q, mean, spread, tau, scale), penalty.
-    """
-    plain = kind != POISSON and _plainly(table.shape[0] - 1)
+def least_partition(problem: Problem, penalty: float) -> tuple[float, Integers, int]:
+    """(min over partitions of Σ (L_c(S) - penalty), the first labels of its bins (d,), how often L_c was taken)."""
+    plain = problem[0] != POISSON and _plainly(problem[1].shape[0] - 1)
     solve = _least_partition if plain else _compiled().least_partition
     with np.errstate(all="ignore"):  # as compiled
-        least, starts, taken = solve(kind, table, *others)
+        least, starts, taken = solve(problem, penalty)
     return float(least), starts, int(taken)
 
 
@@ -99,15 +96,9 @@ def _divergence(kind: int, a: float, b: float) -> float:
 divergence: Callable[[int, float, float], float] = _divergence
 
 
-def _interval_loss(
-    kind: int,
-    table: Vector,
-    below: Vector,
-    numbers: Numbers,
-    r: int,
-    i: int,
-) -> float:
+def _interval_loss(problem: Problem, r: int, i: int) -> float:
     """L_c(r, i): min of G_S(o) = F(o) + q Σ_S p ℓ(o, y) over y_{r-1} <= o <= y_i, for S = labels r..i-1."""
+    kind, table, below, numbers = problem
     q, mean, spread, tau, scale = numbers
     k = table.shape[0] - 1
     s0 = (table[i, 0] - table[r, 0]) + (table[i, 1] - table[r, 1])
@@ -153,40 +144,34 @@ def _interval_loss(
 interval_loss: Callable[..., float] = _interval_loss
 
 
-def _least_partition(
-    kind: int,
-    table: Vector,
-    below: Vector,
-    numbers: Numbers,
-    penalty: float,
-) -> tuple[float, Any, int]:
-    """(min over partitions of Σ (L_c(S) - penalty), the first labels of its bins (d,), how often L_c was taken)."""
-    k = table.shape[0] - 1
+def _least_partition(problem: Problem, penalty: float) -> tuple[float, Any, int]:
+    """`least_partition`, by one of these two."""
+    k = problem[1].shape[0] - 1
     best = np.zeros(k + 1)
     came = np.zeros(k + 1, dtype=np.int64)
     candidate = np.zeros(k + 1, dtype=np.int64)
     begin = np.zeros(k + 1, dtype=np.int64)
     head, tail = 0, 0
     begin[0] = 1
-    last = interval_loss(kind, table, below, numbers, 0, k)  # f(c) + L_c(c, k) of the deque's last one
+    last = interval_loss(problem, 0, k)  # f(c) + L_c(c, k) of the deque's last one
     taken = 2 * k  # L_c(c, i) and L_c(i, k) for every i (none for i = k, one before the loop)
     for i in range(1, k + 1):
         while head < tail and begin[head + 1] <= i:
             head += 1
         c = candidate[head]
-        best[i] = best[c] + interval_loss(kind, table, below, numbers, c, i) - penalty
+        best[i] = best[c] + interval_loss(problem, c, i) - penalty
         came[i] = c
         if i == k:
             break
-        end = best[i] + interval_loss(kind, table, below, numbers, i, k)
+        end = best[i] + interval_loss(problem, i, k)
         if end >= last:
             continue
         high = k  # i is better there, and from its first better position on
         while tail > head and begin[tail] > i:
             c, at = candidate[tail], begin[tail]
             taken += 2
-            mine = best[i] + interval_loss(kind, table, below, numbers, i, at)
-            if mine > best[c] + interval_loss(kind, table, below, numbers, c, at):
+            mine = best[i] + interval_loss(problem, i, at)
+            if mine > best[c] + interval_loss(problem, c, at):
                 break
             high = at
             tail -= 1
@@ -196,8 +181,8 @@ def _least_partition(
         while low + step < high:
             middle = low + step
             taken += 2
-            mine = best[i] + interval_loss(kind, table, below, numbers, i, middle)
-            if mine < best[c] + interval_loss(kind, table, below, numbers, c, middle):
+            mine = best[i] + interval_loss(problem, i, middle)
+            if mine < best[c] + interval_loss(problem, c, middle):
                 high = middle
                 break
             low = middle + 1
@@ -205,8 +190,8 @@ def _least_partition(
         while low < high:
             middle = (low + high) >> 1
             taken += 2
-            mine = best[i] + interval_loss(kind, table, below, numbers, i, middle)
-            if mine < best[c] + interval_loss(kind, table, below, numbers, c, middle):
+            mine = best[i] + interval_loss(problem, i, middle)
+            if mine < best[c] + interval_loss(problem, c, middle):
                 high = middle
             else:
                 low = middle + 1

@@ -15,9 +15,7 @@ from models.modulo import MASS_SCALE, ModuloModel, loss_vector
 from models.modulo_constraints import (
     StatedEquations,
     constraint_program,
-    equal_masses,
     equations_of,
-    zero_mean,
 )
 from models.requirements import RATIO_BOUNDS
 from solvers.canonical import compile
@@ -53,7 +51,7 @@ def assert_same(one: Program, two: Program) -> None:
 
 def constraints(sizes: tuple[int, ...]):
     N = int(np.prod(sizes))
-    return None, zero_mean(sizes), equal_masses([[1, N - 1], [2, 0, 3]])
+    return None, StatedEquations(sizes), StatedEquations(equal=((1, N - 1), (2, 0, 3)))
 
 
 LOSSES = ("error-rate", "squared", "worst-squared", "own")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from models.modulo import LOSSES, ModuloModel, loss_vector, shifted
-from models.modulo_constraints import equal_masses, zero_mean
+from models.modulo_constraints import StatedEquations
 from models.requirements import HOCKEY_STICK as DP
 from models.requirements import MASS_ABOVE_RATIO as PDP
 from solvers.backend import solve
@@ -118,11 +118,11 @@ def test_budgets_per_difference():
 
 
 def test_extra_constraints_hold():
-    model = ModuloModel((9,), BD3, DP, ERROR, constraints=zero_mean((9,)), positive_delta=False)
+    model = ModuloModel((9,), BD3, DP, ERROR, constraints=StatedEquations((9,)), positive_delta=False)
     f = run(model)["f"]
     signed = np.array([0, 1, 2, 3, 4, -4, -3, -2, -1])
     assert signed @ f == pytest.approx(0, abs=1e-9)
-    model = ModuloModel((9,), BD3, DP, ERROR, constraints=equal_masses([[1, 8], [2, 7]]), positive_delta=False)
+    model = ModuloModel((9,), BD3, DP, ERROR, constraints=StatedEquations(equal=((1, 8), (2, 7))), positive_delta=False)
     f = run(model)["f"]
     assert f[1] == pytest.approx(f[8], abs=1e-9)
     assert f[2] == pytest.approx(f[7], abs=1e-9)

@@ -143,7 +143,7 @@ def slice_(low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def value(sheet) -> float:
-    found = solve(sheet.program("x"), sheet.values())
+    found = solve(sheet.program("x"))
     return found.objective if found.optimal and found.objective is not None else np.inf
 
 
@@ -168,7 +168,7 @@ def test_theorem_6_is_safe_and_conservative(m: int):
     bins = equal_bins(m, 3)
     shape = shape4(tuple(float(b) for b in bins))
     sheet = shape.theorem6(3.0, 0.4 if m == 8 else 0.2, 0.1, 0.1)
-    found = solve(sheet.program("Theorem 6"), sheet.values())
+    found = solve(sheet.program("Theorem 6"))
     assert found.optimal
     assert found.x is not None
     left, right = shape.selection(found.x)

@@ -10,10 +10,10 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
+from models.line_losses import LineLoss
+from models.line_program import LineProgram
 from models.repeated_noise import ComposedDelta, best_losses, expected_loss, masses
-from models.repeated_noise_bound import RepeatedNoiseBound, composed_letters, hockey_stick_bounds
-from solvers.backend import backend
-from solvers.canonical import compile
+from models.repeated_noise_bound import composed_letters, hockey_stick_bounds, run_bounds
 
 LOSSES = np.array([0.513, 0.707, 0.811, 0.907, 1.003])
 
@@ -133,7 +133,6 @@ def test_what_no_noise_exceeds_is_not_exceeded(runs, epsilon):
         p, q = laws(losses, 59)
         assert np.all(np.maximum(0, p[:, None] - levels * q[:, None]).sum(axis=0) <= highest + 1e-9)
     assert np.all(np.diff(highest) <= 0)
-    program = compile(RepeatedNoiseBound(runs, epsilon, 1e-5, np.square, 40, levels=24).problem(), scale=2.0**20)
-    with backend("highs").open(program) as session:
-        solution = session.solve({})
-    assert 0.6 * expected_loss(best, np.square)[0] < solution.bound <= expected_loss(best, np.square)[0]
+    bounds = run_bounds(runs, epsilon, 1e-5, levels=24)
+    proven = float(LineProgram(1, 40, [LineLoss.named("squared").at], bounds).solve().bound)
+    assert 0.6 * expected_loss(best, np.square)[0] < proven <= expected_loss(best, np.square)[0]

@@ -98,7 +98,7 @@ def test_the_clamped_loss_is_monge(loss):
         k = 9
         y, p = np.sort(rng.uniform(0.5, 20, k)), rng.dirichlet(np.full(k, 0.4))
         arguments = bins._table(y, p, math.expm1(rng.uniform(0.2, 6)), loss_named(loss))
-        w = {(r, i): monge.interval_loss(*arguments, r, i) for r in range(k) for i in range(r + 1, k + 1)}
+        w = {(r, i): monge.interval_loss(arguments, r, i) for r in range(k) for i in range(r + 1, k + 1)}
         scale = max(w.values())
         for a, b, c, d in combinations(range(k + 1), 4):
             assert w[a, c] + w[b, d] <= w[a, d] + w[b, c] + 1e-12 * scale
@@ -155,7 +155,7 @@ def test_plain_python_and_compiled_code_agree_to_the_last_bit(monkeypatch):
             assert np.array_equal(monge._prefix_pairs(y * p), compiled.prefix_pairs(y * p))
             arguments = bins._table(y, p, math.expm1(rng.uniform(0.01, 20)), loss_named(loss))
             for penalty in (0.0, 10.0 ** rng.uniform(-3, 3)):
-                plain, fast = monge._least_partition(*arguments, penalty), compiled.least_partition(*arguments, penalty)
+                plain, fast = monge._least_partition(arguments, penalty), compiled.least_partition(arguments, penalty)
                 assert (plain[0], plain[2]) == (fast[0], fast[2])
                 assert np.array_equal(plain[1], fast[1])
 

@@ -81,13 +81,13 @@ def test_what_leaves_the_workbench_is_certified():
 
 
 def test_extra_constraints_are_kept_exactly():
-    from models.modulo_constraints import equal_masses, zero_mean
+    from models.modulo_constraints import StatedEquations
 
-    d = wb.design(paper(), notion="pdp", epsilon=1.5, delta=0.05, constraints=zero_mean((9,)))
+    d = wb.design(paper(), notion="pdp", epsilon=1.5, delta=0.05, constraints=StatedEquations((9,)))
     f = d.mechanism.exact_pmf
     assert sum((eta if eta <= 4 else eta - 9) * f[eta] for eta in range(9)) == 0
     assert d.private
-    d = wb.design(paper(), epsilon=1.5, constraints=equal_masses([[1, 8], [2, 7]]))
+    d = wb.design(paper(), epsilon=1.5, constraints=StatedEquations(equal=((1, 8), (2, 7))))
     f = d.mechanism.exact_pmf
     assert f[1] == f[8]
     assert f[2] == f[7]
@@ -152,9 +152,9 @@ def test_budgets_per_difference_are_audited_one_by_one():
 
 
 def test_extra_constraints_turn_the_oracle_into_a_bound():
-    from models.modulo_constraints import zero_mean
+    from models.modulo_constraints import StatedEquations
 
-    d = wb.design(paper(), epsilon=1.5, constraints=zero_mean((9,)))
+    d = wb.design(paper(), epsilon=1.5, constraints=StatedEquations((9,)))
     assert d.oracle.kind == "lower bound"
     assert not d.oracle.valid
     assert d.oracle.agrees

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from models.integer_noise import LineLoss
-from models.line_notion_bound import lower_bound
-from models.line_notions import LineNotionModel
+from models.line_losses import LineLoss
+from models.line_program import LineProgram
 from models.oracles.canonical_noise import canonical_loss, discrete_gaussian, rounded_gaussian
-from models.requirements import HOCKEY_STICK, POWER_CONE, Bound
+from models.requirements import HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY, Bound
 from workbench.cli import main
 from workbench.exact.integer_law import IntegerLaw
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
@@ -77,48 +76,49 @@ def test_known_laws():
     assert discrete_gaussian(10.0, lambda k: k * k) == pytest.approx(10, rel=1e-12)
 
 
-@pytest.mark.parametrize("kind", [HOCKEY_STICK, POWER_CONE])
-def test_the_relaxation_is_below_every_law_and_its_bound_from_any_point(kind):
+@pytest.mark.parametrize("kind", [HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY])
+def test_the_relaxation_is_below_every_law_that_is_feasible(kind):
     """Geometric noise is feasible for its own divergences: every bound lies below its loss."""
     ratio = math.exp(-0.5)
     law = IntegerLaw(-1, [Fraction(ratio), 1, Fraction(ratio)], 1, Fraction(ratio))
     loss = float(AdditiveIntegerNoise(wb.IntegerNoise(1), law).loss("squared"))
+    p, q, _ = law.compared(1)
+    total, pairs = float(law.total), [(float(a), float(b)) for a, b in zip(p, q, strict=True)]
     if kind == POWER_CONE:
-        p, q, _ = law.compared(1)
-        total = float(law.total)
-        limit = sum(float(a) ** 3 * float(b) ** -2 for a, b in zip(p, q, strict=True)) / total
-        bound = Bound(POWER_CONE, 3.0, limit)
+        bound = Bound(POWER_CONE, 3.0, sum(a**3 * b**-2 for a, b in pairs) / total)
+    elif kind == RELATIVE_ENTROPY:
+        bound = Bound(RELATIVE_ENTROPY, 1.0, sum(a * math.log(a / b) for a, b in pairs) / total)
     else:
         bound = Bound(HOCKEY_STICK, math.exp(0.5), 0.0)
-    exact = LineLoss.named("squared").at
+    before = 0.0
     for size in (3, 8, 15):
-        model = LineNotionModel(1, size, exact, {(1,): [bound]})
-        near = np.append(ratio ** np.arange(size + 2.0), ratio ** (size + 2) / (1 - ratio))
-        near /= (1 + ratio) / (1 - ratio)
-        assert float(model.weights @ near) == pytest.approx(1)
-        proven = float(lower_bound(model, near))
-        assert proven <= loss * (1 + 1e-12)
-        assert proven >= 0 if size < 15 else proven > 0.9 * loss * (kind == HOCKEY_STICK)
-        far = np.full(model.columns, 1 / model.columns)
-        assert float(lower_bound(model, far)) <= loss * (1 + 1e-12)
+        program = LineProgram(1, size, [LineLoss.named("squared").at], [bound])
+        near = program.columns(np.array([float(mass / law.total) for mass in law.window(-40, 40)]))
+        answer = program.solve(near)
+        assert before * (1 - 1e-9) <= float(answer.bound) <= loss * (1 + 1e-9)
+        assert float(answer.bound) == pytest.approx(answer.value, rel=1e-7)
+        before = float(answer.bound)
+    assert before > (0.9 if kind == HOCKEY_STICK else 0.5) * loss
 
 
-def test_both_sides_state_the_same_laws():
-    """P and Q of the upper side are those of the exact law, outcome by outcome."""
-    ratio, d = Fraction(1, 4), 2
-    law = IntegerLaw(-3, [1, 2, 3, 4, 3, 2, 1], d, ratio)
-    model = LineNotionModel(d, 3, LineLoss.named("absolute").at, {}, True, float(ratio))
-    x = np.array([4.0, 3.0, 2.0, 1.0])
-    for shift in (1, 2):
-        p, q = model.laws(shift)
-        exact_p, exact_q, _ = law.compared(shift)
-        ours = sorted(zip(p @ x, q @ x, strict=True))
-        exact = sorted((float(a), float(b)) for a, b in zip(exact_p, exact_q, strict=True))
-        assert np.array(ours) == pytest.approx(np.array(exact))
-    assert float(model.weights @ x) == pytest.approx(float(law.total))
-    assert float(model.losses @ x / law.total) == pytest.approx(
-        float(AdditiveIntegerNoise(wb.IntegerNoise(d), law).loss("absolute"))
-    )
+def test_merged_outcomes_are_those_of_the_exact_law():
+    """P and Q of the open program are those of the exact law, all beyond the reach as one outcome."""
+    law = IntegerLaw(-3, [1, 2, 3, 4, 3, 2, 1], 2, Fraction(1, 4))
+    total = float(law.total)
+    program = LineProgram(2, 3, [LineLoss.named("absolute").at], [], folded=False)
+    x = np.array([float(mass) / total for mass in (*law.window(-5, 5), law.total - law.below(6), law.below(-5))])
+    p, q = program.laws(x)
+    for shift, row in zip(program.shifts.tolist(), q, strict=True):
+        inside = [(float(law.weight(eta)), float(law.weight(eta + shift))) for eta in range(-3, 4)]
+        right = float(law.total - law.below(4)), float(law.total - law.below(4 + shift))
+        left = float(law.below(-3)), float(law.below(-3 + shift))
+        exact = np.array([*inside, right, left]) / total
+        assert np.column_stack([p, row]) == pytest.approx(exact)
+    folded = LineProgram(2, 3, [LineLoss.named("absolute").at], [])
+    half = np.append(x[5:11], x[11])
+    for shift in range(2):
+        pairs = np.column_stack([folded.laws(half)[0], folded.laws(half)[1][shift]])
+        assert pairs == pytest.approx(np.column_stack([p, q[shift]]))
 
 
 def test_losses_that_are_not_even_clamped_and_on_the_reals():
@@ -261,7 +261,7 @@ def test_the_least_delta_by_one_linear_program():
 def test_no_delta_is_needed_for_a_loss_that_pure_noise_has():
     made = wb.design(wb.IntegerNoise(1), minimise="delta", epsilon=1, max_loss=2)
     assert (made.objective, made.bound, made.status, made.certificate.delta) == (0, 0, "optimal", 0)
-    with pytest.raises(wb.Infeasible, match=r"squared loss at most 0\.5 needs delta > 0\.1: there the least is"):
+    with pytest.raises(wb.Infeasible, match=r"Loss squared at most 0\.5 needs delta > 0\.1: there the least is"):
         wb.design(wb.IntegerNoise(1), minimise="delta", epsilon=1, max_loss="0.5", delta="0.1")
 
 

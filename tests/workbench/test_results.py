@@ -268,7 +268,7 @@ def test_every_family_is_verified_by_its_closed_forms() -> None:
     assert not [row for row in result if row["agrees"] is False]
     judged = {(row["solver"], row["oracle"]): row["oracle_kind"] for row in result if row["agrees"]}
     for solver in ("highs", "ortools:glop"):
-        assert judged[solver, "RRWithPrior"] == judged[solver, "two outputs"] == "optimum"
+        assert judged[solver, "randomized response"] == judged[solver, "two outputs"] == "optimum"
     assert judged["none", "Algorithm 2"] == "optimum"  # no solver takes part, so it is answered once
     assert judged["none", "Theorem 8"] == "upper bound"
     assert "Algorithm 2" not in {name for solver, name in judged if solver != "none"}

@@ -42,7 +42,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
 
 def content(path: Path) -> list[dict[str, Any]]:
     with Ledger(path, create=False) as book:
-        return flat(book.rows())
+        return flat(book)
 
 
 def test_every_model_of_the_registry_is_in_the_examples_and_they_run(capsys, tmp_path: Path):

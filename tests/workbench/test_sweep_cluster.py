@@ -41,7 +41,7 @@ def cluster() -> Iterator[Any]:
 
 def content(path: Path) -> list[dict[str, Any]]:
     with Ledger(path, create=False) as book:
-        return flat(book.rows())
+        return flat(book)
 
 
 def test_the_cluster_gives_the_rows_that_one_process_gives(tmp_path: Path, cluster: Any):

@@ -10,7 +10,7 @@ import pytest
 
 import workbench as wb
 from models.oracles.line_noise import staircase_integers
-from workbench.families.noise.wide_runs import lowered
+from workbench.families.noise.runs import lowered
 from workbench.privacy.composition import composed_delta
 from workbench.privacy.repair import inverse_exponential
 
@@ -56,8 +56,8 @@ def test_rounding_to_multiples_keeps_means_and_adds_what_the_bound_takes_off():
         one = ((1 - share) * abs(down) + share * abs(up)) @ law
         two = ((1 - share) * down**2.0 + share * up**2.0) @ law
         assert one == pytest.approx(abs(eta) @ law / reach)
-        assert lowered(float(one), reach, 1) <= abs(eta) @ law * (1 + 1e-12)
-        assert lowered(float(two), reach, 2) <= eta**2.0 @ law * (1 + 1e-12)
+        assert lowered(Fraction(one), reach, 1) <= abs(eta) @ law * (1 + 1e-12)
+        assert lowered(Fraction(two), reach, 2) <= eta**2.0 @ law * (1 + 1e-12)
 
 
 def test_published_noise_stands_beside_it(wide: wb.Design):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
-__all__ = ["app", "main"]
+__all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -25,11 +24,3 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"NotInstalled: {error}", file=sys.stderr)
         sys.exit(2)
     run(arguments)
-
-
-def __getattr__(name: str) -> Any:
-    if name == "app":
-        from workbench.cli.commands import app
-
-        return app
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from workbench.errors import InvalidRequest
-from workbench.io.files import distinct_files, not_read_only, write_whole
+from workbench.io.files import distinct_files, not_read_only, try_folder, write_whole
 
 __all__ = ["check_outputs", "output_file", "output_folder", "write_output"]
 
@@ -19,15 +18,9 @@ def output_folder(path: Path, name: str) -> None:
     """Make a folder for results, and refuse one that cannot be written before anything is computed."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-        _try(path)
+        try_folder(path)
     except OSError as error:
         InvalidRequest.must(name, "a folder that can be written", f"{path}: {error.strerror}")
-
-
-def _try(folder: Path) -> None:
-    """Write a file without a name into a folder: its mode does not tell whether that works. Raises OSError."""
-    with tempfile.TemporaryFile(dir=folder) as file:
-        file.write(b"x")
 
 
 def output_file(path: Path, name: str) -> None:
@@ -41,7 +34,7 @@ def output_file(path: Path, name: str) -> None:
     if path.exists() and not path.is_file():  # a device or a pipe, which is written into
         return
     try:
-        _try(Path(os.path.realpath(path)).parent)
+        try_folder(Path(os.path.realpath(path)).parent)
     except OSError as error:
         InvalidRequest.must(name, "in a folder that can be written", f"{path}: {error.strerror}")
 

@@ -60,9 +60,7 @@ def _command(kind: str, summary: str) -> Callable[..., Report]:
         rows = Rows.read(table, subject, clip=clip, person=person)
         account = subject.account(table.name, target.name, rows, ledger)
         words = [*subject.words, *rows.words, *account.words]
-        if table.width > 1:
-            words.append("Only this column is protected: the other columns are copied as they are.")
-        words += [] if insecure_seed is None else [_SEEDED]
+        words += _cautions(table, "Only this column is protected", insecure_seed)
         report: dict[str, Any] = {
             "file": target.name, "column": column, "rows": int(rows.values.size), "method": kind,
             "mechanism": subject.mechanism.describe(), "certified": subject.claim is not None,
@@ -138,9 +136,7 @@ def privatise_labels(
     release = randomizer.run(values, drawing)
     account = Account.of(PrivacyBudget(release.epsilon), "pure", table.name, target.name, given, most, ledger)
     words = [*account.words, *([_UNKNOWN] if labels is None else [])]
-    if table.width > 1:
-        words.append("Label DP protects the labels only: the other columns are copied as they are.")
-    words += [] if insecure_seed is None else [_SEEDED]
+    words += _cautions(table, "Label DP protects the labels only", insecure_seed)
     mechanism = release.mechanism
     report: dict[str, Any] = {
         "file": target.name, "column": column, "rows": int(values.size), "labels": release.known.k,
@@ -175,6 +171,11 @@ def _labels(table: CsvColumn, given: NDArray[Any], labels: str | None, snap: boo
         near = known[np.minimum(np.searchsorted(known, given), known.size - 1)]
         table.refuse(near != given, f"one of the {known.size} labels", "--snap clips and rounds down")
     return known, given
+
+
+def _cautions(table: CsvColumn, protected: str, seed: int | None) -> list[str]:
+    copied = [f"{protected}: the other columns are copied as they are."] if table.width > 1 else []
+    return copied if seed is None else [*copied, _SEEDED]
 
 
 def _errors(expected: Mapping[str, float]) -> list[tuple[str, str]]:

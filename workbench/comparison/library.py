@@ -121,7 +121,7 @@ def _known(program: Program, solution: Solution) -> Row:
     if solution.x is None:
         return {**record, "proof": f"none: {solution.raw_status}"}
     data = program.template
-    point, dual = _sharp(data, solution.x.tolist(), solution.seconds.total)
+    point, dual = _sharp(data, solution.x.tolist(), solution.seconds)
     proven = None if dual is None else exact_bound(data, dual)
     record |= {
         "value": float(exact_objective(data, point)),
@@ -298,7 +298,7 @@ def solve_file(path: Path, solvers: Sequence[str], time_limit: float | None = No
             "objective": solution.objective,
             "bound": solution.bound,
             "residual": solution.residuals and solution.residuals.worst,
-            "seconds": solution.seconds.total,
+            "seconds": solution.seconds,
         }
         if row["status"] == "optimal" and value is not None:
             row["agrees"] = _within(solution.objective, bound, value)

@@ -178,22 +178,11 @@ def _plots(table: pd.DataFrame) -> dict[str, Any]:
 
 def _draw(table: pd.DataFrame) -> Figure | None:
     """|objective - oracle| of every answer (1e-17: none), by solver."""
-    from workbench.io.figures import COLOURS, MARKERS, legend_below, panels
+    from workbench.io.drawing import Drawing, draw, stated
 
-    compared = table[table["difference"].notna()]
-    if compared.empty:
-        return None
-    figure, (axis,) = panels(width=7.2)
-    for k, (solver, part) in enumerate(compared.groupby("solver", sort=False)):
-        sizes = part["difference"].astype(float).abs().clip(lower=1e-17)
-        axis.plot(
-            range(len(part)), sizes, MARKERS[k % len(MARKERS)], color=COLOURS[k % len(COLOURS)], label=str(solver)
-        )
-    axis.set_yscale("log")
-    axis.set_xlabel("requests")
-    axis.set_ylabel("|objective - oracle| (1e-17: none)")
-    legend_below(figure, [axis])
-    return figure
+    compared = table[table["difference"].notna()].astype({"difference": float})
+    figure = stated("workbench.comparison", "figures.toml")["differences"]
+    return None if compared.empty else draw(Drawing(figure), compared)
 
 
 def summary(rows: Sequence[Row]) -> list[Row]:

@@ -62,7 +62,7 @@ def _designed(problem: Problem, answer: Answer) -> Design:
         certificate,
         None if certificate is None or answer.mechanism is mechanism else answer.mechanism,
         answer.route,
-        details={"loss": loss, "bound": answer.bound},
+        details={**answer.details, "loss": loss, "bound": answer.bound},
     )
 
 
@@ -71,7 +71,7 @@ class ProblemSession(Session):
 
     def __init__(self, request: Request, problem: Callable[[Any], Problem], least: Fraction = Fraction(0)) -> None:
         super().__init__(request)
-        self._problem, self._least = problem, least
+        self._problem, self._tried = problem, least
         self._programs = Programs(getattr(request, "solver", "highs"))
 
     def close(self) -> None:
@@ -84,15 +84,16 @@ class ProblemSession(Session):
             InvalidRequest.must("start", f"one of {', '.join(Start)}", repr(start))
         request: Any = self.request if point is None else self.request.at(point)
         if getattr(request, "minimise", "loss") == "epsilon":
-            return self._least_epsilon(request)
+            return self._least(request, "epsilon", self._tried)
         return design(self._problem(request), self._programs, start)
 
-    def _least_epsilon(self, request: Any) -> Design:
-        """The design at the least ε found, with ε as its objective and the largest ε excluded as its bound."""
+    def _least(self, request: Any, name: str, least: Fraction) -> Design:
+        """The design at the least ε (or δ) found, with it as its objective and the largest one excluded as its bound.
+        least: of those that are tried."""
         request.check_max_loss()
 
-        def at(epsilon: Fraction) -> Tried:
-            tried = replace(request, minimise="loss", max_loss=None, epsilon=epsilon)
+        def at(value: Fraction) -> Tried:
+            tried = replace(request, minimise="loss", max_loss=None, **{name: value})
             try:
                 design_there = design(self._problem(tried), self._programs, "hot")
             except NotProven as error:
@@ -101,5 +102,6 @@ class ProblemSession(Session):
                 design_there = error.design
             return design_there, design_there.details["loss"], design_there.details["bound"]
 
-        optimum = least_epsilon(at, request.max_loss, f"Loss {request.loss_name}", request.epsilon, self._least)
-        return replace(optimum, request=replace(request, epsilon=optimum.request.epsilon))
+        words, limit = f"Loss {request.loss_name}", getattr(request, name)
+        optimum = least_epsilon(at, request.max_loss, words, limit, least, name)
+        return replace(optimum, request=replace(request, **{name: getattr(optimum.request, name)}))

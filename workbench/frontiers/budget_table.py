@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
 from workbench.families.frontier_plan import BudgetTask, Plan, several
+from workbench.families.frontier_plots import Quantity, Series, lines
 from workbench.families.option import Option, one_of, read
 from workbench.families.registry import families
 from workbench.frontiers.run import frontier_of, run
+from workbench.io.figures import COLOURS
 from workbench.io.parameter_grid import Grid, grid
 from workbench.io.result import Progress, Result, Row, records, silent
 
@@ -122,19 +124,9 @@ def spread(rows: Iterable[Row], bits: Sequence[Fraction]) -> pd.DataFrame:
 
 def _draw(table: pd.DataFrame) -> Figure | None:
     """The least error of every group against ε, at the least δ and the most bits of the table."""
-    from workbench.io.figures import COLOURS, MARKERS, legend_below, panels
-
     best = table[table["best"].astype(bool) & table["objective"].notna()]
     best = best[(best["bits"] == best["bits"].max()) & (best["delta"] == best["delta"].min())]
-    if best.empty:
-        return None
-    figure, (axis,) = panels(width=7.2)
-    for k, (name, part) in enumerate(best.groupby(["task", "group"], sort=False)):
-        line = part.groupby("epsilon")["objective"].min()
-        look: dict[str, Any] = {"color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k % len(MARKERS)]}
-        axis.plot(line.index, line.to_numpy(), label=", ".join(name), **look)
-    axis.set_yscale("log")
-    axis.set_xlabel("ε")
-    axis.set_ylabel("least error of the group")
-    legend_below(figure, [axis], columns=2)
-    return figure
+    named = best.assign(curve="point", bound=best["objective"], name=best["task"] + ", " + best["group"])
+    series = {name: Series(name, k % len(COLOURS)) for k, name in enumerate(named["name"].unique())}
+    least = f"least δ = {best['delta'].min():g}, {best['bits'].max():g} bits"
+    return lines(named, Quantity("epsilon", "ε"), Quantity("objective", "least error", True), "name", series, least)

@@ -9,6 +9,7 @@ import json
 import os
 import secrets
 import stat
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -41,6 +42,7 @@ __all__ = [
     "read_text",
     "spelled",
     "spreadsheet_text",
+    "try_folder",
     "whole",
     "write_new",
     "write_whole",
@@ -133,6 +135,12 @@ def not_read_only(path: Path, name: str) -> None:
         InvalidRequest.must(name, "a file", f"the folder {path.name or path}")
     if path.is_file() and not path.stat().st_mode & 0o222:
         InvalidRequest.must(name, "a file that can be written", f"{path.name}, which is read-only")
+
+
+def try_folder(folder: Path) -> None:
+    """Write a file without a name into a folder: its mode does not tell whether that works. Raises OSError."""
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(b"x")
 
 
 def others_can_read(path: Path) -> bool:

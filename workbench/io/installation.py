@@ -18,6 +18,7 @@ from typing import Any
 
 import workbench
 from workbench.io.extras import EXTRAS, present
+from workbench.io.files import try_folder
 
 __all__ = ["CLASHES", "Clash", "clashes", "installation", "packages", "within"]
 
@@ -135,10 +136,10 @@ def _verdict(rows: list[Row], bad: list[str]) -> tuple[str, str]:
 
 def _writable(folder: Path) -> bool:
     try:
-        with tempfile.TemporaryFile(dir=folder):
-            return True
+        try_folder(folder)
     except OSError:
         return False
+    return True
 
 
 def installation() -> Row:

@@ -16,8 +16,6 @@ import importlib.util
 import os
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,8 +71,7 @@ def plugins(group: str) -> dict[str, Plugin]:
             try:
                 _add(entry.load(), package, group)
             except (Exception, SystemExit) as error:  # whatever somebody's module raises
-                text = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
-                line = f"{entry.name} of {package} is left out of workbench.{group}. {' '.join(text.split())}"
+                line = f"{entry.name} of {package} is left out of workbench.{group}. {_reason(error)}"
                 warnings.warn(line, PluginWarning, stacklevel=2)
     return _plugins[group]
 
@@ -101,23 +98,21 @@ def load_file(path: Path | str) -> None:
     _read.add(str(file))
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    with _as_package(file.name):
-        try:
-            spec.loader.exec_module(module)
-        except (Exception, SystemExit) as error:
-            text = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
-            raise InvalidRequest(f"plugin {file.name} cannot be loaded. {' '.join(text.split())}") from error
+    _loading.append(file.name)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise InvalidRequest(f"plugin {file.name} cannot be loaded. {_reason(error)}") from error
+    finally:
+        _loading.pop()
     given = [*filter(None, os.environ.get(FILES, "").split(os.pathsep))]
     os.environ[FILES] = os.pathsep.join(dict.fromkeys([*given, str(file)]))
 
 
-@contextmanager
-def _as_package(name: str) -> Iterator[None]:
-    _loading.append(name)
-    try:
-        yield
-    finally:
-        _loading.pop()
+def _reason(error: BaseException) -> str:
+    """What somebody's module raises, on one line."""
+    text = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())
 
 
 def origin(thing: Any) -> str | None:

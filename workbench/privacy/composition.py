@@ -412,5 +412,6 @@ def _moments(pair: Laws, orders: NDArray[np.float64]) -> tuple[NDArray[np.float6
     losses, p = pair.losses * math.log(2), pair.p.floats
     both = np.isfinite(losses)
     with np.errstate(divide="ignore"):
-        moments = logsumexp(losses[both, None] * orders, b=p[both, None], axis=0) if both.any() else -np.inf
+        terms = losses[both, None] * orders + np.log(p[both, None])
+    moments = np.logaddexp.reduce(terms, axis=0, initial=-np.inf)
     return np.broadcast_to(moments, orders.shape), float(p[losses == np.inf].sum())

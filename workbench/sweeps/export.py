@@ -14,7 +14,7 @@ import hashlib
 import io
 import itertools
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -36,13 +36,6 @@ NUMBERS = frozenset(
 )
 _BATCH = 10_000  # rows of Parquet
 Table = list[dict[str, Any]]
-
-
-def flat(rows: Iterable[Row], *, effort: bool = False) -> Table:
-    """One flat mapping a row, sorted by request, all with the same columns; effort: with the seconds each took."""
-    lines = [_line(row, effort) for row in sorted(rows, key=lambda row: row.request)]
-    columns = dict.fromkeys(key for group in (0, 1) for line in lines for key in line[group])
-    return [dict.fromkeys(columns) | head | tail for head, tail in lines]
 
 
 def _line(row: Row, effort: bool) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -102,6 +95,12 @@ class _Lines:
         for row in self.ledger.numbered(self.numbers):
             head, tail = _line(row, self.effort)
             yield dict.fromkeys(columns) | head | tail
+
+
+def flat(ledger: Ledger, keys: Collection[str] | None = None, *, effort: bool = False) -> Table:
+    """One flat mapping a row (all without keys), sorted by request, all with the same columns; effort: with the seconds
+    each took."""
+    return list(_Lines(ledger, ledger.numbers(keys), effort))
 
 
 def export(

@@ -277,15 +277,9 @@ class Ledger:
 
     def known(self, keys: Sequence[str]) -> set[str]:
         """Which of the keys have a row."""
-        stored: set[str] = set()
+        wanted = "select key from results where key in (select value from json_each(?))"
         with self._translated_errors():
-            for at in range(0, len(keys), _BATCH):
-                part = keys[at : at + _BATCH]
-                marks = ",".join("?" * len(part))
-                stored.update(
-                    key for (key,) in self._db.execute(f"select key from results where key in ({marks})", part)
-                )
-        return stored
+            return {key for (key,) in self._db.execute(wanted, (json.dumps(keys),))}
 
     def find(self, prefix: str) -> Row:
         """The one row whose key begins so. Raises InvalidRequest for none or several."""
@@ -299,21 +293,11 @@ class Ledger:
             InvalidRequest.must("key", "the beginning of one key in the ledger", f"{prefix}, which begins {len(row)}")
         return self._checked(row[0])
 
-    def rows(self, keys: Sequence[str] | None = None) -> Iterator[Row]:
-        """All rows in the order they were written, or those of some keys in any.
-
-        Raises CorruptFile at the first that cannot be read.
-        """
+    def rows(self) -> Iterator[Row]:
+        """All rows in the order they were written. Raises CorruptFile at the first that cannot be read."""
         with self._translated_errors():
-            if keys is None:
-                for row in self._db.execute(f"select {_COLUMNS} from results order by number"):
-                    yield self._checked(row)
-                return
-            for at in range(0, len(keys), _BATCH):
-                part = keys[at : at + _BATCH]
-                marks = ",".join("?" * len(part))
-                for row in self._db.execute(f"select {_COLUMNS} from results where key in ({marks})", part):
-                    yield self._checked(row)
+            for row in self._db.execute(f"select {_COLUMNS} from results order by number"):
+                yield self._checked(row)
 
     def numbers(self, keys: Collection[str] | None = None) -> list[int]:
         """The numbers of all rows, or of those of some keys, sorted by request."""

@@ -63,7 +63,7 @@ class LedgerRows(Sequence[Row]):
     @cached_property
     def _read(self) -> list[Row]:
         with Ledger(self._ledger, create=False) as book:
-            return flat(book.rows(self._keys), effort=True)
+            return flat(book, set(self._keys), effort=True)
 
     def __len__(self) -> int:
         return self._count

@@ -12,6 +12,7 @@ from workbench.families.oracle import OracleVerdict
 
 __all__ = ["verdict"]
 
+_STEEP = 20  # ε up to which the program of the extremal columns is in reach of floats
 _MINIMAX = 2_500  # inputs times outputs of the minimax program
 
 
@@ -21,10 +22,10 @@ def verdict(request: ChannelRequest, objective: float) -> OracleVerdict:
     if isinstance(law, str):
         return OracleVerdict.none(law)
     name, value, kind, proof = law
-    if (request.constraints or request.more) and kind == "optimum":
-        kind, proof = "lower bound", f"{proof} The extra constraints can only raise the loss above it."
-    elif request.constraints or request.more:
+    if request.extended and kind == "upper bound":
         return OracleVerdict.none("the extra constraints leave no closed form.")
+    if request.extended:
+        kind, proof = "lower bound", f"{proof} The extra constraints can only raise the loss above it."
     return OracleVerdict.judge(objective, name, value, kind, proof)
 
 
@@ -36,7 +37,8 @@ def _law(request: ChannelRequest) -> tuple[str, float, str, str] | str:
         return f"no closed form is known for {request.notion} privacy."
     assert request.epsilon is not None
     epsilon, delta = float(request.epsilon), float(request.delta or 0)
-    if q.line:
+    finite = request.losses.forbidden is None
+    if q.line and finite:
         rising = grows(losses, losses.argmin(axis=1))
         kind = "optimum" if rising and not delta else "upper bound"
         if prior is not None:
@@ -56,7 +58,7 @@ def _law(request: ChannelRequest) -> tuple[str, float, str, str] | str:
     if named is not None and named.kind == "error-rate" and {*q.inputs} <= {*q.outputs}:
         proof = "Randomized response among the likeliest inputs is right most often (Ghazi et al. 2021a, Theorem 3)."
         return "randomized response", right_most_often(prior, epsilon), "optimum", proof
-    if q.k <= MOST_INPUTS:
+    if q.k <= MOST_INPUTS and epsilon <= _STEEP and finite:
         proof = (
             "The linear program over the 2^k staircase columns, of which every column is a mixture (Kairouz et al.)."
         )

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from models.losses import Loss
-from models.oracles.bins import BIN_LOSSES, optimal_bins, printed_bins
+from models.oracles.bins import optimal_bins, printed_bins
 from solvers.errors import NoRationalSolution
 from solvers.rational_lp import RationalLP
 from solvers.rational_refinement import solve_rational
@@ -40,7 +40,7 @@ from workbench.families.pipeline import design
 from workbench.families.problem import Answer, Problem, Programs, Repaired, stated_certificate
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.labels import Labels
-from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, on_bins, with_prior
+from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, on_bins
 from workbench.privacy.audit import holds
 
 __all__ = ["BinsProblem", "ChannelOfLabels", "RandomizerProblem", "best_bins", "rows_of_bins", "within_curve"]
@@ -137,7 +137,7 @@ def rows_of_bins(mechanism: RandomizedResponse) -> tuple[Channel, Sequence[int] 
 
 
 class ChannelOfLabels(ChannelProblem):
-    """The channel of a request for labels, judged by RR-on-Bins."""
+    """The channel of a request for labels."""
 
     ENOUGH: ClassVar[float] = 1e-5
 
@@ -163,12 +163,6 @@ class ChannelOfLabels(ChannelProblem):
         closer = replace(answer, bound=proven, law=(_integers(rows), None))
         better = float(self.loss(self.repaired(closer)[0])) < loss
         return closer if better else replace(answer, bound=proven)
-
-    def oracle(self, answer: Answer) -> OracleVerdict:
-        """RRTop-k and RR-on-Bins."""
-        if self.request.cut:
-            return super().oracle(answer)
-        return _judged(self.outer, float(self.loss(answer.mechanism)) if answer.claimed is None else answer.claimed)
 
 
 def within_curve(request: LabelRequest, curve: Sequence[tuple[Fraction, Fraction]]) -> Design:
@@ -198,21 +192,3 @@ def _refined(solution: Solution, time_limit: float) -> tuple[Channel, float] | N
     masses = np.array(point.x[block.start : block.start + block.size], dtype=object).reshape(block.shape, order="F")
     rows = [Distribution([max(mass, Fraction(0)) for mass in row], "a row of the channel") for row in masses]
     return Channel(tuple(rows)), -np.inf if point.bound is None else round_down(point.bound)
-
-
-def _judged(request: LabelRequest, objective: float) -> OracleVerdict:
-    question, loss = request.question, request.channel.losses.named
-    if request.neighbours != "all" or not request.claim.notion.ratio_decides:
-        return OracleVerdict.none("no closed form is known for this relation.")
-    plain = request.outputs is None and not request.constraints
-    if loss is not None and loss.kind == "error-rate" and plain:
-        value = with_prior(question, request.claim.epsilon).loss(loss)
-        proof = "RRTop-k with the best k is optimal for the error-rate loss (Ghazi et al. 2021a, Theorem 3)."
-        return OracleVerdict.judge(objective, "RRWithPrior", value, "optimum", proof)
-    if loss is None or loss.kind not in BIN_LOSSES:
-        return OracleVerdict.none(f"no closed form is known for the loss {request.loss_name}.")
-    value = optimal_bins(question.values, question.prior, float(request.claim.epsilon), loss).objective
-    exact = loss.kind in ("absolute", "pinball") and plain
-    reason = "its values are labels, so the grid loses nothing." if exact else "fewer outputs or more constraints."
-    proof = f"Theorem 5: RR-on-Bins is optimal over all outputs; {reason}"
-    return OracleVerdict.judge(objective, "RR-on-Bins", value, "optimum" if exact else "lower bound", proof)

@@ -22,6 +22,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.search import bisect
 from workbench.exact.numbers import exp_bounds
 from workbench.families.requirements import HOCKEY_STICK, ratio_bounds
 from workbench.mechanisms.baselines.count_queries import FAMILIES
@@ -84,16 +85,15 @@ class Scan:
         ratio, weight = math.exp(required.epsilons[()]), 1.0 if required.kind == HOCKEY_STICK else 0.0
         # 1e-12: rounding of sums; the exact audit decides below
         allowed = float(required.delta) + (1e-12 * weight if named(notion).has_delta else 0.0)
+
+        def fits(table: Table) -> bool:
+            return bool(self._deltas(table, ratio, weight) <= allowed)
+
         good = np.flatnonzero(self._scanned(ratio, weight) <= allowed)
         if not good.size:
             return
-        high, low = float(self.grid[good[0]]), float(self.grid[max(int(good[0]) - 1, 0)])
-        for _ in range(50):
-            middle = (low + high) / 2
-            if middle in (low, high):
-                break  # no float lies between
-            fits = self._deltas(self.family.table(self.n, middle), ratio, weight) <= allowed
-            low, high = (low, middle) if fits else (middle, high)
+        ends = float(self.grid[max(int(good[0]) - 1, 0)]), float(self.grid[good[0]])
+        _, high = bisect(lambda x: fits(self.family.table(self.n, x)), *ends, turns=50)
         for slack in (1e-9, 1e-7, 1e-5):  # off the tie, so that exact arithmetic agrees
             parameter = self.family.parameter(high) * (1 + slack)
             yield parameter, self.family.build(self.n, parameter)

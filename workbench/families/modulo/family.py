@@ -193,7 +193,7 @@ class _Modulo(Family):
     )  # fmt: skip
     frontier = "workbench.families.modulo.frontier_options"
     programs = "workbench.families.modulo.programs"
-    recommendation = "workbench.families.modulo.recommendation"
+    recommendation = "workbench.families.modulo.frontier"
 
     @property
     def question(self) -> type[ModuloNoise]:

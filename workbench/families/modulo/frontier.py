@@ -5,13 +5,16 @@ point       the certified optimum at (ε, δ), with its bound and its closed for
 piece       ρ* between two deltas at fixed ε: exact (PDP: models.modulo_frontier; DP and error rate: (1-δ)ρ₀)
 level       the least δ at (ε, error), certified, minimum-δ form (15); `max_loss` is the error
 baseline    a published mechanism with the smallest parameter that meets (ε, δ), audited exactly
+
+Beside it counts in the budget table, and modulo noise as a recommendation for a query.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -24,22 +27,34 @@ from models.modulo_frontier import Limit, Piece, delta_frontier
 from models.modulo_level_frontier import LEAST
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
+from workbench.families.api import design
 from workbench.families.channel.frontier import published_row
-from workbench.families.frontier_plan import NotApplicable, Plan, Row, Task, baseline_task, design_row, design_task
+from workbench.families.frontier_plan import (
+    NotApplicable,
+    Plan,
+    Row,
+    Task,
+    baseline_task,
+    budget_row,
+    design_row,
+    design_task,
+)
 from workbench.families.modulo.baselines import SCANNED, Scan, data_independent_error
 from workbench.families.modulo.family import FAMILY
 from workbench.families.modulo.frontier_options import COMMON, points
-from workbench.families.modulo.frontier_plots import draw
+from workbench.families.modulo.frontier_plots import SERIES, draw
 from workbench.families.modulo.request import ModuloRequest
 from workbench.families.outcome import translated_errors
-from workbench.families.recommendation import Query
-from workbench.families.requirements import HOCKEY_STICK, ratio_kind
+from workbench.families.recommendation import Candidate, Query, Value, designed
+from workbench.families.requirements import HOCKEY_STICK, ratio_kind, ratio_notions
 from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.notions import notion as named
 
-__all__ = ["LEVELS", "plan", "round_levels"]
+__all__ = ["LEVELS", "candidates", "check_counts", "count_rows", "plan", "round_levels"]
 
+_NAME = "modulo noise"
 LEVELS = 4  # errors whose level curves are drawn when none are given
 _PIECES = 64  # noise values up to which the exact frontier is traced at every ε, beyond at a few
 _FEW = 5
@@ -152,13 +167,19 @@ def _pieces(q: ModuloNoise, notion: str, epsilon: Fraction, values: Mapping[str,
         return []
     more = {"oracle": name, "solver": solver, "seconds": (time.perf_counter() - begin) / max(1, len(pieces))}
     return [
-        _known("piece", notion, loss, epsilon) | more | {
-            "delta": piece.delta_low, "delta_high": piece.delta_high, "objective": piece.value_low,
-            "objective_high": piece.value_high, "bound": piece.bound_low, "bound_high": piece.bound_high,
+        _known("piece", notion, loss, epsilon)
+        | more
+        | {
+            "delta": piece.delta_low,
+            "delta_high": piece.delta_high,
+            "objective": piece.value_low,
+            "objective_high": piece.value_high,
+            "bound": piece.bound_low,
+            "bound_high": piece.bound_high,
             "status": "optimal" if piece.proven else "not_proven",
         }
         for piece in pieces
-    ]  # fmt: skip
+    ]
 
 
 def _levels(
@@ -200,10 +221,13 @@ def _baseline(name: str, request: ModuloRequest) -> Row:
             raise NotApplicable("no parameter of the scan meets the budget", "infeasible")
         parameter, channel, privacy = best
         row = {
-            "objective": channel.error_rate if loss == "error-rate" else channel.mse, "parameter": parameter,
-            "pdp_delta": round_up(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
-            "pure_epsilon": privacy.pure_epsilon, "status": "scan",
-        }  # fmt: skip
+            "objective": channel.error_rate if loss == "error-rate" else channel.mse,
+            "parameter": parameter,
+            "pdp_delta": round_up(privacy.pdp_delta),
+            "dp_delta": privacy.dp_delta.upper,
+            "pure_epsilon": privacy.pure_epsilon,
+            "status": "scan",
+        }
     return row | {"seconds": time.perf_counter() - begin}
 
 
@@ -227,3 +251,79 @@ def _distances(question: ModuloNoise) -> list[int]:
     """Of neighbours. Beyond N/2 a shift μ may have been meant as μ - N: protect both rather than guess."""
     order, given = question.order, {shift[0] for shift in question.shifts}
     return sorted(given | {order - s for s in given if 2 * s > order})
+
+
+# Beside the frontier.
+
+
+def check_counts(values: Mapping[str, Any], epsilons: Sequence[Fraction], deltas: Sequence[Fraction]) -> None:
+    """Refuse budgets and questions that cannot be answered. Raises InvalidRequest."""
+    question = ModuloNoise(n=values["n"], max_shift=values["max_shift"])
+    for epsilon in epsilons:
+        for delta in deltas:
+            FAMILY.request(question, epsilon=epsilon, delta=delta, notion="dp")
+
+
+def count_rows(
+    values: Mapping[str, Any], epsilon: Fraction, delta: Fraction, bits: Sequence[Fraction]
+) -> Iterable[Row]:
+    """Noise modulo n + 1, clamped laws, and the best channel of all, at one (ε, δ)."""
+    question = ModuloNoise(n=values["n"], max_shift=values["max_shift"])
+    n, size = question.order - 1, math.log2(question.order)
+    for notion in ratio_notions():
+        if not named(notion).has_delta:
+            continue
+        group = f"(ε, δ)-{named(notion).title}, error rate"
+
+        def known(mechanism: str, note: str = "", group: str = group) -> Row:
+            return budget_row("count", group, mechanism, epsilon, delta, size, loss="error-rate", note=note)
+
+        row = design_row(
+            partial(design, question, epsilon=epsilon, delta=delta, notion=notion),
+            **known("optimal modulo noise", "also protects answers that wrap around, which counts do not need"),
+        )
+        yield row | {"bound": None}  # what it proves holds for noise modulo n + 1
+        request: Any = FAMILY.request(question, epsilon=epsilon, delta=delta, notion=notion)
+        for name in (*SCANNED, "data-independent"):
+            with suppress(NotApplicable):
+                row = _baseline(name, request)
+                label = "data-independent noise" if name not in SCANNED else SERIES[name].label
+                yield known(label) | {"objective": row["objective"]}
+        if ratio_kind(notion) == HOCKEY_STICK:  # what a channel LP states
+            pairs = [(q, q + s) for s in _distances(question) for q in range(n + 1 - s)]
+            given = {"epsilon": epsilon, "delta": delta, "notion": "dp" if delta else "pure", "loss": "error-rate"}
+            yield design_row(
+                partial(design, Labels.uniform(0, n), method="lp", neighbours=pairs, **given),
+                **known("channel LP", "the optimum over every mechanism with these answers and neighbours"),
+            )
+
+
+def candidates(query: Query) -> Iterable[Candidate]:
+    """Modulo noise, where the answers are 0..n, neighbours differ by at most D, and there is a prior."""
+    n, reach = query.last, query.reach
+    if n is None or reach is None or query.per_distance:
+        yield Candidate(_NAME, reason="it is for answers 0..n, published as they are, with neighbours at most D apart")
+        return
+    if query.question.prior is None:
+        yield Candidate(_NAME, reason="its loss is that of a prior, not of the worst input")
+        return
+    named = _named(query)
+    needs = "no prior; wraps around (answer + noise modulo n + 1), and protects the pairs that wrap as well"
+    command = query.command("design modulo", n=n, max_shift=reach, loss=named) if named else None
+    yield Candidate(_NAME, needs, command, lambda: _best(query, n, reach, named), extra_loss="Wrapping around")
+
+
+def _named(query: Query) -> str | None:
+    """The name that noise has for the loss, where the prior is uniform."""
+    uniform, name = len({*(query.question.prior or ())}) == 1, query.losses.name
+    return name if uniform and name in ("squared", "error-rate") else None
+
+
+def _best(query: Query, n: int, reach: int, named: str | None) -> Value:
+    loss: Any = named
+    if named is None:
+        answers = np.arange(n + 1)
+        prior = np.array([float(p) for p in query.question.prior or ()])
+        wrapped = (answers[:, None] + answers) % (n + 1)  # (answer, noise)
+        loss = prior @ np.take_along_axis(query.losses.floats, wrapped, axis=1)
+    return designed(FAMILY, ModuloNoise(n=n, max_shift=reach), loss=loss, **query.budget)

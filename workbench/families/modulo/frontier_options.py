@@ -43,12 +43,12 @@ def points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Any]
 
 _COUNT = BudgetTask(
     "count",
-    later("workbench.families.modulo.budgets", "count_rows"),
+    later("workbench.families.modulo.frontier", "count_rows"),
     (
         Option("n", count(1, 60), 8, "Of the count: answers 0..n.", kind=int),
         Option("max_shift", count(1, 60), 1, "Of the count: how far neighbours differ.", kind=int),
     ),
-    check=later("workbench.families.modulo.budgets", "check"),
+    check=later("workbench.families.modulo.frontier", "check_counts"),
 )
 
 

@@ -17,8 +17,8 @@ from workbench.exact.numbers import ln_up
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.integer_laws import NAMES, FittedLaw, fitted_laws, least_parameter
 from workbench.families.integer_laws import masses as masses_of
+from workbench.families.noise.problem import exact_loss
 from workbench.families.noise.request import NoiseRequest
-from workbench.families.noise.solve import exact_loss
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 
 __all__ = ["beside", "curves"]

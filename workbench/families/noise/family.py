@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, jsonable, positive, probability
-from workbench.families.base import Family
+from workbench.families.base import Family, Session
 from workbench.families.design import exact_words
 from workbench.families.option import (
     MAX_LOSS,
@@ -34,6 +34,7 @@ from workbench.families.option import (
     share,
 )
 from workbench.io.files import names_file
+from workbench.privacy.notions import notion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -156,20 +157,25 @@ class _NoiseFamily(Family):
         return IntegerNoise(int(spread), values["clamp"])
 
     def checked(self, question: Any, values: dict[str, Any]) -> NoiseRequest:
-        from workbench.families.noise.request import NoiseRequest
+        from workbench.families.noise.request import MOST_DELTA, MOST_EPSILON, NoiseRequest
 
+        if values["minimise"] == "epsilon":
+            values["epsilon"] = values["epsilon"] or Fraction(MOST_EPSILON)
+        if values["minimise"] == "delta" and notion(values["notion"]).has_delta:
+            values["delta"] = values["delta"] or MOST_DELTA
         return NoiseRequest(question=question, **values)
 
-    def solve(self, request: Any) -> Design:
-        from workbench.families.noise.solve import solve_noise
+    def open(self, request: Any) -> Session:
+        from workbench.families.noise.problem import NoiseProblem, NoiseSession
+        from workbench.families.noise.runs import RunsProblem
 
-        return solve_noise(request)
+        return NoiseSession(request, NoiseProblem if request.runs == 1 else RunsProblem)
 
     # Mechanisms from elsewhere.
 
     def loss(self, request: Any, mechanism: Any) -> float:
         """The exact loss of noise on the same numbers."""
-        from workbench.families.noise.solve import exact_loss
+        from workbench.families.noise.problem import exact_loss
 
         return float(exact_loss(self.related(request, mechanism), request))
 
@@ -190,7 +196,7 @@ class _NoiseFamily(Family):
     # What a design shows.
 
     def status(self, design: Design) -> str:
-        from workbench.families.noise.solve import is_open
+        from workbench.families.noise.problem import is_open
 
         if design.request.runs > 1:
             return "found"
@@ -207,7 +213,9 @@ class _NoiseFamily(Family):
         entries: dict[str, Any] = {
             "class": self.class_words(design), "question": request.question.to_dict(), "notion": request.notion,
             "loss": request.loss_name, **_budget(design),
-            "beside": dict(beside(request)), **{name: jsonable(value) for name, value in design.details.items()},
+            "beside": dict(beside(request)), **{
+                name: jsonable(value) for name, value in design.details.items() if name not in ("loss", "bound")
+            },
         }  # fmt: skip
         if composed := design.details.get("composed"):
             entries["exact"] = {**{name: jsonable(value) for name, value in design.exact.items()}, "composed": composed}

@@ -70,11 +70,11 @@ def _point(row: Row, request: NoiseRequest, limits: bool) -> Task:
 
 def _baselines(row: Row, request: NoiseRequest) -> list[Row]:
     losses = beside(request)
-    if request.convex and isinstance(request.question, IntegerNoise) and request.line_loss.even:
+    if request.convex and isinstance(request.question, IntegerNoise) and request.line_losses[0].even:
         values, d = request.claim.values, request.question.sensitivity
 
         def loss(eta: int) -> float:
-            return float(request.line_loss.at(eta))
+            return float(request.line_losses[0].at(eta))
 
         if request.notion == "gdp":
             losses = [("rounded Gaussian", rounded_gaussian(float(values["mu"]) / d, loss))]

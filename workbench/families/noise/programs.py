@@ -1,24 +1,25 @@
-"""Instances of the linear program of noise on the integers, in one piece (`models.additive_lp`), for the library."""
+"""Instances of the linear program of noise on the integers, in one piece (`models.line_program`), for the library."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
-from models.additive_lp import LineProgram
-from workbench.exact.numbers import exact, exp_bounds
+from models.line_losses import LineLoss
+from models.line_program import LineProgram
+from solvers.program import Program
+from workbench.exact.numbers import exact
 from workbench.families.programs import Instance
+from workbench.families.requirements import in_numbers
+from workbench.privacy.notions import HockeyStick
 
 __all__ = ["instances"]
-
-_BITS = 64
 
 
 @dataclass(frozen=True)
 class _Case:
-    """Noise up to ±reach: its law ends there (upper), or the mass beyond is moved to the ends (a relaxation)."""
+    """Noise up to ±reach: its law ends there (upper), or goes on beyond (a relaxation)."""
 
     sensitivity: int
     epsilon: str
@@ -34,18 +35,13 @@ class _Case:
         who = f"sensitivity {self.sensitivity}, epsilon = {self.epsilon}, delta = {self.delta}"
         return f"{who}, loss |noise|^{self.power}, noise up to {self.reach}, {side}"
 
-    def build(self) -> tuple[Any, Mapping[str, Any]]:
+    def build(self) -> tuple[Program, Mapping[str, Any]]:
         """The program, without parameters."""
-        ratio = Fraction(exp_bounds(exact(self.epsilon, "epsilon"), _BITS)[1], 1 << _BITS)
-        line = LineProgram(
-            self.sensitivity,
-            ratio,
-            exact(self.delta, "delta"),
-            self.reach,
-            self.reach if self.upper else self.reach - self.sensitivity,
-            [Fraction(eta**self.power) for eta in range(self.reach + 1)],
-        )
-        return line.stated, {}
+        stick = HockeyStick(exact(self.epsilon, "epsilon"), exact(self.delta, "delta"))
+        reach = self.reach if self.upper else self.reach - self.sensitivity
+        loss = LineLoss("power", self.power).at
+        line = LineProgram(self.sensitivity, reach, [loss], [in_numbers(stick)], open=not self.upper)
+        return line.program, {}
 
 
 _CASES = {

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
+from models.line_losses import LineLoss
 from solvers.backend import Options, backend
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import nearest_float
@@ -19,10 +20,7 @@ from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.integer_noise import IntegerNoise, UnboundedNoise
 from workbench.mechanisms.real_noise import RealNoise
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import HockeyStick, notion
-
-if TYPE_CHECKING:
-    from models.integer_noise import LineLoss
+from workbench.privacy.notions import notion
 
 __all__ = ["NAMED", "NoiseRequest"]
 
@@ -69,65 +67,33 @@ class NoiseRequest(Request):
     options: Options = Options()  # noqa: RUF009  (frozen)
 
     def __post_init__(self) -> None:
-        question, reals = self.question, isinstance(self.question, RealNoise)
-        clamp = question.clamp if isinstance(question, IntegerNoise) else None
         self._check_notion()
-        for epsilon in [stick.epsilon for stick in self.points] or ([] if self.convex else [self.epsilon]):
-            if epsilon and not SMALLEST <= epsilon <= LARGEST:
-                within = f"between {float(SMALLEST):g} and {LARGEST}"
-                InvalidRequest.must("epsilon", within, f"{nearest_float(epsilon):g}")
-        if self.delta and not notion(self.notion).has_delta:
-            InvalidRequest.must("delta", f"0 for the notion {self.notion}", float(self.delta))
-        own = not isinstance(self.loss, str)
-        if own and reals:
-            InvalidRequest.must("loss", "absolute or squared for noise on the reals", "a list")
-        if self.loss == "error-rate" and clamp is None:
-            InvalidRequest.must(
-                "loss", "absolute or squared, or a list of losses, for noise that is not clamped", "error-rate"
-            )
-        self.__dict__.pop("line_loss", None)  # of the request that this one was copied from
-        if self.worst:
-            if clamp is None:
-                raise InvalidRequest("prior must be left out for noise that is not clamped. Got 'worst'.")
-            if self.convex and not self.points:
-                InvalidRequest.must("prior", f"uniform or probabilities when notion is {self.notion}", "'worst'")
-        elif self.prior is not None:
-            answers = 0 if clamp is None else clamp[1] - clamp[0] + 1
-            if clamp is None or len(self.prior) != answers or not any(self.prior):
-                InvalidRequest.must("prior", f"{answers} probabilities, one for each clamped answer", len(self.prior))
+        self._check_epsilon()
+        self._check_loss()
         if self.delta and not backend(self.solver).capabilities().duals:
             InvalidRequest.must("solver", "one that gives dual values, from which the bound is computed", self.solver)
         if self.runs > 1:
             self._check_runs()
-        if self.steps is not None and not reals:
+        if self.steps is not None and not self.reals:
             raise InvalidRequest("steps must be left out for noise on the integers.")
-        if self.convex and not self.points and own:
-            InvalidRequest.must("loss", f"a name when notion is {self.notion}, whose noise has no end", "a list")
-        if self.convex:
-            return
-        if not self.delta and not (reals or self.worst or self.line_loss.even):
-            raise InvalidRequest("delta must be > 0 where the loss of noise is not the same at η and -η.")
-        if not self.delta and own and clamp is None:
-            raise InvalidRequest("delta must be > 0 for losses given as a list, which end somewhere.")
+
+    def at(self, point: Mapping[str, Any]) -> Self:
+        """The same request at other values. Raises InvalidRequest."""
+        return replace(self, **point)
 
     def _check_notion(self) -> None:
         """That the budget is one of the notion."""
+        if self.max_loss is not None and self.max_loss <= 0 and isinstance(self.loss, str):
+            InvalidRequest.must("max_loss", f"> 0 for the {self.loss} loss", spell(self.max_loss))
         if (self.max_loss is None) == (self.minimise != "loss"):
             got = "none" if self.max_loss is None else spell(self.max_loss)
             InvalidRequest.must("max_loss", "given where epsilon or delta is minimised, and only there", got)
-        if self.max_loss is not None and self.max_loss <= 0 and isinstance(self.loss, str):
-            InvalidRequest.must("max_loss", f"> 0 for the {self.loss} loss", spell(self.max_loss))
         if self.minimise != "loss" and (self.convex or self.runs > 1):
             InvalidRequest.must("minimise", "loss but for one run under the notions dp and pure", repr(self.minimise))
-        if self.minimise == "delta":
-            if not notion(self.notion).has_delta:
-                InvalidRequest.must("minimise", f"loss or epsilon when notion is {self.notion}", "'delta'")
-            object.__setattr__(self, "delta", self.delta or MOST_DELTA)
-        self.__dict__.pop("claim", None)  # of the request that this one was copied from
+        if self.minimise == "delta" and not notion(self.notion).has_delta:
+            InvalidRequest.must("minimise", f"loss or epsilon when notion is {self.notion}", "'delta'")
         if not self.convex:
             left_out(self, OTHERS)
-            if self.minimise == "epsilon":
-                object.__setattr__(self, "epsilon", self.epsilon or Fraction(MOST_EPSILON))
             if self.epsilon is None:
                 raise InvalidRequest("epsilon must be given. Got none.")
             return
@@ -138,6 +104,55 @@ class NoiseRequest(Request):
         first = next(iter(self.claim.values))
         if not self.claim.values[first]:
             InvalidRequest.must(first, f"> 0 for the notion {self.notion}", "0")
+
+    def _check_epsilon(self) -> None:
+        sticks = self.claim.requirements(())
+        for epsilon in [stick.epsilon for stick in sticks if stick.delta or not self.convex]:
+            if epsilon and not SMALLEST <= epsilon <= LARGEST:
+                within = f"between {float(SMALLEST):g} and {LARGEST}"
+                InvalidRequest.must("epsilon", within, f"{nearest_float(epsilon):g}")
+        if self.delta and not notion(self.notion).has_delta:
+            InvalidRequest.must("delta", f"0 for the notion {self.notion}", float(self.delta))
+
+    def _check_loss(self) -> None:
+        """That the loss and the prior are of the question."""
+        clamp, own = self.clamp, not isinstance(self.loss, str)
+        ends = not self.tailed
+        if own and self.reals:
+            InvalidRequest.must("loss", "absolute or squared for noise on the reals", "a list")
+        if self.loss == "error-rate" and clamp is None:
+            InvalidRequest.must(
+                "loss", "absolute or squared, or a list of losses, for noise that is not clamped", "error-rate"
+            )
+        if self.worst and clamp is None:
+            raise InvalidRequest("prior must be left out for noise that is not clamped. Got 'worst'.")
+        if self.worst and self.convex and not ends:
+            InvalidRequest.must("prior", f"uniform or probabilities when notion is {self.notion}", "'worst'")
+        if self.prior is not None and not self.worst:
+            answers = 0 if clamp is None else clamp[1] - clamp[0] + 1
+            if clamp is None or len(self.prior) != answers or not any(self.prior):
+                InvalidRequest.must("prior", f"{answers} probabilities, one for each clamped answer", len(self.prior))
+        if ends:
+            return
+        if self.convex and own:
+            InvalidRequest.must("loss", f"a name when notion is {self.notion}, whose noise has no end", "a list")
+        if not self.convex and not all(loss.even for loss in self.line_losses):
+            raise InvalidRequest("delta must be > 0 where the loss of noise is not the same at η and -η.")
+        if not self.convex and own and clamp is None:
+            raise InvalidRequest("delta must be > 0 for losses given as a list, which end somewhere.")
+
+    def check_max_loss(self) -> None:
+        """Every loss > 0 asks for some budget."""
+
+    @property
+    def reals(self) -> bool:
+        """Whether noise is real."""
+        return isinstance(self.question, RealNoise)
+
+    @property
+    def clamp(self) -> tuple[int, int] | None:
+        """The answers into which the sum is clamped."""
+        return self.question.clamp if isinstance(self.question, IntegerNoise) else None
 
     @property
     def convex(self) -> bool:
@@ -151,13 +166,11 @@ class NoiseRequest(Request):
             return Claim(self.notion, self.epsilon, self.delta)
         return claim_of(self)
 
-    @property
-    def points(self) -> tuple[HockeyStick, ...]:
-        """What linear programs state, all δ > 0; nothing where noise has to have tails."""
-        if not self.convex:
-            return (HockeyStick(self.epsilon, self.delta),) if self.delta else ()
-        sticks = [stick for stick in self.claim.requirements(()) if isinstance(stick, HockeyStick)]
-        return tuple(sticks) if all(stick.delta for stick in sticks) else ()
+    @cached_property
+    def tailed(self) -> bool:
+        """Whether noise has to go on for ever: unless the budget is hockey sticks alone, each of δ > 0."""
+        sticks = self.claim.requirements(())
+        return not sticks or not all(stick.delta for stick in sticks)
 
     def _check_runs(self) -> None:
         question = self.question
@@ -178,8 +191,8 @@ class NoiseRequest(Request):
         """The relative gap between loss and bound that is asked for."""
         if self.gap is not None:
             return float(self.gap)
-        if isinstance(self.question, IntegerNoise):
-            return 1e-8 if self.points or not self.convex else 1e-5
+        if not self.reals:
+            return 1e-5 if self.convex and self.tailed else 1e-8
         return 2e-4 if self.epsilon is None or self.epsilon <= 2 else 2e-3
 
     @property
@@ -196,19 +209,23 @@ class NoiseRequest(Request):
         return lambda r: losses[min(abs(r), len(losses) - 1)]
 
     @cached_property
-    def line_loss(self) -> LineLoss:
-        """The loss of noise on the integers, as a model takes it. Raises InvalidRequest for that of the worst answer,
-        which is no mean."""
-        if isinstance(self.prior, str):
-            raise InvalidRequest("prior must be given where a mean loss is wanted. Got 'worst'.")
-        from models.integer_noise import LineLoss
-
+    def line_losses(self) -> tuple[LineLoss, ...]:
+        """The losses of noise, of which the largest mean counts: one, but for the worst answer, where each is that of
+        an answer and its mirror image (noise may be symmetric). None on the reals."""
+        if self.reals:
+            return ()
         with translated_errors():
-            clamp = self.question.clamp if isinstance(self.question, IntegerNoise) else None
-            if clamp is None:
-                return LineLoss.named(self.loss) if isinstance(self.loss, str) else LineLoss.own(self.loss)
-            at = self.loss_at
-            return LineLoss.clamped(self.loss_name, clamp[1] - clamp[0] + 1, lambda r: Fraction(at(r)), self.prior)
+            if self.clamp is None:
+                return (LineLoss.named(self.loss) if isinstance(self.loss, str) else LineLoss.own(self.loss),)
+            answers, at = self.clamp[1] - self.clamp[0] + 1, self.loss_at
+
+            def clamped(prior: Sequence[Fraction] | None) -> LineLoss:
+                return LineLoss.clamped(self.loss_name, answers, lambda r: Fraction(at(r)), prior)
+
+            if not isinstance(self.prior, str):
+                return (clamped(self.prior),)
+            mirrored = ({q, answers - 1 - q} for q in range((answers + 1) // 2))
+            return tuple(clamped([Fraction(q in both) for q in range(answers)]) for both in mirrored)
 
     @property
     def loss_name(self) -> str:

@@ -7,7 +7,7 @@ optimised on top.
 `OutputKnots`: the knots are equally spaced points and the outputs themselves, where the best laws jump. V(B) is the
 value at outputs B. When an inner output moves, so do the knot there, its two laws' means and four columns of losses.
 With κ between its neighbours a < κ < b, W(κ-), W(κ+) the weights of the losses of the laws on either side of it
-(`loss_weights`), f the density, e the error and y the duals of the means,
+(`ErrorIntegrals`), f the density, e the error and y the duals of the means,
 
     ∂V/∂κ = Σ_i [W(κ-)_i (p_a - p_κ-)_i / (κ - a) + W(κ+)_i (p_κ+ - p_b)_i / (b - κ)
                  + f(κ) e(B_i - κ) (p_κ- - p_κ+)_i] + y_κ- + y_κ+
@@ -33,7 +33,7 @@ from solvers.backend import Options, Session, backend
 from solvers.solution import Solution
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.density import Density
-from workbench.mechanisms.quantization_error import error_of, loss_weights_and_slopes, slope_of
+from workbench.mechanisms.quantization_error import ErrorIntegrals, error_of, slope_of
 
 __all__ = ["LawAnswer", "LawProblem", "LawQuestion", "OutputKnots", "end_points", "exact_problem", "grid_problem"]
 
@@ -181,8 +181,8 @@ def end_points(knots: Vector) -> Vector:
 
 def _losses_at(knots: Vector, outputs: Vector, density: Density, loss: object) -> tuple[Vector, Vector]:
     """What the end laws of all pieces cost, and the slopes in the outputs at fixed knots. Shapes (2 pieces, m)."""
-    weights, slopes = loss_weights_and_slopes(knots, outputs, density, loss)
-    return weights.reshape(-1, outputs.size), slopes.reshape(-1, outputs.size)
+    integrals = ErrorIntegrals(knots, outputs, density)
+    return integrals.weights(loss).reshape(-1, outputs.size), integrals.slopes(loss).reshape(-1, outputs.size)
 
 
 def exact_problem(

@@ -26,7 +26,6 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from models.entrywise_program import EntrywiseProgram
 from models.two_bin import Bounds, Key, TwoBinShape
@@ -88,25 +87,26 @@ class Live:
 
     def __init__(self, solver: str = "highs", *, epsilon: float = 1.0) -> None:
         self.solver, self.scale = solver, _FINE if epsilon < _SMALL else 1.0
-        self._open: dict[tuple[bytes, bytes], tuple[EntrywiseProgram, Session]] = {}
+        self._open: dict[tuple[bytes, bytes], Session] = {}
         self.solves = 0
 
     def solve(self, lp: EntrywiseProgram) -> Point | None:
         """The solver's optimum; None without one."""
         self.solves += 1
         with translated_errors():
-            if lp.written not in self._open:
-                program = lp.program("two-bin selections", scale=self.scale)
-                self._open[lp.written] = lp, backend(self.solver).open(program, Options())
-            first, session = self._open[lp.written]
-            solution = session.solve(lp.values(first))
+            program = lp.program("two-bin selections", scale=self.scale)
+            pattern = program.template.A.indices.tobytes(), program.template.A.indptr.tobytes()
+            if pattern not in self._open:
+                self._open[pattern] = backend(self.solver).open(program, Options())
+            self._open[pattern].follow(program)
+            solution = self._open[pattern].solve()
         if not solution.optimal or solution.objective is None or solution.x is None:
             return None
         return Point(solution.objective, solution.x, solution)
 
     def close(self) -> None:
         """Give the solvers' resources back."""
-        for _, session in self._open.values():
+        for session in self._open.values():
             session.close()
         self._open.clear()
 
@@ -178,6 +178,8 @@ class _Search:
         if min(values) < _NO_LAW:
             best = centres[int(np.argmin(values))]
             ends, fine = (best / _RATIO, min(1.0, best * _RATIO)), 1e-3 * best
+            from scipy.optimize import minimize_scalar  # slow to import
+
             minimize_scalar(value, bounds=ends, method="bounded", options={"xatol": fine})
 
     def around(self, here: dict[Key, Vector]) -> None:

@@ -91,7 +91,7 @@ def _two_bin_instance(name: str, bins: list[str], epsilon: str, around: Mapping[
         q = {key: np.array(middles[key[1]]) for key in shape().bounded}
         bounds = {key: (np.maximum(p - 0.01, 0.0), np.minimum(p + 0.01, 1.0)) for key, p in q.items()}
         lp = shape().theorem5(float(epsilon), bounds)
-        return lp.program(f"OPTM, Theorem 5, {len(bins)} bins"), lp.values()
+        return lp.program(f"OPTM, Theorem 5, {len(bins)} bins"), {}
 
     def mechanism(x: Vector) -> Quantizer:
         return two_bin(outputs, *shape().selection(x), name="OPTM")

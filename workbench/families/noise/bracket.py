@@ -1,0 +1,352 @@
+"""The best noise on the integers or the reals, bounded from both sides by the linear program of `models.line_program`.
+
+Integers. The open program is a relaxation for all noise, and its law, without the mass beyond, is about a mechanism:
+exactly so once the window holds all of it. Where every δ of the budget is positive the law ends; else it goes on by the
+ratio that its mass beyond stands for. The window grows until loss and bound meet.
+
+Reals, a grid of β = Δ/k. Upper side, a mechanism: density constant on the cells [(j - ½)β, (j + ½)β), and an atom at 0
+where every δ is positive (else a point mass has no mass to face when it moves). k integer shifts prove every real one
+(`workbench.mechanisms.real_noise`). Lower side, no noise is better: round any noise stochastically to the two nearest
+grid points, its mean kept. That commutes with shifts by grid steps, so the result is private for them
+(post-processing), and its loss is that of the piecewise linear interpolation: E|x| itself, and at most E x² + β²/4. So
+the optimum of the integer program with D = k, in units of β (β², less β²/4), is a lower bound.
+
+The grid is refined until the two sides meet, each program starting from the law of another grid: two by two at first,
+and then all grids in between. How close a side comes hangs on where the jumps r of the best density fall: the lower one
+is good where k r is near an integer, the upper one near an integer and a half, where cells end. Adding a k of the first
+kind keeps both, so finer grids are sums: multiples of the grid of the best bound, and these beside that of the least
+loss, as many as a gap ~ 1/k² needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from models.line_losses import cell_loss
+from models.line_program import Answer, LineProgram
+from models.oracles import line_noise
+from models.requirements import Bound
+from solvers.arrays import Vector
+from solvers.errors import LicenceExceeded
+from solvers.search import Deadline, bisect
+from workbench.errors import InvalidRequest, NotProven
+from workbench.exact.distribution import Distribution
+from workbench.exact.integer_law import IntegerLaw
+from workbench.families.requirements import in_numbers
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
+from workbench.privacy.claim import Claim
+from workbench.privacy.notions.laws import Laws
+from workbench.privacy.repair import inverse_exponential, staircase
+
+if TYPE_CHECKING:
+    from workbench.families.noise.request import NoiseRequest
+
+__all__ = ["Found", "LineNoise", "Within", "bracket"]
+
+LineNoise = AdditiveIntegerNoise | AdditiveRealNoise
+
+_LARGEST, _COLUMNS = 20_000_000, 6_000  # bounds times shifts times noise values of a program; noise values a side
+_AUDITED = 6_000  # shifts times outcomes of a notion whose audit takes logarithms of each
+_WINDOWS, _MET = 12, 3  # of the integers; of one value, after which digits are what is missing
+_TAIL, _WIDEST = 12.0, 6.0  # losses of pure noise after which a first window ends; ε of a budget
+_BITS = 64  # of a mass
+_DOUBLED, _FINEST = 32, 192  # cells of a sensitivity up to which grids are doubled; at most
+_PIECE = 60_000  # excesses of a program in one piece, where it cannot grow row by row
+_EXCESS = 1e-6  # over δ, relative: what is left is repaired at a loss that is small beside every gap of the reals
+_BLOCKS = 1 << 14  # of truncated noise
+
+
+@dataclass(frozen=True)
+class Found:
+    """mechanism: private but for a solver's digits; bound: on every noise; work: in words."""
+
+    mechanism: LineNoise
+    bound: Fraction
+    work: dict[str, Any]
+
+
+class Within:
+    """What a claim means for noise.
+
+    ends: whether every requirement is a hockey stick of δ > 0, so that noise may end; epsilon, delta: of pure or
+    truncated geometric noise that is within the budget.
+    """
+
+    def __init__(self, claim: Claim) -> None:
+        self.claim, self.values = claim, claim.at((1,))
+        sticks = claim.requirements((1,))
+        self.ends = bool(sticks) and all(stick.delta for stick in sticks)
+        self.bounds: list[Bound] = [*map(in_numbers, claim.notion.relaxed(self.values))]
+        if self.ends:
+            self.epsilon, self.delta = _shared([(float(stick.epsilon), float(stick.delta)) for stick in sticks])
+        else:
+            self.epsilon, self.delta = pure_within(claim), 0.0
+
+    def more(self, p: Vector, q: Vector) -> Iterable[Bound]:
+        """Further bounds that two laws break, which later programs start from."""
+        new = [*map(in_numbers, self.claim.notion.cuts(p, q, self.values))]
+        self.bounds += [bound for bound in new if bound not in self.bounds]
+        return new
+
+    def private(self, reach: int) -> IntegerLaw:
+        """Noise well within the budget: pure at half of ε; or cut off where the last `reach` values of one side weigh
+        at most δ/2, as what a shift takes beyond the end is all that breaks e^ε, but for rounding."""
+        if not self.ends:
+            return staircase(inverse_exponential(Fraction(self.epsilon) / 2), reach, 1)
+        blocks = 1
+        while True:
+            weights = np.exp(-self.epsilon * -(-np.abs(np.arange(-blocks * reach, blocks * reach + 1)) // reach))
+            if weights[-reach:].sum() <= self.delta / 2 * weights.sum() or blocks > _BLOCKS:
+                return IntegerLaw(-blocks * reach, Distribution.from_floats(weights))
+            blocks += max(1, blocks // 8)
+
+    def window(self, steps: int, reals: bool) -> int:
+        """Where truncated Laplace noise ends and a little more: twice for small ε, three times for large δ; or where
+        little is left of pure noise."""
+        if not self.ends:
+            return steps * math.ceil(_TAIL / self.epsilon) + 2 * steps
+        factor = 3.0 if self.delta >= 0.25 else 2.0 if self.epsilon < 0.5 else 1.3
+        if reals and factor == 1.3 and self.epsilon >= 2:
+            factor = 1.15
+        return math.ceil(factor * line_noise.support(self.epsilon or 1e-3, self.delta) * steps) + steps
+
+    def fits(self, steps: int, size: int) -> bool:
+        """Whether a program, and the audit of what it answers, are of a size that is asked for."""
+        compared = steps * (2 * size + 1)
+        if self.claim.notion.series_work:
+            return compared <= _AUDITED
+        return len(self.bounds) * compared <= _LARGEST and size + steps <= _COLUMNS
+
+    def check(self, steps: int, reals: bool = False) -> None:
+        """Raise InvalidRequest for a program that is too large, with the sensitivity that would fit."""
+        size = self.window(steps, reals)
+        if self.fits(steps, size):
+            return
+        fits = next((d for d in range(steps, 0, -1) if self.fits(d, self.window(d, reals))), 0)
+        more = f"sensitivity {fits} would fit" if fits else "a larger budget would fit"
+        raise InvalidRequest(
+            f"sensitivity must leave programs of a size that can be solved and audited. Got {size} noise values a side;"
+            f" {more}{'' if reals else ', or noise on the reals'}."
+        )
+
+
+def _shared(sticks: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """(ε, δ) that truncated Laplace noise within all budgets may have: their own where there is one; else it is pure,
+    with half of every δ left, ln((e^ε + δ/2)/(1 - δ/2)), but for the half of the least δ that its end takes."""
+    if len(sticks) == 1:
+        return sticks[0]
+    losses = (math.log((math.exp(epsilon) + delta / 2) / (1 - delta / 2)) for epsilon, delta in sticks)
+    return min(losses), min(delta for _, delta in sticks) / 2
+
+
+def pure_within(claim: Claim) -> float:
+    """About the largest ε whose pure DP implies a claim, from below: that of randomized response, on which every notion
+    that survives post-processing is decided for all pairs of a pure ratio. Raises InvalidRequest where it is tiny."""
+    values = claim.at(())
+
+    def too_much(epsilon: float) -> bool:
+        heavy = max(1, round(math.exp(epsilon) * (1 << 40)))
+        laws = Laws(Distribution([heavy, 1 << 40]), Distribution([1 << 40, heavy]))
+        try:
+            return not claim.notion.meets(claim.notion.measure(laws, values), values)
+        except NotProven:
+            return True
+
+    high = next((e for e in (1e-4 * 2**k for k in range(19)) if too_much(e)), 40.0)
+    low, _ = bisect(too_much, 0.0 if high == 1e-4 else high / 2, high, turns=12)
+    if low > _WIDEST:
+        InvalidRequest.must("the budget", f"missed by randomized response at epsilon = {_WIDEST:g}", "a larger one")
+    if low < 1e-4:
+        InvalidRequest.must("the budget", "met by randomized response at epsilon = 1e-4", "a smaller one")
+    return low
+
+
+def bracket(request: NoiseRequest, within: Within, loss: Callable[[LineNoise], Fraction], deadline: Deadline) -> Found:
+    """The best noise found and a bound on all noise. loss: exact. Raises InvalidRequest, SolverError."""
+    if isinstance(request.question, IntegerNoise):
+        return _integers(_Programs(request, within, deadline), request.question, loss)
+    search = _Reals(request, within, deadline)
+    try:
+        search.run(request.steps)
+    except LicenceExceeded:
+        if search.best is None:
+            raise
+    return search.result()
+
+
+class _Programs:
+    """The programs of one request; how many there were, and rounds of work."""
+
+    def __init__(self, request: NoiseRequest, within: Within, deadline: Deadline) -> None:
+        self.request, self.within, self.deadline = request, within, deadline
+        self.count, self.rounds, self.version = 0, 0, ""
+
+    def solve(self, line: LineProgram, near: Vector | None, finer: float, precision: float) -> Answer:
+        """The answer of a program. near: a law on -k..k of a grid that is so many times coarser, None for a guess."""
+        if near is None and not self.within.ends:  # a Gaussian of about the concentrated DP of pure noise
+            eta = np.arange(-line.last, line.last + 1)
+            near = np.exp(-((eta * self.within.epsilon / (2 * line.sensitivity)) ** 2) / 2)
+            near /= near.sum()
+        start = None if near is None else line.columns(near, finer)
+        answer = line.solve(
+            start,
+            more=self.within.more,
+            precision=precision if self.within.ends else 1e-9,
+            deadline=self.deadline,
+            solver=self.request.solver,
+        )
+        self.count, self.rounds, self.version = self.count + 1, self.rounds + answer.rounds, answer.version
+        return answer
+
+    @property
+    def work(self) -> dict[str, Any]:
+        """In words."""
+        return {"solver": self.request.solver, "version": self.version, "rounds": self.rounds}
+
+
+def _integers(programs: _Programs, question: IntegerNoise, loss: Callable[[LineNoise], Fraction]) -> Found:
+    request, within, d = programs.request, programs.within, question.sensitivity
+    gap, losses = Fraction(request.target / 10), [each.at for each in request.line_losses]
+    folded = all(each.even for each in request.line_losses)
+    within.check(d)
+    size, bound, met = within.window(d, reals=False), Fraction(0), 0
+    best: tuple[Fraction, AdditiveIntegerNoise] | None = None
+    near: Vector | None = None
+    for _ in range(_WINDOWS):
+        answer = programs.solve(LineProgram(d, size, losses, within.bounds, folded), near, 1.0, 1e-12)
+        bound, near, least = max(bound, answer.bound), answer.masses, Fraction(answer.value)
+        if within.ends and answer.beyond:  # no dearer there, but no mechanism
+            ended = LineProgram(d, size, losses, within.bounds, folded, open=False)
+            answer = programs.solve(ended, near, 1.0, 1e-12)
+        mechanism = AdditiveIntegerNoise(question, _law(answer, within))
+        value = loss(mechanism)
+        if best is None or value < best[0]:
+            best = value, mechanism
+        met += value - least <= gap * value
+        size = math.ceil(1.4 * size)
+        if best[0] - bound <= gap * best[0] or programs.deadline.passed or met == _MET or not within.fits(d, size):
+            break
+    assert best is not None
+    return Found(best[1], bound, programs.work)
+
+
+def _law(answer: Answer, within: Within) -> IntegerLaw:
+    """The law of an open program, or of one that ends where the budget lets noise end."""
+    line, masses = answer.program, answer.masses
+    if within.ends:
+        used = np.flatnonzero(masses > 0)
+        return IntegerLaw(int(used[0]) - line.last, Distribution.from_floats(masses[used[0] : used[-1] + 1]))
+    d, beyond = line.sensitivity, answer.beyond
+    end = (masses[:d].sum() + masses[-d:].sum()) / 2
+    ratio = min(0.98, max(0.008, beyond / max(end + beyond, 1e-300)))
+    weights = [max(1, round(mass * 2.0**_BITS)) for mass in masses.tolist()]
+    return IntegerLaw(-line.last, weights, d, Fraction(math.ceil(ratio * 2**20), 2**20))
+
+
+class _Reals(_Programs):
+    """Both sides on many grids, with the best of each; in units of Δ (Δ² for squared losses)."""
+
+    def __init__(self, request: NoiseRequest, within: Within, deadline: Deadline) -> None:
+        super().__init__(request, within, deadline)
+        self.power, self.target = line_noise.POWERS[request.loss_name], 0.9 * request.target
+        self.best: tuple[Answer, int] | None = None
+        self.bound, self.at = Fraction(0), 0
+        self.laws: dict[int, Vector] = {}
+
+    @property
+    def gap(self) -> float:
+        """Relative to the upper value."""
+        assert self.best is not None
+        value = self.best[0].value
+        return (value - float(self.bound)) / value if value else 0.0  # nothing costs less than nothing
+
+    @property
+    def closed(self) -> bool:
+        """Whether the two sides have met, or the time is up."""
+        return self.best is not None and (self.deadline.passed or self.gap <= self.target)
+
+    def result(self) -> Found:
+        """As it stands. Raises InvalidRequest where the answer itself may be published."""
+        assert self.best is not None
+        answer, steps = self.best
+        question, line = self.request.question, answer.program
+        assert isinstance(question, RealNoise)
+        work = {**self.work, "programs": self.count, "bound_steps": self.at}
+        if line.open:
+            mechanism = AdditiveRealNoise(question, steps, _law(answer, self.within))
+        else:
+            masses = answer.masses
+            if not masses.any():
+                given = f"{max(bound.limit for bound in self.within.bounds):.15g}"
+                InvalidRequest.must(
+                    "delta", "less for noise on the reals: here the answer itself may be published", given
+                )
+            kept = max(abs(k - line.last) for k in np.flatnonzero(masses).tolist())
+            cells = [*map(Fraction, masses[line.last - kept : line.last + kept + 1].tolist())]
+            mechanism = AdditiveRealNoise.of(question, steps, -kept, cells, Fraction(float(answer.x[-1])))
+        return Found(mechanism, self.bound * question.sensitivity**self.power, work)
+
+    def run(self, steps: int | None) -> None:
+        """The grids of the module's docstring."""
+        for k in [steps] if steps else self._doubled():
+            self.within.check(k, reals=True)
+            self._both(k, k)
+        if steps or self.request.solver != "highs":
+            return
+        for k in range(_DOUBLED // 2 + 1, _DOUBLED):
+            if self.closed or not self._fits(k):
+                return
+            self._both(k, k)
+        assert self.best is not None
+        step, low, high = self.at, self.at, self.best[1]
+        while not self.closed:
+            needed = max(low, high) * (self.gap / self.target) ** 0.5
+            more = step * max(1, math.ceil((needed - low) / step))
+            while more > step and not self._fits(max(low, high) + more):
+                more -= step
+            low, high = low + more, high + more
+            if not self._fits(max(low, high)):
+                return
+            self._both(low, high)
+
+    def _doubled(self) -> Iterator[int]:
+        yield 1
+        k = 2
+        while k <= _DOUBLED and not self.closed and self._fits(k):
+            yield k
+            k *= 2
+
+    def _fits(self, k: int) -> bool:
+        before = self.within.window(k // 2, reals=True)
+        if k > _FINEST or (self.request.solver != "highs" and k // 2 * (2 * before + 1) > _PIECE):
+            return False
+        return self.within.fits(k, self.within.window(k, reals=True))
+
+    def _solved(self, k: int, loss: Callable[[int], Fraction], upper: bool, precision: float) -> Answer:
+        near = max((size for size in self.laws if size <= k), default=max(self.laws, default=0))
+        ended = upper and self.within.ends
+        atom = Fraction(0) if ended else None
+        line = LineProgram(k, self.within.window(k, reals=True), [loss], self.within.bounds, open=not ended, atom=atom)
+        answer = self.solve(line, self.laws.get(near), k / max(near, 1), precision)
+        self.laws[k] = answer.masses
+        return answer
+
+    def _both(self, low: int, high: int) -> None:
+        """The lower side on one grid, and the upper one on another, unless it has met what is known."""
+        power, beta = self.power, Fraction(1, low)
+        answer = self._solved(low, lambda j: (abs(j) * beta) ** power, upper=False, precision=1e-9)
+        proven = answer.bound if power == 1 else answer.bound - beta**2 / 4
+        if proven > self.bound:
+            self.bound, self.at = proven, low
+        if self.best is None or self.gap > self.target:
+            cells = cell_loss(self.request.loss_name, Fraction(1, high))
+            answer = self._solved(high, cells, upper=True, precision=_EXCESS)
+            if self.best is None or answer.value < self.best[0].value:
+                self.best = answer, high

@@ -1,0 +1,266 @@
+"""The best noise on the integers or the reals as a problem: its programs, its repair, its exact loss, its oracles.
+
+δ = 0    the staircase, which is optimal (Geng and Viswanath 2014); as a ratio a rational a little above e^-ε
+else     the bracket of `workbench.families.noise.bracket`, its law repaired by a share of private noise
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from models.oracles import line_noise
+from models.oracles.canonical_noise import canonical_loss, discrete_gaussian, rounded_gaussian
+from solvers.search import Deadline
+from workbench.errors import InvalidRequest, NotProven
+from workbench.exact.numbers import exp_bounds, round_down
+from workbench.families.base import Values
+from workbench.families.design import Design, OracleVerdict
+from workbench.families.noise.bracket import LineNoise, Within, bracket
+from workbench.families.noise.repair import repaired
+from workbench.families.noise.request import LEAST_DELTA, NoiseRequest
+from workbench.families.outcome import translated_errors
+from workbench.families.pipeline import ProblemSession, design
+from workbench.families.problem import Answer, Problem, Programs, Repaired
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
+from workbench.privacy.audit import Privacy, audit
+from workbench.privacy.certificate import Certificate, ExpectedLoss
+from workbench.privacy.certify import rounded_objective
+from workbench.privacy.repair import inverse_exponential, staircase
+
+__all__ = ["NoiseProblem", "NoiseSession", "exact_loss", "is_open"]
+
+_BITS = 64
+_LEAST = Fraction(1, 1000)  # ε that is tried
+_STEPS = 64  # of a sensitivity, for pure noise on the reals
+
+
+def is_open(design: Design) -> bool:
+    """Whether the gap that was asked for is not reached."""
+    assert design.bound is not None
+    if design.request.minimise != "loss":
+        return bool(design.objective - design.bound > 1e-6 * design.objective)
+    return bool(design.objective - design.bound > max(design.request.target, 1e-8) * design.objective)
+
+
+def exact_loss(mechanism: LineNoise, request: NoiseRequest) -> Fraction:
+    """The exact mean loss of a mechanism for a request."""
+    if isinstance(mechanism, AdditiveRealNoise):
+        return mechanism.loss(request.loss_name)
+    if request.worst:
+        return max(_each_answer(mechanism, request))
+    (loss,), law = request.line_losses, mechanism.noise
+    if loss.power:
+        return mechanism.loss(request.loss_name)
+    m, inside = loss.span, Fraction(0)
+    parts = [(law.in_blocks(eta), loss.at(eta)) for eta in range(-m, m + 1)]
+    sums = [Fraction(0)] * (1 + max(blocks for (_, blocks), _ in parts))
+    for (mass, blocks), each in parts:
+        sums[blocks] += mass * each
+    for value in reversed(sums):  # Σ_b sums[b] ratio^b, without a power of it for each
+        inside = inside * law.ratio + value
+    below, above = law.below(-m), law.total - law.below(m + 1)
+    return (inside + below * loss.at(-m) + above * loss.at(m)) / law.total
+
+
+def _each_answer(mechanism: AdditiveIntegerNoise, request: NoiseRequest) -> list[Fraction]:
+    """The exact mean loss on every answer of clamped noise."""
+    loss = request.loss_at
+    return [
+        sum((w * Fraction(loss(o - q)) for o, w in enumerate(law.integers)), Fraction(0)) / law.total
+        for q, law in enumerate(mechanism.rows)
+    ]
+
+
+def stated_loss(mechanism: LineNoise, request: NoiseRequest) -> ExpectedLoss | Any:
+    """The loss as a certificate states it; None for one's own losses of clamped answers."""
+    loss, name, clamp = exact_loss(mechanism, request), request.loss_name, request.clamp
+    if clamp is not None and isinstance(mechanism, AdditiveIntegerNoise):
+        if not isinstance(request.loss, str):
+            return None  # certificates name the loss of what is published
+        answers = tuple(map(Fraction, range(clamp[0], clamp[1] + 1)))
+        prior = request.prior or (Fraction(1),) * len(answers)
+        if isinstance(prior, str):  # the prior of the worst answer, on which the loss is `loss`
+            each = _each_answer(mechanism, request)
+            prior = tuple(Fraction(int(k == each.index(loss))) for k in range(len(each)))
+        stated = ExpectedLoss(name, Fraction(0), answers, prior, answers, tuple(range(len(answers))))
+        return replace(stated, value=rounded_objective("loss", loss, None).value)
+    own = None
+    if isinstance(mechanism, AdditiveIntegerNoise) and not request.line_losses[0].power:
+        own = tuple(map(request.line_losses[0].at, range(mechanism.noise.first, mechanism.noise.last + 1)))
+    return rounded_objective(name, loss, own)
+
+
+class NoiseProblem(Problem):
+    """The problem of a request for one run."""
+
+    SUBJECT: str = "The solver's law"
+
+    request: NoiseRequest
+
+    def __init__(self, request: NoiseRequest) -> None:
+        super().__init__(request)
+        self.deadline = Deadline(request.options.time_limit)
+
+    def closed_form(self) -> Answer | None:
+        """The staircase for δ = 0; its ratio is shorter where a clamped law takes many powers of it."""
+        request, name = self.request, self.request.loss_name
+        if request.convex or request.delta or request.worst:
+            return None
+        question, epsilon = request.question, request.epsilon
+        if isinstance(question, RealNoise):
+            return self._on_cells(question, epsilon, name)
+        assert isinstance(question, IntegerNoise)
+        d, power = question.sensitivity, request.line_losses[0].power
+        ratio = inverse_exponential(epsilon, _BITS if power else 32)
+        less = Fraction(exp_bounds(-epsilon, _BITS)[0], 1 << _BITS)
+        if power:
+            _, r = line_noise.staircase_integers(ratio, d, name)
+            bound = line_noise.staircase_integers(less, d, name)[0]
+        else:
+            steps = range(1, d + 1)
+            losses, below = (
+                [self.loss(AdditiveIntegerNoise(question, staircase(b, d, r))) for r in steps] for b in (ratio, less)
+            )
+            r, bound = 1 + losses.index(min(losses)), min(below)
+        mechanism = AdditiveIntegerNoise(question, staircase(ratio, d, r))
+        return Answer(mechanism, bound, details={"optimum": "staircase", **self._timing()})
+
+    def _on_cells(self, question: RealNoise, epsilon: Fraction, name: str) -> Answer:
+        share, given = line_noise.staircase_share(float(epsilon), name), self.request.steps
+        choices = [(k, max(1, min(k, round(share * k + 0.5)))) for k in ([given] if given else range(1, _STEPS + 1))]
+        steps, inner = min(choices, key=lambda pair: abs((pair[1] - 0.5) / pair[0] - share))
+        mechanism = AdditiveRealNoise(question, steps, staircase(inverse_exponential(epsilon), steps, inner))
+        value = line_noise.staircase_reals(float(epsilon), float(question.sensitivity), name)
+        words = "the closed form of Geng and Viswanath (2014), in floating point"
+        details = {"optimum": "staircase", "bound_words": words, **self._timing()}
+        return Answer(mechanism, Fraction(value * (1 - 1e-12)), details=details)
+
+    def answered(self, programs: Programs | None, start: str) -> Answer:
+        """By linear programs, from both sides."""
+        with translated_errors():
+            within = Within(self.claim)
+            best = bracket(self.request, within, self.loss, self.deadline)
+        details = {**best.work, **self._timing()}
+        return Answer(best.mechanism, max(best.bound, Fraction(0)), law=within, details=details)
+
+    def _timing(self) -> dict[str, Any]:
+        return {"seconds": self.deadline.elapsed}
+
+    def repaired(self, answer: Answer) -> Repaired:
+        """The law that the exact audit accepts, its bound and its loss in the certificate."""
+        mechanism, claim = answer.mechanism, self.claim
+        if isinstance(answer.law, Within):
+            mechanism = repaired(mechanism, answer.law)
+        assert answer.bound is not None
+        record = {"bound": round_down(Fraction(answer.bound)), **answer.details}
+        record.pop("seconds")
+        stated = stated_loss(mechanism, self.request)
+        return mechanism, Certificate(mechanism, claim, objective=stated, record=record), []
+
+    def loss(self, mechanism: Any) -> Fraction:
+        """Exact."""
+        return exact_loss(mechanism, self.request)
+
+    def audited(self, mechanism: Any) -> Privacy:
+        """At the ε of the claim."""
+        return audit(mechanism, self.claim.values.get("epsilon", 0))
+
+    def proven(self, reached: Design) -> Design:
+        """The design, within the gap that was asked for, or where nothing larger is stated. Raises NotProven."""
+        request, loss, bound = self.request, reached.objective, reached.bound
+        reached = replace(reached, oracle=self.verdict(loss), raw=None)
+        if not is_open(reached) or request.steps is not None:
+            return reached
+        if not self.deadline.passed and request.gap is None:
+            why = "The solver's digits were used up" if request.convex else "The largest grid was reached"
+            words = f"{why}: the optimum lies between {bound:.9g} and {loss:.9g}."
+            return replace(reached, words=(*reached.words, words))
+        reason = "at its time limit" if self.deadline.passed else "at the largest program it states"
+        raise NotProven(
+            f"The search stopped {reason}: incumbent {loss:.9g}, bound {bound:.9g}.",
+            incumbent=loss,
+            bound=bound,
+            design=replace(reached, details={**reached.details, "stopped": True}),
+        )
+
+    def verdict(self, objective: float) -> OracleVerdict:
+        """What closed forms say of a loss."""
+        request, question, name = self.request, self.request.question, self.request.loss_name
+        if request.worst:
+            return OracleVerdict.none("no closed form is known for the worst answer.")
+        canonical = self._canonical(objective)
+        if canonical is not None:
+            return canonical
+        if name not in line_noise.POWERS or request.clamp is not None:
+            return OracleVerdict.none("no closed form is known for this loss.")
+        if request.convex:
+            return OracleVerdict.none("no closed form is known for this notion.")
+        epsilon, delta = float(request.epsilon), float(request.delta)
+        pure = "Pure noise is (epsilon, delta)-private for every delta." if delta else "Geng and Viswanath (2014)."
+        kind = "upper bound" if delta else "optimum"
+        spread, slack = float(question.sensitivity), max(2e-4, request.target)
+        if not request.reals:
+            ratio = inverse_exponential(request.epsilon)
+            value = float(line_noise.staircase_integers(ratio, question.sensitivity, name)[0])
+            return OracleVerdict.judge(objective, "staircase on the integers", value, kind, pure)
+        if not delta:
+            value = line_noise.staircase_reals(epsilon, spread, name)
+            bound = None if request.steps is None else -math.inf  # the optimum is over all cells
+            return OracleVerdict.judge(objective, "staircase", value, kind, pure, slack, incumbent_bound=bound)
+        value = line_noise.truncated_laplace(epsilon, delta, spread, name)
+        words = "It is private (Geng et al. 2020)."
+        return OracleVerdict.judge(objective, "truncated Laplace", value, kind, words, slack)
+
+    def _canonical(self, objective: float) -> OracleVerdict | None:
+        """Of noise on the integers under a trade-off function with D = 1, or Rényi DP and zCDP; None where none
+        applies."""
+        request, values = self.request, self.claim.values
+        if request.reals or not request.line_losses[0].even:
+            return None
+
+        def loss(eta: int) -> float:
+            return float(request.line_losses[0].at(eta))
+
+        d, slack = request.question.sensitivity, max(1e-6, request.target)
+        proof = "It is stochastically smallest for a trade-off function (Awan and Ramasethu, arXiv 2308.08343)."
+        sticks = () if request.tailed and not request.convex else self.claim.requirements(())
+        if sticks and d == 1 and min(stick.delta for stick in sticks) < 1:
+            value = canonical_loss([(float(stick.epsilon), float(stick.delta)) for stick in sticks], loss)
+            return OracleVerdict.judge(objective, "canonical discrete noise", value, "optimum", proof, slack)
+        if request.notion == "gdp":
+            value = rounded_gaussian(float(values["mu"]) / d, loss)
+            kind = "optimum" if d == 1 else "upper bound"
+            proof = proof if d == 1 else "Rounding a Gaussian is post-processing."
+            return OracleVerdict.judge(objective, "rounded Gaussian", value, kind, proof, slack)
+        variance = self.claim.notion.gaussian_variance(values)
+        if variance is None:
+            return None
+        value, proof = discrete_gaussian(d * d * float(variance), loss), "Canonne, Kamath and Steinke 2020"
+        proof = f"It is within the budget ({proof})."
+        return OracleVerdict.judge(objective, "discrete Gaussian", value, "upper bound", proof, slack)
+
+
+class NoiseSession(ProblemSession):
+    """The session of a family's requests. problem: that of their runs."""
+
+    def __init__(self, request: NoiseRequest, problem: type[NoiseProblem]) -> None:
+        super().__init__(request, problem, _LEAST)
+
+    def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
+        """The design at a point, or the least ε or δ there."""
+        request = self.request.at(point or {})
+        assert isinstance(request, NoiseRequest)
+        if request.minimise != "delta":
+            return super().design(point, start=start)
+        try:
+            pure = design(NoiseProblem(request.at({"minimise": "loss", "max_loss": None, "delta": Fraction(0)})))
+        except InvalidRequest:  # there is no closed form without δ
+            pure = None
+        if pure is None or pure.details["loss"] > (request.max_loss or 0):
+            return self._least(request, "delta", LEAST_DELTA)
+        none = OracleVerdict.none("δ = 0 is the least there is.")
+        return replace(pure, request=request.at({"delta": Fraction(0)}), objective=0.0, bound=0.0, oracle=none)

@@ -1,0 +1,197 @@
+"""Noise on the integers that runs many times, under one budget (ε, δ) for all runs.
+
+`models.repeated_noise` finds the losses for D = 1 in floats; rounded to rational masses they are a mechanism, whose
+T-fold composition is then bounded by convolution in integers (`workbench.privacy.composition`). Until that bound is at
+most δ the losses shrink. Certified are the pure ε of one run, and that all runs are within the budget. The bound on the
+loss is that of symmetric noise (`models.repeated_noise_bound`).
+
+Where neighbouring answers differ by up to D > 1 candidates are f(η) ~ exp(-s L(|η|)), L the log densities of the best
+noise found for D = 1, drawn out D times and linear between, or those of published noise (`models.repeated_wide_noise`),
+s as large as the composition allows; and the staircase at ε/T. Of the cheapest the composition is proven for every
+shift ±1..±D.
+
+Their bound: noise η for D, published D a + η for answers D a, and then rounded at random to one of the two multiples of
+D around it, so that the mean is kept, is noise for answers a that differ by 1, symmetric where η is. Rounding is
+post-processing. It keeps the mean of |η|/D, and adds at most ⌊D/2⌋⌈D/2⌉/D² to that of (η/D)². So the loss for D is at
+least D, or D² less what rounding adds, times a bound for D = 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+
+import numpy as np
+
+from models.line_losses import LineLoss
+from models.line_program import LineProgram
+from models.oracles.line_noise import POWERS
+from models.repeated_noise import ComposedDelta, best_losses, masses
+from models.repeated_noise_bound import run_bounds
+from models.repeated_wide_noise import RepeatedWideNoise, published_shapes
+from solvers.arrays import Vector
+from workbench.errors import NotCertified
+from workbench.exact.integer_law import IntegerLaw
+from workbench.exact.numbers import round_down, round_up
+from workbench.families.design import Design, OracleVerdict
+from workbench.families.noise.problem import NoiseProblem, stated_loss
+from workbench.families.noise.request import NoiseRequest
+from workbench.families.outcome import translated_errors
+from workbench.families.problem import Answer, Programs, Repaired
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+from workbench.privacy.audit import audit
+from workbench.privacy.certificate import Certificate
+from workbench.privacy.claim import Claim
+from workbench.privacy.composition import ComposedClaim, composed_delta
+from workbench.privacy.repair import inverse_exponential, staircase
+
+__all__ = ["RunsProblem", "lowered"]
+
+Proven = tuple[AdditiveIntegerNoise, Fraction]
+Steepened = tuple[Callable[[float], tuple[Vector, float]], float]  # share -> (masses, loss every D); slope of ln δ_T
+
+_BITS = 80  # of a mass
+_TURNS = 12  # of shrinking
+_LONGEST = 150  # noise values of the program of the bound
+
+
+def lowered(bound: Fraction, reach: int, power: int) -> float:
+    """The bound for D from that for D = 1, rounded down. power: of the loss, 1 or 2."""
+    whole = bound * reach**power - ((reach // 2) * ((reach + 1) // 2) if power == 2 else 0)
+    return max(0.0, round_down(whole))
+
+
+class RunsProblem(NoiseProblem):
+    """The problem of a request for several runs."""
+
+    def __init__(self, request: NoiseRequest) -> None:
+        super().__init__(request)
+        assert isinstance(request.question, IntegerNoise)
+        self.question = request.question
+        self.pure: Fraction | None = None  # ε of one run of the noise found
+        self.stopped = False
+
+    @property
+    def claim(self) -> Claim:
+        """The pure ε of one run, once noise is found."""
+        return super().claim if self.pure is None else Claim("pure", self.pure)
+
+    def closed_form(self) -> Answer | None:
+        """None is known."""
+        return None
+
+    def answered(self, programs: Programs | None, start: str) -> Answer:
+        """The cheapest candidate whose runs are proven to be within the budget. Raises NotCertified."""
+        request, deadline = self.request, self.deadline
+        epsilon, delta, power = float(request.epsilon), float(request.delta), POWERS[request.loss_name]
+        reach = self.question.sensitivity
+        part = deadline if reach == 1 else deadline.times(0.5)  # the rest is for noise for D
+        losses = best_losses(request.runs, epsilon, delta, lambda k: k**power, stop=lambda: self._late(part.passed))
+        tried = (self._within(*each) for each in self._candidates(losses))
+        best = next((pair for pair in tried if pair is not None), None)
+        proven = ([] if best is None else [best]) + ([] if reach == 1 else self._staircases())
+        if not proven:
+            raise NotCertified("The losses could not be shrunk until the composition is within delta.")
+        mechanism, reached = min(proven, key=lambda pair: self.loss(pair[0]))
+        self.pure = Fraction(audit(mechanism, 0).pure_epsilon)
+        with translated_errors():
+            bound, solver = self._bound(float(self.loss(mechanism)) / reach**power)
+        composed = {"runs": request.runs, "epsilon": epsilon, "delta": round_up(reached)}
+        words = [
+            f"Certified are the pure epsilon of one run, and that {request.runs} runs are ({epsilon:g}, {delta:g})-"
+            "private together, by convolution in integers."
+        ]
+        if self.stopped:
+            limit = request.options.time_limit
+            words.append(f"The search stopped at its time limit of {limit:g} s; this is the best it had.")
+        details = {"composed": composed, "solver": solver, **self._timing()}
+        return Answer(mechanism, lowered(bound, reach, power), words=words, details=details)
+
+    def _late(self, passed: bool) -> bool:
+        self.stopped = self.stopped or passed
+        return passed
+
+    def repaired(self, answer: Answer) -> Repaired:
+        """The mechanism as it is: it was proven when it was found."""
+        request, mechanism = self.request, answer.mechanism
+        composed = ComposedClaim.of(mechanism, request.runs, request.epsilon, request.delta)
+        loss, record = stated_loss(mechanism, request), {"bound": answer.bound}
+        return mechanism, Certificate(mechanism, "pure", self.pure, 0, loss, record=record, composed=composed), []
+
+    def proven(self, reached: Design) -> Design:
+        """The design: no more is claimed than its bound."""
+        return reached
+
+    def oracle(self, answer: Answer) -> OracleVerdict:
+        """None is known."""
+        reason = "no closed form is known for many runs; the bound is a linear program's, for symmetric noise"
+        return OracleVerdict.none(reason)
+
+    def _candidates(self, losses: Vector) -> Iterable[Steepened]:
+        """The best first. losses: of the noise for D = 1."""
+        request = self.request
+        reach = self.question.sensitivity
+        if reach == 1:
+            floats = ComposedDelta(request.runs, float(request.epsilon), float(request.epsilon) + 12)
+            slope = math.log(max(floats(losses * 1.0005), 1e-300) / max(floats(losses * 0.9995), 1e-300)) / 1e-3
+            yield lambda share: (masses(losses * share)[0][: losses.size], float(losses[-1] * share)), slope
+            return
+        sums = np.concatenate([[0.0], np.cumsum(losses)])
+
+        def drawn_out(eta: Vector) -> Vector:
+            beyond = np.maximum(0.0, eta / reach - losses.size) * losses[-1]
+            return np.asarray(np.interp(eta / reach, np.arange(sums.size), sums) + beyond)
+
+        noises = [
+            RepeatedWideNoise(request.runs, float(request.epsilon), float(request.delta), reach, shape)
+            for shape in (drawn_out, *published_shapes(reach).values())
+        ]
+        power = POWERS[request.loss_name]
+        for noise in sorted(noises, key=lambda noise: noise.mean(lambda eta: np.abs(eta) ** power)):
+
+            def law(share: float, noise: RepeatedWideNoise = noise) -> tuple[Vector, float]:
+                exponents = noise.exponents(share * noise.steepest)
+                return np.exp(-exponents), float(exponents[-1] - exponents[-1 - reach])
+
+            yield law, noise.slope(noise.steepest)
+
+    def _staircases(self) -> list[Proven]:
+        """Pure noise at ε/T: the largest losses add up."""
+        question = self.question
+        ratio, reach = inverse_exponential(self.request.epsilon / self.request.runs), question.sensitivity
+        laws = (staircase(ratio, reach, inner) for inner in range(1, reach + 1))
+        return [(AdditiveIntegerNoise(question, law), Fraction(0)) for law in laws]
+
+    def _within(self, law: Callable[[float], tuple[Vector, float]], slope: float) -> Proven | None:
+        """The first law of falling steepness, from 1 on, whose composition is proven to be within δ, and its δ_T.
+
+        slope: about how fast log δ falls with the log of the steepness.
+        """
+        request, steepness = self.request, 1.0
+        for turn in range(_TURNS):
+            if self.question.sensitivity > 1 and self._late(self.deadline.passed):
+                break
+            noise = self._tailed(*law(steepness))
+            reached = composed_delta(noise, request.runs, request.epsilon, request.delta)
+            if reached <= request.delta:
+                return noise, reached
+            excess = math.log(reached / request.delta)
+            steepness *= 1 - min(0.05, (1.02 + turn) * excess / max(1.0, slope) + 1e-9)
+        return None
+
+    def _tailed(self, side: Vector, loss: float) -> AdditiveIntegerNoise:
+        """Noise of rational masses of |η| = 0, 1, ..., geometric from the last of them on: by a loss, every D."""
+        question = self.question
+        weights = [max(1, round(mass * 2.0**_BITS)) for mass in side.tolist()]
+        ratio = Fraction(math.floor(math.exp(-loss) * 2**40), 2**40)
+        law = IntegerLaw(1 - len(weights), [*weights[:0:-1], *weights], question.sensitivity, ratio)
+        return AdditiveIntegerNoise(question, law)
+
+    def _bound(self, value: float) -> tuple[Fraction, str]:
+        """A loss that no symmetric noise for D = 1 goes below; the solver that found it. value: about that."""
+        request, name = self.request, self.request.loss_name
+        size = min(_LONGEST, math.ceil(6 * value ** (1 / POWERS[name])) + 10)
+        bounds = run_bounds(request.runs, round_up(request.epsilon), round_up(request.delta))
+        answer = LineProgram(1, size, [LineLoss.named(name).at], bounds).solve(solver=request.solver)
+        return answer.bound, f"{request.solver} {answer.version}"
