@@ -92,16 +92,11 @@ class ChannelProblem(Problem):
     def _by_cuts(self) -> tuple[Solution, float | None]:
         """The last program's answer and the best bound."""
         request = self.request
-
-        def laws(solution: Solution, pair: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            M = np.maximum(solution["M"], 0.0)
-            return M[pair[0]], M[pair[1]]
-
         return solve_with_cuts(
             request.claim,
             [ordered for i, j in request.question.listed for ordered in ((i, j), (j, i))],
             lambda bounds: request.model(bounds).program,
-            laws,
+            None,
             request.solver,
             request.options,
             row_columns,
