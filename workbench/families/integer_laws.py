@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.search import bisect
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.families.frontier_plan import NotApplicable
@@ -30,7 +31,7 @@ from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair import inverse_exponential, staircase
 
-__all__ = ["NAMES", "FittedLaw", "clamped_rows", "fitted_laws", "least_parameter", "masses"]
+__all__ = ["NAMES", "FittedLaw", "clamped_rows", "fitted_laws", "masses"]
 
 Vector = NDArray[np.float64]
 
@@ -40,6 +41,7 @@ _AUDITED = 400_000  # noise values times shifts that an exact audit works throug
 _SHIFTS = 128  # up to which geometric noise is audited at a δ; beyond, and without one, by group privacy
 _SLACKS = (0.0, 1e-12, 1e-9, 1e-7, 1e-5, 1e-3)  # off the tie, so that exact arithmetic agrees
 _TAIL = 46.0  # e^-46 is 1e-20
+_TURNS = 60  # of a bisection in floats
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def _geometric(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
     def private(alpha: float) -> bool:
         return _excess(np.power(alpha, eta, dtype=np.float64), reach, float(epsilon)) <= float(delta)
 
-    least = least_parameter(private, 0.0, float(pure))
+    least = bisect(private, 0.0, float(pure), turns=_TURNS)[1]
 
     def tries() -> Iterator[tuple[IntegerLaw, float]]:
         for slack in _SLACKS:
@@ -167,7 +169,7 @@ def _gaussian(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
         half = np.exp(-(np.arange(math.ceil(14 * math.sqrt(variance)) + 2 * reach + 2) ** 2.0) / (2 * variance))
         return _excess(half, reach, float(epsilon)) <= float(delta)
 
-    least = least_parameter(private, math.log(1e-3), math.log(bound + 1))
+    least = bisect(private, math.log(1e-3), math.log(bound + 1), turns=_TURNS)[1]
     _audit_fits(reach, 30 * math.exp(least / 2))
 
     def tries() -> Iterator[tuple[IntegerLaw, float]]:
@@ -193,14 +195,6 @@ def _excess(half: Vector, reach: int, epsilon: float) -> float:
     law /= law.sum()
     moved = np.concatenate([np.zeros(reach), law[:-reach]])
     return float(np.maximum(law - math.exp(epsilon) * moved, 0).sum())
-
-
-def least_parameter(private: Callable[[float], bool], low: float, high: float) -> float:
-    """About the least parameter that is private."""
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if private(middle) else (middle, high)
-    return high
 
 
 def masses(law: IntegerLaw, size: int) -> tuple[Vector, Vector]:

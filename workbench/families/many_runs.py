@@ -15,7 +15,6 @@ at (ln E, h(E)).
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 
 from models.composed_event_bound import event_bounds
 from models.repeated_noise import best_losses, masses
+from solvers.search import Deadline
 from workbench.errors import NotCertified, NotProven
 from workbench.exact.numbers import round_up
 from workbench.families.base import Request, Session, Values
@@ -60,7 +60,8 @@ class ManyRuns(Session):
 
 
 def _for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
-    begin, share = time.perf_counter(), request.epsilon / request.runs
+    share = request.epsilon / request.runs
+    search = _Search(request)
     run = _once(request, share, Fraction(0))
     with request.family.open(run) as session:
 
@@ -71,7 +72,6 @@ def _for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
         def with_share(part: Fraction) -> Callable[[Fraction], Design]:
             return lambda epsilon: split(epsilon, part)
 
-        search = _Search(request, begin)
         search.holds(split(share, Fraction(0)))
         if request.delta:
             for part in _SHARES:
@@ -83,8 +83,8 @@ def _for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
         best = search.best
         if best is None:
             raise NotCertified("No design of one run was proven to compose to the budget.")
-        one_run_curve = None if within_curve is None or search.late() else partial(within_curve, run)
-        bound = best.bound if not request.delta else _bound(request, split, one_run_curve, search.late)
+        one_run_curve = None if within_curve is None or search.deadline.passed else partial(within_curve, run)
+        bound = best.bound if not request.delta else _bound(request, split, one_run_curve, search.deadline)
     return _made(request, best, bound, search)
 
 
@@ -96,8 +96,8 @@ def _once(request: Any, epsilon: Fraction, delta: Fraction) -> Request:
 class _Search:
     """best: the cheapest design within the budget; reached: its δ of all runs."""
 
-    def __init__(self, request: Any, begin: float) -> None:
-        self.request, self.begin = request, begin
+    def __init__(self, request: Any) -> None:
+        self.request, self.deadline = request, Deadline(request.options.time_limit)
         self.best: Design | None = None
         self.reached, self.stopped, self.count = Fraction(1), False, 0
 
@@ -124,7 +124,7 @@ class _Search:
             point = (high, low, between)[min(turn, 2)]
             if turn > 1 and not low < point < high:
                 return
-            if self.late():
+            if self.deadline.passed:
                 self.stopped = True
                 return
             design = _designed(path, point)
@@ -138,19 +138,14 @@ class _Search:
             if turn > 1:
                 low, high = (point, high) if within else (low, point)
 
-    def late(self) -> bool:
-        """Whether the time limit has passed."""
-        limit = self.request.options.time_limit
-        return limit is not None and time.perf_counter() > self.begin + limit
-
     def _tell(self, design: Design | None, within: bool) -> None:
         tell, self.count = getattr(self.request, "progress", None), self.count + 1
         if tell is None or self.best is None:
             return
-        tried = (
-            "no design" if design is None else f"{design.objective:.6g}, {'' if within else 'not '}within the budget"
-        )
-        tell(f"program {self.count}: {tried}; best {self.best.objective:.6g}")
+        result = "no design"
+        if design is not None:
+            result = f"{design.objective:.6g}, {'' if within else 'not '}within the budget"
+        tell(f"program {self.count}: {result}; best {self.best.objective:.6g}")
 
 
 def _designed(path: Callable[[Fraction], Design], point: Fraction) -> Design | None:
@@ -177,11 +172,11 @@ def _bound(
     request: Any,
     split: Callable[[Fraction, Fraction], Design],
     within_curve: Callable[[Curve], Design] | None,
-    late: Callable[[], bool],
+    deadline: Deadline,
 ) -> float | None:
     """The best of the one-run bounds at (ln E, h(E)), at all of them where there are curves; None: none is proven.
 
-    late: whether the first that is proven will do.
+    deadline: after which the first that is proven will do.
     """
     share = float(request.epsilon / request.runs)
     logs = [Fraction(share * level).limit_denominator(10**9) for level in _LEVELS]
@@ -195,7 +190,7 @@ def _bound(
         designs = [partial(within_curve, sorted(points))]
     proven: list[float] = []
     for solve in designs:
-        if proven and late():
+        if proven and deadline.passed:
             break
         try:
             bound = solve().bound

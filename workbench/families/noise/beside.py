@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from models.oracles import line_noise
 from models.repeated_wide_noise import RepeatedWideNoise, published_shapes
+from solvers.search import bisect
 from workbench.exact.numbers import ln_up
 from workbench.families.frontier_plan import NotApplicable
-from workbench.families.integer_laws import NAMES, FittedLaw, fitted_laws, least_parameter
+from workbench.families.integer_laws import NAMES, FittedLaw, fitted_laws
 from workbench.families.integer_laws import masses as masses_of
 from workbench.families.noise.problem import exact_loss
 from workbench.families.noise.request import NoiseRequest
@@ -120,4 +121,4 @@ def gaussian_sigma(epsilon: float, delta: float) -> float:
     def good(s: float) -> bool:
         return tail(1 / (2 * s) - epsilon * s) - math.exp(epsilon) * tail(-1 / (2 * s) - epsilon * s) <= delta
 
-    return least_parameter(good, 1e-6, 10 / delta + 10 / epsilon)
+    return bisect(good, 1e-6, 10 / delta + 10 / epsilon, turns=60)[1]
