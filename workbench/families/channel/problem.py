@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from models.channel import ChannelModel
-from models.oracles.count_channel import post_processed
+from models.oracles.finite_channel import post_processed
 from solvers.solution import Solution, Termination
 from workbench.errors import Infeasible, NotProven
 from workbench.families.channel.certify import exact_certificate
@@ -92,16 +92,11 @@ class ChannelProblem(Problem):
     def _by_cuts(self) -> tuple[Solution, float | None]:
         """The last program's answer and the best bound."""
         request = self.request
-
-        def laws(solution: Solution, pair: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            M = np.maximum(solution["M"], 0.0)
-            return M[pair[0]], M[pair[1]]
-
         return solve_with_cuts(
             request.claim,
             [ordered for i, j in request.question.listed for ordered in ((i, j), (j, i))],
             lambda bounds: request.model(bounds).program,
-            laws,
+            None,
             request.solver,
             request.options,
             row_columns,
