@@ -29,10 +29,11 @@ from workbench.families.quantizer.optm import Live, OptmAnswer, optm
 from workbench.families.quantizer.output_search import optimised_bins
 from workbench.families.quantizer.outputs import LocalOptimum, best_outputs
 from workbench.mechanisms.density import uniform
-from workbench.mechanisms.quantization_error import loss_weights
+from workbench.mechanisms.quantization_error import ErrorIntegrals
 
 TITLE = "Quantizers: exact LP, the paper's search, optimised bins, MVU's alphabet"
 Vector = NDArray[np.float64]
+LAW = LawQuestion(Fraction(1), Fraction(1), uniform())
 BINS = np.array([-3.0, -0.5, 0.5, 3.0])
 
 
@@ -88,7 +89,7 @@ def _exact_lp() -> list[list[Any]]:
     knots = np.linspace(-1, 1, 41)
 
     def cold() -> float | None:
-        problem = exact_problem(knots, 4, uniform(), symmetric=True)
+        problem = exact_problem(knots, 4, LAW, symmetric=True)
         answer = problem.solve(1.0, BINS, start="cold")
         problem.close()
         return answer.objective
@@ -96,13 +97,13 @@ def _exact_lp() -> list[list[Any]]:
     def through_cvxpy() -> float | None:
         points = end_points(knots)
         model = LawModel(points.size, 4)
-        loss = loss_weights(knots, BINS, uniform()).reshape(-1, 4)
+        loss = ErrorIntegrals(knots, BINS, uniform()).weights().reshape(-1, 4)
         program = compile(stated(model), "exact quantizer in CVXPY")
         return solve(program, model.values(np.expm1(1.0), BINS, points, loss)).objective
 
     seconds, value = _best(cold, 5)
     slow, same = _best(through_cvxpy, 2)
-    problem = exact_problem(knots, 4, uniform(), symmetric=True)
+    problem = exact_problem(knots, 4, LAW, symmetric=True)
     problem.solve(1.0, BINS)
     moves = iter(np.linspace(0.9, 1.1, 60))
     hot_epsilon, _ = _median(lambda: problem.solve(float(next(moves)), BINS).objective, 50)

@@ -43,7 +43,7 @@ from solvers.arrays import Flags, Vector
 from solvers.backend import Backend, Options
 from solvers.program import Program
 from solvers.search import Deadline
-from solvers.solution import PointStatus, Seconds, Solution, Start, Termination, relative_gap
+from solvers.solution import PointStatus, Solution, Start, Termination, relative_gap
 
 __all__ = ["FastSession", "applies"]
 
@@ -123,11 +123,8 @@ class FastSession:
         program = milp(noise, Facts.none(noise), _name(self.model))
         with self.backend.open(program, replace(self.options, time_limit=deadline.limit)) as session:
             solution = session.solve({}, start=Start.COLD)
-        building = max(0.0, deadline.elapsed - solution.seconds.total)
         notes = (*solution.notes, "one mixed-integer program in one piece, whose bound is the solver's own")
-        return replace(
-            solution, seconds=replace(solution.seconds, build=solution.seconds.build + building), notes=notes
-        )
+        return replace(solution, seconds=deadline.elapsed, notes=notes)
 
 
 def _name(model: ModuloModel) -> str:
@@ -347,7 +344,7 @@ class _Fast:
             native_bound=bound if np.isfinite(bound) else None,
             iterations=total.iterations,
             nodes=total.nodes,
-            seconds=Seconds(solve=seconds),
+            seconds=seconds,
             solver=solver,
             version=version,
             options={} if last is None else last.options,

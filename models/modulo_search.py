@@ -125,9 +125,15 @@ def _scores(gains: Vector, counts: Vector, parts: tuple[Vector, Vector], pairs: 
 
 class _Tree:
     def __init__(
-        self, noise: Noise, relaxed: Relaxation, session: Session, gap: float, deadline: Deadline,
-        node_limit: int | None, early: bool,
-    ) -> None:  # fmt: skip
+        self,
+        noise: Noise,
+        relaxed: Relaxation,
+        session: Session,
+        gap: float,
+        deadline: Deadline,
+        node_limit: int | None,
+        early: bool,
+    ) -> None:
         self.noise, self.relaxation, self.session, self.gap = noise, relaxed, session, gap
         self.deadline, self.node_limit, self.early = deadline, node_limit, early
         self.elements = relaxed.program.parameters.get("most", (0,))[0]

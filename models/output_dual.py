@@ -91,10 +91,7 @@ class OutputDual:
         inside = np.flatnonzero((outputs > x[0]) & (outputs < x[-1]))
         if inside.size:  # the kink of |o - x| is in this segment: two instead of one
             k, at = cell[inside], outputs[inside]
-            share = (at - x[k]) / width[k]
-            alpha = self.alpha[k] + share * (self.alpha[k + 1] - self.alpha[k])
-            beta = self.beta[k] + share * (self.beta[k + 1] - self.beta[k])
-            middle = -alpha - beta * at
+            middle = -np.interp(at, x, self.alpha) - np.interp(at, x, self.beta) * at
             left, right = g[inside, k], g[inside, k + 1]
             pieces[inside, k] = (at - x[k]) * _least(left, middle, ratio) + (x[k + 1] - at) * _least(
                 middle, right, ratio

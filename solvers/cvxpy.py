@@ -21,7 +21,6 @@ from .backend import Backend, Options, importable
 from .cones import Cone
 from .errors import UnsupportedOption
 from .program import Data, Program
-from .search import Deadline
 from .session import Raw, Session
 from .solution import PointStatus, Rest, Start, Termination
 
@@ -102,7 +101,7 @@ class _CvxpySession(Session):
 
     def _run(self, start: Start, basis: Any) -> Raw:
         problem, (data, chain, inverse) = self._problem, self._canonical
-        clock, left = Deadline(), self._deadline.limit
+        left = self._deadline.limit
         settings = dict(self._settings)
         for key in self.owner.table["options"].get("time_limit", ()) if left is not None else ():
             settings |= {} if key in self.options.native else {key: left}
@@ -117,7 +116,6 @@ class _CvxpySession(Session):
                 word = word or str(error)
         status = problem.status or "solver_error"
         raw = Raw(self._ended(word, status), f"{status} ({word})" if word else status)
-        raw.solve_seconds = clock.elapsed
         stats = problem.solver_stats
         raw.iterations = int(stats.num_iters) if stats is not None and stats.num_iters is not None else None
         if self._x.value is not None:

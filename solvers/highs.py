@@ -27,7 +27,6 @@ from .backend import Backend, Options
 from .errors import SolverError, UnsupportedOption
 from .interrupt import Interruption
 from .program import Data, Program
-from .search import Deadline
 from .session import Change, Raw, Session
 from .solution import PointStatus, Rest, Start, Termination
 
@@ -130,7 +129,6 @@ class _HighsSession(Session):
             h.setOptionValue("objective_bound", np.inf if self._cutoff is None else self._cutoff)
             self._bounded_by = self._cutoff
         self._claim_pool()
-        clock = Deadline()
         with Interruption(self._stop) as interruption:
             if h.run() == self._highspy.HighsStatus.kError:
                 self._retry()
@@ -141,7 +139,7 @@ class _HighsSession(Session):
             h.clearSolver()
             h.run()
             start = Start.COLD
-        raw = self._read(clock.elapsed, start)
+        raw = self._read(start)
         if self._optimal_without_point():
             raw.termination = Termination.NUMERICAL
         raw.interrupted = interrupted
@@ -171,11 +169,11 @@ class _HighsSession(Session):
             self._h.resetGlobalScheduler(True)
             self._h.run()
 
-    def _read(self, seconds: float, start: Start) -> Raw:
+    def _read(self, start: Start) -> Raw:
         h, info = self._h, self._info
         status = h.getModelStatus()
         termination = self.owner.ended(status.name)
-        raw = Raw(termination, h.modelStatusToString(status), start=start, solve_seconds=seconds)
+        raw = Raw(termination, h.modelStatusToString(status), start=start)
         raw.iterations = max(0, info("simplex_iteration_count")) + max(0, info("ipm_iteration_count"))
         feasible = info("primal_solution_status") == _FEASIBLE and termination is not Termination.CUTOFF
         if feasible:

@@ -29,7 +29,6 @@ from .backend import Backend, Options
 from .errors import UnsupportedOption
 from .interrupt import Interruption
 from .program import Data, Program
-from .search import Deadline
 from .session import Change, Raw, Session
 from .solution import PointStatus, Rest, Start, Termination
 
@@ -145,7 +144,6 @@ class _MathOptSession(Session):
         left = self._deadline.limit
         if left is not None:
             self._parameters.time_limit.FromNanoseconds(int(left * 1e9))
-        clock = Deadline()
         seen = False
         try:
             if self._variant == "gscip":  # catches Ctrl-C by itself; MathOpt's interrupter makes it complain on stderr
@@ -161,7 +159,6 @@ class _MathOptSession(Session):
             raw = _refused(str(error))
         else:
             raw = self._read(result, start)
-        raw.solve_seconds = clock.elapsed
         raw.interrupted = seen
         return raw
 

@@ -19,7 +19,6 @@ from .errors import UnsupportedOption
 from .interrupt import Interruption
 from .mps import mps_text
 from .program import Data, Program
-from .search import Deadline
 from .session import Raw, Session
 from .solution import PointStatus, Start, Termination
 
@@ -74,12 +73,10 @@ class _ScipSession(Session):
         model, left = self._model, self._deadline.limit
         if left is not None and "limits/time" not in self.options.native:
             model.setParam("limits/time", left)
-        clock = Deadline()
         with Interruption(model.interruptSolve) as interruption:
             model.optimizeNogil()
-        seconds = clock.elapsed
         status = model.getStatus()
-        raw = Raw(self.owner.ended(status), status, solve_seconds=seconds)
+        raw = Raw(self.owner.ended(status), status)
         raw.interrupted = interruption.seen
         if model.getNSols() > 0:
             best = model.getBestSol()

@@ -24,7 +24,6 @@ from .solution import (
     Later,
     PointStatus,
     Rest,
-    Seconds,
     Solution,
     Start,
     Termination,
@@ -68,7 +67,6 @@ class Raw:
     iterations: int | None = None
     nodes: int | None = None
     start: Start = Start.COLD
-    solve_seconds: float | None = None
     interrupted: bool = False
     notes: tuple[str, ...] = ()
 
@@ -204,7 +202,6 @@ class Session(ABC):
         moved = trivial is None and self._load(data, keep=start is not Start.COLD)
         if not moved and start is Start.HOT:
             start = Start.COLD
-        ready = clock.elapsed
         try:
             raw = trivial or self._run(start, basis)
         except (SolverError, KeyboardInterrupt, SystemExit):
@@ -213,16 +210,9 @@ class Session(ABC):
         except Exception as error:
             self._sent = None
             raw = Raw(Termination.ERROR, one_line(error))
-        stopped = clock.elapsed
+        seconds = clock.elapsed
         if raw.interrupted and raw.termination is not Termination.INTERRUPTED:
             raise KeyboardInterrupt
-        solving = stopped - ready if raw.solve_seconds is None else raw.solve_seconds
-        seconds = Seconds(
-            build=0.0 if moved else ready,
-            update=ready if moved else 0.0,
-            solve=solving,
-            read=max(0.0, stopped - ready - solving),
-        )
         solution = self._solution(raw, p, seconds)
         if raw.termination is Termination.INFEASIBLE_OR_UNBOUNDED:
             solution = self._decide(solution)
@@ -276,7 +266,7 @@ class Session(ABC):
         self._sent = data
         return moved
 
-    def _solution(self, raw: Raw, p: Vector, seconds: Seconds) -> Solution:
+    def _solution(self, raw: Raw, p: Vector, seconds: float) -> Solution:
         """The answer at the parameters p, in the units of the model."""
         program, x, bound, ray, notes = self.program, raw.x, raw.bound, raw.ray, raw.notes
         unit = np.where(program.template.integrality, 1.0, program.scale)  # of the columns
@@ -359,7 +349,7 @@ class Session(ABC):
             x=point.x,
             point=point.point,
             ray=ray,
-            seconds=replace(solution.seconds, solve=solution.seconds.solve + clock.elapsed),
+            seconds=solution.seconds + clock.elapsed,
             notes=(*solution.notes, *second.notes, note),
         )
 

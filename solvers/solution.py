@@ -19,7 +19,7 @@ from .arrays import Vector
 from .cones import Cones, lifted, violation
 from .program import Data, Program
 
-__all__ = ["Later", "PointStatus", "Residuals", "Rest", "Seconds", "Solution", "Start", "Termination", "relative_gap"]
+__all__ = ["Later", "PointStatus", "Residuals", "Rest", "Solution", "Start", "Termination", "relative_gap"]
 
 
 _UNIT = 2.0**-53  # relative rounding error of one operation
@@ -58,21 +58,6 @@ class Start(enum.StrEnum):
     COLD = "cold"
     BASIS = "basis"
     HOT = "hot"
-
-
-@dataclass(frozen=True)
-class Seconds:
-    """Wall seconds of the four parts of a solve."""
-
-    build: float = 0.0
-    update: float = 0.0
-    solve: float = 0.0
-    read: float = 0.0
-
-    @property
-    def total(self) -> float:
-        """Their sum."""
-        return self.build + self.update + self.solve + self.read
 
 
 @dataclass(frozen=True)
@@ -145,7 +130,7 @@ class Solution:
         ray: when the solver gave one that survived our check, of an infeasible program multipliers y of the rows that
             prove it (`lagrangian_bound` with zero costs is positive), of an unbounded one a direction of x.
         iterations, nodes: None when the solver does not count them.
-        seconds: of build, update, solve and read.
+        seconds: by the wall clock, of loading the program, solving it and reading the answer.
         solver: "highs", "ortools:glop", ...; versions in `version`.
         options: as effective, in the solver's own names.
         seed, threads, start: how it was run.
@@ -164,7 +149,7 @@ class Solution:
     ray: Vector | None = field(default=None, repr=False)
     iterations: int | None = None
     nodes: int | None = None
-    seconds: Seconds = field(default_factory=Seconds)
+    seconds: float = 0.0
     solver: str = ""
     version: str = ""
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -246,7 +231,7 @@ class Solution:
             f"  bound      {number(self.bound)}, gap {number(self.gap, '.3g')}",
             f"  residuals  {'-' if self.residuals is None else f'{self.residuals.worst:.3g}'}",
             f"  duals      {self.dual}",
-            f"  work       {self.iterations} iterations, {self.nodes} nodes, {self.seconds.total:.4f} s, {self.start}",
+            f"  work       {self.iterations} iterations, {self.nodes} nodes, {self.seconds:.4f} s, {self.start}",
             f"  said       {self.raw_status}",
         ]
         return "\n".join(lines + [f"  note       {note}" for note in self.notes])

@@ -32,6 +32,7 @@ from workbench.mechanisms.integer_noise import AdditiveIntegerNoise as AdditiveI
 from workbench.mechanisms.integer_noise import IntegerNoise as IntegerNoise
 from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer as LabelRandomizer
 from workbench.mechanisms.label_randomizers.labels import Labels as Labels
+from workbench.mechanisms.mechanism import sample as sample
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine as PiecewiseAffine
 from workbench.mechanisms.quantization import Quantization as Quantization
 from workbench.mechanisms.real_noise import AdditiveRealNoise as AdditiveRealNoise
@@ -47,7 +48,6 @@ from workbench.privacy.curve import profile as profile
 from workbench.privacy.loading import load as load
 from workbench.privacy.opendp import measurement as measurement
 from workbench.privacy.risk import risk as risk
-from workbench.mechanisms.mechanism import sample as sample
 from workbench.sweeps.ledger import Ledger as Ledger
 from workbench.sweeps.run import sweep as sweep
 from workbench.mechanisms.integer_noise import UnboundedNoise

@@ -24,7 +24,7 @@ from workbench.mechanisms.baselines.two_bin import (
 from workbench.mechanisms.density import Density, from_function, normal, spelled, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import read_bins
-from workbench.mechanisms.quantization_error import error_function, loss_weights
+from workbench.mechanisms.quantization_error import ErrorIntegrals, error_function
 from workbench.privacy.quantizer import audit_quantizer
 
 
@@ -104,7 +104,7 @@ def test_two_outputs_in_closed_form():
 
 def test_loss_weights_are_linear_in_the_ends():
     made = rqm("-2,-0.5,0.5,2", "0.3")
-    weights = loss_weights(np.array([float(k) for k in made.knots]), made.outputs, uniform())
+    weights = ErrorIntegrals(np.array([float(k) for k in made.knots]), made.outputs, uniform()).weights()
     assert (weights.reshape(-1, made.m) * made.matrix).sum() == pytest.approx(made.mae(), abs=1e-15)
     assert weights.shape == (len(made.pieces), 2, made.m)
 

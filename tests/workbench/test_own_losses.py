@@ -77,14 +77,14 @@ def test_labels_under_a_function_a_matrix_and_a_file(tmp_path: Path):
     for loss in (lambda o, y: abs(o - y), table, file):
         made = wb.design(labels, epsilon=1, loss=loss, method="lp")
         assert made.objective == pytest.approx(named.objective, rel=1e-12)
-        assert made.to_dict()["loss"] == "own"
+        assert made.to_dict()["loss"].startswith("own")
         assert made.certificate is not None
     wide = wb.design(labels, epsilon=1, loss=[[0, 1], [1, 0], [1, 0]], outputs=[0, 5], method="lp")
     assert wide.private
     for loss, sentence in (
         (table[:2], "loss must be a matrix of 3 rows and 3 columns"),
         (lambda o, y: -1, r"loss\(0, 0\) must be a finite number >= 0"),
-        (lambda o, y: 1 / 0, "loss must be a function of an output and a label"),
+        (lambda o, y: 1 / 0, "loss must be a function of an input and an output"),
     ):
         with pytest.raises(wb.InvalidRequest, match=sentence):
             wb.design(labels, epsilon=1, loss=loss, method="lp")

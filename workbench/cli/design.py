@@ -41,7 +41,7 @@ def design_command(kind: Family) -> Callable[..., None]:
         html: Path | None = None,
         **given: Any,
     ) -> Report:
-        outputs = {"plot file": plot, "saved file": save, "html file": html}
+        outputs = {"saved file": save, "plot file": plot, "html file": html}
         check_outputs(files_of(options, given), outputs)
         more: dict[str, Any] = {"check": "audit" if raw else "certify"}
         if any(option.name == "progress" for option in kind.options):

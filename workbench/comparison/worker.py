@@ -35,7 +35,7 @@ def answer(program: Any, solver: str, given: Mapping[str, Any], hot: bool) -> di
         with chosen.open(program, options) as session:
             solution = session.solve(start=Start.COLD)
         limit = options.time_limit
-        quick = limit is None or solution.seconds.total < limit / 4  # so much again is left before the process is ended
+        quick = limit is None or solution.seconds < limit / 4  # so much again is left before the process is ended
         resolved = _hot_seconds(program, chosen, options) if hot and quick else None
     except LicenceExceeded as error:
         return {"status": "licence", "failure": str(error)}
@@ -47,7 +47,7 @@ def answer(program: Any, solver: str, given: Mapping[str, Any], hot: bool) -> di
         "objective": solution.objective,
         "bound": solution.bound,
         "residual": None if solution.residuals is None else solution.residuals.worst,
-        "seconds": solution.seconds.total,
+        "seconds": solution.seconds,
         "iterations": solution.iterations,
         "nodes": solution.nodes,
         "version": solution.version,
@@ -71,7 +71,7 @@ def _hot_seconds(program: Any, chosen: Any, options: Any) -> float | None:
         session.solve(start=Start.COLD)
         session.follow(replace(program, template=replace(program.template, c=moved)))
         solution = session.solve(start=Start.HOT)
-    return solution.seconds.total if solution.termination is Termination.OPTIMAL else None
+    return solution.seconds if solution.termination is Termination.OPTIMAL else None
 
 
 def main(parent: str) -> None:

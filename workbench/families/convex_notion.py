@@ -60,7 +60,7 @@ def solve_with_cuts(
     claim: Claim,
     labels: Iterable[Label],
     state: Callable[[Mapping[Any, Sequence[Bound]]], Program],
-    laws: Callable[[Solution, Label], tuple[Masses, Masses]],
+    laws: Callable[[Solution, Label], tuple[Masses, Masses]] | None,
     solver: str,
     options: Options,
     columns: Callable[[Program, Label], Columns] | None = None,
@@ -68,9 +68,10 @@ def solve_with_cuts(
 ) -> tuple[Solution, float | None]:
     """(the last program's answer, the best bound of all programs).
 
-    labels: of the comparisons; state: the program under some bounds; laws: (P, Q) of a comparison at an answer;
-    columns: those of P and Q in a program, where their masses are columns: then an answer that its bound does not reach
-    is improved by linear programs; known: what other programs of the claim found to start from, to which this one adds.
+    labels: of the comparisons; state: the program under some bounds; laws: (P, Q) of a comparison at an answer, by
+    default what stands in its columns; columns: those of P and Q in a program, where their masses are columns: then an
+    answer that its bound does not reach is improved by linear programs; known: what other programs of the claim found
+    to start from, to which this one adds.
     Raises Infeasible, InvalidRequest, NotProven, SolverUnavailable.
     """
     bounds: dict[Label, list[Requirement]] = {} if known is None else known
@@ -102,7 +103,8 @@ def solve_with_cuts(
         best = proven_bound if best is None or (proven_bound is not None and proven_bound > best) else best
         before = sum(map(len, bounds.values()))
         for label, several in bounds.items():
-            several += [cut for cut in claim.notion.cuts(*laws(solution, label), claim.at(label)) if cut not in several]
+            p, q = _in_columns(solution, columns, label) if laws is None else laws(solution, label)
+            several += [cut for cut in claim.notion.cuts(p, q, claim.at(label)) if cut not in several]
         whole = sum(map(len, bounds.values())) == before == sum(map(len, stated.values()))
         if sum(map(len, bounds.values())) == before or (columns is not None and not program.cones and turn >= _FEW):
             break
@@ -110,6 +112,16 @@ def solve_with_cuts(
     if columns is None or (whole and best is not None and _reached(last, best)):
         return last, best
     return _polished(claim, bounds, state, columns, (solver, options), (last, best))
+
+
+def _in_columns(
+    solution: Solution, columns: Callable[[Program, Label], Columns] | None, label: Label
+) -> tuple[Masses, Masses]:
+    """(P, Q) of a comparison, as they stand in an answer."""
+    assert columns is not None
+    assert solution.x is not None
+    p, q = columns(solution.program, label)
+    return np.maximum(solution.x[p], 0.0), np.maximum(solution.x[q], 0.0)
 
 
 def _reached(solution: Solution, bound: float) -> bool:

@@ -150,7 +150,7 @@ class Design(Shown):
             verdict = "agrees" if oracle.agrees else "no verdict" if oracle.agrees is None else "DISAGREES"
             rows.append(("oracle", f"{oracle.name} {oracle.value:.9g} ({oracle.kind}), {verdict}. {oracle.proof}"))
         if solution is not None:
-            name, seconds = f"{solution.solver} {solution.version}".rstrip(), solution.seconds.total
+            name, seconds = f"{solution.solver} {solution.version}".rstrip(), solution.seconds
             rows.append(("solver", f"{name}, {self.status}, {seconds:.3f} s"))
         return rows + [("note", sentence) for sentence in self.words]
 
@@ -211,7 +211,7 @@ class Design(Shown):
             record |= {
                 "solver": self.solution.solver,
                 "version": self.solution.version,
-                "seconds": self.solution.seconds.total,
+                "seconds": self.solution.seconds,
                 "claimed": self.claimed,
                 "above_claimed": self.above_claimed,
                 "above_bound": self.above_bound,

@@ -106,7 +106,7 @@ def attempt(solve: Callable[[], Design]) -> tuple[Row, Design | None]:
     solution = design.solution
     effort: Row = {}
     if solution is not None:
-        effort = {"solver": solution.solver, "version": solution.version, "seconds": solution.seconds.total}
+        effort = {"solver": solution.solver, "version": solution.version, "seconds": solution.seconds}
     return row(design) | effort | {"failure": error}, design
 
 

@@ -1,4 +1,15 @@
-"""What a family knows of one request: a `Problem`, which `workbench.families.pipeline` takes to a design."""
+"""What a family knows of one request: a `Problem`, which `workbench.families.pipeline` takes to a design.
+
+    program()                (the model, stated; the values of its parameters)
+    mechanism(solution)      the solver's own mechanism, in floats
+    repaired(answer)         what the exact audit accepts, its certificate, and words; any mechanism by default
+    loss(mechanism)          what it costs, exactly where that is rational
+    bound(solution)          a bound on the optimum; by default that of the solver's multipliers
+    oracle(answer)           what a closed form says
+
+These six are the whole of a family with one program. `closed_form` answers before any; a family whose answer is no
+single program (cuts, several algorithms, a search) says `answered` itself, in place of program, mechanism and bound.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +20,17 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from solvers.backend import Options, backend
-from solvers.solution import Solution, Termination
+from solvers.program import Program
+from solvers.solution import Solution, Start, Termination
 from workbench.errors import NotProven
 from workbench.families.design import Design, OracleVerdict
+from workbench.families.infeasible import no_point
 from workbench.families.oracle import ABSOLUTE
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.channel import Channel
 from workbench.privacy.audit import Privacy, audit, audit_extremes
 from workbench.privacy.certificate import Bias, Certificate, ExpectedLoss
+from workbench.privacy.certify import certify
 from workbench.privacy.claim import Claim
 from workbench.privacy.objective import is_exact_loss
 
@@ -91,13 +105,33 @@ class Problem(ABC):
         """An answer before any program; None where there is none."""
         return None
 
-    def answered(self, programs: Programs | None, start: str) -> Answer:
-        """The answer of programs. Raises InvalidRequest, Infeasible, NotProven, SolverUnavailable."""
+    def program(self) -> tuple[Program, Mapping[str, Any]]:
+        """The model, stated, and the values of its parameters. Raises InvalidRequest."""
         raise NotImplementedError
 
-    @abstractmethod
+    def mechanism(self, solution: Solution) -> Any:
+        """The solver's own mechanism, in floats."""
+        raise NotImplementedError
+
+    def bound(self, solution: Solution) -> Fraction | float | None:
+        """A bound on the optimum, None where nothing is known."""
+        return solution.bound
+
+    def answered(self, programs: Programs | None, start: str) -> Answer:
+        """The answer of programs. Raises InvalidRequest, Infeasible, NotProven, SolverUnavailable."""
+        assert programs is not None
+        with translated_errors():
+            program, values = self.program()
+            with programs.backend.open(program, self.request.options) as session:
+                solution = session.solve(values, start=Start.COLD)
+        if solution.x is None:
+            no_point(solution, "mechanism meets the request", "")
+        return Answer(self.mechanism(solution), self.bound(solution), solution, claimed=solution.objective)
+
     def repaired(self, answer: Answer) -> Repaired:
         """What the exact audit accepts. Raises Infeasible, NotCertified."""
+        certificate = certify(answer.mechanism, self.claim.notion, **self.claim.values)
+        return certificate.mechanism, certificate, []
 
     @abstractmethod
     def loss(self, mechanism: Any) -> Fraction | float:

@@ -20,6 +20,7 @@ from models.requirements import (
 )
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import nearest_float, round_up
+from workbench.families.option import one_of
 from workbench.privacy.notions import (
     HockeyStick,
     MassAboveRatio,
@@ -124,16 +125,6 @@ def hockey_stick_notions() -> tuple[str, ...]:
     return tuple(sorted(name for name in known() if is_hockey_stick(name)))
 
 
-def ratio_notion(value: Any, name: str) -> str:
-    """Reader of an option: the name of one of `ratio_notions`. Raises InvalidRequest."""
-    try:
-        if isinstance(value, str) and _bounds_ratio(value):
-            return value
-    except InvalidRequest:  # there is none of that name
-        pass
-    return InvalidRequest.must(name, f"one of {', '.join(ratio_notions())}", repr(value))
-
-
 def convex_notions() -> tuple[str, ...]:
     """The notions whose requirements are all hockey sticks or power cones, however many: what convex models can be
     asked for beyond `ratio_notions`."""
@@ -145,14 +136,9 @@ def _finite(name: str) -> bool:
     return type(notion(name)).requires is not Notion.requires
 
 
-def convex_or_ratio_notion(value: Any, name: str) -> str:
-    """Reader of an option: the name of a notion that linear or convex models state. Raises InvalidRequest."""
-    every = (*ratio_notions(), *convex_notions())
-    return (
-        value
-        if isinstance(value, str) and value in every
-        else InvalidRequest.must(name, f"one of {', '.join(every)}", repr(value))
-    )
+# Readers of options: the name of a notion that linear models state, or linear or convex ones.
+ratio_notion = one_of(more=ratio_notions)
+convex_or_ratio_notion = one_of(more=lambda: (*ratio_notions(), *convex_notions()))
 
 
 def in_numbers(required: Requirement) -> Bound:

@@ -32,7 +32,6 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import exact, nearest_float, positive, round_down, round_up
 from workbench.exact.plain import plain_list
 from workbench.exact.random_source import Source
-from workbench.exact.sampler import Sampler
 from workbench.io.files import spelled
 from workbench.io.records import law_record, listed, numbers, read_law, take
 from workbench.mechanisms.affine_sampler import AffineSampler
@@ -51,7 +50,7 @@ from workbench.mechanisms.mechanism import (
     extreme_pairs,
 )
 from workbench.mechanisms.quantization import rationals, read_bins, read_inputs
-from workbench.mechanisms.quantization_error import RealErrors, loss_weights
+from workbench.mechanisms.quantization_error import ErrorIntegrals, RealErrors
 from workbench.mechanisms.shown_mechanism import ShownMechanism, law_plot
 
 if TYPE_CHECKING:
@@ -76,8 +75,6 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     name: str = field(default="quantizer", compare=False)
 
     repaired_by: ClassVar[str] = "rows"
-    inputs: ClassVar[None] = None  # the numbers from the first knot to the last
-    one_sided: ClassVar[bool] = False  # every two inputs are compared in both orders
 
     def __post_init__(self) -> None:
         if not isinstance(self.knots, tuple) or not all(isinstance(knot, (int, Fraction)) for knot in self.knots):
@@ -172,12 +169,6 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         comparisons = len({*self.ends}) ** 2
         return AuditSize.of(self.ends, comparisons, (*self.knots, *self.bins), min(comparisons, self.m))
 
-    def draws(self, x: Any, count: int, source: Source) -> Vector:
-        """Outputs on the input x, a number. Shape (count,)."""
-        if x is None:
-            InvalidRequest.must("answer", "the input x of a mechanism on real inputs", x)
-        return self.outputs[Sampler(self.law(x), source).draw(count)]
-
     def sample(
         self, x: ArrayLike, *, clip: bool = False, out: Vector | None = None, insecure_seed: int | None = None
     ) -> Any:
@@ -218,14 +209,9 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
     def figure(self, title: str = "") -> Figure:
         """p(x, i) against x, with its jumps. title: what it is, by default."""
-        return law_plot(self, title or self.describe())
+        return law_plot(self.outputs, self._cuts, self.matrix, title or self.describe())
 
     # Its parts.
-
-    @property
-    def m(self) -> int:
-        """The number of bins."""
-        return len(self.bins)
 
     @property
     def c(self) -> Fraction:
@@ -248,11 +234,6 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         return tuple(x for pair in pairwise(self.knots) for x in pair)
 
     @cached_property
-    def outputs(self) -> Vector:
-        """The bins as floats: what is published. Shape (m,)."""
-        return np.array([nearest_float(b) for b in self.bins])
-
-    @cached_property
     def matrix(self) -> Vector:
         """The end laws as floats. Shape (2K, m)."""
         return np.array([end.floats for end in self.ends])
@@ -273,7 +254,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     def expected(self, loss: Any = "absolute", density: Density | None = None) -> float:
         """E error under a density (uniform by default), by exact integration. loss: as `error_function`."""
         under = density_of("uniform" if density is None else density, float(self.c))
-        weights = loss_weights(self._cuts, self.outputs, under, loss)
+        weights = ErrorIntegrals(self._cuts, self.outputs, under).weights(loss)
         return float(np.sum(weights * self.matrix.reshape(weights.shape)))
 
     @cached_property

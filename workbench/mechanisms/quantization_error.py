@@ -1,29 +1,33 @@
 """What a quantizer's error is: the loss functions, and their exact integrals over a law that is affine between knots.
 
 paper (Cai et al. 2024)  code
-E|M(X) - X|, eq. (5)     loss_weights(..., "absolute"): an exact integral; the paper's average over 51 points: mae_51
+E|M(X) - X|, eq. (5)     `ErrorIntegrals`, exact; the paper's average over 51 points: mae_51
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact
+from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import exact, nearest_float
 from workbench.exact.plain import plain_numbers
+from workbench.exact.random_source import Source
+from workbench.exact.sampler import Sampler
 from workbench.mechanisms.density import Density
 
 __all__ = [
+    "ErrorIntegrals",
     "RealErrors",
     "error_function",
     "error_of",
-    "loss_weights",
-    "loss_weights_and_slopes",
     "places",
     "slope_of",
 ]
@@ -54,21 +58,6 @@ def error_of(gap: Vector, loss: Any) -> Vector:
     return a * gap + b * gap**2
 
 
-def loss_weights(knots: Vector, bins: Vector, density: Density, loss: Any = "absolute") -> Vector:
-    """W with E error = Σ W * end laws: the exact integral of p(x, i) e(B_i - x) f(x). Shape (pieces, 2, m).
-
-    knots: (K + 1,) from -c to c; bins: (m,); loss: as `error_function`.
-    """
-    nodes = _Nodes(knots, bins, density)
-    return nodes.integrals(error_of(np.abs(nodes.gap), loss))
-
-
-def loss_weights_and_slopes(knots: Vector, bins: Vector, density: Density, loss: Any) -> tuple[Vector, Vector]:
-    """`loss_weights`, and their slopes in the outputs at fixed knots, ∂W/∂B_i. Shapes (pieces, 2, m)."""
-    nodes = _Nodes(knots, bins, density)
-    return nodes.integrals(error_of(np.abs(nodes.gap), loss)), nodes.integrals(slope_of(nodes.gap, loss))
-
-
 def slope_of(gap: Vector, loss: Any) -> Vector:
     """The derivative of the error in e, at signed distances e. Shape of gap."""
     a, b = error_function(loss)
@@ -76,10 +65,32 @@ def slope_of(gap: Vector, loss: Any) -> Vector:
 
 
 class RealErrors(ABC):
-    """The expected errors of a mechanism on [-c, c] with outputs (m,) and floating-point laws."""
+    """A mechanism on numbers, [-c, c], with m outputs `bins`, and the expected errors of its floating-point laws."""
 
-    outputs: Any
+    bins: tuple[Fraction, ...]
     c: Any
+    inputs: ClassVar[None] = None
+    one_sided: ClassVar[bool] = False  # every two inputs are compared in both orders
+
+    @property
+    def m(self) -> int:
+        """The number of bins."""
+        return len(self.bins)
+
+    @cached_property
+    def outputs(self) -> Vector:
+        """The bins as floats: what is published. Shape (m,)."""
+        return np.array([nearest_float(b) for b in self.bins])
+
+    def law(self, x: Any) -> Distribution:
+        """The exact law at x. Raises InvalidRequest."""
+        raise NotImplementedError
+
+    def draws(self, x: Any, count: int, source: Source) -> Vector:
+        """Outputs on the input x, a number. Shape (count,)."""
+        if x is None:
+            InvalidRequest.must("answer", "the input x of a mechanism on real inputs", x)
+        return np.asarray(self.outputs[Sampler(self.law(x), source).draw(count)])
 
     @abstractmethod
     def probabilities(self, x: ArrayLike, *, clip: bool = False) -> Vector:
@@ -109,20 +120,31 @@ class RealErrors(ABC):
         return float(self.error_at(np.linspace(-float(self.c), float(self.c), 51)).mean())
 
 
-class _Nodes:
-    """Quadrature between the knots and outputs. gap: B_i - x at the nodes, (nodes, m)."""
+class ErrorIntegrals:
+    """Integrals between the knots (K + 1,) from -c to c and outputs (m,), of what p(x, i) multiplies.
+
+    E error = Σ weights * end laws, the exact integral of p(x, i) e(B_i - x) f(x); weights, slopes: (pieces, 2, m).
+    """
 
     def __init__(self, knots: Vector, outputs: Vector, density: Density) -> None:
         x, self._weights = density.grid(np.concatenate([knots, outputs]))
         piece, t = places(knots, x)
-        self.gap = outputs[None, :] - x[:, None]
+        self._gap = outputs[None, :] - x[:, None]
         self._share = np.stack([1 - t, t], axis=1)
         self._shape = knots.size - 1, 2, outputs.size
         ends = 2 * piece[:, None] + np.arange(2)
         self._cell = (ends[:, :, None] * outputs.size + np.arange(outputs.size)).ravel()
 
-    def integrals(self, error: Vector) -> Vector:
-        """∫ t(x) error(x) f(x) dx over every piece, t the share of either end's law at x. Shape (pieces, 2, m)."""
+    def weights(self, loss: Any = "absolute") -> Vector:
+        """W. loss: as `error_function`."""
+        return self._integrals(error_of(np.abs(self._gap), loss))
+
+    def slopes(self, loss: Any) -> Vector:
+        """∂W/∂B_i at fixed knots."""
+        return self._integrals(slope_of(self._gap, loss))
+
+    def _integrals(self, error: Vector) -> Vector:
+        """∫ t(x) error(x) f(x) dx over every piece, t the share of either end's law at x."""
         each = self._share[:, :, None] * (error * self._weights[:, None])[:, None, :]
         flat = np.bincount(self._cell, weights=each.ravel(), minlength=math.prod(self._shape))
         return np.asarray(flat, dtype=np.float64).reshape(self._shape)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from workbench.io.files import write_whole
 from workbench.io.shown import Shown
@@ -20,6 +21,8 @@ __all__ = ["MECHANISM", "VERSION", "ShownMechanism", "draw_law", "law_plot"]
 
 MECHANISM, VERSION = "dp-workbench mechanism", 1
 _DRAWN = 400  # outputs
+
+Vector = NDArray[np.float64]
 
 
 class ShownMechanism(Shown):
@@ -52,33 +55,29 @@ class ShownMechanism(Shown):
         write_whole(path, (json.dumps(data, indent=1) + "\n").encode())
 
 
-def draw_law(axis: Axes, quantizer: Any, outputs: list[int] | None = None) -> None:
-    """p(x, i) against x for some outputs (all by default): affine pieces, gaps at jumps."""
+def draw_law(axis: Axes, outputs: Vector, knots: Vector, ends: Vector) -> None:
+    """p(x, i) against x for outputs (m,): affine between knots (K + 1,), with end laws (2K, m); gaps at jumps."""
     from workbench.io.figures import COLOURS
 
-    knots = np.array([float(k) for k in quantizer.knots])
     x = np.stack([knots[:-1], knots[1:], np.full(knots.size - 1, np.nan)], axis=1).ravel()
-    chosen = range(quantizer.m) if outputs is None else outputs
-    for k, i in enumerate(chosen):
-        ends = quantizer.matrix[:, i].reshape(-1, 2)
-        y = np.concatenate([ends, np.full((ends.shape[0], 1), np.nan)], axis=1).ravel()
-        joined = np.flatnonzero(np.isclose(ends[:-1, 1], ends[1:, 0], atol=1e-9))
+    for k, (output, law) in enumerate(zip(outputs, ends.T, strict=True)):
+        pieces = law.reshape(-1, 2)
+        y = np.concatenate([pieces, np.full((len(pieces), 1), np.nan)], axis=1).ravel()
+        joined = np.flatnonzero(np.isclose(pieces[:-1, 1], pieces[1:, 0], atol=1e-9))
         keep = np.ones(x.size, dtype=bool)
         keep[3 * joined + 2] = False  # no gap where the law does not jump
-        label = f"output {quantizer.outputs[i]:.3g}"
-        style = "-" if k < len(COLOURS) else "--"
-        axis.plot(x[keep], y[keep], style, color=COLOURS[k % len(COLOURS)], label=label, linewidth=1.6)
-    axis.set_xlabel("input x")
-    axis.set_ylabel("probability of the output")
+        style, colour = "-" if k < len(COLOURS) else "--", COLOURS[k % len(COLOURS)]
+        axis.plot(x[keep], y[keep], style, color=colour, label=f"output {output:.3g}", linewidth=1.6)
+    axis.set(xlabel="input x", ylabel="probability of the output")
     axis.set_ylim(bottom=0)
 
 
-def law_plot(quantizer: Any, title: str) -> Figure:
-    """The whole output law of a quantizer."""
+def law_plot(outputs: Vector, knots: Vector, ends: Vector, title: str) -> Figure:
+    """The whole output law of a mechanism on real inputs; arguments as `draw_law`."""
     from workbench.io.figures import panels
 
     figure, (axis,) = panels(width=7.0)
-    draw_law(axis, quantizer)
+    draw_law(axis, outputs, knots, ends)
     axis.set_title(title, fontsize=10)
     axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure

@@ -341,7 +341,7 @@ def audit(mechanism: Any, epsilon: Budget | None = None, *, loss: str | None = N
     if loss is not None or data is not None:
         from workbench.privacy.expected_error import expected_error
 
-        error = expected_error(subject, loss or "absolute", data)
+        error = expected_error(subject, "absolute" if loss is None else loss, data)
     return _audit(subject, subject.comparisons(), subject.budgets(epsilon), error)
 
 

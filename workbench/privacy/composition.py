@@ -26,7 +26,6 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from workbench.errors import InvalidRequest, NotCertified, NotProven
 from workbench.exact.distribution import Distribution
@@ -408,8 +407,10 @@ def _fixed(
 
 def _moments(pair: Laws, orders: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
     """ln Σ P (P/Q)^λ where Q > 0, at every λ, and the mass of P where Q = 0, in floats."""
+
     losses, p = pair.losses * math.log(2), pair.p.floats
     both = np.isfinite(losses)
     with np.errstate(divide="ignore"):
-        moments = logsumexp(losses[both, None] * orders, b=p[both, None], axis=0) if both.any() else -np.inf
+        terms = losses[both, None] * orders + np.log(p[both, None])
+    moments = np.logaddexp.reduce(terms, axis=0, initial=-np.inf)
     return np.broadcast_to(moments, orders.shape), float(p[losses == np.inf].sum())

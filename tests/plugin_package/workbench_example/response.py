@@ -13,13 +13,14 @@ import numpy as np
 
 import workbench as wb
 from models.channel import ChannelModel
-from solvers.backend import Options, backend
+from solvers.backend import Options
 from workbench.exact.numbers import positive
 from workbench.families.base import Family, Request
-from workbench.families.design import Design, OracleVerdict
+from workbench.families.design import OracleVerdict
 from workbench.families.frontier_plan import EPSILON, Frontier, Plan, design_row
 from workbench.families.option import OPTIONS, SOLVER, Option, certify_option, check_option, count
-from workbench.families.outcome import translated_errors
+from workbench.families.pipeline import ProblemSession
+from workbench.families.problem import Problem
 from workbench.mechanisms.channel import Channel
 from workbench.privacy.claim import Claim
 
@@ -51,6 +52,28 @@ class ResponseRequest(Request):
     options: Options = field(default_factory=Options)
     notion = "pure"
 
+    @property
+    def claim(self):
+        return Claim("pure", self.epsilon)
+
+
+class ResponseProblem(Problem):
+    def program(self):
+        values = np.arange(self.request.question.k, dtype=float)
+        model = ChannelModel(values, values, np.full(values.size, 1 / values.size), 1 - np.eye(values.size))
+        return model.program, model.values([float(self.request.epsilon)])
+
+    def mechanism(self, solution):
+        return Answers.from_rows(np.maximum(solution["M"], 0.0))
+
+    def loss(self, mechanism):
+        return mechanism.error_rate
+
+    def oracle(self, answer):
+        k, odds = self.request.question.k, math.exp(float(self.request.epsilon))
+        law = (k - 1) / (odds + k - 1)
+        return OracleVerdict.judge(answer.claimed, "randomized response", law, "optimum", "Kairouz et al. 2016.")
+
 
 class Response(Family):
     name, title, summary = "response", "k-ary randomized response", "The randomized response that is right most often."
@@ -69,35 +92,8 @@ class Response(Family):
     def checked(self, question, values):
         return ResponseRequest(question=question, **values)
 
-    def solve(self, request):
-        k, epsilon = request.question.k, float(request.epsilon)
-        values = np.arange(k, dtype=float)
-        model = ChannelModel(values, values, np.full(k, 1 / k), 1 - np.eye(k))
-        with translated_errors(), backend(request.solver).open(model.program, request.options) as session:
-            solution = session.solve(model.values([epsilon], 0.0))
-        channel = Channel.from_rows(np.maximum(solution["M"], 0.0))
-        proof = wb.certify(channel, "pure", request.epsilon) if request.certified else None
-        found = channel if proof is None else proof.mechanism
-        mechanism = Answers(found.rows, found.neighbours)
-        if proof is not None:
-            proof = wb.Certificate(mechanism, "pure", request.epsilon)
-        law = (k - 1) / (math.exp(epsilon) + k - 1)
-        verdict = OracleVerdict.judge(solution.objective, "randomized response", law, "optimum", "Kairouz et al. 2016.")
-        return Design(
-            request,
-            mechanism,
-            mechanism.error_rate,
-            solution.bound,
-            Claim("pure", request.epsilon),
-            verdict,
-            solution,
-            privacy=wb.audit(mechanism, request.epsilon),
-            certificate=proof,
-        )
-
-    def exact(self, design):
-        p = design.privacy
-        return {"pdp_delta": float(p.pdp_delta), "dp_delta": p.dp_delta.upper, "pure_epsilon": p.pure_epsilon}
+    def open(self, request):
+        return ProblemSession(request, ResponseProblem)
 
     def facts(self, design):
         return [("least error rate", f"{design.objective:.9g}")]

@@ -149,10 +149,11 @@ class _Channels(Family):
     def open(self, request: Any) -> Session:
         from workbench.families.channel.problem import ChannelProblem
         from workbench.families.channel.request import LEAST
-        from workbench.families.many_runs import ManyRuns
         from workbench.families.pipeline import ProblemSession
 
-        if request.runs > 1:
+        if request.runs > 1:  # many runs are found by programs in CVXPY, slow to import
+            from workbench.families.many_runs import ManyRuns
+
             return ManyRuns(request)
         return ProblemSession(request, ChannelProblem, LEAST)
 

@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from models.channel import ChannelModel
-from models.oracles.count_channel import post_processed
+from models.oracles.finite_channel import post_processed
 from solvers.solution import Solution, Termination
 from workbench.errors import Infeasible, NotProven
 from workbench.families.channel.certify import exact_certificate
@@ -92,16 +92,11 @@ class ChannelProblem(Problem):
     def _by_cuts(self) -> tuple[Solution, float | None]:
         """The last program's answer and the best bound."""
         request = self.request
-
-        def laws(solution: Solution, pair: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            M = np.maximum(solution["M"], 0.0)
-            return M[pair[0]], M[pair[1]]
-
         return solve_with_cuts(
             request.claim,
             [ordered for i, j in request.question.listed for ordered in ((i, j), (j, i))],
             lambda bounds: request.model(bounds).program,
-            laws,
+            None,
             request.solver,
             request.options,
             row_columns,
@@ -119,7 +114,7 @@ class ChannelProblem(Problem):
         best: tuple[ChannelModel, Solution, Fraction | None] | None = None
         for algorithm, truncated in order:
             model, solution = self._solved(programs, start, algorithm, truncated=truncated)
-            bound = self.bound(model, solution)
+            bound = self.lower_bound(model, solution)
             if best is not None:
                 bound = max((known for known in (bound, best[2]) if known is not None), default=None)
                 if solution.x is None or (
@@ -165,7 +160,7 @@ class ChannelProblem(Problem):
             values = model.values([float(e) for e in epsilons], float(delta), float(request.max_loss or 0))
             return model, session.solve(values, start=start)
 
-    def bound(self, model: ChannelModel, solution: Solution) -> Fraction | None:
+    def lower_bound(self, model: ChannelModel, solution: Solution) -> Fraction | None:
         """Exact from the multipliers, whatever they are worth; the solver's own (recomputed) where binaries or extra
         constraints have a part in it."""
         request = self.request

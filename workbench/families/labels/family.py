@@ -194,10 +194,11 @@ class _LabelFamily(Family):
     def open(self, request: Any) -> Session:
         from workbench.families.labels.problem import BinsProblem, ChannelOfLabels, within_curve
         from workbench.families.labels.unbiased import UnbiasedProblem
-        from workbench.families.many_runs import ManyRuns
         from workbench.families.pipeline import ProblemSession
 
-        if request.runs > 1:
+        if request.runs > 1:  # many runs are found by programs in CVXPY, slow to import
+            from workbench.families.many_runs import ManyRuns
+
             return ManyRuns(request, within_curve)
         return ProblemSession(
             request, {"lp": ChannelOfLabels, "unbiased": UnbiasedProblem}.get(request.method, BinsProblem)

@@ -125,8 +125,7 @@ class _Laplace(Family):
         return super().key(values) | spelled
 
     def solve(self, request: Any) -> Design:
-        from workbench.families.laplace.least_ell import least_ell
-        from workbench.families.laplace.oracle_check import verdict_on
+        from workbench.families.laplace.least_ell import least_ell, verdict_on
         from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
         from workbench.mechanisms.dyadic_laplace.elias import check_code
 

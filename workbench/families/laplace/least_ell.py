@@ -12,6 +12,9 @@ of two sees all levels jump together, once an octave of δ₀. The search theref
 the last digit of a double, and [80, 160] is one whole octave, so a budget not met by then is met by no ℓ. (Towards
 ℓ = ∞, where the decoder has no privacy left, the length oscillates for ever and need not fall below the budget.)
 
+Theorem 8 judges the search: an ℓ whose bound on the mean length (of the Elias delta code) fits the bits fits them
+itself, so the least ℓε is at most that of the smallest such ℓ.
+
     paper                               code
     "the expected length is set to 5"   bits = 5
     ℓ, ℓε                               LeastEll.ell, LeastEll.decoder_epsilon
@@ -28,14 +31,16 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from solvers.search import bisect
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
+from workbench.families.oracle import OracleVerdict
 from workbench.mechanisms.dyadic_laplace.dyadic_law import delta_zero, ell_of, levels, levels_at
 from workbench.mechanisms.dyadic_laplace.elias import Code, check_code
-from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw, mean_bits, mean_bits_at
+from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw, elias_delta_bound, mean_bits, mean_bits_at
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
 
-__all__ = ["LeastEll", "least_ell"]
+__all__ = ["LeastEll", "least_ell", "verdict_on"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -44,6 +49,7 @@ _LOWEST: Final = math.log2(2.0**-50)  # log2 δ₀ where ℓ - 1 is about 2^-51
 _HIGHEST: Final = math.log2(160.0)
 _SLACK: Final = 3.0  # bits by which the length may swing within an octave
 _DIP: Final = 0.25
+_OCTAVES = np.arange(-30, 7.01, 0.25)  # log2 δ₀; every one that fits bounds the least ℓ from above
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
 
 
@@ -159,15 +165,7 @@ def _minimum(length: _Length, bits: float, low: float, high: float) -> float | N
 
 def _bisect(length: _Length, bits: float, above: float, below: float) -> float:
     """A point with length <= bits next to one above it, in [above, below]; length(above) > bits >= length(below)."""
-    for _ in range(60):
-        middle = (above + below) / 2
-        if middle in (above, below):
-            break
-        if length(middle) <= bits:
-            below = middle
-        else:
-            above = middle
-    return below
+    return bisect(lambda at: length(at) <= bits, above, below, turns=60)[1]
 
 
 def _as_ell(log_delta: float, epsilon: float, bits: float, code: Code, data: DataLaw) -> float | None:
@@ -180,3 +178,17 @@ def _as_ell(log_delta: float, epsilon: float, bits: float, code: Code, data: Dat
         ell += step
         step *= 2
     return None
+
+
+def verdict_on(decoder_epsilon: float, epsilon: float, bits: float, code: str, data: DataLaw) -> OracleVerdict:
+    """The verdict on a least decoder ε, inf where none was found."""
+    if code != "delta":
+        return OracleVerdict.none("no closed form is known for the least ell; Theorem 8 is about the delta code.")
+    ell, deltas, pmf = levels_at(np.exp2(_OCTAVES))
+    spread = np.log1p(2 * ell * np.log(ell))  # ln(2ℓ ln ℓ + 1) >= δ₀
+    size = np.log(2 * epsilon * data.mean_size + 9 / 8 * spread + 2) - (pmf * np.log(deltas)).sum(axis=1)
+    fits = [value for value, z in zip(ell.tolist(), size.tolist(), strict=True) if elias_delta_bound(z) <= bits]
+    if not fits:
+        return OracleVerdict.none("Theorem 8 shows no ell within these bits.")
+    proof = "Theorem 8: its bound on the mean length of the delta code is within the bits at this ell."
+    return OracleVerdict.judge(decoder_epsilon, "Theorem 8", min(fits) * epsilon, "upper bound", proof)

@@ -167,13 +167,19 @@ def _pieces(q: ModuloNoise, notion: str, epsilon: Fraction, values: Mapping[str,
         return []
     more = {"oracle": name, "solver": solver, "seconds": (time.perf_counter() - begin) / max(1, len(pieces))}
     return [
-        _known("piece", notion, loss, epsilon) | more | {
-            "delta": piece.delta_low, "delta_high": piece.delta_high, "objective": piece.value_low,
-            "objective_high": piece.value_high, "bound": piece.bound_low, "bound_high": piece.bound_high,
+        _known("piece", notion, loss, epsilon)
+        | more
+        | {
+            "delta": piece.delta_low,
+            "delta_high": piece.delta_high,
+            "objective": piece.value_low,
+            "objective_high": piece.value_high,
+            "bound": piece.bound_low,
+            "bound_high": piece.bound_high,
             "status": "optimal" if piece.proven else "not_proven",
         }
         for piece in pieces
-    ]  # fmt: skip
+    ]
 
 
 def _levels(
@@ -215,10 +221,13 @@ def _baseline(name: str, request: ModuloRequest) -> Row:
             raise NotApplicable("no parameter of the scan meets the budget", "infeasible")
         parameter, channel, privacy = best
         row = {
-            "objective": channel.error_rate if loss == "error-rate" else channel.mse, "parameter": parameter,
-            "pdp_delta": round_up(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
-            "pure_epsilon": privacy.pure_epsilon, "status": "scan",
-        }  # fmt: skip
+            "objective": channel.error_rate if loss == "error-rate" else channel.mse,
+            "parameter": parameter,
+            "pdp_delta": round_up(privacy.pdp_delta),
+            "dp_delta": privacy.dp_delta.upper,
+            "pure_epsilon": privacy.pure_epsilon,
+            "status": "scan",
+        }
     return row | {"seconds": time.perf_counter() - begin}
 
 

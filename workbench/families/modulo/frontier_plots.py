@@ -96,8 +96,14 @@ def _by_notion(
             here = line(axis, notion, value, {"color": colour, "linewidth": 1.2 * (len(values) - k)}).sort_values(x)
             if is_open(here):  # without any bound, down to 0
                 band(axis, here.assign(bound=here["bound"].astype(float).fillna(0.0)), x, "objective", color=colour)
-            axis.plot(here[x], here["objective"], color=colour, marker=MARKERS[k % len(MARKERS)],
-                      markevery=(k * every // 4, every), **SOLVER)  # fmt: skip
+            axis.plot(
+                here[x],
+                here["objective"],
+                color=colour,
+                marker=MARKERS[k % len(MARKERS)],
+                markevery=(k * every // 4, every),
+                **SOLVER,
+            )
         axis.set(title=named(notion).title, xlabel={"epsilon": "ε", "delta": "δ"}[x], ylabel=up)
         axis.title.set_fontsize(10)
         start = 0.0 if low < 0.6 * high else low - 0.35 * (high - low)  # from 0 up, unless that would press the curves

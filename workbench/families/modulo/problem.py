@@ -168,18 +168,19 @@ class ModuloProblem(Problem):
         """The last answer and the best bound, by cones, cuts and linear programs."""
         request, question = self.request, self.request.question
 
-        def laws(solution: Solution, shift: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            f = np.maximum(solution["f"], 0.0)
-            return f, f[question.index(shift)]
-
         def columns(program: Program, shift: tuple[int, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
             at = program.block("f").start + np.arange(question.order)
             return at, at[question.index(shift)]
 
         return solve_with_cuts(
-            request.claim, question.differences, lambda bounds: request.model(bounds=bounds).program, laws,
-            request.solver, request.options, columns,
-        )  # fmt: skip
+            request.claim,
+            question.differences,
+            lambda bounds: request.model(bounds=bounds).program,
+            None,
+            request.solver,
+            request.options,
+            columns,
+        )
 
     # Designs.
 

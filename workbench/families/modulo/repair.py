@@ -183,11 +183,17 @@ def refined(request: ModuloRequest, solution: Solution, time_limit: float | None
         return solution
     word = f"refined in exact arithmetic; {solution.solver} by itself says {solution.raw_status!r}, which is no proof"
     return replace(
-        solution, termination=Termination.OPTIMAL, point=PointStatus.FEASIBLE, dual=PointStatus.NONE,
-        x=np.array([float(v) for v in exact.x]), later=Later(None), native_bound=round_down(exact.bound),
-        seconds=replace(solution.seconds, solve=solution.seconds.solve + clock.elapsed),
-        raw_status="Optimal, refined", notes=(*solution.notes, word),
-    )  # fmt: skip
+        solution,
+        termination=Termination.OPTIMAL,
+        point=PointStatus.FEASIBLE,
+        dual=PointStatus.NONE,
+        x=np.array([float(v) for v in exact.x]),
+        later=Later(None),
+        native_bound=round_down(exact.bound),
+        seconds=solution.seconds + clock.elapsed,
+        raw_status="Optimal, refined",
+        notes=(*solution.notes, word),
+    )
 
 
 def _exactly(request: ModuloRequest, pattern: Pattern | None, route: str, deadline: Deadline) -> Certified:

@@ -170,13 +170,24 @@ class ModuloRequest(Request):
         if bounds is not None:
             sizes, shifts = self.question.sizes, tuple(bounds)
             return ModuloModel(
-                sizes, shifts, HOCKEY_STICK, self.losses, positive_delta=False, constraints=self.constraints,
+                sizes,
+                shifts,
+                HOCKEY_STICK,
+                self.losses,
+                positive_delta=False,
+                constraints=self.constraints,
                 bounds=bounds,
-            )  # fmt: skip
+            )
         model = _model(
-            self.question.sizes, tuple(self.budgets), self.bounds.kind, (self.loss, self.prior), self.minimise,
-            bool(self.bounds.delta), self.levels[0], self.constraints,
-        )  # fmt: skip
+            self.question.sizes,
+            tuple(self.budgets),
+            self.bounds.kind,
+            (self.loss, self.prior),
+            self.minimise,
+            bool(self.bounds.delta),
+            self.levels[0],
+            self.constraints,
+        )
         return model if broken is None else replace(model, broken=np.stack([broken[shift] for shift in self.budgets]))
 
 

@@ -1,7 +1,7 @@
-"""Real values in the budget table: unbiased mechanisms for x in [-1, 1], private for every two inputs.
+"""Real values: unbiased mechanisms for x in [-1, 1] in the budget table, and for a query with real answers in a range.
 
-DQL is private in proportion to |x - x'|, at most 2: its ε per unit is half the budget, and it is the decoder's that
-counts.
+Few outputs, so few bits a message; private for every two inputs. DQL is private in proportion to |x - x'|, at most 2:
+its ε per unit is half the budget, and it is the decoder's that counts.
 """
 
 from __future__ import annotations
@@ -9,20 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from models.quantizer import smallest_reach
+from solvers.search import bisect
 from workbench.families.api import design
 from workbench.families.frontier_plan import Row, budget_row, design_row
 from workbench.families.outcome import translated_errors
+from workbench.families.quantizer.family import FAMILY
 from workbench.families.quantizer.limit import mae_limit
 from workbench.families.quantizer.search import best_rqm
+from workbench.families.recommendation import Candidate, Query, RealQuery, designed
+from workbench.families.requirements import is_hockey_stick
+from workbench.io.files import spelled
 from workbench.mechanisms.baselines.poisson_binomial import poisson_binomial
 from workbench.mechanisms.dyadic_laplace.dyadic_law import levels as dql_levels
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, mean_bits
 from workbench.mechanisms.quantization import Quantization
 
-__all__ = ["value_rows"]
+__all__ = ["candidates", "real_candidates", "value_rows"]
 
 MOST_LEVELS = 16  # outputs of a designed quantizer; more bits than 4 are left unused
 REACH = 20  # of a designed quantizer's outputs, in least reaches: the MAE falls slowly as they go to infinity
@@ -32,47 +38,37 @@ def value_rows(
     values: Mapping[str, Any], epsilon: Fraction, delta: Fraction, bits: Sequence[Fraction]
 ) -> Iterable[Row]:
     """Unbiased mechanisms for x in [-1, 1] at one ε, for every number of bits."""
-    group = "unbiased, ε-LDP, mean absolute error"
-    zero = Fraction(0)
     with translated_errors():
         bound = mae_limit(float(epsilon)).lower
+
+    def row(size: Fraction, mechanism: str, needs: float | None, note: str, error: float | None = None) -> Row:
+        group, known = "unbiased, ε-LDP, mean absolute error", {"bits": float(size), "loss": "absolute", "note": note}
+        more = {} if error is None else {"objective": error, "bound": bound}
+        return budget_row("value", group, mechanism, epsilon, Fraction(0), needs, **known, **more)
+
     for size in bits:
         outputs = min(MOST_LEVELS, math.floor(2 ** float(size) + 1e-9))
-
-        def known(mechanism: str, needs: float | None, note: str = "", size: Fraction = size) -> Row:
-            return budget_row(
-                "value", group, mechanism, epsilon, zero, needs, bits=float(size), loss="absolute", note=note
-            )
-
         for method, name in (("exact", "exact quantizer"), ("mvu", "MVU")):
-            note = f"{outputs} outputs within {REACH}x the least reach"
-            yield _quantizer(method, outputs, epsilon, known(name, math.log2(outputs), note), bound)
+            known = row(size, name, math.log2(outputs), f"{outputs} outputs within {REACH}x the least reach")
+            reached = design_row(partial(_designed, method, outputs, epsilon), **known)
+            yield reached | ({"objective": reached["mae"], "bound": bound} if "mae" in reached else {})
         rqm = best_rqm(min(outputs, 8), epsilon)
         if rqm is not None:
-            yield known("RQM", math.log2(rqm.m), f"{rqm.m} outputs") | {"objective": rqm.mae(), "bound": bound}
+            yield row(size, "RQM", math.log2(rqm.m), f"{rqm.m} outputs", rqm.mae())
         pbm = poisson_binomial(outputs, epsilon=epsilon)
-        note = f"{outputs} outputs; made for sums of many"
-        yield known("PBM", math.log2(outputs), note) | {"objective": pbm.mae(), "bound": bound}
+        yield row(size, "PBM", math.log2(outputs), f"{outputs} outputs; made for sums of many", pbm.mae())
         dql = _best_dql(epsilon, size)
         if dql is not None:
             scale, ell, length = dql
             note = f"database ε {2 * scale:.4g}, ℓ = {ell:.4g}; needs shared randomness, bits are a mean"
-            yield known("DQL", length, note) | {"objective": 1 / scale, "bound": bound}
-        yield known("Laplace", None, "a real number, no bit budget holds it") | {
-            "objective": 2 / float(epsilon),
-            "bound": bound,
-        }
+            yield row(size, "DQL", length, note, 1 / scale)
+        yield row(size, "Laplace", None, "a real number, no bit budget holds it", 2 / float(epsilon))
 
 
-def _quantizer(method: str, outputs: int, epsilon: Fraction, known: Row, bound: float) -> Row:
+def _designed(method: str, outputs: int, epsilon: Fraction) -> Any:
     reach = REACH * smallest_reach(float(epsilon), 1.0)
-    row = design_row(
-        lambda: design(
-            Quantization(levels=outputs), epsilon=epsilon, method=method, loss="absolute", starts=2, reach=reach
-        ),
-        **known,
-    )
-    return row | ({"objective": row["mae"], "bound": bound} if "mae" in row else {})
+    question = Quantization(levels=outputs)
+    return design(question, epsilon=epsilon, method=method, loss="absolute", starts=2, reach=reach)
 
 
 def _best_dql(epsilon: Fraction, bits: Fraction) -> tuple[float, float, float] | None:
@@ -80,17 +76,39 @@ def _best_dql(epsilon: Fraction, bits: Fraction) -> tuple[float, float, float] |
 
     On the curve ℓ ε_db = ε/2 a larger ε_db errs less and takes more bits: a scan, refined by bisection.
     """
-    budget, most = float(epsilon) / 2 * (1 - 1e-12), float(bits)
+    budget = float(epsilon) / 2 * (1 - 1e-12)
 
     def length(share: float) -> float:
         return mean_bits(budget * share, dql_levels(1 / share), "gamma", UNIFORM)
 
-    shares = [k / 64 for k in range(1, 64)]
-    fits = [share for share in shares if length(share) <= most]
+    def too_long(share: float) -> bool:
+        return length(share) > float(bits)
+
+    fits = [k / 64 for k in range(1, 64) if not too_long(k / 64)]
     if not fits:
         return None
-    low, high = max(fits), min(max(fits) + 1 / 64, 1 - 1e-9)
-    for _ in range(30):
-        middle = (low + high) / 2
-        low, high = (middle, high) if length(middle) <= most else (low, middle)
-    return budget * low, 1 / low, length(low)
+    share, _ = bisect(too_long, max(fits), min(max(fits) + 1 / 64, 1 - 1e-9), turns=30)
+    return budget * share, 1 / share, length(share)
+
+
+def candidates(query: Query) -> Iterable[Candidate]:
+    """None for finitely many answers."""
+    yield Candidate("quantizer", reason="it is for real answers in a range: --range instead of --answers")
+
+
+def real_candidates(query: RealQuery) -> Iterable[Candidate]:
+    """Quantizers with few optimised outputs, where every two answers are neighbours."""
+    if not query.local or not is_hockey_stick(query.notion):
+        yield Candidate("quantizer", reason="it protects all of the range, under dp or pure")
+        return
+    c = query.width / 2
+    for levels in (2, 4):
+        loss = query.loss
+        best = partial(designed, FAMILY, Quantization(levels=levels, c=c), loss=loss, epsilon=query.epsilon)
+        command = query.command(
+            "design quantizer", levels=levels, c=spelled(c), loss=loss, epsilon=spelled(query.epsilon)
+        )
+        middle = query.low + c
+        words = f"unbiased; {levels // 2} bits a message; pure, δ unused"
+        words += f"; takes answers minus {spelled(middle)}" if middle else ""
+        yield Candidate(f"quantizer, {levels} outputs", words, command, best)

@@ -116,7 +116,7 @@ class _Quantizer(Family):
     )  # fmt: skip
     frontier = "workbench.families.quantizer.frontier_options"
     programs = "workbench.families.quantizer.programs"
-    recommendation = "workbench.families.quantizer.recommendation"
+    recommendation = "workbench.families.quantizer.budgets"
 
     @property
     def question(self) -> type[Quantization]:

@@ -26,7 +26,6 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from models.entrywise_program import EntrywiseProgram
 from models.two_bin import Bounds, Key, TwoBinShape
@@ -179,6 +178,8 @@ class _Search:
         if min(values) < _NO_LAW:
             best = centres[int(np.argmin(values))]
             ends, fine = (best / _RATIO, min(1.0, best * _RATIO)), 1e-3 * best
+            from scipy.optimize import minimize_scalar  # slow to import
+
             minimize_scalar(value, bounds=ends, method="bounded", options={"xatol": fine})
 
     def around(self, here: dict[Key, Vector]) -> None:

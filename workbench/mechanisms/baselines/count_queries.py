@@ -25,6 +25,7 @@ is refused.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache
@@ -124,15 +125,12 @@ def clamped_pmf(n: int, weights: Mapping[int, Any]) -> Channel:
     if not values or not all(isinstance(eta, int) for eta in values):
         InvalidRequest.must("weights", "a mapping from integers to masses", weights)
     law = Distribution([weights[eta] for eta in values])
-    below = dict(zip(values, accumulate(law.integers), strict=True))
-    mass = dict(zip(values, law.integers, strict=True))
+    sums = [0, *accumulate(law.integers)]
 
     def cdf(eta: int) -> Fraction:
-        if eta < values[0]:
-            return Fraction(0)
-        return Fraction(below[eta if eta in below else max(v for v in values if v <= eta)], law.total)
+        return Fraction(sums[bisect_right(values, eta)], law.total)
 
-    return clamp(lambda eta: Fraction(mass.get(eta, 0), law.total), cdf, n)
+    return clamp(lambda eta: cdf(eta) - cdf(eta - 1), cdf, n)
 
 
 @lru_cache(maxsize=64)

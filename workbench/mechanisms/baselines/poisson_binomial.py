@@ -14,7 +14,6 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,7 +23,6 @@ from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Real, exact, ln_up, positive
 from workbench.exact.random_source import Source
-from workbench.exact.sampler import Sampler
 from workbench.io.files import ratio, spelled
 from workbench.io.records import refuse, take
 from workbench.mechanisms.affine_sampler import AffineSampler
@@ -33,7 +31,7 @@ from workbench.mechanisms.density import spelled as density_of
 from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment, compare_pairs, pair_budgets
 from workbench.mechanisms.quantization import half_width, rationals, read_inputs
 from workbench.mechanisms.quantization_error import RealErrors
-from workbench.mechanisms.shown_mechanism import ShownMechanism
+from workbench.mechanisms.shown_mechanism import ShownMechanism, law_plot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,16 +49,6 @@ class NonAffine(RealErrors):
     c: Fraction
 
     name = "non-affine"
-
-    @property
-    def m(self) -> int:
-        """The number of bins."""
-        return len(self.bins)
-
-    @cached_property
-    def outputs(self) -> Vector:
-        """The bins as floats. Shape (m,)."""
-        return np.array([float(b) for b in self.bins])
 
     @abstractmethod
     def _probabilities(self, x: Vector) -> Vector: ...
@@ -95,19 +83,10 @@ class NonAffine(RealErrors):
 
     def figure(self, title: str = "") -> Figure:
         """p(x, i) against x, at 201 inputs. title: the name and the range by default."""
-        from workbench.io.figures import COLOURS, panels
-
         half = float(self.c)
         x = np.linspace(-half, half, 201)
-        figure, (axis,) = panels(width=7.0)
-        for k, (output, law) in enumerate(zip(self.outputs, self.probabilities(x).T, strict=True)):
-            style = "-" if k < len(COLOURS) else "--"
-            axis.plot(x, law, style, color=COLOURS[k % len(COLOURS)], label=f"output {output:.3g}", linewidth=1.6)
-        axis.set(xlabel="input x", ylabel="probability of the output")
-        axis.set_ylim(bottom=0)
-        axis.set_title(title or f"{self.name} on [-{half:g}, {half:g}]", fontsize=10)
-        axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-        return figure
+        ends = np.repeat(self.probabilities(x), 2, axis=0)[1:-1]
+        return law_plot(self.outputs, x, ends, title or f"{self.name} on [-{half:g}, {half:g}]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +100,6 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         "The Poisson binomial law is a polynomial in the input, and a certificate holds laws that are affine between "
         "knots; its audit is exact all the same."
     )
-    inputs: ClassVar[None] = None  # the numbers in [-c, c]
-    one_sided: ClassVar[bool] = False
     segments: ClassVar[tuple[Segment, ...] | None] = None  # a polynomial in the input
 
     # What a mechanism is.
@@ -147,12 +124,6 @@ class PoissonBinomial(NonAffine, ShownMechanism):
     def extremes(self) -> Iterator[Comparison]:
         """The same."""
         return self.comparisons()
-
-    def draws(self, x: Any, count: int, source: Source) -> Vector:
-        """Outputs on the input x, a number. Shape (count,)."""
-        if x is None:
-            InvalidRequest.must("answer", "the input x of a mechanism on real inputs", x)
-        return self.outputs[Sampler(self.law(x), source).draw(count)]
 
     def sample(self, x: ArrayLike, *, clip: bool = False, insecure_seed: int | None = None) -> Any:
         """Publish every number of x independently and exactly, as the sum of m - 1 Bernoulli draws, each affine in x.

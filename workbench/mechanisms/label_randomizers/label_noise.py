@@ -30,6 +30,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammainc
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Real, positive
@@ -166,8 +167,8 @@ class LabelNoise:
         if self.kind == "laplace":
             b = self.scale
             s = t / b
-            # h1 = b/2 (1 - e^{-s}), h2 = b² (1 - (1+s) e^{-s}); the latter by series where it cancels
-            return np.asarray(-b / 2 * np.expm1(-s) if power == 1 else b * b * _one_minus(s))
+            # h1 = b/2 (1 - e^{-s}), h2 = b² (1 - (1+s) e^{-s})
+            return np.asarray(-b / 2 * np.expm1(-s) if power == 1 else b * b * _moment(s, 1))
         a, c, step = self._stairs
         low, over = np.minimum(t, step), np.maximum(t - step, 0)
         at_step = a * c * (self.width - step) + c / 2  # 1/2 - a γD, without cancellation
@@ -220,18 +221,9 @@ def _check_loss(loss: str) -> None:
         InvalidRequest.must("loss", "squared or absolute for continuous noise", repr(loss))
 
 
-def _one_minus(s: Vector) -> Vector:
-    """1 - (1 + s) e^{-s} = s²/2 - s³/3 + s⁴/8 - ..., accurate for every s >= 0."""
-    series = s**2 * (1 / 2 - s * (1 / 3 - s * (1 / 8 - s * (1 / 30 - s / 144))))
-    return np.asarray(np.where(s < 1e-2, series, -np.expm1(-s) - s * np.exp(-s)))
-
-
 def _moment(s: Vector, power: int) -> Vector:
     """∫_0^s x^power e^{-x} dx for power 1, 2."""
-    if power == 1:
-        return _one_minus(s)
-    series = s**3 * (1 / 3 - s * (1 / 4 - s * (1 / 10 - s / 36)))
-    return np.asarray(np.where(s < 1e-2, series, 2 - np.exp(-s) * (s * s + 2 * s + 2)))
+    return np.asarray(power * gammainc(power + 1, s))
 
 
 def _stair_moment(power: int, epsilon: float, gamma: float) -> float:

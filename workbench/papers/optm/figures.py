@@ -45,7 +45,7 @@ def fig2(full: bool) -> Artifact:
 
     def draw(table: pd.DataFrame) -> Figure:
         figure, (axis,) = panels(width=6.4)
-        draw_law(axis, quantizer, [2, 5])
+        draw_law(axis, quantizer.outputs[[2, 5]], np.array([float(k) for k in quantizer.knots]), law[:, [2, 5]])
         for line, name in zip(axis.get_lines(), ("p(x, 3)", "p(x, 6)"), strict=True):
             line.set_label(name)
         for i, b in enumerate(quantizer.outputs, 1):
