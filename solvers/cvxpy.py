@@ -134,7 +134,7 @@ class _CvxpySession(Session):
         """By the solver's own word, or failing that by CVXPY's."""
         for spelling in (word.lower(), status):
             if spelling in self.owner.table["ends"]:
-                return self.owner.ended(spelling)
+                return Termination(self.owner.ended(spelling))
             if "time_limit" in spelling:  # SCS: "solved (inaccurate - reached time_limit_secs)"
                 return Termination.TIME_LIMIT
             if "max_iters" in spelling:
