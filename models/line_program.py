@@ -25,9 +25,9 @@ Bound: for any multipliers v >= 0 of tangents, and u of sums with Σ v <= u for 
 
     min >= min_j (c + Σ v (a P + b Q))_j / w_j - Σ u limit,       in exact arithmetic; w: how often j counts in Σ f.
 
-Few t are positive at an optimum. They are stated where a point breaks a bound, that of the worst shift alone in every
-round; what is not stated is 0. HiGHS goes on by its dual simplex method: the new column costs nothing, so duals stay
-feasible. Other solvers are given all tangents of hockey sticks at once.
+Few t are positive at an optimum. They are stated where a point breaks a bound, of a hockey stick at its worst shift
+alone in every round; what is not stated is 0. HiGHS goes on by its dual simplex method: the new column costs nothing,
+so duals stay feasible. Other solvers are given all tangents of hockey sticks at once.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ More = Callable[[Vector, Vector], Iterable[Bound]]  # (P, Q) -> further bounds t
 _SCALE = 2.0**20  # of all masses, so that tolerances are fine beside a small δ
 _TOLERANCE = 1e-10  # HiGHS's least: reduced costs within its usual one may cost a bound 1e-8 of its value
 _UNIT = 1 << 80  # multipliers are rounded down to multiples of its inverse
-_ROUNDS, _AT_ONCE = 2000, 4  # of work; bounds that gain tangents in a round
+_ROUNDS, _AT_ONCE = 2000, 8  # of work; bounds, and shifts of cones, that gain tangents in a round
 _LITTLE = 1e-2  # share of the worst outcome's excess from which outcomes gain tangents
 _ROUGH = 1e-2  # relative excess up to which further bounds are asked for
 _NEARLY = 1e-7  # relative, below a limit, where a bound may press at the optimum
@@ -315,18 +315,20 @@ class _Live:
         assert self.point is not None
         p, q = self.line.laws(self.x)
         t = np.append(self.point.x / self.scale, 0.0)  # 0 where none is stated
-        worst = []
+        worst: list[tuple[float, int, _Bound, Vector]] = []
         for bound in self.bounds:
             terms = bound.terms(p, q)
             excess = bound.excess(terms, p)
-            shift = int(excess.argmax())
-            worst.append((float(excess[shift]), shift, bound, terms[shift]))
+            conic = bound.stated.kind != HOCKEY_STICK
+            shifts = np.flatnonzero(excess > precision).tolist() if conic else [int(excess.argmax())]
+            worst += [(float(excess[shift]), shift, bound, terms[shift]) for shift in shifts]
         worst.sort(key=lambda each: -each[0])
         self.excess, new = max([0.0, *(each[0] for each in worst[:1])]), False
         for excess_there, shift, bound, term in worst[:_AT_ONCE]:
             if excess_there > precision:
                 gaps = term - t[bound.columns[shift]] * bound.unit
-                new |= self._state(bound, shift, p, q[shift], gaps > _LITTLE * gaps.max())
+                least = 0.0 if bound.stated.kind == HOCKEY_STICK else _LITTLE * gaps.max()
+                new |= self._state(bound, shift, p, q[shift], gaps > least)
         if more is not None and self.excess < _ROUGH:
             for row in q:
                 new |= self._know(more(p, row))

@@ -11,6 +11,7 @@ row and lets both sides move; such slack columns count towards the licence.
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,41 +32,34 @@ _BELOW, _ABOVE, _EQUAL, _RANGE = range(4)  # kinds of rows: a x <= high, a x >= 
 _SENSES = np.array(["<", ">", "=", "="])
 _SIZE_LIMIT = 10010
 
-_environment: tuple[int, Any] | None = None  # process id and Env: a licence token is taken once per process
-_restricted: tuple[int, bool] | None = None
+
+@lru_cache(maxsize=1)
+def _env(process: int) -> Any:
+    """The silent environment of a process: a licence token is taken once. Raises BackendUnavailable without one."""
+    import gurobipy
+
+    env = gurobipy.Env(empty=True)
+    env.setParam("OutputFlag", 0)
+    try:
+        env.start()
+    except gurobipy.GurobiError as error:
+        raise BackendUnavailable(f"gurobi has no usable licence: {error}") from None
+    return env
 
 
-def _env() -> Any:
-    """The silent environment of this process. Raises BackendUnavailable when no licence lets it start."""
-    global _environment
-    if _environment is None or _environment[0] != os.getpid():
-        import gurobipy
+@lru_cache(maxsize=1)
+def _is_restricted(process: int) -> bool:
+    """Whether the licence is size-limited: an empty model with one column too many tells."""
+    import gurobipy
 
-        env = gurobipy.Env(empty=True)
-        env.setParam("OutputFlag", 0)
+    with gurobipy.loadModel(env=_env(process), numvars=RESTRICTED + 1, numconstrs=0) as probe:
         try:
-            env.start()
+            probe.optimize()
         except gurobipy.GurobiError as error:
-            raise BackendUnavailable(f"gurobi has no usable licence: {error}") from None
-        _environment = (os.getpid(), env)
-    return _environment[1]
-
-
-def _is_restricted() -> bool:
-    """Whether the licence is size-limited: an empty model with one column too many tells, once per process."""
-    global _restricted
-    if _restricted is None or _restricted[0] != os.getpid():
-        import gurobipy
-
-        with gurobipy.loadModel(env=_env(), numvars=RESTRICTED + 1, numconstrs=0) as probe:
-            try:
-                probe.optimize()
-                _restricted = (os.getpid(), False)
-            except gurobipy.GurobiError as error:
-                if error.errno != _SIZE_LIMIT:
-                    raise BackendUnavailable(f"gurobi has no usable licence: {error}") from None
-                _restricted = (os.getpid(), True)
-    return _restricted[1]
+            if error.errno != _SIZE_LIMIT:
+                raise BackendUnavailable(f"gurobi has no usable licence: {error}") from None
+            return True
+    return False
 
 
 class Gurobi(Backend):
@@ -76,7 +70,7 @@ class Gurobi(Backend):
     def licence(self) -> Licence:
         """Starts an environment and optimises an empty model to see what the licence admits."""
         try:
-            restricted = _is_restricted()
+            restricted = _is_restricted(os.getpid())
         except BackendUnavailable as error:
             return Licence(str(error), usable=False)
         if restricted:
@@ -87,7 +81,7 @@ class Gurobi(Backend):
         """Refuse programs above the size-limited licence before they are built."""
         rows, columns = program.shape
         columns += int((_kinds(program.template) == _RANGE).sum())
-        if max(rows, columns) > RESTRICTED and _is_restricted():
+        if max(rows, columns) > RESTRICTED and _is_restricted(os.getpid()):
             raise LicenceExceeded(
                 f"gurobi's licence here admits {RESTRICTED} columns and {RESTRICTED} rows; "
                 f"{program.name} has {columns} and {rows}."
@@ -109,7 +103,7 @@ class _GurobiSession(Session):
         self._words = {
             getattr(gurobipy.GRB.Status, word): word for word in dir(gurobipy.GRB.Status) if not word.startswith("_")
         }
-        with gurobipy.Model(env=_env()) as trial:
+        with gurobipy.Model(env=_env(os.getpid())) as trial:
             self._configure(trial)  # an option that Gurobi does not know is refused now, not at the first solve
 
     def _configure(self, model: Any) -> None:
@@ -135,7 +129,7 @@ class _GurobiSession(Session):
             "rhs": _right(kind, data.row_lower, data.row_upper),
         }
         self._m = self._gp.loadModel(
-            env=_env(),
+            env=_env(os.getpid()),
             numvars=n + more,
             numconstrs=m,
             objcon=data.offset,

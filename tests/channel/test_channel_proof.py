@@ -9,7 +9,7 @@ import pytest
 
 import workbench as wb
 from models.channel import ChannelModel, consecutive
-from models.oracles.count_channel import post_processed
+from models.oracles.finite_channel import post_processed
 from workbench.families.channel.losses import loss_table
 from workbench.families.channel.lower_bound import least_delta_bound, least_loss_bound, line_bound
 from workbench.families.channel.repair import Edges, loss_of, repaired, to_integers, within_budget

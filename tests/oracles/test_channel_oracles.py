@@ -9,8 +9,14 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from models.oracles.count_channel import geometric, grows, minimax_value, post_processed
-from models.oracles.local_channel import extremal_value, right_most_often
+from models.oracles.finite_channel import (
+    extremal_value,
+    geometric,
+    grows,
+    minimax_value,
+    post_processed,
+    right_most_often,
+)
 
 Matrix = np.ndarray
 

@@ -76,11 +76,11 @@ def test_no_licence(monkeypatch):
         pytest.skip("gurobi is not installed")
     from solvers import gurobi as room
 
-    def refuse():
+    def refuse(process):
         raise BackendUnavailable("gurobi has no usable licence: expired")
 
     monkeypatch.setattr(room, "_env", refuse)
-    monkeypatch.setattr(room, "_restricted", None)
+    room._is_restricted.cache_clear()
     assert gurobi.licence() == Licence("gurobi has no usable licence: expired", usable=False)
     with pytest.raises(BackendUnavailable, match="no usable licence"):
         solve(line(), solver="gurobi")

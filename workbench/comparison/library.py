@@ -38,7 +38,8 @@ from solvers.mps import mps_text, read_mps
 from solvers.program import Program
 from solvers.rational_lp import exact_bound, exact_objective, exact_violation
 from solvers.solution import Solution, relative_gap
-from workbench.comparison.run import GOOD
+from workbench.comparison.run import GOOD, supported
+from workbench.comparison.worker import answer
 from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
 from workbench.exact.numbers import round_down
 from workbench.families.outcome import translated_errors
@@ -288,31 +289,16 @@ def solve_file(path: Path, solvers: Sequence[str], time_limit: float | None = No
         row: Row = {"solver": solver, **dict.fromkeys(_ANSWER), "known_bound": bound, "known_value": value}
         try:
             with translated_errors():
-                solution = solve(program, {}, solver, _options(solver, time_limit))
+                outcome = answer(program, solver, supported(solver, time_limit), hot=False)
         except WorkbenchError as error:
-            rows.append(row | {"status": "failed", "failure": str(error)})
-            continue
-        row |= {
-            "version": solution.version,
-            "status": str(solution.termination),
-            "objective": solution.objective,
-            "bound": solution.bound,
-            "residual": solution.residuals and solution.residuals.worst,
-            "seconds": solution.seconds,
-        }
+            outcome = {"status": "error", "failure": str(error)}
+        row |= {name: outcome.get(name) for name in _ANSWER}
+        if row["failure"] is not None:
+            row["status"] = "failed"
         if row["status"] == "optimal" and value is not None:
-            row["agrees"] = _within(solution.objective, bound, value)
+            row["agrees"] = _within(row["objective"], bound, value)
         rows.append(row)
     return rows
-
-
-def _options(solver: str, time_limit: float | None) -> Options:
-    from solvers.backend import backend
-
-    supported = backend(solver).supported_options
-    return Options(
-        time_limit=time_limit if "time_limit" in supported else None, threads=1 if "threads" in supported else None
-    )
 
 
 def _within(objective: float | None, bound: float | None, value: float) -> bool:

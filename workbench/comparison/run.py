@@ -30,7 +30,7 @@ from workbench.families.outcome import translated_errors
 from workbench.families.programs import Instance, Judged
 from workbench.io.result import Progress, Result, Row, silent
 
-__all__ = ["GRACE", "installed", "run_one", "run_suite", "verdict_rows"]
+__all__ = ["GRACE", "installed", "run_one", "run_suite", "supported", "verdict_rows"]
 
 Runner = Callable[[Instance, Program, str, float], Row]
 
@@ -105,12 +105,16 @@ def _unfit(solver: Backend, program: Any) -> Row | None:
     return {"status": "not applicable", "failure": f"{solver.label} solves {able.words()}"}
 
 
+def supported(solver: str, time_limit: float | None) -> dict[str, Any]:
+    """One thread and a time limit, as far as a solver has words for them."""
+    known = backend(solver).supported_options
+    return {name: value for name, value in (("threads", 1), ("time_limit", time_limit)) if name in known}
+
+
 def run_one(instance: Instance, program: Program, solver: str, time_limit: float, *, hot: bool = False) -> Row:
     """One run of a program without parameters in a process of its own, killed when it does not come back."""
-    supported = backend(solver).supported_options
-    wanted = {"threads": 1, "time_limit": time_limit}
-    left_out = [name for name in wanted if name not in supported]
-    options = {name: value for name, value in wanted.items() if name in supported}
+    options = supported(solver, time_limit)
+    left_out = [name for name in ("threads", "time_limit") if name not in options]
     begin = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "workbench.comparison.worker", str(os.getpid())],

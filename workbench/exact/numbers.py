@@ -29,6 +29,7 @@ from workbench.errors import InvalidRequest, NotProven
 __all__ = [
     "ExpNumber",
     "Real",
+    "ball",
     "ball_ends",
     "exact",
     "exp_bounds",
@@ -155,30 +156,36 @@ def _exp_bounds(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
     """`exp_bounds` of a rational in lowest terms."""
     if not numerator:
         return 1 << bits, 1 << bits
-    from flint import arb, ctx, fmpq
+    from flint import ctx
 
     epsilon = Fraction(numerator, denominator)
     working = bits + max(0, math.ceil(epsilon * 3 / 2)) + 32
     with ctx.workprec(working):
-        ball = arb(fmpq(epsilon.numerator, epsilon.denominator)).exp()
-        low, high, exponent = _ball(ball)
+        low, high, exponent = _ends(ball(epsilon).exp())
     unit, up = 1 << bits, bits + exponent
     below, above = (low << up, high << up) if up >= 0 else (low >> -up, -(-high >> -up))  # floor and ceiling
     # e^ε > 1 exactly when ε > 0: with that, equal masses are decided at once however small the budget
     return (max(below, unit), above) if epsilon > 0 else (below, min(above, unit))
 
 
-def ball_ends(ball: Any) -> tuple[Fraction, Fraction]:
+def ball(value: Fraction) -> Any:
+    """A flint ball around a rational, of the precision there is."""
+    from flint import arb, fmpq
+
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+def ball_ends(enclosed: Any) -> tuple[Fraction, Fraction]:
     """The two ends of a flint ball, as exact rationals. Raises NotProven for a ball without ends."""
-    low, high, exponent = _ball(ball)
+    low, high, exponent = _ends(enclosed)
     return _dyadic(low, exponent), _dyadic(high, exponent)
 
 
-def _ball(ball: Any) -> tuple[int, int, int]:
+def _ends(enclosed: Any) -> tuple[int, int, int]:
     """Integers (l, h, e): the ends of a flint ball are l 2^e and h 2^e. Raises NotProven for a ball without ends."""
-    if not ball.is_finite():
+    if not enclosed.is_finite():
         raise NotProven("A number is beyond what can be enclosed.")
-    (mid, mid_exp), (rad, rad_exp) = ball.mid().man_exp(), ball.rad().man_exp()
+    (mid, mid_exp), (rad, rad_exp) = enclosed.mid().man_exp(), enclosed.rad().man_exp()
     exponent = int(min(mid_exp, rad_exp))
     centre, radius = int(mid) << int(mid_exp) - exponent, int(rad) << int(rad_exp) - exponent
     return centre - radius, centre + radius, exponent
@@ -192,12 +199,12 @@ def ln_up(ratio: Fraction) -> float:
     """The smallest float >= ln(ratio), decided exactly; 0 for ratio = 1. ratio > 0."""
     if ratio == 1:
         return 0.0
-    from flint import arb, ctx, fmpq
+    from flint import ctx
 
     bits = 128
     while True:
         with ctx.workprec(bits):
-            low, high = ball_ends(arb(fmpq(ratio.numerator, ratio.denominator)).log())
+            low, high = ball_ends(ball(ratio).log())
         if (high - low) * 2**60 <= abs(high):  # a ratio near 1 has a small logarithm: its first digits cancel
             near = round_up(low)
             return near if sign_exp(ratio, Fraction(1), Fraction(near)) <= 0 else math.nextafter(near, math.inf)

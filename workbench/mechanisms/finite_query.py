@@ -108,20 +108,13 @@ class FiniteQuery:
     @cached_property
     def components(self) -> list[list[int]]:
         """The connected parts of the relation: between two of them nothing is hidden."""
-        parent = list(range(self.k))
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
 
-        def root(i: int) -> int:
-            while parent[i] != i:
-                parent[i] = parent[parent[i]]
-                i = parent[i]
-            return i
-
-        for i, j in self.pairs or ((0, i) for i in range(1, self.k)):
-            parent[root(i)] = root(j)
-        parts: dict[int, list[int]] = {}
-        for i in range(self.k):
-            parts.setdefault(root(i), []).append(i)
-        return sorted(parts.values())
+        rows, columns = np.array(self.pairs or [(0, i) for i in range(self.k)]).T
+        edges = coo_array((np.ones(rows.size), (rows, columns)), shape=(self.k, self.k))
+        count, part = connected_components(edges, directed=False)
+        return [np.flatnonzero(part == number).tolist() for number in range(count)]
 
     def metric_pairs(self) -> tuple[Pairs, tuple[Fraction, ...]]:
         """Pairs with their distances for metric privacy: those given, or |x - x'|, where the neighbours in increasing

@@ -37,46 +37,26 @@ _MVU_POINTS = 11  # of MVU's curve, by default
 
 def _fig2(full: bool) -> Artifact:
     claims = printed("dql")["fig2"]
-    ell = float(claims["parameters"]["ell"])
+    ell, x, wide = float(claims["parameters"]["ell"]), np.linspace(-5, 5, 2001), np.linspace(-60, 60, 60_001)
     law = levels(ell)
-    x = np.linspace(-5, 5, 2001)
-    parts = {t: law.pmf[t] * component(ell, t).density(x) for t in range(48)}
-    below = np.cumsum(np.array(list(parts.values())), axis=0)
-    frame = pd.DataFrame({"x": x, "laplace": np.exp(-np.abs(x)) / 2})
-    for t in range(_DRAWN):
-        frame[f"F_T({t}) g_{t}"] = below[t]
-    for t in range(_DRAWN):
-        frame[f"p_T({t}) f_{t}"] = parts[t]
-    wide = np.linspace(-60, 60, 60_001)
+
+    def parts(at: np.ndarray) -> np.ndarray:
+        return np.array([law.pmf[t] * component(ell, t).density(at) for t in range(48)])
+
+    drawn = parts(x)
+    below = np.cumsum(drawn, axis=0)
+    frame = pd.DataFrame({
+        "x": x, "laplace": np.exp(-np.abs(x)) / 2,
+        **{f"F_T({t}) g_{t}": below[t] for t in range(_DRAWN)}, **{f"p_T({t}) f_{t}": drawn[t] for t in range(_DRAWN)},
+    })  # fmt: skip
     constants = [component(ell, t).epsilon for t in range(20)]
-    mixture = sum(law.pmf[t] * component(ell, t).density(wide) for t in range(48))
     lipschitz = claims["lipschitz"]
-    gap = float(np.abs(below[-1] - frame["laplace"]).max())
-    return artifact(
-        "dql",
-        "fig2",
-        frame,
-        (
-            Comparison(
-                "area under all parts", claims["place"], claims["mass"], float(np.trapezoid(mixture, wide)), 1e-6
-            ),
-            Comparison(
-                "largest Lipschitz constant of ln f_t, t < 20",
-                lipschitz["place"],
-                lipschitz["value"],
-                max(constants),
-                1e-9,
-            ),
-            Comparison(
-                "smallest Lipschitz constant of ln f_t, t < 20",
-                lipschitz["place"],
-                lipschitz["value"],
-                min(constants),
-                1e-9,
-            ),
-        ),
-        gap=gap,
-    )
+    mass = float(np.trapezoid(parts(wide).sum(axis=0), wide))
+    comparisons = [Comparison("area under all parts", claims["place"], claims["mass"], mass, 1e-6)]
+    for end, constant in (("largest", max(constants)), ("smallest", min(constants))):
+        what = f"{end} Lipschitz constant of ln f_t, t < 20"
+        comparisons.append(Comparison(what, lipschitz["place"], lipschitz["value"], constant, 1e-9))
+    return artifact("dql", "fig2", frame, comparisons, gap=float(np.abs(below[-1] - frame["laplace"]).max()))
 
 
 def _spaced(low: float, high: float, count: int) -> list[float]:

@@ -22,23 +22,17 @@ what would take longer than about ten seconds is refused before it starts (`work
 from __future__ import annotations
 
 import importlib
-import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified, NotProven
-from workbench.io.files import named, parse_json, ratio, read_text, write_whole
+from workbench.io.files import named, parse_json, ratio, read_text
 from workbench.io.plugins import plugins
 from workbench.io.records import listed, numbers, refuse, short_text, take
-from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.mechanism import Mechanism as AnyMechanism
 from workbench.mechanisms.mechanism import as_mechanism
-from workbench.mechanisms.piecewise_affine import PiecewiseAffine
-from workbench.mechanisms.real_noise import AdditiveRealNoise
-from workbench.mechanisms.shown_mechanism import MECHANISM
-from workbench.mechanisms.shown_mechanism import VERSION as MECHANISM_VERSION
+from workbench.mechanisms.shown_mechanism import MECHANISM, ShownMechanism
 from workbench.privacy.audit_work import LIMIT, affordable
 from workbench.privacy.certificate import (
     FORMAT,
@@ -66,16 +60,18 @@ __all__ = [
 ]
 
 # kind of a record -> its class; these are what a certificate can hold
-KINDS: dict[str, Any] = {
-    "noise": AdditiveNoise,
-    "channel": Channel,
-    "quantizer": PiecewiseAffine,
-    "integer-noise": AdditiveIntegerNoise,
-    "real-noise": AdditiveRealNoise,
+KINDS = {
+    "noise": "workbench.mechanisms.additive:AdditiveNoise",
+    "channel": "workbench.mechanisms.channel:Channel",
+    "quantizer": "workbench.mechanisms.piecewise_affine:PiecewiseAffine",
+    "integer-noise": "workbench.mechanisms.integer_noise:AdditiveIntegerNoise",
+    "real-noise": "workbench.mechanisms.real_noise:AdditiveRealNoise",
 }
 
 # and these have files of their own, which claim nothing
 OTHERS = {
+    "label-channel": "workbench.mechanisms.label_randomizers.label_channel:LabelChannel",
+    "label-noise": "workbench.mechanisms.label_randomizers.label_lattice:LatticeNoise",
     "poisson-binomial": "workbench.mechanisms.baselines.poisson_binomial:PoissonBinomial",
     "randomized-response": "workbench.mechanisms.label_randomizers.randomized_response:RandomizedResponse",
 }
@@ -95,9 +91,8 @@ def save(given: Any, path: Path | str) -> None:
     subject: Any = as_mechanism(given)
     if hasattr(subject, "save"):
         subject.save(path)
-        return
-    data = {"format": MECHANISM, "version": MECHANISM_VERSION, "mechanism": subject.to_dict()}
-    write_whole(Path(path), (json.dumps(data, indent=1) + "\n").encode())
+    else:
+        ShownMechanism.save(subject, path)
 
 
 def check(path: Path | str) -> Certificate:
@@ -141,40 +136,32 @@ def from_dict(data: Any) -> Certificate:
 
 def any_mechanism(data: Any) -> AnyMechanism:
     """The mechanism of any kind that its `to_dict` wrote, which claims nothing. Raises CorruptFile, InvalidRequest."""
-    kind = data.get("kind") if isinstance(data, dict) else None
-    if not isinstance(kind, str) or kind not in OTHERS:
-        return mechanism_of(data)
-    module, name = OTHERS[kind].split(":")
-    read: AnyMechanism = getattr(importlib.import_module(module), name).from_dict(data)
-    return read
+    return _built(data, OTHERS) if isinstance(data, dict) and data.get("kind") in [*OTHERS] else mechanism_of(data)
 
 
 def mechanism_of(data: Any) -> Mechanism:
     """The mechanism its `to_dict` wrote, which claims nothing. Raises CorruptFile and InvalidRequest."""
-    mechanism = _built(data)
+    mechanism: Mechanism = _built(data)
     affordable(mechanism)
     return mechanism
 
 
-def _built(data: Any) -> Mechanism:
-    """As `mechanism_of`, before it is known what a proof about it costs."""
+def _built(data: Any, kinds: Mapping[str, str] = KINDS) -> Any:
+    """As `mechanism_of`, before it is known what a proof about it costs; of other kinds those of other packages."""
     kind = data.get("kind") if isinstance(data, dict) else None
-    mechanism: Mechanism = KINDS[kind].from_dict(data) if isinstance(kind, str) and kind in KINDS else _foreign(data)
-    return mechanism
-
-
-def _foreign(data: Any) -> Any:
-    """The mechanism of a kind that another package has added."""
-    kind, known = data.get("kind") if isinstance(data, dict) else None, plugins("mechanisms")
-    if not isinstance(kind, str) or kind not in known:
-        *first, last = *KINDS, *known
+    if isinstance(kind, str) and kind in kinds:
+        module, name = kinds[kind].split(":")
+        return getattr(importlib.import_module(module), name).from_dict(data)
+    added = plugins("mechanisms")
+    if not isinstance(kind, str) or kind not in added:
+        *first, last = *KINDS, *added
         raise CorruptFile(f"The mechanism must be of kind {', '.join(first)} or {last}.")
     try:
-        return known[kind].thing.from_dict(data)
+        return added[kind].thing.from_dict(data)
     except (CorruptFile, InvalidRequest):
         raise
     except Exception as error:  # of code that is not ours
-        raise CorruptFile(f"{known[kind].package} cannot read it: {type(error).__name__}: {error}.") from error
+        raise CorruptFile(f"{added[kind].package} cannot read it: {type(error).__name__}: {error}.") from error
 
 
 def _objective(data: Any) -> Objective | ExpectedLoss | None:

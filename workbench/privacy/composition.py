@@ -407,6 +407,7 @@ def _fixed(
 
 def _moments(pair: Laws, orders: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
     """ln Σ P (P/Q)^λ where Q > 0, at every λ, and the mass of P where Q = 0, in floats."""
+
     losses, p = pair.losses * math.log(2), pair.p.floats
     both = np.isfinite(losses)
     with np.errstate(divide="ignore"):

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from workbench.exact.numbers import ball_ends
+from workbench.exact.numbers import ball, ball_ends
 
 __all__ = ["LossLaw"]
 
@@ -123,12 +123,12 @@ class LossLaw:
 
     def _shifted(self, share: Fraction) -> tuple[Fraction, Fraction]:
         """(s, η) of the module's rule, with η at most `share`."""
-        from flint import arb, ctx
+        from flint import ctx
 
         if not self.moved:
             return Fraction(0), Fraction(0)
         with ctx.workprec(64):
-            tail = (-arb(_fmpq(share)).log() * self.moved / 2).sqrt()
+            tail = (-ball(share).log() * self.moved / 2).sqrt()
         return self.step * ball_ends(tail)[1] + self.moved * self.step**2 / 8, share
 
     def delta(self, epsilon: Fraction) -> Fraction:
@@ -146,18 +146,18 @@ class LossLaw:
         return None if least is None else max(Fraction(0), least - shift)
 
     def _delta(self, epsilon: Fraction) -> Fraction:
-        from flint import arb, ctx, fmpq
+        from flint import arb, ctx
 
         start = max(0, math.floor(epsilon / self.step) + 1 - self.first)  # the first loss above ε
         beyond = self.masses.coeffs()[start:]
         if not beyond:
             return min(Fraction(1), Fraction(self.infinite, 1 << self.bits))
         with ctx.workprec(self.bits + 64):
-            factor, tilted = (-arb(_fmpq(self.step))).exp(), arb(0)
+            factor, tilted = (-ball(self.step)).exp(), arb(0)
             for mass in reversed(beyond):
                 tilted = tilted * factor + mass
             gap = epsilon - self.step * (self.first + start)
-            enclosed = arb(self.infinite + sum(beyond)) - tilted * arb(fmpq(gap.numerator, gap.denominator)).exp()
+            enclosed = arb(self.infinite + sum(beyond)) - tilted * ball(gap).exp()
             low, high = ball_ends(enclosed)
         bound = (high if self.upper else low) / (1 << self.bits)
         return min(Fraction(1), max(Fraction(0), bound))
@@ -170,8 +170,8 @@ class LossLaw:
             return None
         masses = self.masses.coeffs()
         with ctx.workprec(self.bits + 64):
-            factor, tilted, above = (-arb(_fmpq(self.step))).exp(), arb(0), self.infinite
-            allowed, surely = arb(_fmpq(most)), math.floor(most)
+            factor, tilted, above = (-ball(self.step)).exp(), arb(0), self.infinite
+            allowed, surely = ball(most), math.floor(most)
             # the loss at `index` and lower: `above` and `tilted` hold the losses beyond it, tilted relative to it
             for index in range(self.first + len(masses) - 1, min(self.first, 0) - 2, -1):
                 if above > surely and not arb(above) - tilted <= allowed:
@@ -186,15 +186,15 @@ class LossLaw:
 
 def _on_grid(p: Fraction, q: Fraction, step: Fraction, bits: int, *, upper: bool, floor: bool) -> list[tuple[int, int]]:
     """One atom on the grid: (index, mass)."""
-    from flint import arb, ctx
+    from flint import ctx
 
     if p == q:
         return [(0, _integer(p, bits, up=upper))]
     precision = bits + 64 + max(p.denominator.bit_length(), q.denominator.bit_length())
     while True:  # ln p/q is no multiple of a rational h (Lindemann): some precision tells between which it lies
         with ctx.workprec(precision):
-            h = arb(_fmpq(step))
-            index, above = (math.floor(end) for end in ball_ends((arb(_fmpq(p)) / arb(_fmpq(q))).log() / h))
+            h = ball(step)
+            index, above = (math.floor(end) for end in ball_ends((ball(p) / ball(q)).log() / h))
             if index == above:
                 break
         precision *= 2
@@ -202,7 +202,7 @@ def _on_grid(p: Fraction, q: Fraction, step: Fraction, bits: int, *, upper: bool
         return [(index, _integer(p, bits, up=False))]
     with ctx.workprec(precision):
         left, right = (-index * h).exp(), (-(index + 1) * h).exp()
-        low, high = ball_ends((arb(_fmpq(q)) - arb(_fmpq(p)) * right) / (left - right))  # of p, at the lower loss
+        low, high = ball_ends((ball(q) - ball(p) * right) / (left - right))  # of p, at the lower loss
     if not upper:
         low, high = high, low
     shares = (min(p, max(Fraction(0), share)) for share in (high, p - low))
@@ -212,9 +212,3 @@ def _on_grid(p: Fraction, q: Fraction, step: Fraction, bits: int, *, upper: bool
 def _integer(mass: Fraction, bits: int, *, up: bool) -> int:
     scaled = mass.numerator << bits
     return -(-scaled // mass.denominator) if up else scaled // mass.denominator
-
-
-def _fmpq(value: Fraction) -> Any:
-    from flint import fmpq
-
-    return fmpq(value.numerator, value.denominator)

@@ -25,7 +25,7 @@ from workbench.io.extras import need
 from workbench.sweeps.ledger import DEFAULT, Ledger, Row
 from workbench.sweeps.result import Outcome, SweepResult
 from workbench.sweeps.specification import Chunk, Spec, read_spec
-from workbench.sweeps.workers import Answers, Task, cores, here, on_cluster, on_processes
+from workbench.sweeps.workers import Answers, cores, here, on_cluster, on_processes
 
 __all__ = ["sweep"]
 
@@ -91,15 +91,14 @@ def _run(spec: Spec, book: Ledger, jobs: int | None, cluster: str | None, progre
 def _answers(
     chunks: list[Chunk], jobs: int | None, cluster: str | None
 ) -> Generator[tuple[int, Answers | None], None, None]:
-    tasks = [Task(c.model, c.fixed, c.points, c.recheck, c.backend, c.versions) for c in chunks]
-    if not tasks:
+    if not chunks:
         return
     if cluster is not None:
-        yield from on_cluster(tasks, cluster)
-    elif (processes := min(jobs or cores(), len(tasks))) == 1:
-        yield from here(tasks)
+        yield from on_cluster(chunks, cluster)
+    elif (processes := min(jobs or cores(), len(chunks))) == 1:
+        yield from here(chunks)
     else:
-        yield from on_processes(tasks, processes)
+        yield from on_processes(chunks, processes)
 
 
 def _file(book: Ledger, chunk: Chunk, answers: Answers) -> None:

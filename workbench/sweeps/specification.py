@@ -32,6 +32,7 @@ from workbench.io.parameter_grid import has_range, in_order
 from workbench.sweeps.ledger import canonical, digest
 from workbench.sweeps.toml_lines import Lines, lines_of
 from workbench.sweeps.versions import check_options, versions
+from workbench.sweeps.workers import Task
 
 __all__ = ["SCHEMA", "Chunk", "Spec", "read_spec"]
 
@@ -41,21 +42,14 @@ _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", r
 
 
 @dataclass(frozen=True)
-class Chunk:
+class Chunk(Task):
     """A task: neighbouring points of one path, in the order they are solved.
 
-    model, fixed: the path; points: the hot values; requests: the canonical JSON of each point's request, whose sha256
-    is its key in `keys`; recheck: positions that are solved again from a cold start; backend, versions: who answers.
+    requests: the canonical JSON of each point's request, whose sha256 is its key in `keys`.
     """
 
-    model: str
-    fixed: Mapping[str, Any]
-    points: tuple[Mapping[str, Any], ...]
     requests: tuple[str, ...]
     keys: tuple[str, ...]
-    recheck: tuple[int, ...]
-    backend: str | None
-    versions: Mapping[str, str | None]
 
     def without(self, known: set[str]) -> Chunk:
         """What is left to do."""
@@ -218,11 +212,11 @@ def _chunks(kind: Family, axes: Mapping[str, list[Any]], at: int, lines: Lines) 
                 kind.name,
                 fixed,
                 tuple(points[part]),
-                tuple(requests[part]),
-                tuple(keys[part]),
                 recheck,
                 backend,
                 versions(backend),
+                tuple(requests[part]),
+                tuple(keys[part]),
             )
 
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from models.oracles.bins import BIN_LOSSES, optimal_bins
-from models.oracles.count_channel import grows, minimax_value, post_processed
-from models.oracles.local_channel import MOST_INPUTS, extremal_value, right_most_often
+from models.oracles.finite_channel import (
+    MOST_INPUTS,
+    extremal_value,
+    grows,
+    minimax_value,
+    post_processed,
+    right_most_often,
+)
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.oracle import OracleVerdict
 

@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from models.channel import ChannelModel
-from models.oracles.count_channel import post_processed
+from models.oracles.finite_channel import post_processed
 from solvers.solution import Solution, Termination
 from workbench.errors import Infeasible, NotProven
 from workbench.families.channel.certify import exact_certificate

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -34,81 +34,40 @@ def _apart(data: DataSet) -> str:
 
 def fig2(full: bool) -> Artifact:
     """Where labels go: RR-on-Bins beside Laplace, ε = 3."""
-    claims, data = printed("label_dp")["fig2"], criteo()
+    claims, data, table = printed("label_dp")["fig2"], criteo(), printed("label_dp")["table1"]
     labels, epsilon = data.labels, float(claims["epsilon"])
-    _, second = split_budget(epsilon, labels.k, data.records)
-    response = best_bins(labels, second)
+    response = best_bins(labels, split_budget(epsilon, labels.k, data.records)[1])
     noise = LabelNoise("laplace", labels.values[0], labels.values[-1], epsilon)
     edges = np.append(np.arange(0, labels.values[-1], _CELL), labels.values[-1] + 1)
     group = np.searchsorted(edges, labels.values, side="right") - 1
-    rows = []
-    for panel, table in (
+    label_from, output_from = (edges[place].ravel() for place in np.indices((edges.size - 1, edges.size - 1)))
+    parts = []
+    for mechanism, cells in (
         ("RR-on-Bins", _cells(response.matrix, response.outputs, edges)),
         ("Laplace", np.array([_spread(noise, y, edges) for y in labels.values])),
     ):
         joint = np.zeros((edges.size - 1, edges.size - 1))
-        np.add.at(joint, group, labels.prior[:, None] * table)
-        rows += [(panel, edges[i], edges[j], joint[i, j]) for i in range(edges.size - 1) for j in range(edges.size - 1)]
-    frame = pd.DataFrame(rows, columns=["mechanism", "label_from", "output_from", "probability"])
-    table1_ = printed("label_dp")["table1"]
-    at = table1_["epsilon"].index(epsilon)
-    mse = response.loss(SQUARED), noise.loss(labels)
+        np.add.at(joint, group, labels.prior[:, None] * cells)
+        parts.append(pd.DataFrame({"mechanism": mechanism, "label_from": label_from, "output_from": output_from,
+                                   "probability": joint.ravel()}))  # fmt: skip
+    frame, at = pd.concat(parts, ignore_index=True), table["epsilon"].index(epsilon)
+    mse = {"bins": response.loss(SQUARED), "laplace": noise.loss(labels)}
+    beside = partial(Comparison, apart=_apart(data))
+    values, place, close = claims["bins"], claims["place"], "stand-in, within 3 printed standard deviations"
+    comparisons = [
+        beside(f'bin {j + 1} of {len(values)} ("around" in print)', place, value, float(response.outputs[j]), 5.0,
+               expected=data.real or j not in _STANDIN_MISSES,
+               remark=f'{data.words}: a bin printed as "around {value:g}" is compared within 5', explained=False)
+        for j, value in enumerate(values) if response.outputs.size == len(values)
+    ]  # fmt: skip
+    comparisons.append(beside("number of bins", place, len(values), response.outputs.size, 0.5, remark="stand-in"))
+    comparisons += [
+        beside(f"MSE, {_WORDS[key]}", table["place"], table[key][at], ours, 3 * table[f"{key}_std"][at], remark=close)
+        for key, ours in mse.items()
+    ]
     bins = pd.DataFrame({"output": response.outputs, "mechanism": "RR-on-Bins"})
-    return artifact(
-        "label_dp",
-        "fig2",
-        frame,
-        [
-            *(
-                Comparison(
-                    f'bin {j + 1} of {len(claims["bins"])} ("around" in print)',
-                    claims["place"],
-                    value,
-                    float(response.outputs[j]),
-                    5.0,
-                    explained=False,
-                    expected=data.real or j not in _STANDIN_MISSES,
-                    remark=f'{data.words}: a bin printed as "around {value:g}" is compared within 5',
-                    apart=_apart(data),
-                )
-                for j, value in enumerate(claims["bins"])
-                if response.outputs.size == len(claims["bins"])
-            ),
-            Comparison(
-                "number of bins",
-                claims["place"],
-                len(claims["bins"]),
-                response.outputs.size,
-                0.5,
-                remark="stand-in",
-                apart=_apart(data),
-            ),
-            Comparison(
-                "MSE, RR-on-Bins",
-                table1_["place"],
-                table1_["bins"][at],
-                mse[0],
-                3 * table1_["bins_std"][at],
-                remark="stand-in, within 3 printed standard deviations",
-                apart=_apart(data),
-            ),
-            Comparison(
-                "MSE, Laplace",
-                table1_["place"],
-                table1_["laplace"][at],
-                mse[1],
-                3 * table1_["laplace_std"][at],
-                remark="stand-in, within 3 printed standard deviations",
-                apart=_apart(data),
-            ),
-        ],
-        further={"bins": bins},
-        CELL=_CELL,
-        words=data.words,
-        bins=mse[0],
-        laplace=mse[1],
-        most=frame["probability"].max(),
-    )
+    return artifact("label_dp", "fig2", frame, comparisons, further={"bins": bins}, CELL=_CELL, words=data.words,
+                    most=frame["probability"].max(), bins=mse["bins"], laplace=mse["laplace"])  # fmt: skip
 
 
 def _cells(matrix: Any, outputs: Any, edges: Any) -> Any:
@@ -138,8 +97,8 @@ def table1(full: bool) -> Artifact:
     }
     tolerances = {key: 3 * np.array(claims[f"{key}_std"]) for key in ours}
     remark = "stand-in, within 3 printed standard deviations"
-    rows, comparisons = _rows(claims, data, ours, ERRORS["diabetes"](full), tolerances, remark)
-    columns = [
+    columns, comparisons = _columns(claims, data, ours, ERRORS["diabetes"](full), tolerances, remark)
+    names = [
         "epsilon",
         "laplace_printed",
         "laplace_ours",
@@ -150,58 +109,43 @@ def table1(full: bool) -> Artifact:
         "test_bins_printed_criteo",
         "test_bins_ours_diabetes",
     ]
-    return artifact("label_dp", "table1", pd.DataFrame(rows, columns=columns), comparisons, words=data.words)
+    return artifact(
+        "label_dp", "table1", pd.DataFrame(dict(zip(names, columns, strict=True))), comparisons, words=data.words
+    )
 
 
-def _rows(
+def _columns(
     claims: Any,
     data: DataSet,
     ours: Mapping[str, Callable[[float], float]],
     tests: pd.DataFrame,
     tolerances: Mapping[str, Any],
     remark: str,
-) -> tuple[list[list[Any]], list[Comparison]]:
-    """Printed and ours in turn at every ε, the mechanisms' own error before the test errors; and comparisons.
+) -> tuple[list[list[float]], list[Comparison]]:
+    """The columns: ε, then printed and ours in turn, the mechanisms' own error before the test errors; and comparisons.
 
     ours: mechanism -> its error at an ε; tests: the test errors, the row "none" trained on true labels. The last row
     is ε = ∞, where every mechanism publishes the label itself.
     """
-    place, none, values = claims["place"], claims["no_noise"], np.asarray(data.labels.values)
-    rows: list[list[Any]] = []
-    comparisons: list[Comparison] = []
-    for at, epsilon in enumerate(claims["epsilon"]):
-        test = tests[tests["epsilon"] == epsilon].set_index("mechanism")["mse"]
-        losses = {key: loss(epsilon) for key, loss in ours.items()}
-        pairs = [(claims[key][at], losses[key]) for key in ours]
-        pairs += [(claims[f"{key}_test"][at], test.get(_WORDS[key])) for key in ours]
-        rows.append([epsilon, *chain(*pairs)])
-        comparisons += [
-            Comparison(
-                f"MSE of {_WORDS[key]}, ε = {epsilon:g}",
-                place,
-                claims[key][at],
-                loss,
-                float(tolerances[key][at]),
-                remark=remark,
-                apart=_apart(data),
-            )
-            for key, loss in losses.items()
-        ]
-    same = float(data.labels.prior @ SQUARED(values, values))
-    trained = float(tests.loc[tests["mechanism"] == "none", "mse"].iloc[0])
-    last = [(none[key], same) for key in ours] + [(none[f"{key}_test"], trained) for key in ours]
-    return [*rows, [math.inf, *chain(*last)]], comparisons + [
-        Comparison(
-            f"MSE of {_WORDS[key]}, ε = ∞",
-            none["place"],
-            none[key],
-            same,
-            0.005,
-            remark="every label published as it is",
-            apart=_NO_NOISE,
-        )
-        for key in ours
-    ]
+    none, values, epsilons = claims["no_noise"], np.asarray(data.labels.values), claims["epsilon"]
+    errors = tests.set_index(["mechanism", "epsilon"])["mse"]
+    same, trained = float(data.labels.prior @ SQUARED(values, values)), float(errors["none"].iloc[0])
+    losses = {key: [loss(epsilon) for epsilon in epsilons] for key, loss in ours.items()}
+    columns = [[*epsilons, math.inf]]
+    for key in ours:
+        columns += [[*claims[key], none[key]], [*losses[key], same]]
+    for key in (f"{key}_test" for key in ours):
+        test = [errors.get((_WORDS[key.removesuffix("_test")], epsilon)) for epsilon in epsilons]
+        columns += [[*claims[key], none[key]], [*test, trained]]
+    beside = partial(Comparison, remark=remark, apart=_apart(data))
+    comparisons = [
+        beside(f"MSE of {_WORDS[key]}, ε = {epsilon:g}", claims["place"], claims[key][at], losses[key][at],
+               float(tolerances[key][at]))
+        for at, epsilon in enumerate(epsilons) for key in ours
+    ]  # fmt: skip
+    published = partial(Comparison, remark="every label published as it is", apart=_NO_NOISE)
+    comparisons += [published(f"MSE of {_WORDS[key]}, ε = ∞", none["place"], none[key], same, 0.005) for key in ours]
+    return columns, comparisons
 
 
 def table2(full: bool) -> Artifact:
@@ -216,8 +160,8 @@ def table2(full: bool) -> Artifact:
 
     ours: dict[str, Callable[[float], float]] = {"with_prior": loss, "bins": partial(bins_at, data)}
     tolerances = dict.fromkeys(ours, np.full(len(claims["epsilon"]), 0.1))
-    rows, comparisons = _rows(claims, data, ours, ERRORS["census"](full), tolerances, "stand-in, tolerance 0.1")
-    columns = [
+    columns, comparisons = _columns(claims, data, ours, ERRORS["census"](full), tolerances, "stand-in, tolerance 0.1")
+    names = [
         "epsilon",
         "with_prior_printed",
         "with_prior_ours",
@@ -228,7 +172,7 @@ def table2(full: bool) -> Artifact:
         "test_bins_printed",
         "test_bins_ours_synthetic",
     ]
-    table = pd.DataFrame(rows, columns=columns)
+    table = pd.DataFrame(dict(zip(names, columns, strict=True)))
     table.insert(3, "labels_kept", [*(chosen(e).outputs.size for e in claims["epsilon"]), data.labels.k])
     return artifact("label_dp", "table2", table, comparisons, words=data.words)
 
@@ -255,34 +199,18 @@ def fig5(full: bool) -> Artifact:
     """The example of a signature matrix, recomputed from its M."""
     claims = printed("label_dp")["fig5"]
     matrix = [[Fraction(0) if d == 0 else Fraction(1, d) for d in row] for row in claims["denominators"]]
-    signatures = signature(matrix, Fraction(2)) or [""] * len(matrix)
-    rows = [
-        (label, *(str(value) for value in row), " ".join(signs), " ".join(printed_signs))
-        for label, row, signs, printed_signs in zip(
-            claims["labels"], matrix, signatures, claims["signature"], strict=True
-        )
-    ]
-    agree = sum(
-        a == b
-        for ours, theirs in zip(signatures, claims["signature"], strict=True)
-        for a, b in zip(ours, theirs, strict=True)
+    right = signature(matrix, Fraction(2))
+    signatures = right or [""] * len(matrix)
+    table = pd.DataFrame(matrix, columns=[f"M to {output}" for output in claims["outputs"]]).map(str)
+    table.insert(0, "label", claims["labels"])
+    table["signature"], table["signature_printed"] = (
+        [" ".join(row) for row in rows] for rows in (signatures, claims["signature"])
     )
-    right = signature(matrix, Fraction(2)) is not None
-    columns = ["label", *(f"M to {output}" for output in claims["outputs"]), "signature", "signature_printed"]
-    return artifact(
-        "label_dp",
-        "fig5",
-        pd.DataFrame(rows, columns=columns),
-        [
-            Comparison("signature entries that agree, of 20", claims["place"], 20, agree, 0.5),
-            Comparison(
-                "e^ε",
-                claims["place"],
-                claims["exp_epsilon"],
-                2.0 if right else 0.5,
-                1e-9,
-                expected=False,
-                remark="e^ε = 1/2 is a slip for 2",
-            ),
-        ],
-    )
+    agree = sum(map(operator.eq, "".join(signatures), "".join(claims["signature"]))) if right else 0
+    place = claims["place"]
+    comparisons = [
+        Comparison("signature entries that agree, of 20", place, 20, agree, 0.5),
+        Comparison("e^ε", place, claims["exp_epsilon"], 2.0 if right else 0.5, 1e-9, expected=False,
+                   remark="e^ε = 1/2 is a slip for 2"),
+    ]  # fmt: skip
+    return artifact("label_dp", "fig5", table, comparisons)

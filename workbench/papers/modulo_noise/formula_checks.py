@@ -7,109 +7,97 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from workbench.papers.artifact import Artifact, artifact
-from workbench.papers.modulo_noise.common import bounded, least_deltas, needed, single, solve_each
+from workbench.papers.modulo_noise.common import Floats, needed, single, solve_each
+from workbench.papers.modulo_noise.curves import SOURCES
 
 __all__ = ["formulas"]
 
 EPSILONS = (0.4, 1.0, 1.75)
-_Case = tuple[str, str, float, float]  # formula, what it gives, |printed - solver|, δ needed beyond the one allowed
 
 
 def formulas(full: bool = False) -> Artifact:
     """The largest difference between each right formula and the solver."""
     cases = [*_lemma3(9 if full else 7), *_theorem2(7 if full else 5), *_corollary1(5), *_lemma4(12 if full else 9)]
-    table = pd.DataFrame(cases, columns=["formula", "gives", "difference", "excess"])
     rows = []
-    for formula, part in table.groupby("formula", sort=False):
+    for (formula, gives), part in pd.concat(cases).groupby(["formula", "gives"], sort=False):
         worst, excess = float(part["difference"].max()), float(part["excess"].max())
         verdict = "right in every case" if worst < 1e-7 and excess <= 1e-9 else "WRONG"
-        rows.append((formula, part["gives"].iloc[0], len(part), "< 1e-7" if worst < 1e-7 else f"{worst:.2g}", verdict))
+        rows.append((formula, gives, len(part), "< 1e-7" if worst < 1e-7 else f"{worst:.2g}", verdict))
 
     columns = ["formula", "gives", "cases", "largest difference to the solver", "verdict"]
-    shown = pd.DataFrame(rows, columns=columns)
-    return artifact("modulo_noise", "formulas", shown)
+    return artifact("modulo_noise", "formulas", pd.DataFrame(rows, columns=columns))
 
 
-def _lemma3(most: int) -> Iterator[_Case]:
+def _cases(formula: str, gives: str, differences: Any, excess: float = 0.0) -> pd.DataFrame:
+    """|printed - solver| of some cases, and the δ needed beyond the one allowed."""
+    return pd.DataFrame({"formula": formula, "gives": gives, "difference": np.abs(differences), "excess": excess})
+
+
+def _lemma3(most: int) -> Iterator[pd.DataFrame]:
     """(17b), (18c)."""
     for n in range(2, most + 1):
         for shift in range(1, n + 1):
             cycle = (n + 1) // math.gcd(n + 1, shift)
-            name = "(17)" if cycle == n + 1 else "(18)"
-            errors = solve_each(single(n, shift), [(epsilon, 0) for epsilon in EPSILONS])
-            for epsilon, error in zip(EPSILONS, errors, strict=True):
-                a = math.exp(-epsilon)
-                yield name, "f(0), single distance, δ = 0", abs((1 - a) / (1 - a**cycle) - 1 + error), 0.0
+            solved = SOURCES["least error"](EPSILONS, n=n, shifts=[shift])
+            a = np.exp(-solved["epsilon"])
+            yield _cases("(17)" if cycle == n + 1 else "(18)", "f(0), single distance, δ = 0",
+                         (1 - a) / (1 - a**cycle) - 1 + solved["solver"])  # fmt: skip
 
 
-def _lower(n: int, k: int, epsilon: float) -> float:
-    """δ̲_k, (19b), (19c)."""
-    a = math.exp(-epsilon)
-    return a ** (n - k) * (1 - a) / (1 - a ** (n - k + 1)) if k else 0.0
+def _ends(n: int, epsilon: float) -> tuple[Floats, Floats]:
+    """δ̲_k and δ̄_k, k = 0..n, (19)."""
+    a, k = math.exp(-epsilon), np.arange(n + 1.0)
+    lower = a ** (n - k) * (1 - a) / (1 - a ** (n - k + 1))
+    upper = a ** (n - k - 1) * (1 - a) / (1 - a ** (n - k + 1))
+    lower[0], upper[n] = 0.0, 1.0
+    return lower, upper
 
 
-def _upper(n: int, k: int, epsilon: float) -> float:
-    """δ̄_k, (19a), (19b)."""
-    a = math.exp(-epsilon)
-    return a ** (n - k - 1) * (1 - a) / (1 - a ** (n - k + 1)) if k < n else 1.0
-
-
-def _flat(n: int, k: int, epsilon: float) -> list[float]:
-    """f_(h), h = 0..n, of (20)."""
-    return [_lower(n, k, epsilon) * math.exp((n - k - h) * epsilon) if h <= n - k else 0.0 for h in range(n + 1)]
-
-
-def _linear(n: int, k: int, epsilon: float, delta: float) -> list[float]:
-    """f_(h), h = 0..n, of (21)."""
-    rest = (math.exp(epsilon) - 1) / (math.exp(k * epsilon) - 1) * (1 - delta / _lower(n, k, epsilon))
-    return [
-        delta * math.exp((n - k - h) * epsilon) if h <= n - k else math.exp((n - h) * epsilon) * rest
-        for h in range(n + 1)
-    ]
-
-
-def _theorem2(most: int) -> Iterator[_Case]:
-    """(19)-(21): PMF and error rate in the middle of every flat and linear region."""
+def _theorem2(most: int) -> Iterator[pd.DataFrame]:
+    """(19)-(21): PMF f_(h), h = 0..n, and error rate in the middle of every flat and linear region."""
     for n in range(2, most + 1):
+        question, h = single(n, 1), np.arange(n + 1.0)
         for epsilon in EPSILONS:
-            flat = [(_lower(n, k, epsilon) + _upper(n, k, epsilon)) / 2 for k in range(1, n + 1)]
-            linear = [(_upper(n, k - 1, epsilon) + _lower(n, k, epsilon)) / 2 for k in range(1, n + 1)]
-            question = single(n, 1)
-            errors = iter(solve_each(question, [(epsilon, delta) for delta in [*flat, *linear]]))
-            for k, delta in enumerate(flat, 1):
-                pmf = _flat(n, k, epsilon)
-                excess = needed(pmf, question, epsilon) - delta
-                yield "(19), (20)", "PMF, single distance, flat region", abs(pmf[0] - 1 + next(errors)), excess
-            for k, delta in enumerate(linear, 1):
-                pmf = _linear(n, k, epsilon, delta)
-                gap = max(abs(pmf[0] - 1 + next(errors)), abs(sum(pmf) - 1))
-                yield "(19), (21)", "PMF, single distance, linear region", gap, needed(pmf, question, epsilon) - delta
+            lower, upper = _ends(n, epsilon)
+            flat, linear = (lower + upper)[1:] / 2, (upper[:-1] + lower[1:]) / 2
+            errors = solve_each(question, [(epsilon, delta) for delta in [*flat.tolist(), *linear.tolist()]])
+            for k in range(1, n + 1):
+                kept = h <= n - k
+                steps = np.exp((n - k - h) * epsilon)
+                pmf = np.where(kept, lower[k] * steps, 0.0)  # (20)
+                yield _cases("(19), (20)", "PMF, single distance, flat region", [pmf[0] - 1 + errors[k - 1]],
+                             needed(pmf, question, epsilon) - flat[k - 1])  # fmt: skip
+                delta = linear[k - 1]
+                rest = math.expm1(epsilon) / math.expm1(k * epsilon) * (1 - delta / lower[k])
+                pmf = np.where(kept, delta * steps, np.exp((n - h) * epsilon) * rest)  # (21)
+                gap = max(abs(pmf[0] - 1 + errors[n + k - 1]), abs(pmf.sum() - 1))
+                yield _cases("(19), (21)", "PMF, single distance, linear region", [gap],
+                             needed(pmf, question, epsilon) - delta)  # fmt: skip
 
 
-def _corollary1(n: int) -> Iterator[_Case]:
+def _corollary1(n: int) -> Iterator[pd.DataFrame]:
     """(24), (25): the least δ for an error rate, where section k holds: ε_k <= ε < ε_(k-1)."""
     for rho in (0.3, 0.55):
-        question = single(n, 1)
-        grid = [0.2 * step for step in range(1, 11)]
-        for epsilon, least in zip(grid, least_deltas(question, [(e, rho) for e in grid]), strict=True):
-            a = math.exp(-epsilon)
-            # ε >= ε_k where section k reaches f(0) >= 1 - ρ, (25); the first such k
-            k = next(k for k in range(n + 1) if (1 - a) / (1 - a ** (n + 1 - k)) >= 1 - rho)
-            printed = math.exp(-(n - k) * epsilon) * (1 - rho) if k else 0.0
-            yield "(24), (25)", "least δ for an error rate", abs(printed - least), 0.0
+        solved = SOURCES["least delta"]("0.2:2:10", rho, n=n, shifts=[1])
+        a = np.exp(-solved["epsilon"].to_numpy())[:, None]
+        reached = (1 - a) / (1 - a ** (n + 1 - np.arange(n + 1))) >= 1 - rho  # ε >= ε_k, (25)
+        k = reached.argmax(axis=1)  # the first such k
+        printed = np.where(k > 0, np.exp(-(n - k) * solved["epsilon"]) * (1 - rho), 0.0)
+        yield _cases("(24), (25)", "least δ for an error rate", printed - solved["delta"])
 
 
-def _lemma4(most: int) -> Iterator[_Case]:
+def _lemma4(most: int) -> Iterator[pd.DataFrame]:
     """(28), (29)."""
     for n in range(3, most + 1, 2):
         for mu_bar in range(1, n + 1):
             b, r = divmod(n, mu_bar)
-            errors = solve_each(bounded(n, mu_bar), [(epsilon, 0) for epsilon in EPSILONS])
-            for epsilon, error in zip(EPSILONS, errors, strict=True):
-                total = 1 + mu_bar * sum(math.exp(-i * epsilon) for i in range(1, b + 1))
-                total += r * math.exp(-(b + 1) * epsilon)
-                yield "(28), (29)", "f(0), bounded difference, δ = 0", abs(1 / total - 1 + error), 0.0
+            solved = SOURCES["least error"](EPSILONS, n=n, max_shift=mu_bar)
+            a = np.exp(-solved["epsilon"])
+            total = 1 + mu_bar * sum(a**i for i in range(1, b + 1)) + r * a ** (b + 1)
+            yield _cases("(28), (29)", "f(0), bounded difference, δ = 0", 1 / total - 1 + solved["solver"])

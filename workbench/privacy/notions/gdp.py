@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import ball_ends, nearest_float, round_up
+from workbench.exact.numbers import ball, ball_ends, nearest_float, round_up
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.notion import HockeyStick, LeastParameter, Requirement, Values, decided
 
@@ -57,12 +57,12 @@ class TradeOff:
 
     def needed(self, p: Fraction, q: Fraction, bits: int) -> tuple[Fraction, Fraction]:
         """Rationals around Φ^-1(p) - Φ^-1(q), for 0 < q < p < 1."""
-        from flint import arb, ctx, fmpq
+        from flint import arb, ctx
 
         with ctx.workprec(bits):
 
             def quantile(x: Fraction) -> Any:
-                return arb(2).sqrt() * (2 * arb(fmpq(x.numerator, x.denominator)) - 1).erfinv()
+                return arb(2).sqrt() * (2 * ball(x) - 1).erfinv()
 
             return ball_ends(quantile(p) - quantile(q))
 

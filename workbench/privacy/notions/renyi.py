@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import ball_ends, exact, round_up
+from workbench.exact.numbers import ball, ball_ends, exact, round_up
 from workbench.privacy.notions.laws import Laws, Names
 from workbench.privacy.notions.notion import LeastParameter, PowerCone, Requirement, Result, Values, decided
 
@@ -41,10 +41,10 @@ class Loss:
 
     def log_moment(self, order: Fraction, bits: int) -> Any:
         """A ball around ln Σ P^α Q^(1-α), which is (α-1) D_α. order: α > 1; all mass of P within Q's."""
-        from flint import arb, ctx, fmpq
+        from flint import arb, ctx
 
         with ctx.workprec(bits):
-            power = arb(fmpq(order.numerator, order.denominator)) - 1
+            power = ball(order) - 1
             return sum((weight * (power * loss).exp() for weight, loss in self._balls(bits)), arb(0)).log()
 
     def mean(self, bits: int) -> Any:

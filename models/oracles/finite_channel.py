@@ -1,4 +1,6 @@
-"""Count queries: geometric noise, clamped to 0..n, followed by the best post-processing.
+"""Channels of pure ε between finitely many inputs: those whose neighbours stand in a row, and those where all are.
+
+Count queries: geometric noise, clamped to 0..n, followed by the best post-processing.
 
     G[y,z] = (1-a)/(1+a) a^|y-z|,  a^|y-z|/(1+a) at the ends z = 0, n;  a = e^-ε
 
@@ -10,6 +12,14 @@ output moves away from the input,
 
 For any losses both are upper bounds.
 
+Every two inputs neighbours: every column of such a channel is a mixture of staircase columns, those with entries in
+{1, e^ε} only (the cone max_y m_y <= e^ε min_y m_y has no other extreme rays), so with the best output for each of them
+
+    min_M = min Σ_S θ_S min_o Σ_y p_y S_y ℓ(y,o)   s.t.  Σ_S θ_S S_y = 1 for every y,  θ >= 0
+
+over the 2^k - 1 staircases S (Kairouz, Oh, Viswanath 2016). For the error rate with the inputs among the outputs it is
+1 - max_j e^ε/(e^ε + j - 1) Σ of the j largest p (Ghazi et al. 2021, Theorem 3: RRTop-j).
+
 | paper (Ghosh et al.)        | here                                |
 |-----------------------------|-------------------------------------|
 | α, G                        | a, `geometric`                      |
@@ -18,6 +28,7 @@ For any losses both are upper bounds.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +37,18 @@ import scipy.sparse as sp
 
 from solvers.arrays import Positions, Vector
 
-__all__ = ["CountOptimum", "geometric", "grows", "minimax_value", "post_processed"]
+__all__ = [
+    "MOST_INPUTS",
+    "CountOptimum",
+    "extremal_value",
+    "geometric",
+    "grows",
+    "minimax_value",
+    "post_processed",
+    "right_most_often",
+]
+
+MOST_INPUTS = 10  # of `extremal_value`
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +93,6 @@ def post_processed(losses: Vector, prior: Vector, epsilon: float) -> CountOptimu
 
 def minimax_value(losses: Vector, epsilon: float) -> float:
     """The least worst-case loss of any post-processing. losses: (k, m) with k m <= 4000 or so."""
-    from scipy.optimize import linprog
-
     k, m = losses.shape
     G = geometric(k, epsilon)
     rows = np.einsum("yz,yo->yzo", G, losses).reshape(k, k * m)
@@ -80,7 +100,32 @@ def minimax_value(losses: Vector, epsilon: float) -> float:
     above = np.hstack([rows, -np.ones((k, 1))])
     whole = sp.hstack([sp.kron(sp.eye_array(k), np.ones((1, m))), sp.csr_array((k, 1))])
     equal: Any = whole  # SciPy's stubs know no sparse matrices here
-    optimum = linprog(loss, A_ub=above, b_ub=np.zeros(k), A_eq=equal, b_eq=np.ones(k), method="highs")
+    return _least(loss, A_ub=above, b_ub=np.zeros(k), A_eq=equal, b_eq=np.ones(k))
+
+
+def extremal_value(losses: Vector, prior: Vector, epsilon: float) -> float:
+    """The least expected loss. losses: (k, m) with k <= MOST_INPUTS. Raises ValueError."""
+    k = len(losses)
+    if k > MOST_INPUTS:
+        raise ValueError(f"losses must have at most {MOST_INPUTS} rows. Got {k}.")
+    high = (np.arange(1, 1 << k)[:, None] >> np.arange(k)) & 1
+    stairs = np.where(high, math.exp(epsilon), 1.0)  # all of them high is as good as all low
+    losses = (stairs @ (prior[:, None] * losses)).min(axis=1)
+    return _least(losses, A_eq=stairs.T, b_eq=np.ones(k))
+
+
+def right_most_often(prior: Vector, epsilon: float) -> float:
+    """The least error rate over all outputs."""
+    likely = np.cumsum(np.sort(prior)[::-1])
+    others = np.arange(prior.size) * math.exp(-epsilon)
+    return float(1 - (likely / (1 + others)).max())
+
+
+def _least(loss: Vector, **rows: Any) -> float:
+    """The optimum of min loss'x over x >= 0 and the rows. Raises ValueError."""
+    from scipy.optimize import linprog
+
+    optimum = linprog(loss, **rows, method="highs")
     if not optimum.success:
-        raise ValueError(f"the post-processing program ended with {optimum.message}")
+        raise ValueError(f"the program ended with {optimum.message}")
     return float(optimum.fun or 0.0)
