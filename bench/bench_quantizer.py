@@ -33,6 +33,7 @@ from workbench.mechanisms.quantization_error import ErrorIntegrals
 
 TITLE = "Quantizers: exact LP, the paper's search, optimised bins, MVU's alphabet"
 Vector = NDArray[np.float64]
+LAW = LawQuestion(Fraction(1), Fraction(1), uniform())
 BINS = np.array([-3.0, -0.5, 0.5, 3.0])
 
 
@@ -88,7 +89,7 @@ def _exact_lp() -> list[list[Any]]:
     knots = np.linspace(-1, 1, 41)
 
     def cold() -> float | None:
-        problem = exact_problem(knots, 4, uniform(), symmetric=True)
+        problem = exact_problem(knots, 4, LAW, symmetric=True)
         answer = problem.solve(1.0, BINS, start="cold")
         problem.close()
         return answer.objective
@@ -102,7 +103,7 @@ def _exact_lp() -> list[list[Any]]:
 
     seconds, value = _best(cold, 5)
     slow, same = _best(through_cvxpy, 2)
-    problem = exact_problem(knots, 4, uniform(), symmetric=True)
+    problem = exact_problem(knots, 4, LAW, symmetric=True)
     problem.solve(1.0, BINS)
     moves = iter(np.linspace(0.9, 1.1, 60))
     hot_epsilon, _ = _median(lambda: problem.solve(float(next(moves)), BINS).objective, 50)

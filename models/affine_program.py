@@ -43,7 +43,11 @@ class _Section:
     def add(self, place: ArrayLike, value: ArrayLike | Part, column: ArrayLike = 0) -> None:
         part = value if isinstance(value, Part) else Part(-1, 0.0)
         constant = 0.0 if isinstance(value, Part) else value
-        self.terms.append(tuple(np.broadcast_arrays(place, column, constant, part.parameter, part.factor)))
+        term = [np.asarray(each) for each in (place, column, constant, part.parameter, part.factor)]
+        shape = np.broadcast(*term).shape  # np.broadcast_arrays takes ten times as long
+        self.terms.append(
+            tuple(np.full(shape, each) if each.ndim == 0 else each + np.zeros(shape, each.dtype) for each in term)
+        )
 
     def stacked(self) -> tuple[NDArray[Any], ...]:
         """The terms, without those that are zero for good."""
@@ -143,7 +147,7 @@ class AffineProgram:
             "c": loss_part,
             "A": self._part(entries, place, parameter, factor),
             "row_upper": right_part,
-            "row_lower": Move(right_part.place[fixed], right_part.base[fixed], sp.csr_array(right_part.matrix[fixed])),
+            "row_lower": Move(right_part.place[fixed], right_part.base[fixed], right_part.matrix[fixed]),
             "lower": lower_part,
             "upper": upper_part,
         }
@@ -159,6 +163,8 @@ class AffineProgram:
     def _part(self, base: Vector, place: NDArray[Any], parameter: NDArray[Any], factor: NDArray[Any]) -> Move:
         """What moves."""
         moving = parameter >= 0
+        if not moving.any():  # a sparse matrix of nothing takes longer to make than the rest of a small program
+            return Move(np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros((0, self._size)))
         live, which = np.unique(place[moving], return_inverse=True)
         matrix = sp.csr_array((factor[moving], (which, parameter[moving])), shape=(live.size, self._size))
         return Move(live.astype(np.intp), base[live], matrix)

@@ -52,7 +52,7 @@ class Optimum:
     multipliers in units of the labels' width.
 
     origin: what the moments s are about; solution: of the last program, None for an interior point of our own;
-    objective: of the point as the solver left it, which meets the equations to its tolerance; programs: how many;
+    objective: of the point as the solver left it, which meets the equations to its tolerance;
     wider: the point on more sets that it was thinned from.
     """
 
@@ -62,7 +62,6 @@ class Optimum:
     objective: float
     proof: Proof
     solution: Solution | None
-    programs: int
     wider: Optimum | None = None
     origin: float = 0.0
 
@@ -280,7 +279,7 @@ class _SolverSearch(_Search):
             proof, rays = lowest(y, p, self.q, *dual_values(y, p, self.q, unit, solution.row_dual))
         value = solution.objective * unit
         self.report(y.size, t.size, value, proof.bound)
-        return Optimum(sets, t, s, value, proof, solution, self.programs), rays
+        return Optimum(sets, t, s, value, proof, solution), rays
 
 
 class _InteriorSearch(_Search):
@@ -307,7 +306,7 @@ class _InteriorSearch(_Search):
         self.report(y.size, point.t.size, point.objective, proof.bound)
         if unit / _OFF < point.objective < unit * _OFF:
             proof = self.closer(y, p, sets, unit, point, proof)
-        return Optimum(sets, point.t, point.s, point.objective, proof, None, self.programs), rays
+        return Optimum(sets, point.t, point.s, point.objective, proof, None), rays
 
     def closer(self, y: Vector, p: Vector, sets: Intervals, unit: float, point: InteriorPoint, proof: Proof) -> Proof:
         """The proof, or a better one of multipliers that sets with gaps bind as well: intervals leave them open where

@@ -20,7 +20,7 @@ import importlib.util
 import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 from .cones import Cone
 from .errors import BackendUnavailable, UnsupportedOption
 from .program import Program
-from .session import Session
+from .session import Options, Session
 from .solution import Solution, Start, Termination
 
 __all__ = [
@@ -83,51 +83,6 @@ class Licence:
         if self.max_columns is None:
             return self.kind
         return f"{self.kind}: at most {self.max_columns} columns and {self.max_rows} rows"
-
-
-@dataclass(frozen=True)
-class Options:
-    """Options every backend understands under one name, or refuses by that name (None: the backend's default).
-
-    Attributes:
-        time_limit: seconds of one solve.
-        gap: relative MILP gap at which the solver may stop.
-        node_limit, iteration_limit: counts.
-        threads: solver threads (1 by default: HiGHS keeps one pool per process, and benchmarks are single-threaded).
-        seed: of the solver's random choices.
-        feasibility_tolerance: absolute violation of rows and bounds, in the dispatched (scaled) units.
-        dual_feasibility_tolerance: absolute violation of reduced costs of LPs.
-        integrality_tolerance: distance from an integer.
-        presolve: on or off.
-        algorithm: "simplex" or "interior-point" for LPs.
-        native: options under the solver's own names, for what is not listed here.
-    """
-
-    time_limit: float | None = None
-    gap: float | None = None
-    node_limit: int | None = None
-    iteration_limit: int | None = None
-    threads: int | None = 1
-    seed: int | None = None
-    feasibility_tolerance: float | None = None
-    dual_feasibility_tolerance: float | None = None
-    integrality_tolerance: float | None = None
-    presolve: bool | None = None
-    algorithm: str | None = None
-    native: Mapping[str, Any] = field(default_factory=dict)
-
-    def given(self) -> dict[str, Any]:
-        """The named options that are set, without `native`; numbers of the kind that solvers insist on."""
-        named = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "native"}
-        kind = {name: float if name in _FLOATS else int for name in named if name not in ("presolve", "algorithm")}
-        return {name: kind.get(name, _same)(value) for name, value in named.items() if value is not None}
-
-
-_FLOATS = ("time_limit", "gap", "feasibility_tolerance", "dual_feasibility_tolerance", "integrality_tolerance")
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 @lru_cache

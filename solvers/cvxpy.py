@@ -77,16 +77,17 @@ class _CvxpySession(Session):
             """(relation, where it holds, right sides, sign of its multipliers)."""
             equal = low == high
             below, above = np.isfinite(high) & ~equal, np.isfinite(low) & ~equal
-            every = [(eq, equal, low, -1.0), (le, below, high, -1.0), (ge, above, low, 1.0)]
-            return [side for side in every if side[1].any()]
+            return [(eq, equal, low, -1.0), (le, below, high, -1.0), (ge, above, low, 1.0)]
 
         # constraint, its rows, sign of its multipliers
         self._parts: list[tuple[Any, Flags, float]] = [
             (relation(A[rows] @ x, right[rows]), rows, sign)
             for relation, rows, right, sign in sides(data.row_lower, data.row_upper)
+            if rows.any()
         ]
         constraints = [part[0] for part in self._parts]
-        constraints += [relation(x[some], ends[some]) for relation, some, ends, _ in sides(data.lower, data.upper)]
+        fixed, high, low = sides(data.lower, data.upper)
+        constraints += [relation(x[some], ends[some]) for relation, some, ends, _ in (fixed, low, high) if some.any()]
         for cone in self.program.cones:
             columns = [x[column] for column in cone.columns.T]
             if cone.kind is Cone.SECOND_ORDER:
@@ -133,7 +134,7 @@ class _CvxpySession(Session):
         """By the solver's own word, or failing that by CVXPY's."""
         for spelling in (word.lower(), status):
             if spelling in self.owner.table["ends"]:
-                return self.owner.ended(spelling)
+                return Termination(self.owner.ended(spelling))
             if "time_limit" in spelling:  # SCS: "solved (inaccurate - reached time_limit_secs)"
                 return Termination.TIME_LIMIT
             if "max_iters" in spelling:

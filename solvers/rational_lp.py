@@ -110,7 +110,8 @@ class RationalLP:
         others = moved or {}
 
         def section(name: str, values: Vector) -> list[Rational | None]:
-            numbers: list[Rational | None] = [Fraction(v) if np.isfinite(v) else None for v in values.tolist()]
+            exact = _different(values)
+            numbers: list[Rational | None] = [exact.get(v) for v in values.tolist()]
             for position, value in others.get(name, {}).items():
                 numbers[position] = value
             return numbers
@@ -133,12 +134,13 @@ class RationalLP:
         p = [Fraction(value) for name in program.parameters for value in values[name]]
         moved = {}
         for section, (place, base, factors) in program.moves.items():
-            rows, at, matrix = place.tolist(), base.tolist(), csr_array(factors)
-            moved[section] = entries = dict(zip(rows, map(Fraction, at), strict=True))
-            for k, row in enumerate(rows):
-                part = slice(matrix.indptr[k], matrix.indptr[k + 1])
-                for j, factor in zip(matrix.indices[part].tolist(), matrix.data[part].tolist(), strict=True):
-                    entries[row] += Fraction(factor) * p[j]
+            at, matrix = place.tolist(), csr_array(factors).tocoo()
+            exact, (which, parameter) = _different(np.append(base, matrix.data)), matrix.coords
+            moved[section] = entries = {row: exact[value] for row, value in zip(at, base.tolist(), strict=True)}
+            terms = [*zip(parameter.tolist(), matrix.data.tolist(), strict=True)]
+            products = {(j, factor): exact[factor] * p[j] for j, factor in set(terms)}
+            for k, term in zip(which.tolist(), terms, strict=True):
+                entries[at[k]] = entries[at[k]] + products[term] if entries[at[k]] else products[term]
         return cls.of(program.template, bits, moved)
 
     def excess(self, x: Sequence[Fraction]) -> Fraction:
@@ -195,6 +197,11 @@ class RationalLP:
         self.rows.append({j: v for j, v in entries.items() if v})
         self.sides.append((low, high))
         return len(self.rows) - 1
+
+
+def _different(values: Vector) -> dict[float, Fraction]:
+    """The different finite ones of some floats, as the rationals they are."""
+    return {v: Fraction(v) for v in set(values[np.isfinite(values)].tolist())}
 
 
 def _nearest(value: Fraction, sides: tuple[Rational | None, Rational | None]) -> Fraction:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,15 +32,57 @@ from .solution import (
     unbounded_along,
 )
 
-if TYPE_CHECKING:
-    from .backend import Backend, Options
-
-__all__ = ["Change", "Raw", "Session"]
+__all__ = ["Change", "Options", "Raw", "Session"]
 
 
 _INFINITY = 1e20  # as solvers have it
 _ROUNDING = 1e-9  # an integer column's bound this close to an integer is that integer
 _TIGHT = 1e-9 * (1 + 1e-6)  # a MILP whose gap is no larger is optimal, else it stopped at the gap it was given
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options every backend understands under one name, or refuses by that name (None: the backend's default).
+
+    Attributes:
+        time_limit: seconds of one solve.
+        gap: relative MILP gap at which the solver may stop.
+        node_limit, iteration_limit: counts.
+        threads: solver threads (1 by default: HiGHS keeps one pool per process, and benchmarks are single-threaded).
+        seed: of the solver's random choices.
+        feasibility_tolerance: absolute violation of rows and bounds, in the dispatched (scaled) units.
+        dual_feasibility_tolerance: absolute violation of reduced costs of LPs.
+        integrality_tolerance: distance from an integer.
+        presolve: on or off.
+        algorithm: "simplex" or "interior-point" for LPs.
+        native: options under the solver's own names, for what is not listed here.
+    """
+
+    time_limit: float | None = None
+    gap: float | None = None
+    node_limit: int | None = None
+    iteration_limit: int | None = None
+    threads: int | None = 1
+    seed: int | None = None
+    feasibility_tolerance: float | None = None
+    dual_feasibility_tolerance: float | None = None
+    integrality_tolerance: float | None = None
+    presolve: bool | None = None
+    algorithm: str | None = None
+    native: Mapping[str, Any] = field(default_factory=dict)
+
+    def given(self) -> dict[str, Any]:
+        """The named options that are set, without `native`; numbers of the kind that solvers insist on."""
+        named = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "native"}
+        kind = {name: float if name in _FLOATS else int for name in named if name not in ("presolve", "algorithm")}
+        return {name: kind.get(name, _same)(value) for name, value in named.items() if value is not None}
+
+
+_FLOATS = ("time_limit", "gap", "feasibility_tolerance", "dual_feasibility_tolerance", "integrality_tolerance")
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 @dataclass
@@ -116,9 +158,9 @@ class Change:
 
 
 class Session(ABC):
-    """A live solver object for one program. Not thread-safe. Usable as a context manager."""
+    """A live solver object for one program. Not thread-safe. Usable as a context manager. owner: its `Backend`."""
 
-    def __init__(self, owner: Backend, program: Program, options: Options) -> None:
+    def __init__(self, owner: Any, program: Program, options: Options) -> None:
         self.owner = owner
         self.program = program
         self.options = options

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,11 +14,15 @@ from models.quantizer import LawModel, smallest_epsilon, smallest_reach
 from models.two_bin import TwoBinShape
 from solvers.backend import solve
 from solvers.canonical import compile
-from workbench.families.quantizer.laws import exact_problem, grid_problem
+from workbench.families.quantizer.laws import LawQuestion, exact_problem, grid_problem
 from workbench.mechanisms.baselines.two_bin import equal_bins, two_bin
 from workbench.mechanisms.density import normal, uniform
 from workbench.privacy.quantizer import audit_quantizer
 
+LAW = LawQuestion(Fraction(1), Fraction(1), uniform())
+MIXED = replace(LAW, density=normal(0.3, 0.4))
+HALF = replace(LAW, density=normal(0.5, 0.3), loss="0.5")
+NEAR = replace(LAW, loss="squared", metric="absolute")
 BINS = np.array([-3.0, -0.5, 0.5, 3.0])
 
 
@@ -58,7 +64,7 @@ def test_references_with_and_without_symmetry(bins: tuple[float, ...], epsilon: 
     outputs = np.array(bins, dtype=float)
     for extra, value in ((0, few), (41, many)):
         for symmetric in (True, False):
-            problem = exact_problem(knots(outputs, extra), 4, uniform(), symmetric=symmetric)
+            problem = exact_problem(knots(outputs, extra), 4, LAW, symmetric=symmetric)
             answer = problem.answer(epsilon, outputs)
             assert answer is not None
             assert answer.value == pytest.approx(value, abs=1e-6)
@@ -72,7 +78,7 @@ def test_references_with_and_without_symmetry(bins: tuple[float, ...], epsilon: 
 def test_two_outputs_have_one_law():
     for reach in (2.2, 5.0):
         bins = np.array([-reach, reach])
-        answer = exact_problem(knots(bins, 11), 2, uniform(), symmetric=True).answer(1.0, bins)
+        answer = exact_problem(knots(bins, 11), 2, LAW, symmetric=True).answer(1.0, bins)
         assert answer is not None
         assert answer.value == pytest.approx((reach**2 - 1 / 3) / reach, abs=1e-9)
 
@@ -80,7 +86,7 @@ def test_two_outputs_have_one_law():
 def test_extra_knots_never_hurt():
     values = []
     for extra in (0, 5, 9, 17, 33):
-        answer = exact_problem(knots(BINS, extra), 4, normal(0.3, 0.4), symmetric=False).answer(1.0, BINS)
+        answer = exact_problem(knots(BINS, extra), 4, MIXED, symmetric=False).answer(1.0, BINS)
         assert answer is not None
         values.append(answer.value)
     assert all(a >= b - 1e-9 for a, b in itertools.pairwise(values))
@@ -90,10 +96,10 @@ def test_extra_knots_never_hurt():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: exact_problem(np.linspace(-1, 1, 11), 4, uniform(), symmetric=True),
-        lambda: exact_problem(np.linspace(-1, 1, 8), 4, normal(0.5, 0.3), "0.5", symmetric=False),
+        lambda: exact_problem(np.linspace(-1, 1, 11), 4, LAW, symmetric=True),
+        lambda: exact_problem(np.linspace(-1, 1, 8), 4, HALF, symmetric=False),
         lambda: grid_problem(np.linspace(-1, 1, 5), 4),
-        lambda: exact_problem(np.linspace(-1, 1, 11), 4, uniform(), "squared", symmetric=True, metric="absolute"),
+        lambda: exact_problem(np.linspace(-1, 1, 11), 4, NEAR, symmetric=True),
     ],
 )
 def test_slopes_from_duals(make):
@@ -115,7 +121,7 @@ def test_slopes_from_duals(make):
 def test_the_smallest_epsilon_is_where_the_lp_becomes_feasible(low: float, high: float):
     least = smallest_epsilon(low, high)
     bins = np.array([low, -0.3, 0.6, high])
-    problem = exact_problem(knots(bins, 5), 4, uniform(), symmetric=False)
+    problem = exact_problem(knots(bins, 5), 4, LAW, symmetric=False)
     assert problem.answer(least * 0.999, bins) is None
     assert problem.answer(least * 1.001, bins) is not None
     assert smallest_epsilon(-1.0, 2.0) == float("inf")
@@ -123,7 +129,7 @@ def test_the_smallest_epsilon_is_where_the_lp_becomes_feasible(low: float, high:
 
 
 def test_metric_laws_hold_between_all_real_inputs():
-    problem = exact_problem(np.linspace(-1, 1, 21), 4, uniform(), symmetric=True, metric="absolute")
+    problem = exact_problem(np.linspace(-1, 1, 21), 4, replace(LAW, metric="absolute"), symmetric=True)
     bins = np.array([-3.0, -0.5, 0.5, 3.0])
     answer = problem.answer(1.2, bins)
     assert answer is not None

@@ -51,7 +51,7 @@ def found(labels, prior, epsilon, **options):
 
 
 def point(sets, t, s):
-    return Optimum(sets, t, s, 1.0, Proof(0.0, np.zeros(1), np.zeros(1)), None, 0)
+    return Optimum(sets, t, s, 1.0, Proof(0.0, np.zeros(1), np.zeros(1)), None)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import itertools
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -22,13 +23,14 @@ from workbench.mechanisms.density import Density, normal, uniform
 from workbench.privacy.quantizer import audit_quantizer
 
 ONE = Fraction(1)
+LAW = LawQuestion(ONE, ONE, uniform())
 OUTPUTS = {0.5: (-6.1, -0.43, 0.27, 5.2), 2.0: (-1.5, -0.22, 0.78, 2.6), 7.0: (-1.01, -0.31, 0.36, 1.003)}
 
 
 @pytest.mark.parametrize("epsilon", OUTPUTS)
 @pytest.mark.parametrize(("density", "loss"), [(uniform(), "absolute"), (normal(0.3, 0.4), "0.5")])
 def test_the_slope_of_moving_knots_is_a_difference_quotient(epsilon: float, density, loss: str):
-    problem = OutputKnots(np.linspace(-1, 1, 11), 4, density, loss, symmetric=False)
+    problem = OutputKnots(np.linspace(-1, 1, 11), 4, replace(LAW, density=density, loss=loss), symmetric=False)
     outputs = np.array(OUTPUTS[epsilon])
     found = problem.answer(epsilon, outputs)
     assert found is not None
@@ -43,7 +45,7 @@ def test_the_slope_of_moving_knots_is_a_difference_quotient(epsilon: float, dens
 
 
 def test_the_slope_of_symmetric_outputs():
-    problem = OutputKnots(np.linspace(-1, 1, 11), 6, uniform(), symmetric=True)
+    problem = OutputKnots(np.linspace(-1, 1, 11), 6, LAW, symmetric=True)
     half = np.array([0.21, 0.9, 2.9])
 
     def value(z):

@@ -1,6 +1,6 @@
 """The floors of the house, read from the imports: nothing imports upwards, nothing in a circle, nothing lies loose.
 
-An import inside a function counts as well; one for type checkers only does not.
+An import inside a function counts as well, and one for type checkers only.
 """
 
 from __future__ import annotations
@@ -48,15 +48,9 @@ def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
-def _type_checking(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
-
-
 def _imports(tree: ast.AST, package: str) -> Iterator[str]:
     """The names that a tree of a package imports."""
     for node in ast.iter_child_nodes(tree):
-        if _type_checking(node):
-            continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

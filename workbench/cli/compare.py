@@ -67,9 +67,7 @@ def compare(
 
     taken = [] if suite is None else chosen(suite, instances)  # what is wrong is refused before a folder is made
     if listing:
-        rows = [{"instance": instance.name, "model": instance.model} for instance in taken]
-        cells = [list(row.values()) for row in rows]
-        return Report({"instances": rows}, [table(f"{len(rows)} instances", ["instance", "model"], cells)])
+        return _listed([{"instance": instance.name, "model": instance.model} for instance in taken])
     if out is None and suite == "default" and solvers in (None, "all") and instances is None:
         out = Path("results/solver_comparison")
     if out is not None:
@@ -79,6 +77,11 @@ def compare(
     if not result.rows:
         raise KeyboardInterrupt
     return _suite_report(result, suite or f"{Path(programs or '').name} (files)", time_limit, out)
+
+
+def _listed(rows: list[dict[str, str]]) -> Report:
+    cells = [list(row.values()) for row in rows]
+    return Report({"instances": rows}, [table(f"{len(rows)} instances", ["instance", "model"], cells)])
 
 
 def _suite_report(result: Result, suite: str, time_limit: float, folder: Path | None) -> Report:

@@ -75,11 +75,11 @@ err = _Output(stderr=True, **_PLAIN)
 class Report:
     """What a command answers.
 
-    values: the object of --json; shown: what is printed otherwise, tables and lines; stopped: a line for stderr, such
-    as what Ctrl-C has left, which is exit code 2; failed: whether the answer is bad news, which is exit code 1.
+    values: the object of --json, or what makes it; shown: what is printed otherwise, tables and lines; stopped: a line
+    for stderr, such as what Ctrl-C has left, which is exit code 2; failed: whether the answer is bad news, exit code 1.
     """
 
-    values: Mapping[str, Any]
+    values: Mapping[str, Any] | Callable[[], Mapping[str, Any]]
     shown: Iterable[Any] = ()
     stopped: str | None = None
     failed: bool = False
@@ -87,7 +87,7 @@ class Report:
     def tell(self, json: bool) -> None:
         """Print it and exit as it says."""
         if json:
-            emit_json(self.values)
+            emit_json(self.values() if callable(self.values) else self.values)
         else:
             for part in self.shown:
                 out.print(part)

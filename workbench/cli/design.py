@@ -57,8 +57,8 @@ def design_command(kind: Family) -> Callable[..., None]:
             write_page(html, design_page(design))
         if design.status == "infeasible":
             sentence = dict(design.facts()).get("not reachable", "No design meets the request.")
-            return Report(design.to_dict(), stopped=f"Infeasible: {sentence}")
-        return Report(design.to_dict(), _shown(design))
+            return Report(design.to_dict, stopped=f"Infeasible: {sentence}")
+        return Report(design.to_dict, _shown(design))
 
     without = [*([] if kind.certifies else ["raw", "save"]), *([] if kind.draws else ["plot"])]
     return command("design", run, options, without, kind.summary)
@@ -97,4 +97,4 @@ def recommend(*, html: Path | None = None, plot: Path | None = None, **given: An
         yield from (verbatim(f"{row['class']}: {row['command']}") for row in result if row["command"])
         yield from result.sentences
 
-    return Report(result.to_dict(), shown())
+    return Report(result.to_dict, shown())

@@ -42,9 +42,9 @@ def commands() -> Iterator[Named]:
         if not result.rows:
             raise KeyboardInterrupt
         files = _written(result, out / "table.csv", html)
-        values = {"rows": result.to_dict()["rows"], "files": [*map(str, files)], "interrupted": result.interrupted}
         shown = [*_best(result.to_frame()), f"{len(result)} rows: {files[0]}"]
-        return Report(values, shown, result.kept(f"tasks are finished; these are in {files[0]}."))
+        kept = result.kept(f"tasks are finished; these are in {files[0]}.")
+        return Report(lambda: _values(result, files), shown, kept)
 
     yield "table", command("frontier", budgets, options(), ["raw", "jobs"]), entries()["frontier table"]["examples"]
 
@@ -75,14 +75,17 @@ def _command(kind: Family) -> Callable[..., None]:
         output_folder(out, "out")
         result = under_a_bar(lambda tell: frontiers.run(plan, tell, jobs))
         files = _written(result, out, html)
-        answer = {
-            "title": result.title, "rows": result.to_dict()["rows"], "files": [str(path) for path in files],
-            "tasks": result.total, "finished": result.finished, "interrupted": result.interrupted,
-        }  # fmt: skip
+        more = {"title": result.title, "tasks": result.total, "finished": result.finished}
         kept = f"{len(result)} rows are in {files[0]}" if files else "nothing is written"
-        return Report(answer, _report(result, files), result.kept(f"tasks are finished; {kept}."))
+        return Report(
+            lambda: more | _values(result, files), _report(result, files), result.kept(f"tasks are finished; {kept}.")
+        )
 
     return command("frontier", run, options, [] if certifies else ["raw"], offered.summary)
+
+
+def _values(result: Result, files: Sequence[Path]) -> dict[str, Any]:
+    return {"rows": result.to_dict()["rows"], "files": [*map(str, files)], "interrupted": result.interrupted}
 
 
 def _written(result: Result, place: Path, html: Path | None) -> list[Path]:

@@ -149,13 +149,18 @@ def privatise_labels(
         "bins": mechanism.bins() if isinstance(mechanism, RandomizedResponse) else None, **account.report,
         "expected_error": release.expected_error, "person": person, "words": words,
     }  # fmt: skip
-    lines = [
-        ("epsilon", f"{report['epsilon']:g} = {report['epsilon1']:.6g} (prior) + {report['epsilon2']:.6g} (response)"),
-        ("labels", f"{release.known.k}, {report['label_set']}"),
-        ("outputs", f"{mechanism.outputs.size}, of {_LABEL_METHODS[method]}, best for the private prior, {loss} loss"),
-        *_errors(release.expected_error),
-    ]
+    lines = [*_label_lines(report, _LABEL_METHODS[method]), *_errors(release.expected_error)]
     return _published(account, target, sidecar, table, release.labels, report, lines)
+
+
+def _label_lines(report: Mapping[str, Any], method: str) -> list[tuple[str, str]]:
+    """The budgets, the label set and the outputs in words."""
+    shares = f"{report['epsilon1']:.6g} (prior) + {report['epsilon2']:.6g} (response)"
+    return [
+        ("epsilon", f"{report['epsilon']:g} = {shares}"),
+        ("labels", f"{report['labels']}, {report['label_set']}"),
+        ("outputs", f"{report['d']}, of {method}, best for the private prior, {report['loss']} loss"),
+    ]
 
 
 def _labels(table: CsvColumn, given: NDArray[Any], labels: str | None, snap: bool) -> tuple[NDArray[Any], NDArray[Any]]:

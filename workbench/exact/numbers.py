@@ -341,16 +341,20 @@ def largest(numbers: Iterable[ExpNumber]) -> ExpNumber:
     return max(dict.fromkeys(numbers))
 
 
-def jsonable(value: Any) -> Any:
-    """Strict JSON: rationals and NumPy's numbers as floats, infinities as "inf", NaN as null, shifts as strings."""
+def jsonable(value: Any, *, gaps: bool = False) -> Any:
+    """Strict JSON: rationals and NumPy's numbers as floats, infinities as "inf", shifts as strings.
+
+    gaps: NaN as null, for tables and pictures; otherwise it stays, and whoever writes strict JSON refuses it.
+    """
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else ",".join(map(str, key)): jsonable(v) for key, v in value.items()}
+        names = (name if isinstance(name, str) else ",".join(map(str, name)) for name in value)
+        return {name: jsonable(part, gaps=gaps) for name, part in zip(names, value.values(), strict=True)}
     if isinstance(value, (list, tuple)):
-        return [jsonable(part) for part in value]
+        return [jsonable(part, gaps=gaps) for part in value]
     if isinstance(value, Fraction):
         return float(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
-    return value
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return None if gaps and value != value else value

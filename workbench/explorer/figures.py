@@ -307,6 +307,11 @@ def _by_epsilon(rows: Sequence[Row]) -> list[Figure]:
         if near and not (told and row.get("curve") == "baseline"):
             where = [(name, row[name]) for name in told if row.get(name) is not None]
             groups.setdefault((row.get("curve"), row.get("mechanism"), *where), []).append(row)
+    return _curves(groups)
+
+
+def _curves(groups: Mapping[tuple[Any, ...], list[Row]]) -> list[Figure]:
+    """A series for the rows of every (curve, mechanism, *coordinates)."""
     drawn = []
     for k, ((curve, mechanism, *where), part) in enumerate(groups.items()):
         part.sort(key=lambda row: float(row["epsilon"]))

@@ -76,7 +76,7 @@ def page(title: str, data: Mapping[str, Any]) -> str:
 
     In the JSON every "<" is escaped, so that no text in it can end the element it stands in; a long one is compressed.
     """
-    content = json.dumps(jsonable({"version": __version__, **data}), allow_nan=False, ensure_ascii=False)
+    content = json.dumps(jsonable({"version": __version__, **data}, gaps=True), allow_nan=False, ensure_ascii=False)
     packed = len(content) > _PACKED
     if packed:  # base64 has no "<" either
         content = base64.b64encode(zlib.compress(content.encode(), 9)).decode()

@@ -147,7 +147,7 @@ class Tasks:
             return suggestions(kind)
         values = exact_values(kind, given, self.files)
         known = {name: value for name, value in (given or {}).items() if value not in EMPTY}
-        view: View = jsonable(TASKS[task](self, _Request(kind, known, values, request, tell)))
+        view: View = jsonable(TASKS[task](self, _Request(kind, known, values, request, tell)), gaps=True)
         return view
 
     # Sessions.

@@ -12,22 +12,19 @@ import copy
 import re
 import sys
 import textwrap
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from workbench.errors import InvalidRequest, WorkbenchError
-from workbench.exact.numbers import round_up
+from workbench.errors import InvalidRequest
+from workbench.families.design import Design, Reports
 from workbench.families.option import Option, Place, read, spell
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from solvers.backend import Options
-    from workbench.families.design import Design
 
 __all__ = ["Family", "Request", "Session"]
 
@@ -82,9 +79,7 @@ class Session:
 
     def row(self, point: Values, *, start: str = "hot") -> Row:
         """The answer at a point as a row of a table (`workbench.families.outcome`). Errors as `design`."""
-        from workbench.families.outcome import row
-
-        return row(self.design(point, start=start))
+        return self.design(point, start=start).row()
 
     def close(self) -> None:
         """Give native resources back."""
@@ -96,20 +91,17 @@ class Session:
         self.close()
 
 
-class Family(ABC):
+class Family(Reports):
     """One kind of question.
 
     name: in commands, sweeps and keys. title: what is designed, in a few words. summary: one sentence.
     examples: command lines. options: in the order of tables. checks: what a sweep may ask to be done with an answer.
     """
 
-    name: ClassVar[str]
     title: ClassVar[str]
     summary: ClassVar[str]
     examples: ClassVar[Sequence[str]] = ()
     options: ClassVar[Sequence[Option]]
-    certifies: ClassVar[bool] = True  # whether its designs have certificates, and files of their mechanisms
-    draws: ClassVar[bool] = True  # whether its mechanisms have a picture
     frontier: ClassVar[str | None] = None  # module with `FRONTIER`
     programs: ClassVar[str | None] = None  # module with `instances()`
     recommendation: ClassVar[str | None] = None  # module with `candidates(query)`
@@ -233,49 +225,6 @@ class Family(ABC):
     def related(self, request: Any, mechanism: Any) -> Any:
         """The mechanism under the neighbour relation of the request's question, for the audit."""
         return mechanism
-
-    # What a design of this family shows beyond what every design does.
-
-    def status(self, design: Design) -> str:
-        """How the search stopped."""
-        return "optimal" if design.solution is None else str(design.solution.termination)
-
-    def exact(self, design: Design) -> dict[str, Any]:
-        """The exact audit: pure_epsilon, pdp_delta and dp_delta (None: not known), each never understated."""
-        privacy = design.privacy
-        return {
-            "pdp_delta": round_up(privacy.pdp_delta),
-            "dp_delta": privacy.dp_delta.upper,
-            "pure_epsilon": privacy.pure_epsilon,
-        }
-
-    def columns(self, design: Design) -> Row:
-        """Columns of a row that only this family has."""
-        return {}
-
-    def json(self, design: Design) -> dict[str, Any]:
-        """Keys of `--json` that only this family has, or has in its own way."""
-        return {}
-
-    def heading(self, design: Design) -> str:
-        """The first line of a report."""
-        return repr(design.question)
-
-    @abstractmethod
-    def facts(self, design: Design) -> list[tuple[str, str]]:
-        """What a report says before proof, oracle and solver: (label, sentence) rows."""
-
-    def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
-        """The mechanism as tables: (title, heads, rows)."""
-        return []
-
-    def bare(self, design: Design) -> Any:
-        """The mechanism as a file knows it, which claims nothing."""
-        return design.mechanism
-
-    def figure(self, design: Design) -> Figure:
-        """A picture of the mechanism. Raises WorkbenchError for a family without one."""
-        raise WorkbenchError(f"Mechanisms of the family {self.name} have no picture.")
 
     @property
     def arguments(self) -> list[Option]:

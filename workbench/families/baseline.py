@@ -166,17 +166,20 @@ def _named(value: Any) -> str:
 
 def _read(value: Any, name: str) -> Law | Callable[..., Any]:
     if isinstance(value, (str, Path)):
-        return _from_file(Path(value), name)
+        path = Path(value)
+        return (_from_json if path.suffix.lower() == ".json" else _from_table)(path, name)
     function: Callable[..., Any] | None = value if callable(value) else None
     return function or _law(value, name)
 
 
-def _from_file(path: Path, name: str) -> Law:
-    if path.suffix.lower() == ".json":
-        held = load(path)
-        if isinstance(held, Distribution):
-            InvalidRequest.must(name, _WANTED, f"a list of masses in {path.name}, whose noise values are not given")
-        return _law(held, name)
+def _from_json(path: Path, name: str) -> Law:
+    held = load(path)
+    if isinstance(held, Distribution):
+        InvalidRequest.must(name, _WANTED, f"a list of masses in {path.name}, whose noise values are not given")
+    return _law(held, name)
+
+
+def _from_table(path: Path, name: str) -> Law:
     rows = read_table(path, name, header=True)
     head = [] if not rows or _numeric(rows[0]) else rows.pop(0)
     if not rows:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from workbench.exact.numbers import ExpNumber, jsonable
+from workbench.errors import WorkbenchError
+from workbench.exact.numbers import ExpNumber, jsonable, round_up
 from workbench.families.oracle import OracleVerdict
 from workbench.io.shown import Shown
 from workbench.privacy.claim import Claim
@@ -21,10 +23,62 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from solvers.solution import Solution
-    from workbench.families.base import Family
     from workbench.privacy.certificate import Certificate
 
 __all__ = ["Claim", "Design", "OracleVerdict", "upward"]
+
+
+class Reports(ABC):
+    """How a family's designs are shown, beyond what every design shows.
+
+    name: of the family; certifies: whether its designs have certificates, and files of their mechanisms; draws: whether
+    its mechanisms have a picture.
+    """
+
+    name: ClassVar[str]
+    certifies: ClassVar[bool] = True
+    draws: ClassVar[bool] = True
+
+    def status(self, design: Design) -> str:
+        """How the search stopped."""
+        return "optimal" if design.solution is None else str(design.solution.termination)
+
+    def exact(self, design: Design) -> dict[str, Any]:
+        """The exact audit: pure_epsilon, pdp_delta and dp_delta (None: not known), each never understated."""
+        privacy = design.privacy
+        return {
+            "pdp_delta": round_up(privacy.pdp_delta),
+            "dp_delta": privacy.dp_delta.upper,
+            "pure_epsilon": privacy.pure_epsilon,
+        }
+
+    def columns(self, design: Design) -> dict[str, Any]:
+        """Columns of a row that only this family has."""
+        return {}
+
+    def json(self, design: Design) -> dict[str, Any]:
+        """Keys of `--json` that only this family has, or has in its own way."""
+        return {}
+
+    def heading(self, design: Design) -> str:
+        """The first line of a report."""
+        return repr(design.question)
+
+    @abstractmethod
+    def facts(self, design: Design) -> list[tuple[str, str]]:
+        """What a report says before proof, oracle and solver: (label, sentence) rows."""
+
+    def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
+        """The mechanism as tables: (title, heads, rows)."""
+        return []
+
+    def bare(self, design: Design) -> Any:
+        """The mechanism as a file knows it, which claims nothing."""
+        return design.mechanism
+
+    def figure(self, design: Design) -> Figure:
+        """A picture of the mechanism. Raises WorkbenchError for a family without one."""
+        raise WorkbenchError(f"Mechanisms of the family {self.name} have no picture.")
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,9 +127,9 @@ class Design(Shown):
         return self.request.question
 
     @property
-    def family(self) -> Family:
+    def family(self) -> Reports:
         """The kind of question."""
-        family: Family = self.request.family
+        family: Reports = self.request.family
         return family
 
     @property
@@ -189,9 +243,26 @@ class Design(Shown):
 
     def row(self) -> dict[str, Any]:
         """One row of a table: the columns of `workbench.families.outcome`."""
-        from workbench.families.outcome import row
-
-        return row(self)
+        family, oracle, solution = self.family, self.oracle, self.solution
+        residuals = None if solution is None else solution.residuals
+        return {
+            "status": self.status,
+            "failure": None,
+            "objective": self.objective,
+            "bound": self.bound,
+            "gap": self.gap,
+            "residual": None if residuals is None else residuals.worst,
+            "start": "cold" if solution is None else str(solution.start),
+            "audited": self.privacy is not None,
+            "private": self.private,
+            "certified": self.certificate is not None if family.certifies else None,
+            **self.exact,
+            "oracle": oracle.name,
+            "oracle_kind": oracle.kind,
+            "oracle_value": oracle.value,
+            "oracle_agrees": oracle.agrees,
+            **family.columns(self),
+        }
 
     def to_frame(self) -> pd.DataFrame:
         """The row as a table."""

@@ -31,7 +31,7 @@ from workbench.errors import (
 if TYPE_CHECKING:
     from workbench.families.design import Design
 
-__all__ = ["COLUMNS", "STATUS", "attempt", "failure", "row", "translated_errors"]
+__all__ = ["COLUMNS", "STATUS", "attempt", "failure", "translated_errors"]
 
 Row = dict[str, Any]
 
@@ -66,30 +66,6 @@ STATUS: dict[type[WorkbenchError], str] = {
 }
 
 
-def row(design: Design) -> Row:
-    """A design as a row: COLUMNS, then what its family adds."""
-    family, oracle, solution = design.family, design.oracle, design.solution
-    residuals = None if solution is None else solution.residuals
-    return {
-        "status": design.status,
-        "failure": None,
-        "objective": design.objective,
-        "bound": design.bound,
-        "gap": design.gap,
-        "residual": None if residuals is None else residuals.worst,
-        "start": "cold" if solution is None else str(solution.start),
-        "audited": design.privacy is not None,
-        "private": design.private,
-        "certified": design.certificate is not None if family.certifies else None,
-        **design.exact,
-        "oracle": oracle.name,
-        "oracle_kind": oracle.kind,
-        "oracle_value": oracle.value,
-        "oracle_agrees": oracle.agrees,
-        **family.columns(design),
-    }
-
-
 def attempt(solve: Callable[[], Design]) -> tuple[Row, Design | None]:
     """A design as a row with its solver, version and seconds; of an unproven one the incumbent; else the failure.
 
@@ -107,7 +83,7 @@ def attempt(solve: Callable[[], Design]) -> tuple[Row, Design | None]:
     effort: Row = {}
     if solution is not None:
         effort = {"solver": solution.solver, "version": solution.version, "seconds": solution.seconds}
-    return row(design) | effort | {"failure": error}, design
+    return design.row() | effort | {"failure": error}, design
 
 
 def failure(error: Exception) -> Row:

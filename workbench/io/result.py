@@ -203,7 +203,7 @@ def table_of(rows: Iterable[Row], columns: Sequence[str] = ()) -> pd.DataFrame:
 
 def records(table: pd.DataFrame) -> list[Row]:
     """The rows of a table as strict JSON: no NaN, infinities as "inf"."""
-    rows: list[Row] = jsonable(table.astype(object).where(table.notna(), None).to_dict("records"))
+    rows: list[Row] = jsonable(table.astype(object).where(table.notna(), None).to_dict("records"), gaps=True)
     return rows
 
 

@@ -39,7 +39,7 @@ def exact_certificate(
 
     Raises NotCertified.
     """
-    claim = request.claim
+    claim, q = request.claim, request.question
     if request.minimise == "delta":
         reached = audit(channel, claim.epsilon).dp_delta
         high = reached.ends(160)[1] if reached.b else reached.a
@@ -53,20 +53,12 @@ def exact_certificate(
         except NotProven:  # tight: a channel a little further away can be proven
             return False
 
-    kept = request.question.numbers if "unbiased" in request.constraints else None
+    kept = q.numbers if "unbiased" in request.constraints else None
     if request.cut or kept is not None:
         means, outputs = kept or (None, None)
         channel, _ = repair_rows(channel, private, outputs=outputs, means=means, allow_bias=True)
     elif not private(channel):
         raise NotCertified("The exact audit refuses the repaired channel.")
-    return _certificate(request, channel, claim, solution, route)
-
-
-def _certificate(
-    request: ChannelRequest, channel: Channel, claim: Claim, solution: Solution | None, route: str
-) -> tuple[Certificate, list[str]]:
-    """The certificate of a channel that meets a claim, and words. Raises NotCertified."""
-    q = request.question
     record: dict[str, Any] = {
         **request.RECORD,
         "workbench": __version__,

@@ -23,6 +23,7 @@ import numpy as np
 
 from models.modulo_constraints import constraint_program
 from models.oracles import ClosedForm
+from solvers.program import Program
 from solvers.rational_lp import Rational, RationalLP, RationalPoint
 from solvers.rational_refinement import solve_rational
 from solvers.search import Deadline
@@ -143,9 +144,8 @@ def _pattern_of(request: ModuloRequest, mechanism: AdditiveNoise) -> Pattern | N
     return pattern_of(mechanism, bounds.epsilons) if bounds.mass else None
 
 
-def _exact_program(request: ModuloRequest, pattern: Pattern | None, *, relaxed: bool = False) -> RationalLP:
+def _exact_program(request: ModuloRequest, program: Program, *, relaxed: bool = False) -> RationalLP:
     """The linear program of a pattern in exact numbers. relaxed: rounded so that no mechanism is left out."""
-    program = request.model(pattern).program
 
     def ratio(epsilon: Fraction) -> Fraction:
         low, high = exp_bounds(epsilon, _BITS)
@@ -162,21 +162,21 @@ def _exact_program(request: ModuloRequest, pattern: Pattern | None, *, relaxed: 
     return RationalLP.at(program, values, 320)
 
 
-def _solve_exactly(request: ModuloRequest, pattern: Pattern | None, time_limit: float | None) -> RationalPoint:
+def _solve_exactly(request: ModuloRequest, program: Program, time_limit: float | None) -> RationalPoint:
     """The solution of a pattern's program; its bound holds for the request where that asks for no pattern.
 
     Raises NotCertified, also when there is no time.
     """
     with translated_errors():
-        relaxed = None if request.bounds.mass else _exact_program(request, pattern, relaxed=True)
-        return solve_rational(_exact_program(request, pattern), relaxed=relaxed, time_limit=time_limit)
+        relaxed = None if request.bounds.mass else _exact_program(request, program, relaxed=True)
+        return solve_rational(_exact_program(request, program), relaxed=relaxed, time_limit=time_limit)
 
 
 def refined(request: ModuloRequest, solution: Solution, time_limit: float | None) -> Solution:
     """The answer to a linear program with the exact one's point and bound; as it is where that has none."""
     clock = Deadline()
     try:
-        exact = _solve_exactly(request, None, time_limit)
+        exact = _solve_exactly(request, request.model().program, time_limit)
     except NotCertified:
         return solution
     if exact.bound is None:
@@ -200,8 +200,8 @@ def _exactly(request: ModuloRequest, pattern: Pattern | None, route: str, deadli
     """The exact program of a pattern, solved, repaired and judged. Raises NotCertified, also when there is no time."""
     if deadline.passed:
         raise NotCertified("There was no time left for the exact program of the solver's pattern.")
-    point = _solve_exactly(request, pattern, deadline.left)
-    f = request.model(pattern).program.block("f")
+    program = request.model(pattern).program
+    point, f = _solve_exactly(request, program, deadline.left), program.block("f")
     masses = slice(f.start, f.start + f.size)
     if request.constraints is not None:
         try:

@@ -44,14 +44,10 @@ def exact_quantizer(
 
     Raises NotProven when a limit stopped the solver.
     """
-    density, metric = question.density, question.metric
     cuts = knots_of(bins, question.c, knots)
     outputs = np.array([float(b) for b in bins])
-    even = density.symmetric and all(a == -b for a, b in zip(bins, reversed(bins), strict=True))
-    problem = exact_problem(
-        np.array([float(k) for k in cuts]), len(bins), density, question.loss, symmetric=even, metric=metric,
-        solver=question.solver, options=question.options,
-    )  # fmt: skip
+    even = question.density.symmetric and all(a == -b for a, b in zip(bins, reversed(bins), strict=True))
+    problem = exact_problem(np.array([float(k) for k in cuts]), len(bins), question, symmetric=even)
     solution = problem.solve(float(question.epsilon), outputs, start="cold")
     problem.close()
     if solution.termination is Termination.INFEASIBLE:

@@ -179,35 +179,29 @@ def end_points(knots: Vector) -> Vector:
     return np.stack([knots[:-1], knots[1:]], axis=1).ravel()
 
 
-def _losses_at(knots: Vector, outputs: Vector, density: Density, loss: object) -> tuple[Vector, Vector]:
+def _losses_at(knots: Vector, outputs: Vector, question: LawQuestion) -> tuple[Vector, Vector]:
     """What the end laws of all pieces cost, and the slopes in the outputs at fixed knots. Shapes (2 pieces, m)."""
-    integrals = ErrorIntegrals(knots, outputs, density)
-    return integrals.weights(loss).reshape(-1, outputs.size), integrals.slopes(loss).reshape(-1, outputs.size)
+    integrals, shape = ErrorIntegrals(knots, outputs, question.density), (-1, outputs.size)
+    return integrals.weights(question.loss).reshape(shape), integrals.slopes(question.loss).reshape(shape)
 
 
-def exact_problem(
-    knots: Vector,
-    outputs: int,
-    density: Density,
-    loss: object = "absolute",
-    *,
-    symmetric: bool,
-    metric: str | None = None,
-    solver: str = "highs",
-    options: Options | None = None,
-) -> LawProblem:
-    """The exact quantizer LP on fixed knots (bins need not be knots; then the law just has no jump there).
+def exact_problem(knots: Vector, outputs: int, question: LawQuestion, *, symmetric: bool) -> LawProblem:
+    """The exact quantizer LP on fixed knots (bins need not be knots; then the law just has no jump there), at any ε.
 
     metric "absolute": p(x) <= e^{ε|x-x'|} p(x') for all real x, by a continuous law with |p(b) - p(a)| <= ε (b - a)
     min(p(a), p(b)) on every piece; "squared": for inputs dithered to the knots, ln p(b)/p(a) <= ε (b - a)².
     """
 
+    metric = question.metric
+
     def losses(bins: Vector) -> tuple[Vector, Vector]:
-        both = _losses_at(knots, bins, density, loss)
+        both = _losses_at(knots, bins, question)
         return both if metric is None else (_joined(both[0]), _joined(both[1]))
 
     points, links = (end_points(knots), None) if metric is None else (knots, _links(np.diff(knots), metric))
-    return LawProblem(points, outputs, losses, symmetric=symmetric, links=links, solver=solver, options=options)
+    return LawProblem(
+        points, outputs, losses, symmetric=symmetric, links=links, solver=question.solver, options=question.options
+    )
 
 
 def _joined(table: Vector) -> Vector:
@@ -261,20 +255,11 @@ class OutputKnots(LawProblem):
     inner output beyond them, or at a knot, leaves a piece of width 0, which costs nothing.
     """
 
-    def __init__(
-        self,
-        even: Vector,
-        outputs: int,
-        density: Density,
-        loss: object = "absolute",
-        *,
-        symmetric: bool,
-        solver: str = "highs",
-        options: Options | None = None,
-    ) -> None:
-        self.even, self.density, self.loss = even, density, loss
+    def __init__(self, even: Vector, outputs: int, question: LawQuestion, *, symmetric: bool) -> None:
+        self.even, self.question = even, question
         self._last: tuple[bytes, tuple[Vector, Vector]] = b"", (even, even)
         points = np.zeros(2 * (even.size + outputs - 3))
+        solver, options = question.solver, question.options
         super().__init__(points, outputs, self._losses_there, symmetric=symmetric, solver=solver, options=options)
 
     def knots(self, outputs: Vector) -> Vector:
@@ -285,7 +270,7 @@ class OutputKnots(LawProblem):
     def _losses_there(self, outputs: Vector) -> tuple[Vector, Vector]:
         key = outputs.tobytes()
         if self._last[0] != key:
-            self._last = key, _losses_at(self.knots(outputs), outputs, self.density, self.loss)
+            self._last = key, _losses_at(self.knots(outputs), outputs, self.question)
         return self._last[1]
 
     def values(self, epsilon: float, outputs: Vector) -> Mapping[str, Any]:
@@ -304,7 +289,7 @@ class OutputKnots(LawProblem):
         inner = 1 + np.flatnonzero((knots[0] < outputs[1:-1]) & (outputs[1:-1] < knots[-1]))
         at = outputs[inner][:, None]
         left, right = (np.searchsorted(knots, at[:, 0], side=side) - 1 for side in ("left", "right"))  # the pieces
-        error = self.density.heights(at) * error_of(np.abs(outputs - at), self.loss)
+        error = self.question.density.heights(at) * error_of(np.abs(outputs - at), self.question.loss)
         terms = [
             weights[left, 1] * (p[left, 0] - p[left, 1]) / (at - knots[left, None]),
             weights[right, 0] * (p[right, 0] - p[right, 1]) / (knots[right + 1, None] - at),

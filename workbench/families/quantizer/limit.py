@@ -39,6 +39,7 @@ import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +50,7 @@ from solvers.search import bisect
 from workbench.errors import NotProven
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.certify import repaired
-from workbench.families.quantizer.laws import exact_problem, grid_problem
+from workbench.families.quantizer.laws import LawQuestion, exact_problem, grid_problem
 from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization_error import error_function, error_of
@@ -57,6 +58,7 @@ from workbench.mechanisms.quantization_error import error_function, error_of
 __all__ = ["Limit", "alphabet_bound", "least_error", "mae_limit", "output_bound", "two_outputs", "unlimited"]
 
 _DOUBLE = 1e-13  # of the largest loss, times e^ε: more than the sums that price outputs err by
+_TOLERANCE = 1e-6  # of the limit: where no more outputs are generated
 _ROUNDING = 1 - 1e-9  # of sums of doubles, whose errors are some 1e-13
 
 
@@ -129,7 +131,6 @@ def unlimited(
     share: Vector | None = None,
     symmetric: bool = True,
     rounds: int = 40,
-    tolerance: float = 1e-6,
 ) -> Limit:
     """The least mean loss of ε-private unbiased laws at points with unlimited outputs in [-reach, reach].
 
@@ -157,10 +158,10 @@ def unlimited(
         dual = _Dual(points, weights, loss, odds, *(_unfolded(*duals, n) if symmetric else duals))
         proven = dual.shrunk() if math.isinf(reach) and not b else dual
         lower = max(lower, proven.bound(reach))
-        if upper - lower <= tolerance * max(1.0, upper):
+        if upper - lower <= _TOLERANCE * max(1.0, upper):
             break
         h = dual.price(grid)
-        low = np.flatnonzero((h[1:-1] <= h[:-2]) & (h[1:-1] <= h[2:]) & (h[1:-1] < -tolerance / 10)) + 1
+        low = np.flatnonzero((h[1:-1] <= h[:-2]) & (h[1:-1] <= h[2:]) & (h[1:-1] < -_TOLERANCE / 10)) + 1
         low = low[grid[low] >= 0] if symmetric else low
         more = _mirrored(np.concatenate([outputs, grid[low[np.argsort(h[low], kind="stable")][:6]]]))
         if more.size == outputs.size:
@@ -295,9 +296,9 @@ def mae_limit(epsilon: float, *, reach: float = math.inf) -> Limit:
     """
     limit = least_error(epsilon, reach=reach)
     outputs, cuts = np.unique(np.round(limit.outputs, 9)), np.linspace(-1, 1, 41)
-    used = np.zeros(outputs.size, dtype=bool)
+    law, used = LawQuestion(exact(epsilon, "epsilon"), Fraction(1), uniform()), np.zeros(outputs.size, dtype=bool)
     while not used.all():  # outputs that are hardly drawn cannot be told from rounding: leave them out and solve again
-        problem = exact_problem(cuts, outputs.size, uniform(), "absolute", symmetric=True)
+        problem = exact_problem(cuts, outputs.size, law, symmetric=True)
         answer = problem.answer(epsilon, outputs, start="cold")
         problem.close()
         if answer is None:
@@ -305,5 +306,5 @@ def mae_limit(epsilon: float, *, reach: float = math.inf) -> Limit:
         solved = Quantizer.from_ends("limit", outputs.tolist(), cuts.tolist(), answer.laws)
         used = answer.laws.max(axis=0) > 1e-7
         outputs = outputs[used]
-    mechanism, _ = repaired(solved, exact(epsilon, "epsilon"))
+    mechanism, _ = repaired(solved, law.epsilon)
     return Limit(limit.lower, mechanism.mae(), outputs, mechanism)

@@ -147,7 +147,8 @@ def mvu_curve(epsilons: Sequence[Real], *, bits: int = 5, iterations: int = 20) 
     half = np.arange(0.5, size // 2) / (size // 2)  # the outputs found at the ε before, in units of 1 + 1/ε
     for epsilon in sorted((positive(e, "epsilon") for e in epsilons), reverse=True):
         budget = float(epsilon)
-        problem = exact_problem(knots, size, uniform(), "squared", symmetric=True, metric="absolute")
+        law = LawQuestion(epsilon, Fraction(1), uniform(), "squared", "absolute")
+        problem = exact_problem(knots, size, law, symmetric=True)
         start = mirrored((1 + (1 if rows else 2) / budget) * half, size)
         best = best_outputs(problem, budget, 1.0, [start], descents=Descents(rounds=1, iterations=iterations))
         if best is None:

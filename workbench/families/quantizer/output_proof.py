@@ -40,6 +40,7 @@ __all__ = ["OutputProof", "Proven", "prove_outputs"]
 Box = tuple[tuple[int, int], ...]  # an interval of grid points for each output
 Progress = Callable[[str], None]
 
+_TOLERANCE = 5e-4  # relative: how near to what is to be proven optimal a proof ends
 _POOL = 600  # duals that are kept to close boxes without a program
 _OUTER = 0.15  # how much the width of an interval beyond ±1 counts against one inside, when a box is split
 
@@ -261,18 +262,17 @@ def prove_outputs(
     reach: float,
     objective: float,
     *,
-    tolerance: float = 5e-4,
     seconds: float = 300.0,
     file: Path | str | None = None,
     progress: Progress = lambda line: None,
 ) -> Proven:
     """A lower bound for at most m outputs in [-reach, reach], inputs in [-1, 1]; see the module.
 
-    objective: what is to be proven optimal; the proof ends within `tolerance` of it (relative), or after so many
+    objective: what is to be proven optimal; the proof ends within 5e-4 of it (relative), or after so many
     seconds of the processor. file: where the search is kept, every half a minute and when it ends or is interrupted,
     and gone on from. Raises CorruptFile for a file that holds another search.
     """
-    target = objective * (1 - tolerance)
+    target = objective * (1 - _TOLERANCE)
     cells = 40 if epsilon < 0.75 else 80 if epsilon < 2.5 else 160
     search = OutputProof(outputs, epsilon, reach, cells=cells, step=0.005 if epsilon < 2.5 else 0.0025)
     from_file = file is not None and is_there(file)

@@ -177,13 +177,12 @@ class _OutputSearch:
 
     def _problem(self, m: int, *, symmetric: bool) -> LawProblem:
         """The LP over m outputs; by distance its knots are fixed, and the laws continuous."""
-        q, half = self.question, float(self.question.c)
-        if q.metric is not None:
+        half = float(self.question.c)
+        if self.question.metric is not None:
             even = np.linspace(-half, half, max(self.knots, 21))
-            return exact_problem(even, m, q.density, q.loss, symmetric=symmetric, metric=q.metric,
-                                 solver=q.solver, options=q.options)  # fmt: skip
-        return OutputKnots(np.array([float(k) for k in self._even(m)]), m, q.density, q.loss,
-                           symmetric=symmetric, solver=q.solver, options=q.options)  # fmt: skip
+            return exact_problem(even, m, self.question, symmetric=symmetric)
+        even = np.array([float(k) for k in self._even(m)])
+        return OutputKnots(even, m, self.question, symmetric=symmetric)
 
     def _even(self, m: int) -> list[Fraction]:
         """The fixed knots: equally spaced ones, and those of MVU with m outputs and inputs, whose law is then one of

@@ -28,6 +28,8 @@ __all__ = ["ProductAnswer", "product_optimum"]
 
 Box = dict[Key, tuple[Vector, Vector]]
 
+_GAP = 1e-5
+
 
 @dataclass(frozen=True)
 class ProductAnswer:
@@ -60,13 +62,12 @@ def product_optimum(
     bins: Sequence[Fraction],
     question: LawQuestion,
     *,
-    gap: float = 1e-5,
     nodes: int = 400,
     progress: Callable[[str], None] = lambda line: None,
 ) -> ProductAnswer | None:
     """The best two-bin mechanism for these bins under the exact ε and the exact error; None when there is none.
 
-    gap: absolute, at which to stop; nodes: at most so many boxes (then `closed` is False and `bound` still holds).
+    It stops at a gap of 1e-5, absolute. nodes: at most so many boxes (then `closed` is False and `bound` still holds).
     """
     c, law, epsilon = question.c, question.density, float(question.epsilon)
     shape = shape_of(bins, c, law)
@@ -92,7 +93,7 @@ def product_optimum(
         point = solve(box)
         if point is not None:
             fixed({key: shape.read(point.x, key) for key in shape.bounded})
-            if point.objective < value() - gap:
+            if point.objective < value() - _GAP:
                 boxes.put(point.objective, (box, point.x))
 
     # OPTM's selection is a product: begin with it
@@ -102,7 +103,7 @@ def product_optimum(
     fixed(rqm_laws(shape, 0))
     put({key: (np.zeros(key[1]), np.ones(key[1])) for key in shape.bounded})
     visited = 0
-    while boxes.bound < value() - gap and visited < nodes:
+    while boxes.bound < value() - _GAP and visited < nodes:
         bound, (box, x) = boxes.bound, boxes.first
         boxes.pop()
         visited += 1
@@ -114,8 +115,8 @@ def product_optimum(
     if best is None:
         return None
     built = two_bin(list(bins), *shape.selection(best.x), c=c, name="product optimum")
-    proven = min(value() - gap, boxes.bound)
-    return ProductAnswer(value(), proven, built, best.solution, visited, proven == value() - gap)
+    proven = min(value() - _GAP, boxes.bound)
+    return ProductAnswer(value(), proven, built, best.solution, visited, proven == value() - _GAP)
 
 
 def _split(model: ProductModel, box: Box, x: Vector) -> list[Box]:

@@ -18,7 +18,7 @@ from models.quantizer import smallest_reach
 from solvers.arrays import Vector
 from workbench.families.programs import Instance, Judged, certified_or_not
 from workbench.families.quantizer.certify import certified_quantizer
-from workbench.families.quantizer.laws import LawProblem, exact_problem, grid_problem
+from workbench.families.quantizer.laws import LawProblem, LawQuestion, exact_problem, grid_problem
 from workbench.families.quantizer.optm import shape_of
 from workbench.mechanisms.baselines.two_bin import two_bin
 from workbench.mechanisms.density import uniform
@@ -58,7 +58,8 @@ def _law_instance(
         points = np.array([float(cut) for cut in cuts])
         if grid:
             return grid_problem(points, outputs, loss)
-        return exact_problem(points, outputs, uniform(), loss, symmetric=True, metric=metric)
+        question = LawQuestion(Fraction(epsilon), Fraction(1), uniform(), loss, metric)
+        return exact_problem(points, outputs, question, symmetric=True)
 
     def build() -> tuple[Any, Mapping[str, Any]]:
         return problem().model.program, problem().values(float(epsilon), np.array([float(b) for b in bins]))

@@ -1,0 +1,42 @@
+"""How far a request travels: files and functions that one design passes, and where its epsilon is read."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import workbench as wb
+
+ROOT = str(Path(__file__).parents[2])
+OURS = tuple(f"{ROOT}/{top}/" for top in ("solvers", "models", "workbench"))
+EPSILON = 1.2345
+
+
+def _designed() -> Any:
+    return wb.design(wb.FiniteQuery("0..10", max_shift=1), loss="absolute", epsilon=EPSILON)
+
+
+def test_a_design_passes_few_files_and_reads_epsilon_once() -> None:
+    calls: list[tuple[str, str, bool]] = []
+
+    def profile(frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event != "call" or not code.co_filename.startswith(OURS) or code.co_name.startswith("<"):
+            return
+        given = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]]
+        text = any(type(value) in (float, str) and value in (EPSILON, str(EPSILON)) for value in given)
+        calls.append((code.co_filename.removeprefix(ROOT), code.co_qualname, text))
+
+    _designed()  # what is imported and cached is no part of the way
+    sys.setprofile(profile)
+    try:
+        _designed()
+    finally:
+        sys.setprofile(None)
+    passed = {(file, name) for file, name, _ in calls}
+    assert len({file for file, _ in passed}) <= 60
+    assert len(passed) <= 300
+    readers = [(file, name) for file, name, text in calls if text and "/workbench/" in file]
+    assert [name for _, name in readers] == ["Option.of", "positive", "exact", "rational"]  # one calls the next
