@@ -241,8 +241,6 @@ def test_processes_find_the_same_rows() -> None:
     assert (one.finished, two.finished) == (one.total, two.total)
 
 
-# loky's own thread may look for a task that its pool, just shut down, no longer has
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_tasks_that_cannot_be_sent_are_one_sentence() -> None:
     held = threading.Lock()
     with pytest.raises(wb.WorkbenchError, match="cannot be sent to other processes"):
