@@ -15,11 +15,9 @@ from typing import Any
 import numpy as np
 
 from models.requirements import HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY, Bound
-from solvers.arrays import Vector
 
 __all__ = ["bound_rows", "check_kinds", "is_conic"]
 
-_LEAST = 0.02
 _KINDS = (HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY)
 
 
@@ -35,27 +33,18 @@ def is_conic(bounds: Iterable[Bound]) -> bool:
     return any(bound.kind != HOCKEY_STICK for bound in bounds)
 
 
-def bound_rows(p: Any, q: Any, bound: Bound, label: str, units: Vector | None = None) -> list[Any]:
-    """The rows that state a bound; p, q: expressions (n,); label: of the variables that they need; units: of every
-    outcome's p and q, so that solvers see numbers of one size (all the terms are homogeneous). (n,)"""
+def bound_rows(p: Any, q: Any, bound: Bound, label: str) -> list[Any]:
+    """The rows that state a bound; p, q: expressions (n,); label: of the variables that they need."""
     import cvxpy as cp
 
     n = p.shape[0]
-    box = units is None  # in units only the sums bound the terms: boxes as large as 1/unit are no use to a solver
-    total = cp.sum if box else lambda t: units @ t
     if bound.kind == POWER_CONE:
-        t, powers = (
-            cp.Variable(n, name=f"t_{label}", bounds=[0, bound.limit if box else None]),
-            np.full(n, 1 / bound.level),
-        )
-        if not box:  # in units of the limit too, as far as coefficients stay large enough
-            less = max(bound.limit ** (-1 / bound.level), _LEAST)
-            return [total(t) <= bound.limit * less**bound.level, cp.PowCone3D(t, q, less * p, powers)]
-        return [total(t) <= bound.limit, cp.PowCone3D(t, q, p, powers)]
+        t = cp.Variable(n, name=f"t_{label}", bounds=[0, bound.limit])
+        return [cp.sum(t) <= bound.limit, cp.PowCone3D(t, q, p, np.full(n, 1 / bound.level))]
     if bound.kind == RELATIVE_ENTROPY:  # P ln(P/Q) >= P - Q
-        t = cp.Variable(n, name=f"t_{label}", bounds=[-1, bound.limit + 1] if box else None)
-        return [total(t) <= bound.limit, cp.ExpCone(-t, p, q)]
+        t = cp.Variable(n, name=f"t_{label}", bounds=[-1, bound.limit + 1])
+        return [cp.sum(t) <= bound.limit, cp.ExpCone(-t, p, q)]
     if bound.limit == 0:
         return [p <= bound.level * q]
-    y = cp.Variable(n, name=f"y_{label}", bounds=[0, 1 if box else None])
-    return [y >= p - bound.level * q, total(y) <= bound.limit]
+    y = cp.Variable(n, name=f"y_{label}", bounds=[0, 1])
+    return [y >= p - bound.level * q, cp.sum(y) <= bound.limit]

@@ -125,7 +125,7 @@ def test_rounding_up_is_the_nearest_float_above(value: Fraction) -> None:
 
 
 @given(budgets, st.integers(8, 300))
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None)
 def test_exp_bounds_enclose(epsilon: Fraction, bits: int) -> None:
     low, high = exp_bounds(epsilon, bits)
     with localcontext() as context:
@@ -148,7 +148,7 @@ def test_the_convergents_of_e_are_told_apart() -> None:
 
 
 @given(rationals, rationals, budgets)
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_signs_agree_with_decimal(a: Fraction, b: Fraction, epsilon: Fraction) -> None:
     with localcontext() as context:
         context.prec = 150
@@ -186,7 +186,7 @@ def test_extreme_budgets_are_decided_at_once() -> None:
 
 
 @given(rationals, rationals, budgets)
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 def test_an_exp_number_lies_between_its_floats(a: Fraction, b: Fraction, epsilon: Fraction) -> None:
     number = ExpNumber.of(a, b, epsilon)
     with localcontext() as context:
@@ -198,7 +198,7 @@ def test_an_exp_number_lies_between_its_floats(a: Fraction, b: Fraction, epsilon
 
 
 @given(st.lists(st.tuples(rationals, rationals, budgets), min_size=1, max_size=6))
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None)
 def test_the_largest_is_found_across_different_exponents(parts: list[tuple[Fraction, Fraction, Fraction]]) -> None:
     top = largest(ExpNumber.of(*part) for part in parts)
     with localcontext() as context:
@@ -221,7 +221,7 @@ def test_exp_numbers_compare_with_rationals_and_each_other() -> None:
 @example(1 + Fraction(1, 2**500))
 @example(1 - Fraction(1, 2**60))
 @example(Fraction(10) ** 400)
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None)
 def test_logarithms_are_rounded_up_but_little(ratio: Fraction) -> None:
     up = ln_up(ratio)
     with localcontext() as context:

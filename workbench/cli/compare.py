@@ -26,10 +26,18 @@ __all__ = ["commands", "compare"]
 
 _MORE = (" --solvers highs,gurobi,scip", " --solvers all --json")
 _HEADS = {
-    "solver": "solver", "status": "status", "objective": "objective", "bound": "bound", "residual": "residual",
-    "pdp_delta": "PDP δ", "dp_delta": "DP δ", "pure_epsilon": "pure ε", "private": "private",
-    "oracle_agrees": "agrees", "seconds": "seconds",
-}  # fmt: skip
+    "solver": "solver",
+    "status": "status",
+    "objective": "objective",
+    "bound": "bound",
+    "residual": "residual",
+    "pdp_delta": "PDP δ",
+    "dp_delta": "DP δ",
+    "pure_epsilon": "pure ε",
+    "private": "private",
+    "oracle_agrees": "agrees",
+    "seconds": "seconds",
+}
 _CAPTION = "δ, ε and private are of the mechanism as returned, in exact arithmetic; agrees: with the closed form."
 _ROUNDED_UP = ("pdp_delta", "dp_delta", "pure_epsilon")
 _FORMATS = {"residual": ".1g", "seconds": ".3f"}
@@ -115,12 +123,20 @@ def _solvers(results: pd.DataFrame, suite: str) -> Iterator[Any]:
     """The tables of solvers, one for every kind of program."""
     for kind, part in results.groupby("kind", sort=False):
         cells = [
-            [row["solver"], f"{row['solved']} of {row['instances']}", f"{row['shifted_mean_seconds']:.3f}",
-             f"{row['ratio']:.2f}", *(_short(row[name]) for name in ("worst_gap_to_best", "worst_residual")),
-             *(f"{row[name]} of {row['answers']}" if row["answers"] else "-"
-               for name in ("private_as_returned", "certified")), row["not_solved"]]
+            [
+                row["solver"],
+                f"{row['solved']} of {row['instances']}",
+                f"{row['shifted_mean_seconds']:.3f}",
+                f"{row['ratio']:.2f}",
+                *(_short(row[name]) for name in ("worst_gap_to_best", "worst_residual")),
+                *(
+                    f"{row[name]} of {row['answers']}" if row["answers"] else "-"
+                    for name in ("private_as_returned", "certified")
+                ),
+                row["not_solved"],
+            ]
             for _, row in part.iterrows()
-        ]  # fmt: skip
+        ]
         yield table(f"{kind}s of suite {suite}", _SUITE, cells)
 
 

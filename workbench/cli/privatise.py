@@ -62,12 +62,20 @@ def _command(kind: str, summary: str) -> Callable[..., Report]:
         words = [*subject.words, *rows.words, *account.words]
         words += _cautions(table, "Only this column is protected", insecure_seed)
         report: dict[str, Any] = {
-            "file": target.name, "column": column, "rows": int(rows.values.size), "method": kind,
-            "mechanism": subject.mechanism.describe(), "certified": subject.claim is not None,
+            "file": target.name,
+            "column": column,
+            "rows": int(rows.values.size),
+            "method": kind,
+            "mechanism": subject.mechanism.describe(),
+            "certified": subject.claim is not None,
             "claim": None if subject.claim is None else subject.claim.to_dict(),
-            "pure_epsilon": subject.pure_epsilon, **account.report, "expected_error": subject.expected_error,
-            "clip": clip, "person": person, "words": words,
-        }  # fmt: skip
+            "pure_epsilon": subject.pure_epsilon,
+            **account.report,
+            "expected_error": subject.expected_error,
+            "clip": clip,
+            "person": person,
+            "words": words,
+        }
         lines = _errors(subject.expected_error)
         lines += [("clipped", f"{rows.clipped} of {rows.values.size} rows")] if rows.clipped else []
         published = publish(subject.mechanism, rows.values, insecure_seed=insecure_seed)

@@ -78,11 +78,17 @@ def _first(kind: Family) -> Given:
 def _listed(option: Option) -> dict[str, Any]:
     kind = {bool: "flag", list: "list"}.get(option.kind, "text")
     return {
-        "name": option.name, "flag": option.command or option.name, "help": option.help, "kind": kind,
-        "default": option.default if kind == "flag" else _text(option.default), "required": option.required,
-        "question": option.question, "hot": option.hot, "minor": option.solver or option.name == "solver",
+        "name": option.name,
+        "flag": option.command or option.name,
+        "help": option.help,
+        "kind": kind,
+        "default": option.default if kind == "flag" else _text(option.default),
+        "required": option.required,
+        "question": option.question,
+        "hot": option.hot,
+        "minor": option.solver or option.name == "solver",
         "range": option_range(option) if option.hot else None,
-    }  # fmt: skip
+    }
 
 
 def _text(value: Any) -> str:

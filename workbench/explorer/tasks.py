@@ -393,8 +393,18 @@ def _view(design: Design, request: _Request) -> View:
     kind, given, certified = request.kind, request.given, design.certificate is not None
     raw, extra = ("", "") if certified or not kind.certifies else (" --raw", "certify=False")
     return {
-        "heading": design.heading, "facts": design.facts(), "row": design.row(), "objective": design.objective,
-        "label": _label(design), "certified": certified, "private": design.private, "certifies": kind.certifies,
-        "status": design.status, "figures": figures.law_figures(design), "given": dict(given), "hot": request.point(),
-        "command": command_line(kind, given, raw), "python": python_call(kind, given, extra),
-    }  # fmt: skip
+        "heading": design.heading,
+        "facts": design.facts(),
+        "row": design.row(),
+        "objective": design.objective,
+        "label": _label(design),
+        "certified": certified,
+        "private": design.private,
+        "certifies": kind.certifies,
+        "status": design.status,
+        "figures": figures.law_figures(design),
+        "given": dict(given),
+        "hot": request.point(),
+        "command": command_line(kind, given, raw),
+        "python": python_call(kind, given, extra),
+    }

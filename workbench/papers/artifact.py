@@ -113,9 +113,12 @@ class Comparison:
         """What is written of it."""
         stated = {name: value for name, value in asdict(self).items() if name != "apart" or value}
         return stated | {
-            "ours": self.shown, "difference": rounded(self.shown - self.printed, 4),
-            "tolerance": float(f"{self.tolerance:.6g}"), "verdict": self.verdict, "surprising": self.surprising,
-        }  # fmt: skip
+            "ours": self.shown,
+            "difference": rounded(self.shown - self.printed, 4),
+            "tolerance": float(f"{self.tolerance:.6g}"),
+            "verdict": self.verdict,
+            "surprising": self.surprising,
+        }
 
 
 @dataclass(frozen=True)
@@ -172,9 +175,12 @@ class Artifact:
         shown = self.shown()
         table = shown.to_csv(index=False, float_format="%.12g", lineterminator="\n")
         record = {
-            "name": self.name, "title": self.title, "caption": self.caption, "figure": self.draw is not None,
+            "name": self.name,
+            "title": self.title,
+            "caption": self.caption,
+            "figure": self.draw is not None,
             "comparisons": [c.record() for c in self.comparisons],
-        }  # fmt: skip
+        }
         contents = {"csv": table.encode(), "json": json_bytes(record)}
         if self.draw is not None:
             figure = self.draw(shown)

@@ -45,10 +45,14 @@ def _fig2(full: bool) -> Artifact:
 
     drawn = parts(x)
     below = np.cumsum(drawn, axis=0)
-    frame = pd.DataFrame({
-        "x": x, "laplace": np.exp(-np.abs(x)) / 2,
-        **{f"F_T({t}) g_{t}": below[t] for t in range(_DRAWN)}, **{f"p_T({t}) f_{t}": drawn[t] for t in range(_DRAWN)},
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "x": x,
+            "laplace": np.exp(-np.abs(x)) / 2,
+            **{f"F_T({t}) g_{t}": below[t] for t in range(_DRAWN)},
+            **{f"p_T({t}) f_{t}": drawn[t] for t in range(_DRAWN)},
+        }
+    )
     constants = [component(ell, t).epsilon for t in range(20)]
     lipschitz = claims["lipschitz"]
     mass = float(np.trapezoid(parts(wide).sum(axis=0), wide))

@@ -68,10 +68,14 @@ def cell(request: tuple[str, str, str], gap: float | None = None) -> dict[str, A
     optimum = design(RealNoise(1), epsilon=epsilon, delta=delta, loss=loss, **({} if gap is None else {"gap": gap}))
     assert optimum.bound is not None
     return {
-        "epsilon": float(epsilon), "delta": float(delta), "lower": optimum.bound, "loss": optimum.objective,
-        "gap_percent": 100 * (optimum.objective - optimum.bound) / optimum.objective, "steps": optimum.mechanism.steps,
+        "epsilon": float(epsilon),
+        "delta": float(delta),
+        "lower": optimum.bound,
+        "loss": optimum.objective,
+        "gap_percent": 100 * (optimum.objective - optimum.bound) / optimum.objective,
+        "steps": optimum.mechanism.steps,
         "atom": float(optimum.mechanism.atom / optimum.mechanism.total),
-    }  # fmt: skip
+    }
 
 
 def _gap(epsilon: str, loss: str) -> float | None:

@@ -93,9 +93,12 @@ def _scattered(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _paper(
-    name: str, title: str, citation: str, compare: Callable[[bool], tuple[Result, str, float]],
+    name: str,
+    title: str,
+    citation: str,
+    compare: Callable[[bool], tuple[Result, str, float]],
     remarks: tuple[str, ...] = (),
-) -> Paper:  # fmt: skip
+) -> Paper:
     """The report as a paper. compare: whether all -> (runs, the suite's name or what it is, seconds of a run)."""
 
     @lru_cache

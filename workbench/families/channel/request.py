@@ -259,12 +259,22 @@ class ChannelRequest(Request):
         q, losses, least = self.question, self.losses.floats, self.minimise == "delta"
         inputs, outputs = q.places
         stated = ChannelModel(
-            inputs, outputs, self.weights, losses, self.pairs, constraints=self.constraints, more=self.more,
+            inputs,
+            outputs,
+            self.weights,
+            losses,
+            self.pairs,
+            constraints=self.constraints,
+            more=self.more,
             scale=MASS_SCALE,
-        )  # fmt: skip
+        )
         if self.cut:
             return replace(stated, pairs=(), bounds=bounds or {})
         return replace(
-            stated, groups=self.levels()[0], approximate=bool(self.bounds.delta) or least, requires=self.bounds.kind,
-            minimise="delta" if least else "loss", support=support,
-        )  # fmt: skip
+            stated,
+            groups=self.levels()[0],
+            approximate=bool(self.bounds.delta) or least,
+            requires=self.bounds.kind,
+            minimise="delta" if least else "loss",
+            support=support,
+        )

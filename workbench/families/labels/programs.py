@@ -65,9 +65,15 @@ class _Case:
         outputs = Labels.parse(self.outputs).values if self.outputs else labels
         pairs = self.pairs if "counts" in self.kind or self.delta else None
         return ChannelModel(
-            labels, outputs, np.full(self.k, 1 / self.k), loss_named(self.loss).matrix(outputs, labels), pairs,
-            (0,) * len(pairs or ()), bool(self.delta), (self.constraint,) if self.constraint else (),
-        )  # fmt: skip
+            labels,
+            outputs,
+            np.full(self.k, 1 / self.k),
+            loss_named(self.loss).matrix(outputs, labels),
+            pairs,
+            (0,) * len(pairs or ()),
+            bool(self.delta),
+            (self.constraint,) if self.constraint else (),
+        )
 
     def build(self) -> tuple[Any, Mapping[str, Any]]:
         return self.model.program, self.model.values([float(exact(self.epsilon, "epsilon"))], float(self.delta))
@@ -86,9 +92,7 @@ class _Case:
         )
         exact_delta = privacy.dp_delta.upper if self.delta else None
         private = privacy.meets(notion, epsilon, self.delta)
-        return Judged(
-            float(epsilon), float(self.delta), privacy.pure_epsilon, exact_delta, private, certified, value
-        )  # fmt: skip
+        return Judged(float(epsilon), float(self.delta), privacy.pure_epsilon, exact_delta, private, certified, value)
 
 
 def instances() -> list[Instance]:

@@ -71,8 +71,10 @@ class UnbiasedProblem(RandomizerProblem):
         if request.certified and request.question.k * mechanism.outputs.size > _CERTIFIED:
             raise NotProven(
                 f"The search ended with a channel of {mechanism.outputs.size} outputs, too many for a certificate; "
-                "a longer time limit may end with fewer.", incumbent=best.loss, bound=bound,
-            )  # fmt: skip
+                "a longer time limit may end with fewer.",
+                incumbent=best.loss,
+                bound=bound,
+            )
         if best.gap <= _ENOUGH and solution is not None and solution.termination is not Termination.OPTIMAL:
             solution = replace(solution, termination=Termination.OPTIMAL)  # decided by the exact channel and the bound
         words = ["Every mass is an exact rational, with E[o|y] = y exactly."]
@@ -138,9 +140,13 @@ class UnbiasedProblem(RandomizerProblem):
                 continue
             size = kept.positions.size
             point = interior_optimum(
-                kept.values, kept.shares, q, seen=seen if kept.whole else None, deadline=self.deadline,
+                kept.values,
+                kept.shares,
+                q,
+                seen=seen if kept.whole else None,
+                deadline=self.deadline,
                 progress=self.report,
-            )  # fmt: skip
+            )
             if point is not None:
                 yield kept, replace(point, proof=replace(point.proof, bound=kept.bound(point.bound)))
 

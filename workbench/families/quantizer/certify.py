@@ -84,9 +84,14 @@ def certified_quantizer(
         return mechanism, certify(mechanism, notion, epsilon, unbiased=True, record=noted), share
     subject, knots = mechanism.from_knots(), mechanism.knots
     certificate = certify(
-        subject, "metric", epsilon, metric=lambda i, j: (knots[i] - knots[j]) ** 2, outputs=mechanism.bins,
-        unbiased_for=knots, record=noted,
-    )  # fmt: skip
+        subject,
+        "metric",
+        epsilon,
+        metric=lambda i, j: (knots[i] - knots[j]) ** 2,
+        outputs=mechanism.bins,
+        unbiased_for=knots,
+        record=noted,
+    )
     if certificate.mechanism != subject:
         raise NotCertified("The repaired law misses the metric between points that are not neighbours.")
     return mechanism, certificate, share

@@ -241,9 +241,14 @@ def two_outputs(reach: float, loss: object, square: float) -> float:
 
 
 def _bound(
-    limit: Callable[[], Limit], levels: int, epsilon: float, c: float, loss: object, inputs: tuple[Vector, Vector],
+    limit: Callable[[], Limit],
+    levels: int,
+    epsilon: float,
+    c: float,
+    loss: object,
+    inputs: tuple[Vector, Vector],
     spread: float,
-) -> float:  # fmt: skip
+) -> float:
     """The largest of the bounds that hold for all inputs. inputs: x and their weights; spread: E|X - median|."""
     (a, b), odds, (x, w) = error_function(loss), odds_of(epsilon), inputs
     squared = float(w @ (c + np.abs(x)) ** 2) * (1 + odds) / odds**2
@@ -268,9 +273,14 @@ def output_bound(
 ) -> float | None:
     """The bound for `levels` outputs in [-reach, reach], inputs in [-c, c] with a density; None when it is 0."""
     best = _bound(
-        lambda: least_error(epsilon, c, loss, density=density, reach=reach), levels, epsilon, c, loss,
-        density.grid([0.0]), _spread(density),
-    )  # fmt: skip
+        lambda: least_error(epsilon, c, loss, density=density, reach=reach),
+        levels,
+        epsilon,
+        c,
+        loss,
+        density.grid([0.0]),
+        _spread(density),
+    )
     if density.shape is None:
         (a, b), gap = error_function(loss), 2 * c / (levels - 1)
         best = max(best, (a * gap / 3 + b * gap**2 / 6) * _ROUNDING)

@@ -70,9 +70,14 @@ class _Scaled:
             bound = output_bound(levels, self.epsilon, 1.0, law.density, law.loss, reach)
         if request.prove:
             proven = prove_outputs(
-                levels, self.epsilon, reach, best.quantizer.mae(), seconds=float(request.proof_time),
-                file=request.proof_file, progress=self.progress,
-            )  # fmt: skip
+                levels,
+                self.epsilon,
+                reach,
+                best.quantizer.mae(),
+                seconds=float(request.proof_time),
+                file=request.proof_file,
+                progress=self.progress,
+            )
             bound, words = max(proven.bound, bound or 0.0), (_proven_words(proven, levels),)
         return replace(best, bound=bound, words=words, reach=reach)
 
@@ -80,9 +85,13 @@ class _Scaled:
         """MVU's LP in P at given outputs, or over all within the reach."""
         try:
             answer = mvu(
-                self.law, self.levels if self.bins is None else self.bins, inputs=self.request.inputs,
-                reach=self.reach, starts=self.request.starts, progress=self.progress,
-            )  # fmt: skip
+                self.law,
+                self.levels if self.bins is None else self.bins,
+                inputs=self.request.inputs,
+                reach=self.reach,
+                starts=self.request.starts,
+                progress=self.progress,
+            )
         except Infeasible:
             raise NoLaw from None
         note = "MVU's objective is the mean error over its input grid; mae and mse include dithering."

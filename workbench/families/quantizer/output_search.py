@@ -118,8 +118,16 @@ class _OutputSearch:
 
         def search(starts: list[Vector], symmetric: bool) -> None:
             problem = self._problem(m, symmetric=True) if symmetric else free
-            optimum = best_outputs(problem, float(self.question.epsilon), half, starts, symmetric=symmetric,
-                                 limit=self.limit, descents=descents, progress=self.progress)  # fmt: skip
+            optimum = best_outputs(
+                problem,
+                float(self.question.epsilon),
+                half,
+                starts,
+                symmetric=symmetric,
+                limit=self.limit,
+                descents=descents,
+                progress=self.progress,
+            )
             optima.extend([] if optimum is None else [optimum])
             problem.close()
 

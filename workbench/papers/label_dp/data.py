@@ -91,8 +91,16 @@ def _column(path: Path, separator: str, name: Any, header: int | None, what: str
     """A column of numbers by line. Raises InvalidRequest."""
     if not path.is_file():
         raise InvalidRequest(f"{what} must be in a file named {path.name}; download it from {source}. Got no {path}.")
-    table = pd.read_csv(path, sep=separator, header=header, dtype=str, quoting=csv.QUOTE_NONE, encoding="utf-8-sig",
-                        skip_blank_lines=False, usecols=None if header == 0 else [name])  # fmt: skip
+    table = pd.read_csv(
+        path,
+        sep=separator,
+        header=header,
+        dtype=str,
+        quoting=csv.QUOTE_NONE,
+        encoding="utf-8-sig",
+        skip_blank_lines=False,
+        usecols=None if header == 0 else [name],
+    )
     table.columns = [str(column).strip().upper() for column in table.columns]
     if str(name) not in table:
         InvalidRequest.must(path.name, f"a CSV whose header names {name}", ",".join(table.columns))

@@ -48,26 +48,52 @@ def fig2(full: bool) -> Artifact:
     ):
         joint = np.zeros((edges.size - 1, edges.size - 1))
         np.add.at(joint, group, labels.prior[:, None] * cells)
-        parts.append(pd.DataFrame({"mechanism": mechanism, "label_from": label_from, "output_from": output_from,
-                                   "probability": joint.ravel()}))  # fmt: skip
+        parts.append(
+            pd.DataFrame(
+                {
+                    "mechanism": mechanism,
+                    "label_from": label_from,
+                    "output_from": output_from,
+                    "probability": joint.ravel(),
+                }
+            )
+        )
     frame, at = pd.concat(parts, ignore_index=True), table["epsilon"].index(epsilon)
     mse = {"bins": response.loss(SQUARED), "laplace": noise.loss(labels)}
     beside = partial(Comparison, apart=_apart(data))
     values, place, close = claims["bins"], claims["place"], "stand-in, within 3 printed standard deviations"
     comparisons = [
-        beside(f'bin {j + 1} of {len(values)} ("around" in print)', place, value, float(response.outputs[j]), 5.0,
-               expected=data.real or j not in _STANDIN_MISSES,
-               remark=f'{data.words}: a bin printed as "around {value:g}" is compared within 5', explained=False)
-        for j, value in enumerate(values) if response.outputs.size == len(values)
-    ]  # fmt: skip
+        beside(
+            f'bin {j + 1} of {len(values)} ("around" in print)',
+            place,
+            value,
+            float(response.outputs[j]),
+            5.0,
+            expected=data.real or j not in _STANDIN_MISSES,
+            remark=f'{data.words}: a bin printed as "around {value:g}" is compared within 5',
+            explained=False,
+        )
+        for j, value in enumerate(values)
+        if response.outputs.size == len(values)
+    ]
     comparisons.append(beside("number of bins", place, len(values), response.outputs.size, 0.5, remark="stand-in"))
     comparisons += [
         beside(f"MSE, {_WORDS[key]}", table["place"], table[key][at], ours, 3 * table[f"{key}_std"][at], remark=close)
         for key, ours in mse.items()
     ]
     bins = pd.DataFrame({"output": response.outputs, "mechanism": "RR-on-Bins"})
-    return artifact("label_dp", "fig2", frame, comparisons, further={"bins": bins}, CELL=_CELL, words=data.words,
-                    most=frame["probability"].max(), bins=mse["bins"], laplace=mse["laplace"])  # fmt: skip
+    return artifact(
+        "label_dp",
+        "fig2",
+        frame,
+        comparisons,
+        further={"bins": bins},
+        CELL=_CELL,
+        words=data.words,
+        most=frame["probability"].max(),
+        bins=mse["bins"],
+        laplace=mse["laplace"],
+    )
 
 
 def _cells(matrix: Any, outputs: Any, edges: Any) -> Any:
@@ -139,10 +165,16 @@ def _columns(
         columns += [[*claims[key], none[key]], [*test, trained]]
     beside = partial(Comparison, remark=remark, apart=_apart(data))
     comparisons = [
-        beside(f"MSE of {_WORDS[key]}, ε = {epsilon:g}", claims["place"], claims[key][at], losses[key][at],
-               float(tolerances[key][at]))
-        for at, epsilon in enumerate(epsilons) for key in ours
-    ]  # fmt: skip
+        beside(
+            f"MSE of {_WORDS[key]}, ε = {epsilon:g}",
+            claims["place"],
+            claims[key][at],
+            losses[key][at],
+            float(tolerances[key][at]),
+        )
+        for at, epsilon in enumerate(epsilons)
+        for key in ours
+    ]
     published = partial(Comparison, remark="every label published as it is", apart=_NO_NOISE)
     comparisons += [published(f"MSE of {_WORDS[key]}, ε = ∞", none["place"], none[key], same, 0.005) for key in ours]
     return columns, comparisons
@@ -210,7 +242,14 @@ def fig5(full: bool) -> Artifact:
     place = claims["place"]
     comparisons = [
         Comparison("signature entries that agree, of 20", place, 20, agree, 0.5),
-        Comparison("e^ε", place, claims["exp_epsilon"], 2.0 if right else 0.5, 1e-9, expected=False,
-                   remark="e^ε = 1/2 is a slip for 2"),
-    ]  # fmt: skip
+        Comparison(
+            "e^ε",
+            place,
+            claims["exp_epsilon"],
+            2.0 if right else 0.5,
+            1e-9,
+            expected=False,
+            remark="e^ε = 1/2 is a slip for 2",
+        ),
+    ]
     return artifact("label_dp", "fig5", table, comparisons)

@@ -63,8 +63,7 @@ from workbench.papers.modulo_noise.common import (
     solve_each,
 )
 
-__all__ = ["SOURCES", "adjacent_pairs", "column_cut_curve", "least_parameter", "pdp_steps", "single_curve",
-           "two_sided"]  # fmt: skip
+__all__ = ["SOURCES", "adjacent_pairs", "column_cut_curve", "least_parameter", "pdp_steps", "single_curve", "two_sided"]
 
 Points = list[tuple[float, float]]
 
@@ -79,8 +78,9 @@ def _numbers(grid: Numbers) -> list[float]:
 # Optimal noise, by the solver and by the oracles.
 
 
-def least_error(epsilon: Numbers, delta: Numbers = 0, *, notion: str = "pdp", loss: str = "error-rate",
-                **question: Any) -> pd.DataFrame:  # fmt: skip
+def least_error(
+    epsilon: Numbers, delta: Numbers = 0, *, notion: str = "pdp", loss: str = "error-rate", **question: Any
+) -> pd.DataFrame:
     """The solver's least error at every (ε, δ)."""
     requests = list(product(_numbers(epsilon), _numbers(delta)))
     errors = solve_each(question_of(**question), requests, notion=notion, loss=loss)
@@ -115,8 +115,18 @@ def pmf(epsilon: Numbers, **question: Any) -> pd.DataFrame:
     for e in _numbers(epsilon):
         closed, solved = law(relation, e), solve(relation, e)
         masses = np.array([snap(mass) for mass in solved.mechanism.pmf])
-        parts.append(pd.DataFrame({"epsilon": e, **etas, "law": closed.pmf, "solver": masses, "solver_f0": masses[0],
-                                   "error_rate": closed.value}))  # fmt: skip
+        parts.append(
+            pd.DataFrame(
+                {
+                    "epsilon": e,
+                    **etas,
+                    "law": closed.pmf,
+                    "solver": masses,
+                    "solver_f0": masses[0],
+                    "error_rate": closed.value,
+                }
+            )
+        )
     return pd.concat(parts)
 
 

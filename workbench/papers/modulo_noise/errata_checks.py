@@ -92,8 +92,14 @@ def _not_optimal() -> Numbers:
         pmf = column_cut_law(n, mu_bar, epsilon, delta).pmf
         assert pmf is not None
         best = 1 - solve_each(question, [(epsilon, delta)])[0]
-        yield {"delta": delta, "printed": masses[delta][0], "best": best, "f0": float(pmf[0]), "listed": _listed(pmf),
-               "uses": needed(pmf, question, epsilon)}  # fmt: skip
+        yield {
+            "delta": delta,
+            "printed": masses[delta][0],
+            "best": best,
+            "f0": float(pmf[0]),
+            "listed": _listed(pmf),
+            "uses": needed(pmf, question, epsilon),
+        }
 
 
 def _one_sided() -> Numbers:
@@ -120,8 +126,15 @@ def _linear_regions() -> Numbers:
     first, second = [s for s in staircases(*_SMALL) if s.h][:2]
     delta = round((first.upper + second.lower) / 2, 6)
     pmf = printed_pmf(*_SMALL, delta)
-    yield {"n": n, "mu_bar": mu_bar, "epsilon": epsilon, "delta": delta, "pmf": pmf.sum(),
-           "rise": float(np.diff(pmf).max()), "uses": needed(pmf, bounded(n, mu_bar), epsilon)}  # fmt: skip
+    yield {
+        "n": n,
+        "mu_bar": mu_bar,
+        "epsilon": epsilon,
+        "delta": delta,
+        "pmf": pmf.sum(),
+        "rise": float(np.diff(pmf).max()),
+        "uses": needed(pmf, bounded(n, mu_bar), epsilon),
+    }
 
 
 def _two_forms() -> Numbers:
@@ -129,11 +142,13 @@ def _two_forms() -> Numbers:
     n, mu_bar, epsilon = _SMALL
     off = {(s.h, s.j): phi_35_36(*_SMALL, s.h, s.j) - s.mass for s in staircases(*_SMALL) if s.h}
     yield {
-        "n": n, "mu_bar": mu_bar, "epsilon": epsilon,
+        "n": n,
+        "mu_bar": mu_bar,
+        "epsilon": epsilon,
         "listed": ", ".join(f"{gap:.3g} at (h, j) = {at}" for at, gap in off.items()),
         "least": min(abs(gap) for (h, j), gap in off.items() if h == j),
         "most": max(abs(gap) for (h, j), gap in off.items() if h != j),
-    }  # fmt: skip
+    }
 
 
 def _lengths() -> Numbers:
@@ -151,8 +166,16 @@ def _first_boundary() -> Numbers:
     phi = float(1 - law(question, epsilon).value)
     right = phi * math.exp(-(n // mu_bar) * epsilon)
     before, after = (1 - e for e in solve_each(question, [(epsilon, right * 0.999), (epsilon, right * 1.02)]))
-    yield {"printed": staircases(n, mu_bar, epsilon)[0].upper, "n": n, "mu_bar": mu_bar, "epsilon": epsilon,
-           "right": right, "before": before, "after": after, "phi": phi}  # fmt: skip
+    yield {
+        "printed": staircases(n, mu_bar, epsilon)[0].upper,
+        "n": n,
+        "mu_bar": mu_bar,
+        "epsilon": epsilon,
+        "right": right,
+        "before": before,
+        "after": after,
+        "phi": phi,
+    }
 
 
 def _short_groups() -> Numbers:
@@ -160,8 +183,13 @@ def _short_groups() -> Numbers:
     n, mu_bar, epsilon = _table1()
     question = bounded(n, mu_bar)
     short = staircase(question, [0, *(-(-eta // mu_bar) for eta in range(1, n)), -1], epsilon)
-    yield {"n": n, "mu_bar": mu_bar, "epsilon": epsilon, "uses": needed(short, question, epsilon),
-           "single_mass": float(short.pmf[n - mu_bar])}  # fmt: skip
+    yield {
+        "n": n,
+        "mu_bar": mu_bar,
+        "epsilon": epsilon,
+        "uses": needed(short, question, epsilon),
+        "single_mass": float(short.pmf[n - mu_bar]),
+    }
 
 
 # Baselines.
@@ -192,9 +220,18 @@ def _unchanged() -> Numbers:
 
 
 _COMPUTED: Mapping[str, Callable[[], Numbers]] = {
-    "post_processing": _post_processing, "variables": _variables, "theorem3_4": _not_optimal,
-    "theorem3_1": lambda: iter([{"theirs": printed_level_curve(*_table1(), 0.4425)}]), "theorem3_2": _one_sided,
-    "formulas_1": _flat_regions, "formulas_2": _linear_regions, "formulas_3": _two_forms, "formulas_4": _lengths,
-    "formulas_5": _linear_regions, "proof_1": _first_boundary, "proof_2": _short_groups, "baselines_2": _last_line,
+    "post_processing": _post_processing,
+    "variables": _variables,
+    "theorem3_4": _not_optimal,
+    "theorem3_1": lambda: iter([{"theirs": printed_level_curve(*_table1(), 0.4425)}]),
+    "theorem3_2": _one_sided,
+    "formulas_1": _flat_regions,
+    "formulas_2": _linear_regions,
+    "formulas_3": _two_forms,
+    "formulas_4": _lengths,
+    "formulas_5": _linear_regions,
+    "proof_1": _first_boundary,
+    "proof_2": _short_groups,
+    "baselines_2": _last_line,
     "baselines_3": _unchanged,
-}  # fmt: skip
+}

@@ -56,8 +56,17 @@ def _variance(name: str) -> list[Comparison]:
     stated = numbers()[name]
     alpha, variance = stated["parameters"]["alpha"], stated["parameters"]["variance"]
     what = "variance of the two-sided geometric law with α = 0.7"
-    return [compare(what, stated["place"], variance, 2 * alpha / (1 - alpha) ** 2, 2, expected=False,
-                    remark="3.38 needs α = 0.4717")]  # fmt: skip
+    return [
+        compare(
+            what,
+            stated["place"],
+            variance,
+            2 * alpha / (1 - alpha) ** 2,
+            2,
+            expected=False,
+            remark="3.38 needs α = 0.4717",
+        )
+    ]
 
 
 def _even(table: pd.DataFrame) -> list[Comparison]:
@@ -87,9 +96,13 @@ def _peaks(table: pd.DataFrame) -> list[Comparison]:
 
 
 COMPARED: Mapping[str, Callable[[pd.DataFrame], list[Comparison]]] = {
-    "fig1": _orders, "fig6": lambda _: _variance("fig6"), "fig8": lambda _: _variance("fig8"), "fig9": _even,
-    "fig10": _boundaries, "fig13": _peaks,
-}  # fmt: skip
+    "fig1": _orders,
+    "fig6": lambda _: _variance("fig6"),
+    "fig8": lambda _: _variance("fig8"),
+    "fig9": _even,
+    "fig10": _boundaries,
+    "fig13": _peaks,
+}
 
 
 def fig5(full: bool = False) -> Artifact:
@@ -132,18 +145,33 @@ def table1(full: bool = False) -> Artifact:
     for (delta, noise), pmf, ours, both in zip(table1_staircases(), printed["pmf"], *best, strict=True):
         closed = column_cut_law(n, mu_bar, epsilon, delta)
         assert closed.pmf is not None
-        rows.append({
-            "delta": delta, "printed_f0": pmf[0], "optimum_f0": snap(ours), "law_f0": float(closed.pmf[0]),
-            "law_kind": closed.kind, "printed_needs_delta": snap(needed(noise, one_sided, epsilon)),
-            "optimum_needs_delta": snap(needed(closed.pmf, one_sided, epsilon)),
-            "printed_needs_delta_symmetric": snap(needed(noise, symmetric, epsilon)),
-            "optimum_f0_symmetric": snap(both), **{f"f{eta}": mass for eta, mass in enumerate(closed.pmf)},
-        })  # fmt: skip
+        rows.append(
+            {
+                "delta": delta,
+                "printed_f0": pmf[0],
+                "optimum_f0": snap(ours),
+                "law_f0": float(closed.pmf[0]),
+                "law_kind": closed.kind,
+                "printed_needs_delta": snap(needed(noise, one_sided, epsilon)),
+                "optimum_needs_delta": snap(needed(closed.pmf, one_sided, epsilon)),
+                "printed_needs_delta_symmetric": snap(needed(noise, symmetric, epsilon)),
+                "optimum_f0_symmetric": snap(both),
+                **{f"f{eta}": mass for eta, mass in enumerate(closed.pmf)},
+            }
+        )
         for eta, (value, mass) in enumerate(zip(pmf, [snap(ours), *closed.pmf[1:].tolist()], strict=True)):
             differs = eta in NOT_OPTIMAL.get(delta, ())
-            comparisons.append(compare(f"δ = {delta:g}: f({eta})", printed["place"], value, mass, 4,
-                                       expected=not differs,
-                                       remark="Theorem 3 is not optimal" if differs else ""))  # fmt: skip
+            comparisons.append(
+                compare(
+                    f"δ = {delta:g}: f({eta})",
+                    printed["place"],
+                    value,
+                    mass,
+                    4,
+                    expected=not differs,
+                    remark="Theorem 3 is not optimal" if differs else "",
+                )
+            )
     curves = {
         name: SOURCES[source](n=n, max_shift=mu_bar, epsilon=epsilon)
         for name, source in (("optimum", "column cut"), ("theorem3", "printed"))

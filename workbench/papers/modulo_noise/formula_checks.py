@@ -46,8 +46,11 @@ def _lemma3(most: int) -> Iterator[pd.DataFrame]:
             cycle = (n + 1) // math.gcd(n + 1, shift)
             solved = SOURCES["least error"](EPSILONS, n=n, shifts=[shift])
             a = np.exp(-solved["epsilon"])
-            yield _cases("(17)" if cycle == n + 1 else "(18)", "f(0), single distance, δ = 0",
-                         (1 - a) / (1 - a**cycle) - 1 + solved["solver"])  # fmt: skip
+            yield _cases(
+                "(17)" if cycle == n + 1 else "(18)",
+                "f(0), single distance, δ = 0",
+                (1 - a) / (1 - a**cycle) - 1 + solved["solver"],
+            )
 
 
 def _ends(n: int, epsilon: float) -> tuple[Floats, Floats]:
@@ -71,14 +74,19 @@ def _theorem2(most: int) -> Iterator[pd.DataFrame]:
                 kept = h <= n - k
                 steps = np.exp((n - k - h) * epsilon)
                 pmf = np.where(kept, lower[k] * steps, 0.0)  # (20)
-                yield _cases("(19), (20)", "PMF, single distance, flat region", [pmf[0] - 1 + errors[k - 1]],
-                             needed(pmf, question, epsilon) - flat[k - 1])  # fmt: skip
+                yield _cases(
+                    "(19), (20)",
+                    "PMF, single distance, flat region",
+                    [pmf[0] - 1 + errors[k - 1]],
+                    needed(pmf, question, epsilon) - flat[k - 1],
+                )
                 delta = linear[k - 1]
                 rest = math.expm1(epsilon) / math.expm1(k * epsilon) * (1 - delta / lower[k])
                 pmf = np.where(kept, delta * steps, np.exp((n - h) * epsilon) * rest)  # (21)
                 gap = max(abs(pmf[0] - 1 + errors[n + k - 1]), abs(pmf.sum() - 1))
-                yield _cases("(19), (21)", "PMF, single distance, linear region", [gap],
-                             needed(pmf, question, epsilon) - delta)  # fmt: skip
+                yield _cases(
+                    "(19), (21)", "PMF, single distance, linear region", [gap], needed(pmf, question, epsilon) - delta
+                )
 
 
 def _corollary1(n: int) -> Iterator[pd.DataFrame]:

@@ -119,10 +119,13 @@ def _asymmetric(
     B1, B2, _, B4 = shape.bins
     lp = _program(shape, {("l", 2): left, ("r", 2): right}, 1)
     lp.c[: shape.size] = 2 * shape.losses
-    sides = _one_side(shape, right[0]), tuple(
-        [((columns + shape.size // 2) % shape.size, values) for columns, values in terms]
-        for terms in _one_side(_mirrored(shape), left[0])  # its left columns are our right ones
-    )  # fmt: skip
+    sides = (
+        _one_side(shape, right[0]),
+        tuple(
+            [((columns + shape.size // 2) % shape.size, values) for columns, values in terms]
+            for terms in _one_side(_mirrored(shape), left[0])  # its left columns are our right ones
+        ),
+    )
     larger, smaller = sides[1]  # the two terms that are not mirror images
     larger[2] = shape.columns["r", 3][:1], np.array([(B4 - B2) / (B4 - B1)])
     smaller[1] = shape.columns["l", 2][:1], np.array([right[0] * (B2 - B1) / (B4 - B1)])
