@@ -83,12 +83,12 @@ def values_ahead(values: NDArray[Any], shift: Shift) -> NDArray[Any]:
     return np.roll(values, tuple(-step for step in shift), axis=tuple(range(values.ndim)))
 
 
-def _relax(distance: NDArray[Any], shift: Shift, loss: float) -> None:
-    """Replace distance(η), in place, by the least distance(η - k·shift) + k·loss over k >= 0."""
+def _relax(distance: NDArray[Any], shift: Shift, length: float) -> None:
+    """Replace distance(η), in place, by the least distance(η - k·shift) + k·length over k >= 0."""
     repetitions, total = 1, order(distance.shape, shift)
     while repetitions < total:
         moved = values_ahead(distance, tuple(-repetitions * part for part in shift))
-        moved += np.asarray(repetitions * loss, dtype=moved.dtype)
+        moved += np.asarray(repetitions * length, dtype=moved.dtype)
         if not np.less(moved, distance).any():
             return  # covered up to 2^t - 1 and no gain from 2^t: no multiple of 2^t can gain either
         np.minimum(distance, moved, out=distance)

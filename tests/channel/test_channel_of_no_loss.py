@@ -24,7 +24,7 @@ def question(n: int) -> wb.FiniteQuery:
 
 @pytest.mark.parametrize("notion", BUDGETS)
 @pytest.mark.parametrize("scale", [1e-6, 1, 1e6])
-def test_one_certain_answer_losses_nothing_in_any_unit(notion, scale):
+def test_one_certain_answer_costs_nothing_in_any_unit(notion, scale):
     losses = [[0, scale], [scale, 0]]
     made = wb.design(question(1), notion=notion, loss=losses, **BUDGETS[notion])
     assert (made.status, made.private) == ("optimal", True)

@@ -68,7 +68,7 @@ def test_each_pair_has_its_own_ratio():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_no_multipliers_prove_more_than_a_channel_losses(seed: int):
+def test_no_multipliers_prove_more_than_a_channel_costs(seed: int):
     source = np.random.default_rng(seed)
     epsilon, delta = Fraction(seed + 2, 7), Fraction(seed % 3, 50)
     cheapest = wb.design(LINE, epsilon=epsilon, delta=delta)

@@ -144,7 +144,7 @@ def test_every_baseline_is_there_or_says_why(asked: Query, applies: set[str]):
                 published(asked, name)
 
 
-def test_a_channel_of_a_baseline_losses_what_its_row_says():
+def test_a_channel_of_a_baseline_costs_what_its_row_says():
     """Clamped discrete Gaussian noise, row by row, at the parameter that was found."""
     asked = query("0..8", "1", "0.05", max_shift=2, prior=[1, 2, 3, 4, 5, 4, 3, 2, 1])
     found = published(asked, "clamped discrete Gaussian")

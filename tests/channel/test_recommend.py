@@ -46,7 +46,7 @@ def test_a_count_is_served_by_the_best_channel_and_wrapping_is_said():
     assert {"2", "5", "10", "20", "50"} <= set(shown)
 
 
-def test_a_tie_keeps_the_sentence_that_none_losses_less():
+def test_a_tie_keeps_the_sentence_that_none_costs_less():
     result = wb.recommend(answers="red,green,blue", neighbours="all", epsilon=1, delta="0.1", loss="error-rate")
     assert result.sentences[0] == "Use the best channel: 0.381494804, and none of its class costs less."
     assert result.sentences[1] == "At the same loss: randomized response."

@@ -78,7 +78,7 @@ def test_delta_only_helps_and_is_kept():
 
 
 @pytest.mark.parametrize("name", [c for c in CONSTRAINTS if c != "unbiased"])
-def test_constraints_hold_and_loss(name):
+def test_constraints_hold_and_cost(name):
     rng = np.random.default_rng(4)
     prior = rng.dirichlet(np.ones(8))
     made = model("squared", prior=prior, constraints=(name,))

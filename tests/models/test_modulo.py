@@ -42,7 +42,7 @@ def test_corrected_table_1(delta: float, zero_mass: float):
     assert run(ModuloModel((9,), BD3, PDP, ERROR), delta=delta)["f"][0] == pytest.approx(zero_mass, abs=1e-9)
 
 
-def test_symmetric_relation_losses_more_than_the_directed_one():
+def test_symmetric_relation_costs_more_than_the_directed_one():
     for shifts, least in ((SYMMETRIC, 0.589887461), (BD3, 0.456808001)):
         found = run(ModuloModel((9,), shifts, DP, ERROR, positive_delta=False))
         assert found.objective == pytest.approx(least, abs=1e-9)

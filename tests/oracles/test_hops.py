@@ -95,7 +95,7 @@ def test_the_matrix_of_example_59():
     np.testing.assert_allclose(law, law[0, 0] * np.exp(-3.0 * rows), rtol=1e-12)
 
 
-def test_symmetric_neighbours_loss_more_than_the_papers_one_sided_ones():
+def test_symmetric_neighbours_cost_more_than_the_papers_one_sided_ones():
     assert hop_law((9,), run(3), 1.5).value == pytest.approx(0.456808, abs=5e-7)
     assert hop_law((9,), both_ways((9,), run(3)), 1.5).value == pytest.approx(0.589887, abs=5e-7)
 

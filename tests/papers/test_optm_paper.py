@@ -140,7 +140,7 @@ def test_vectors_of_the_ball():
     assert metric_floor(2, 3.0) == pytest.approx(np.log(2) / 4)
 
 
-def test_training_learns_and_noise_losses():
+def test_training_learns_and_noise_costs():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 200)
     x = rng.normal(size=(200, 3)) + 2.5 * y[:, None]

@@ -59,7 +59,7 @@ def test_places_that_are_no_files(tmp_path: Path):
     assert LIMIT < 1 << 26
 
 
-def test_a_huge_file_losses_bounded_memory(tmp_path: Path):
+def test_a_huge_file_costs_bounded_memory(tmp_path: Path):
     data = noise().to_dict()
     data["mechanism"]["sizes"] = [50_000_000]
     path = write(tmp_path / "c.json", json.dumps(data))

@@ -361,7 +361,7 @@ def test_a_discrete_gaussian_has_its_rho() -> None:
     assert low <= high
 
 
-def test_a_claim_that_losses_too_much_is_refused_before_it_starts() -> None:
+def test_a_claim_that_costs_too_much_is_refused_before_it_starts() -> None:
     wide = wb.AdditiveNoise(wb.ModuloNoise(n=29_999, shifts=[1]), [2] + [1] * 29_999)
     with pytest.raises(wb.CorruptFile, match="comparisons is refused"):
         affordable(wide, notions.notion("zcdp"))

@@ -140,7 +140,7 @@ def test_tight_randomized_response_moves_by_rounding_only():
         assert np.abs(proof.mechanism.matrix - rows).max() < 1e-14
 
 
-def test_specks_on_unused_outputs_loss_next_to_nothing():
+def test_specks_on_unused_outputs_cost_next_to_nothing():
     # solvers leave 1e-17 where they mean 0; the repaired channel must not be dragged to the average row by them
     rows = np.array([[0.6, 0.4, 0.0, 1e-17], [0.4, 0.6, 0.0, 0.0], [0.5, 0.5, 1e-15, 0.0]])
     proof = certify_channel(rows, epsilon="0.5")

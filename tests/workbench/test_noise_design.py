@@ -286,7 +286,7 @@ def test_a_column_of_salaries(real, capsys, tmp_path: Path):
         "--on reals --minimise epsilon --max-loss 4",
     ],
 )
-def test_losses_stand_beside_losses(capsys: pytest.CaptureFixture[str], asked: str):
+def test_losses_stand_beside_the_design(capsys: pytest.CaptureFixture[str], asked: str):
     """What is minimised is ε or δ; the table compares what the losses of the designs are."""
     _, out, _ = run(capsys, f"design noise {asked} --loss squared")
     (line,) = [line for line in out.splitlines() if line.strip().startswith("this design")]

@@ -58,7 +58,7 @@ def test_squared_losses_as_a_list_are_squared_losses():
     assert own.objective == pytest.approx(wb.design(CLAMPED, epsilon=1, notion="pure").objective, rel=1e-12)
 
 
-def test_worst_answer_losses_what_is_said_and_the_certificate_names_no_loss(tmp_path: Path):
+def test_worst_answer_costs_what_is_said_and_the_certificate_names_no_loss(tmp_path: Path):
     design = wb.design(CLAMPED, epsilon=1, delta="0.01", loss=LOSSES, prior="worst")
     design.save(tmp_path / "own.json")
     assert design.certificate.objective is None

@@ -284,7 +284,7 @@ def _plain() -> Task:
 
 
 @pytest.mark.parametrize(("times", "given_up"), [(1, False), (3, False), (99, True)])
-def test_a_dead_process_losses_its_tasks_a_retry_and_nothing_else(tmp_path: Path, times: int, given_up: bool):
+def test_a_dead_process_costs_its_tasks_a_retry_and_nothing_else(tmp_path: Path, times: int, given_up: bool):
     tasks = [_plain(), _plain(), _Deadly(tmp_path / "count", times), *[_plain() for _ in range(4)]]
     found = list(on_processes(tasks, 2))  # type: ignore[arg-type]
     assert sorted(at for at, _ in found) == list(range(7))

@@ -51,7 +51,7 @@ def test_the_cluster_gives_the_rows_that_one_process_gives(tmp_path: Path, clust
     assert content(tmp_path / "alone.sqlite") == content(tmp_path / "cluster.sqlite")
 
 
-def test_a_killed_worker_losses_a_retry_and_the_run_ends(tmp_path: Path, cluster: Any):
+def test_a_killed_worker_costs_a_retry_and_the_run_ends(tmp_path: Path, cluster: Any):
     grid = {**GRID, "n": 8, "notion": ["dp", "pdp"], "epsilon": "0.5:1.5:20"}
     wb.sweep({"grid": grid}, tmp_path / "alone.sqlite", jobs=2)
     killed: list[int] = []

@@ -142,7 +142,7 @@ class Design(Shown):
 
     @property
     def above_claimed(self) -> float:
-        """objective - claimed: what certifying loss (negative: it improved). A claim may be out of reach."""
+        """objective - claimed: what certifying costs (negative: it improved). A claim may be out of reach."""
         return self.objective - self.claimed
 
     @property
@@ -174,7 +174,7 @@ class Design(Shown):
 
     @property
     def proof(self) -> str:
-        """Whether there is a certificate, and what it loss, in one sentence."""
+        """Whether there is a certificate, and what it costs, in one sentence."""
         if self.certificate is None:
             if self.private is None:
                 return "not certified, and not audited"

@@ -73,7 +73,7 @@ def together(budgets: Iterable[PrivacyBudget], rows: int = 1) -> PrivacyBudget:
 
 @dataclass(frozen=True)
 class Release:
-    """One release in a ledger: of which column, under which notion, what it loss (None: no ε and δ), written where."""
+    """One release in a ledger: of which column, under which notion, what it costs (None: no ε and δ), written where."""
 
     column: str
     digest: str
