@@ -271,16 +271,18 @@ def _gathered(
             raise lost
         ended = [(future, at) for future, at in running.values() if future.done()]
         # a scheduler that was stopped, or whose machine is gone, closes no connection: ask it
-        alive = ended or client.sync(client.scheduler.identity, callback_timeout=REPLY)["workers"]
+        alive = client.sync(client.scheduler.identity, callback_timeout=REPLY)["workers"]
         alone = 0.0 if alive else alone + 2
         if alone >= PATIENCE:
             raise WorkbenchError(f"The cluster at {address} has had no worker for {alone:g} s.")
         for future, at in ended:
             answers, killed = None, False
             try:
-                answers = future.result(timeout=REPLY)
+                answers = future.result(timeout=REPLY if alive else 2)
             except KilledWorker:
                 killed = True
+            except TimeoutError:  # its worker died with the answer: another one works it out again
+                continue
             yield at, answers, killed
             del running[future.key]
             future.release()
