@@ -25,7 +25,7 @@ from workbench.mechanisms.density import Density, from_function, normal, spelled
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import read_bins
 from workbench.mechanisms.quantization_error import ErrorIntegrals, error_function
-from workbench.privacy.quantizer import audit_quantizer
+from workbench.privacy.audit import audit_extremes
 
 
 def algorithm1(bins: list[float], left: list[list[float]], right: list[list[float]], x: float) -> np.ndarray:
@@ -172,10 +172,10 @@ def test_theorems_1_and_2_and_the_bound_of_youn_hold():
     for m in (4, 6, 10):
         for gamma in (0.1, 1.0, 3.0):
             made = erm(equal_bins(m, 2), gamma)
-            assert audit_quantizer(made).epsilon < erm_epsilon_bound(m, gamma, 1)
+            assert audit_extremes(made, 0).pure_epsilon < erm_epsilon_bound(m, gamma, 1)
             assert made.error_at(np.linspace(-1, 1, 201)).max() <= erm_error_bound(m, gamma, 1)
         for q in (0.2, 0.5):
-            assert audit_quantizer(rqm(equal_bins(m, 2), q)).epsilon <= rqm_epsilon_bound(m, q, 1)
+            assert audit_extremes(rqm(equal_bins(m, 2), q), 0).pure_epsilon <= rqm_epsilon_bound(m, q, 1)
 
 
 def test_files_round_trip_and_damage_is_noticed():

@@ -24,7 +24,7 @@ from workbench.papers.optm.sgd import Training, mnist, train
 from workbench.papers.optm.table2 import standard_error, table2
 from workbench.papers.optm.tables import above, table1
 from workbench.papers.optm.vectors import ball, ball_coordinate, metric_floor
-from workbench.privacy.quantizer import audit_quantizer
+from workbench.privacy.audit import audit_extremes
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_the_standard_error_is_that_of_averages_over_drawn_inputs():
 def test_published_mechanisms_meet_their_epsilon_but_for_rounding():
     for epsilon in ("0.5", "1", "1.5"):
         for name, quantizer in published(epsilon).items():
-            assert audit_quantizer(quantizer).epsilon <= float(epsilon) + 1e-9, name
+            assert audit_extremes(quantizer, 0).pure_epsilon <= float(epsilon) + 1e-9, name
 
 
 def test_errata_hold():
@@ -126,7 +126,7 @@ def test_light_artifacts(monkeypatch):
 def test_the_largest_q_is_the_largest():
     made = largest_q("-3,-1,1,3", 1)
     assert made is not None
-    assert audit_quantizer(made).meets("pure", 1)
+    assert audit_extremes(made, 0).meets("pure", 1)
     assert largest_q("-1.5,-1,1,1.5", 1) is None
 
 

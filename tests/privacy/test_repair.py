@@ -17,8 +17,8 @@ from workbench.exact.numbers import exp_bounds
 from workbench.families.quantizer.certify import repaired
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.privacy.audit import audit_extremes
 from workbench.privacy.claim import Claim
-from workbench.privacy.quantizer import audit_quantizer
 from workbench.privacy.repair import exact_loss, pattern_of, raised, repair_noise
 
 
@@ -253,8 +253,8 @@ def test_outputs_that_only_just_reach_are_repaired_without_bias():
 
     ends = [(rounding(knots[k], k), rounding(knots[k + 1], k)) for k in range(3)]
     quantizer = Quantizer.from_ends("rounding", outputs, knots, ends)
-    assert audit_quantizer(quantizer).epsilon == math.inf
+    assert audit_extremes(quantizer, 0).pure_epsilon == math.inf
     made, share = repaired(quantizer, Fraction(20))
-    assert audit_quantizer(made).meets("pure", 20)
+    assert audit_extremes(made, 0).meets("pure", 20)
     assert made.bias == 0
     assert 0 < share < Fraction(1, 64)

@@ -25,7 +25,6 @@ from workbench.mechanisms.mechanism import as_mechanism
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.certificate_file import check
 from workbench.privacy.opendp import measurement
-from workbench.privacy.quantizer import audit_quantizer
 
 LABELS = wb.Labels([0, 1, 2, 5], [4, 3, 2, 1])
 ROWS = [[Fraction(6, 10), Fraction(3, 10), Fraction(1, 10)], [Fraction(2, 6), Fraction(3, 6), Fraction(1, 6)],
@@ -150,7 +149,7 @@ def test_a_notebook_shows_profiles_audits_of_quantizers_and_quantized_laplace_no
     assert "<svg" in curve._repr_html_()
     assert repr(curve) == "Profile(dp, 1 different pairs of neighbours)"
     quantizer = rqm([-2, -1, 1, 2], 0.3)
-    assert repr(audit_quantizer(quantizer).epsilon) in audit_quantizer(quantizer)._repr_html_()
+    assert repr(audit_extremes(quantizer, 0).pure_epsilon) in wb.audit(quantizer)._repr_html_()
     for bits, ell in ((5, "ell"), (1, "not reachable")):
         shown = wb.design(wb.DataLaw.uniform(-1, 1), epsilon=1, bits=bits)._repr_html_()
         assert f">{ell}</th>" in shown

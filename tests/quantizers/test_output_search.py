@@ -20,7 +20,7 @@ from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.output_search import optimised_bins
 from workbench.families.quantizer.search import best_rqm, searched_bins
 from workbench.mechanisms.density import Density, normal, uniform
-from workbench.privacy.quantizer import audit_quantizer
+from workbench.privacy.audit import audit_extremes
 
 ONE = Fraction(1)
 LAW = LawQuestion(ONE, ONE, uniform())
@@ -66,7 +66,7 @@ def test_the_best_known_outputs_are_found(epsilon: str, best: float):
     assert found.objective <= best
     assert abs(found.quantizer.outputs).max() <= usual_reach(float(epsilon)) + 1e-6
     assert sum(found.quantizer.bins) >= 0  # of two mirror images always the same one
-    assert audit_quantizer(found.quantizer).epsilon == pytest.approx(float(epsilon), abs=1e-6)
+    assert audit_extremes(found.quantizer, 0).pure_epsilon == pytest.approx(float(epsilon), abs=1e-6)
 
 
 @pytest.mark.parametrize(("epsilon", "density"), [("0.5", uniform()), ("2", normal(0.5, 0.3))])
@@ -109,7 +109,7 @@ def test_optimised_outputs_are_never_worse_than_mvu(epsilon: str, m: int, loss: 
         LawQuestion(Fraction(epsilon), ONE, uniform(), "squared"), m, reach=usual_reach(float(epsilon)), bound=False
     ).quantizer
     assert found.objective <= (theirs.mae() if loss == "absolute" else theirs.mse()) * (1 + 1e-9)
-    assert audit_quantizer(found.quantizer).epsilon == pytest.approx(float(epsilon), abs=1e-6)
+    assert audit_extremes(found.quantizer, 0).pure_epsilon == pytest.approx(float(epsilon), abs=1e-6)
 
 
 def test_the_same_outputs_without_the_processor_s_vector_units():

@@ -20,7 +20,7 @@ from workbench.families.quantizer.search import largest_q
 from workbench.mechanisms.baselines.two_bin import equal_bins, rqm, two_bin
 from workbench.mechanisms.density import normal, uniform
 from workbench.mechanisms.quantization import read_bins
-from workbench.privacy.quantizer import audit_quantizer
+from workbench.privacy.audit import audit_extremes
 
 ONE = Fraction(1)
 LAW = LawQuestion(ONE, ONE, uniform())
@@ -61,8 +61,8 @@ def test_optm_is_private_between_the_bounds_and_above_the_product_optimum():
         assert found is not None
         assert best is not None
         assert best.closed
-        assert audit_quantizer(found.quantizer).epsilon <= float(epsilon) + 1e-9
-        assert audit_quantizer(best.quantizer).epsilon <= float(epsilon) + 1e-9
+        assert audit_extremes(found.quantizer, 0).pure_epsilon <= float(epsilon) + 1e-9
+        assert audit_extremes(best.quantizer, 0).pure_epsilon <= float(epsilon) + 1e-9
         assert best.value == pytest.approx(product, abs=1.5e-4)
         assert best.quantizer.mae() == pytest.approx(best.value, abs=1e-6)
         assert best.bound <= best.value <= found.quantizer.mae()
@@ -78,7 +78,7 @@ def test_the_product_optimum_against_a_grid_of_selections():
         for a in np.linspace(0.45, 0.7, 8):
             for b in np.linspace(0.05, 0.3, 6):
                 made = two_bin(list(BINS), [[1.0], [t, 1 - t], [a, b, 1 - a - b]])
-                if audit_quantizer(made).epsilon <= 1:
+                if audit_extremes(made, 0).pure_epsilon <= 1:
                     assert made.mae() >= best.bound - 1e-9
 
 
@@ -87,7 +87,7 @@ def test_every_number_of_bins(m: int):
     bins = equal_bins(m, 3)
     found = optm(bins, ONE)
     assert found is not None
-    assert audit_quantizer(found.quantizer).epsilon <= 1 + 1e-9
+    assert audit_extremes(found.quantizer, 0).pure_epsilon <= 1 + 1e-9
     assert found.quantizer.bias == 0
     exact = exact_quantizer(bins, LawQuestion(ONE, ONE, uniform()))
     assert exact is not None
@@ -101,7 +101,7 @@ def test_asymmetric_optm_for_a_clipped_normal():
     even = optm(bins, ONE)
     assert found is not None
     assert even is not None
-    assert audit_quantizer(found.quantizer).epsilon <= 1 + 1e-9
+    assert audit_extremes(found.quantizer, 0).pure_epsilon <= 1 + 1e-9
     assert found.proxy <= found.quantizer.mae(density) * 2  # sane
     assert found.quantizer.mae(density) <= found.proxy
 
@@ -120,7 +120,7 @@ def test_mvu_at_printed_alphabets_and_out_of_its_trap():
     assert best.bound <= best.objective
     assert best.bound == pytest.approx(1.5985, abs=1e-3)
     assert max(best.starts) > 1.7  # some starts do fall into local optima
-    assert audit_quantizer(best.quantizer).epsilon == pytest.approx(1.5, abs=1e-9)
+    assert audit_extremes(best.quantizer, 0).pure_epsilon == pytest.approx(1.5, abs=1e-9)
 
 
 def test_mvu_curve_for_the_dql_paper():
@@ -130,8 +130,8 @@ def test_mvu_curve_for_the_dql_paper():
     for epsilon, mse, quantizer in rows:
         assert quantizer.mse() == mse
         assert quantizer.m <= 8
-        assert audit_quantizer(quantizer, "absolute").meets("metric", epsilon)
-        assert audit_quantizer(quantizer, "absolute").epsilon == pytest.approx(epsilon, rel=1e-4)
+        assert audit_extremes(quantizer, 0).meets("metric", epsilon)
+        assert audit_extremes(quantizer, 0).metric_epsilon == pytest.approx(epsilon, rel=1e-4)
         assert quantizer.bias == 0
     assert rows[0][1] < 2  # the Laplace mechanism at epsilon 1
 
@@ -150,13 +150,13 @@ def test_thin_slices_serve_where_thick_ones_leave_nothing():
     assert optm(bins, ONE) is None
     found = optm_thinner(bins, ONE)
     assert found is not None
-    assert audit_quantizer(found.quantizer).epsilon <= 1 + 1e-9
+    assert audit_extremes(found.quantizer, 0).pure_epsilon <= 1 + 1e-9
 
 
 def test_mvu_by_distance_is_private_for_all_real_inputs():
     # a ratio e^{εw} between grid points w apart would give the affine law in between a slope (e^{εw} - 1)/w > ε
     found = mvu(LawQuestion(ONE, ONE, uniform(), "squared", "absolute"), BINS, bound=False)
-    assert audit_quantizer(found.quantizer, "absolute").epsilon == pytest.approx(1, abs=1e-9)
+    assert audit_extremes(found.quantizer, 0).metric_epsilon == pytest.approx(1, abs=1e-9)
 
 
 def test_outputs_that_coincide_become_one():
@@ -172,7 +172,7 @@ def test_optimised_bins_beat_every_published_mechanism(epsilon: str, least: floa
     assert found.quantizer.mae() < least
     assert found.quantizer.m == 4
     assert abs(float(found.quantizer.bins[-1])) <= 2 * smallest_reach(float(epsilon)) + 1e-5
-    assert audit_quantizer(found.quantizer).epsilon == pytest.approx(float(epsilon), abs=1e-9)
+    assert audit_extremes(found.quantizer, 0).pure_epsilon == pytest.approx(float(epsilon), abs=1e-9)
 
 
 def test_a_search_over_outputs_stays_where_laws_exist():
@@ -192,7 +192,7 @@ def test_limits_are_bounds_and_nearly_reached(epsilon: str):
     # what reaches it is exactly private and unbiased, and its own error is the upper end
     for found in (free, capped):
         assert found.quantizer is not None
-        assert audit_quantizer(found.quantizer).meets("pure", epsilon)
+        assert audit_extremes(found.quantizer, 0).meets("pure", epsilon)
         assert found.quantizer.bias == 0
         assert found.quantizer.mae() == found.upper
     # an arbitrary private unbiased quantizer with a fine grid of outputs stays above
@@ -223,8 +223,8 @@ def test_the_largest_q_is_the_largest_to_its_digits():
         bins = equal_bins(m, Fraction(12, 10) * Fraction(round(smallest_reach(float(epsilon)) * 100), 100))
         made = largest_q(bins, epsilon, digits=2)
         assert made is not None
-        assert audit_quantizer(made).meets("pure", epsilon)
-        kept = [k for k in range(100) if audit_quantizer(rqm(bins, Fraction(k, 100))).meets("pure", epsilon)]
+        assert audit_extremes(made, 0).meets("pure", epsilon)
+        kept = [k for k in range(100) if audit_extremes(rqm(bins, Fraction(k, 100)), 0).meets("pure", epsilon)]
         assert made.pieces == rqm(bins, Fraction(max(kept), 100)).pieces
 
 

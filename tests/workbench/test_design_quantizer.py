@@ -42,7 +42,7 @@ def test_a_raw_design_says_that_it_misses():
     made = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, knots=41, certify=False)
     assert not made.private
     assert made.certificate is None
-    assert any("misses the request: exact epsilon is 1.0" in words for words in made.words)
+    assert any("misses the request: exact pure epsilon is 1.0" in words for words in made.words)
     better = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, knots=41)
     assert better.objective == pytest.approx(made.objective, abs=1e-12)
 
@@ -123,7 +123,7 @@ def test_outputs_by_distance_leave_a_proof_room(levels: int, epsilon: str, optio
     made = wb.design(wb.Quantization(levels=levels), **asked)
     raw = wb.design(wb.Quantization(levels=levels), **asked, certify=False)
     assert made.private
-    assert made.privacy.bias == 0
+    assert made.mechanism.bias == 0
     assert made.objective == pytest.approx(raw.objective, rel=1e-6)
 
 
@@ -138,8 +138,8 @@ def test_the_least_epsilon_and_reach_by_distance():
 
 def test_metric_designs():
     made = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, metric="absolute", knots=11)
-    assert made.privacy.metric == "absolute"
-    assert 1 - 1e-6 < made.privacy.epsilon <= 1
+    assert made.claim.notion.name == "metric"
+    assert 1 - 1e-6 < made.privacy.metric_epsilon <= 1
     assert made.private
     grid = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, metric="squared", method="mvu")
     assert grid.private
@@ -155,7 +155,7 @@ def test_every_number_of_outputs_and_no_repair_that_changes_it(m: int, method: s
     made = wb.design(wb.Quantization(bins), epsilon=1, method=method)
     raw = wb.design(wb.Quantization(bins), epsilon=1, method=method, certify=False)
     assert made.private
-    assert made.privacy.bias == 0
+    assert made.mechanism.bias == 0
     assert made.mechanism.mae() == pytest.approx(raw.mechanism.mae(), rel=1e-6)
 
 

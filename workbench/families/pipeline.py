@@ -34,20 +34,21 @@ def design(problem: Problem, programs: Programs | None = None, start: str = "col
 
 def _designed(problem: Problem, answer: Answer) -> Design:
     """The design that an answer makes, proven optimal or not."""
-    request, claim, mechanism = problem.request, problem.claim, answer.mechanism
+    request, mechanism = problem.request, answer.mechanism
     certificate, words = None, [*problem.words(), *answer.words]
     if request.certified:
         mechanism, certificate, more = problem.repaired(answer)
         words += more
     privacy = problem.audited(mechanism) if certificate is None else certificate.deciding
-    loss = problem.loss(mechanism)
-    objective = loss if certificate is not None or answer.claimed is None else answer.claimed
+    claim, loss = problem.claim_of(privacy), problem.loss(mechanism)
+    minimised = certificate is None or answer.proxy
+    objective = answer.claimed if minimised and answer.claimed is not None else loss
     if getattr(request, "minimise", "loss") == "delta":
         objective = problem.least_delta(answer, privacy) if certificate is None else certificate.delta or Fraction(0)
         claim = Claim(claim.notion, claim.epsilon, objective)
     if certificate is None and not meets(privacy, claim):
         words.append(privacy.words(claim, problem.SUBJECT))
-    if answer.bound is None and answer.solution is not None:
+    if answer.bound is None and answer.solution is not None and problem.BEST:
         words.append(f"{request.solver} gives no bound: that nothing is better rests on its word.")
     return Design(
         problem.outer,

@@ -47,7 +47,8 @@ class Answer:
 
     mechanism: the solver's own, in floats; bound: on what is minimised; solution: None of a closed form; law: what is
     repaired, where that is more than the mechanism; claimed: the objective of a design that is not repaired, where it
-    is not the mechanism's loss; words: what a reader must know of it; details: what only its family knows.
+    is not the mechanism's loss; proxy: whether it is that of a repaired one too, as what is minimised is not the loss;
+    words: what a reader must know of it; details: what only its family knows.
     """
 
     mechanism: Any
@@ -56,6 +57,7 @@ class Answer:
     route: str = "repair"
     law: Any = None
     claimed: float | None = None
+    proxy: bool = False
     words: Sequence[str] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -85,11 +87,12 @@ class Problem(ABC):
     """One request, without control flow: what is stated, repaired, proven.
 
     SUBJECT: what a solver's mechanism is called; ENOUGH: relative gap up to which a design says between what the
-    optimum lies, where the digits are used up.
+    optimum lies, where the digits are used up; BEST: whether a solver's answer without a bound passes for the best.
     """
 
     SUBJECT: str = "The solver's channel"
     ENOUGH: ClassVar[float] = _ENOUGH
+    BEST: ClassVar[bool] = True
 
     def __init__(self, request: Any) -> None:
         self.request = request
@@ -148,6 +151,10 @@ class Problem(ABC):
         if claim.by_ratio:
             return audit_extremes(mechanism, claim.epsilon)
         return audit(mechanism, self.claim.values.get("epsilon", 0))
+
+    def claim_of(self, privacy: Privacy) -> Claim:
+        """The claim on the comparisons of an audit."""
+        return self.claim
 
     def least_delta(self, answer: Answer, privacy: Privacy) -> Fraction:
         """The δ of a mechanism that is not certified, where δ is minimised."""

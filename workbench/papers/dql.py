@@ -25,7 +25,7 @@ from workbench.mechanisms.dyadic_laplace.elias import check_code
 from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw, mean_bits, theorem8_bounds
 from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream, SharedStream
 from workbench.papers.artifact import Artifact, Comparison, Erratum, Paper, artifact, erratum, printed, rounded
-from workbench.privacy.quantizer import audit_quantizer
+from workbench.privacy.audit import audit_extremes
 
 __all__ = ["PAPER", "errata"]
 
@@ -84,7 +84,7 @@ def _fig3(full: bool) -> Artifact:
     # the outputs of an MVU end a search: its error and ε to the digits that this converges to
     mvu = pd.DataFrame(
         [
-            ["MVU", epsilon, rounded(mse, 4), rounded(audit_quantizer(searched, "absolute").epsilon, 6), searched.m]
+            ["MVU", epsilon, rounded(mse, 4), rounded(audit_extremes(searched, 0).metric_epsilon, 6), searched.m]
             for epsilon, mse, searched in other
         ],
         columns=["mechanism", "epsilon", "mse", "database_epsilon", "outputs"],

@@ -14,6 +14,7 @@ rounded so that they never understate a δ or an ε.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -114,8 +115,6 @@ class Privacy(Shown):
         mechanisms on real inputs; loss, data, mean_error, worst_error, worst_input: where a loss was asked for."""
         decided = self.mechanism.segments is not None
         means = getattr(self.mechanism, "unbiased_means", None) if self.mechanism.segments else None
-        steepest = self.worst("metric").measured.value if self.mechanism.segments else None
-        metric = "inf" if steepest is None else round_up(steepest)
         return {
             "kind": type(self.mechanism).__name__,
             "neighbours": len(self.pairs),
@@ -124,7 +123,7 @@ class Privacy(Shown):
             "epsilon": None if self.epsilon is None else float(self.epsilon),
             "pdp_delta": self.worst("pdp").measured.upper if decided else None,
             "dp_delta": self.dp_delta.upper,
-            "metric_epsilon": metric if self.mechanism.segments else None,
+            "metric_epsilon": _number(self.metric_epsilon) if self.mechanism.segments else None,
             "bias": None if means is None else float(Bias.of(self.mechanism, *means).worst),
             **({} if self.error is None else self.error.to_dict()),
         }
@@ -190,6 +189,15 @@ class Privacy(Shown):
     def pure_epsilon(self) -> float:
         """The ε of pure DP, rounded up; inf when a zero mass is reachable."""
         return float(self.worst("pure").measured.loss)
+
+    @cached_property
+    def metric_epsilon(self) -> float:
+        """The least ε for the distance |x - x'| of a mechanism on real inputs, rounded up; inf where there is none.
+        Raises InvalidRequest for any other."""
+        if not self.mechanism.segments:
+            raise InvalidRequest("The least epsilon by distance is that of mechanisms on real inputs.")
+        steepest: Fraction | None = self.worst("metric").measured.value
+        return math.inf if steepest is None else round_up(steepest)
 
     def at(self, epsilon: Budget) -> Privacy:
         """The audit of the same mechanism at another budget; this one when the budgets are the same."""

@@ -4,27 +4,77 @@ A solver's laws miss their means and their budget by 1e-15 or so. Every end law 
 all are mixed with an unbiased, strictly private centre, for the least share at which the exact audit accepts
 (workbench.privacy.repair_channel). Equal laws are repaired equally, so a continuous law stays continuous.
 
-The audit inside the repair is `is_private`, linear in the end laws; the certificate at the end is decided by the
-audit of every two of them.
+Whether it does is decided by comparisons that are linear in the end laws:
+
+pure ε           the end laws that give each output most and least          (Cai et al. 2024, eq. (6))
+metric, |x-x'|   the steepest slope of ln p (`workbench.privacy.notions.metric`); none at a jump
+metric, |x-x'|²  for inputs dithered to the knots only, between neighbouring ones (`PiecewiseAffine.from_knots` says
+                 why), which decides it for all, as |x-x'|² is at least the sum of the squares between
+
+The certificate at the end is of the channel from the knots with every two of them, where it is by |x-x'|².
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
-from workbench.errors import NotCertified
+from workbench.errors import InvalidRequest, NotCertified
 from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import ln_up
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.mechanism import Mechanism
 from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.privacy.audit import Privacy, audit, audit_extremes, holds
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.certify import certify
-from workbench.privacy.quantizer import is_private
+from workbench.privacy.claim import Claim
 from workbench.privacy.repair_channel import repair_rows
 
-__all__ = ["SMALL", "certified_quantizer", "repaired"]
+__all__ = ["SMALL", "audited", "certified_quantizer", "is_private", "least_epsilon", "repaired"]
 
 SMALL = Fraction(1, 10**6)  # a repair beyond this is worth another try, and a word to the reader
 _LEAST = (Fraction(0), Fraction(1, 10**11), Fraction(1, 10**9), Fraction(1, 10**7), Fraction(1, 10**5))
+
+
+def _asked(quantizer: Quantizer, epsilon: Fraction, metric: str | None = None) -> tuple[Mechanism, Claim]:
+    """What is audited, and for what. metric: None, "absolute" or "squared". Raises InvalidRequest by |x - x'|² for a
+    law that jumps."""
+    if metric != "squared":
+        return quantizer, Claim("pure" if metric is None else "metric", epsilon)
+    if any(a.right != b.left for a, b in pairwise(quantizer.segments)):
+        raise InvalidRequest("The law must not jump between inputs that are dithered to its knots.")
+    links = Channel.of(quantizer.from_knots(), pairwise(range(len(quantizer.knots))))
+    steps = {(i, j): (quantizer.knots[i] - quantizer.knots[j]) ** 2 for i, j in links.budgets(0)}
+    return links, Claim("metric", {label: epsilon * step for label, step in steps.items()})
+
+
+def is_private(quantizer: Quantizer, epsilon: Fraction, metric: str | None = None) -> bool:
+    """Whether a quantizer is ε-private, decided exactly; its bias is left aside. Raises InvalidRequest."""
+    return holds(*_asked(quantizer, epsilon, metric))
+
+
+def audited(quantizer: Quantizer, epsilon: Fraction, metric: str | None = None) -> tuple[Privacy, Claim]:
+    """The exact audit that decides whether a quantizer is ε-private, and the claim. Raises InvalidRequest."""
+    subject, claim = _asked(quantizer, epsilon, metric)
+    return audit(subject, claim.epsilon) if metric == "squared" else audit_extremes(subject, claim.epsilon), claim
+
+
+def least_epsilon(privacy: Privacy, metric: str | None, epsilon: Fraction) -> float:
+    """The least ε of a quantizer by its audit at a budget ε > 0, rounded up; inf where there is none."""
+    if metric is None:
+        return privacy.pure_epsilon
+    if metric == "absolute":
+        return privacy.metric_epsilon
+    if any(pair.ratio is None for pair in privacy.pairs):
+        return math.inf
+    return max(
+        math.nextafter(ln_up(pair.ratio) / (pair.epsilon / epsilon), math.inf)
+        for pair in privacy.pairs
+        if pair.ratio is not None
+    )
 
 
 def repaired(quantizer: Quantizer, epsilon: Fraction, metric: str | None = None) -> tuple[Quantizer, Fraction]:

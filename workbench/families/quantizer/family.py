@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, jsonable, positive
-from workbench.families.base import Family
+from workbench.families.base import Family, Session
 from workbench.families.option import (
     OPTIONS,
     PROGRESS,
@@ -137,10 +137,11 @@ class _Quantizer(Family):
 
         return QuantizerRequest(question=question, **values)
 
-    def solve(self, request: Any) -> Design:
-        from workbench.families.quantizer.design import design
+    def open(self, request: Any) -> Session:
+        from workbench.families.pipeline import ProblemSession
+        from workbench.families.quantizer.problem import QuantizerProblem
 
-        return design(request)
+        return ProblemSession(request, QuantizerProblem)
 
     # Mechanisms from elsewhere.
 
@@ -160,10 +161,16 @@ class _Quantizer(Family):
 
     # What a design shows.
 
+    def _least_epsilon(self, design: Design) -> float:
+        """The least ε of its law, by the metric of its request."""
+        from workbench.families.quantizer.certify import least_epsilon
+
+        return least_epsilon(design.privacy, design.request.metric, design.request.epsilon)
+
     def exact(self, design: Design) -> dict[str, Any]:
         known = 0.0 if design.private else None  # within the budget every δ at it is 0; beyond it none is computed
-        epsilon = design.privacy.epsilon if design.request.metric is None else None
-        return {"pdp_delta": known, "dp_delta": known, "pure_epsilon": epsilon, "bias": float(design.privacy.bias)}
+        epsilon = design.privacy.pure_epsilon if design.request.metric is None else None
+        return {"pdp_delta": known, "dp_delta": known, "pure_epsilon": epsilon, "bias": float(design.mechanism.bias)}
 
     def columns(self, design: Design) -> dict[str, Any]:
         shown = self.json(design)
@@ -183,7 +190,7 @@ class _Quantizer(Family):
             "mae_51": mechanism.mae_51,
             "mse": mechanism.mse(density),
             "exact": {name: jsonable(value) for name, value in design.exact.items()}
-            | {"epsilon": jsonable(design.privacy.epsilon)},
+            | {"epsilon": jsonable(self._least_epsilon(design))},
             "smallest_epsilon": design.details.get("smallest_epsilon"),
         }
 
@@ -202,7 +209,7 @@ class _Quantizer(Family):
             ("objective", f"{design.objective:.9g}"),
             ("bound", "none proven" if design.bound is None else f"{design.bound:.9g} on the objective"),
             ("asked", f"epsilon = {float(request.epsilon):g}{metric}"),
-            ("exact", f"epsilon {design.privacy.epsilon!r}, bias {float(design.privacy.bias):.3g}"),
+            ("exact", f"epsilon {self._least_epsilon(design)!r}, bias {float(design.mechanism.bias):.3g}"),
         ]
 
     def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:

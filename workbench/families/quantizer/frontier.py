@@ -23,7 +23,7 @@ from workbench.families.quantizer.search import best_rqm
 from workbench.mechanisms.baselines.poisson_binomial import PoissonBinomial, poisson_binomial
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization_error import error_function
-from workbench.privacy.quantizer import audit_quantizer
+from workbench.privacy.audit import audit_extremes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +90,7 @@ def _published(name: str, request: QuantizerRequest) -> Row:
     mechanism = best_rqm(m, epsilon, request.loss, density) if name == "rqm" else poisson_binomial(m, epsilon=epsilon)
     if mechanism is None:
         raise NotApplicable("no parameter of the search meets the budget", "infeasible")
-    private = audit_quantizer(mechanism).epsilon if isinstance(mechanism, Quantizer) else mechanism.epsilon
+    private = audit_extremes(mechanism, 0).pure_epsilon if isinstance(mechanism, Quantizer) else mechanism.epsilon
     mae, mse = mechanism.mae(density), mechanism.mse(density)
     return {
         "objective": a * mae + b * mse,

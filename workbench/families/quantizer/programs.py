@@ -17,13 +17,12 @@ import numpy as np
 from models.quantizer import smallest_reach
 from solvers.arrays import Vector
 from workbench.families.programs import Instance, Judged, certified_or_not
-from workbench.families.quantizer.certify import certified_quantizer
+from workbench.families.quantizer.certify import audited, certified_quantizer, least_epsilon
 from workbench.families.quantizer.laws import LawProblem, LawQuestion, exact_problem, grid_problem
 from workbench.families.quantizer.optm import shape_of
 from workbench.mechanisms.baselines.two_bin import two_bin
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.privacy.quantizer import audit_quantizer
 
 __all__ = ["instances"]
 
@@ -38,10 +37,10 @@ def _judge(
 ) -> Judged:
     """The exact ε (or metric slope) of the mechanism in a point, and its certified neighbour."""
     quantizer, budget = mechanism(x), Fraction(epsilon)
-    privacy = audit_quantizer(quantizer, metric)
-    private = not privacy.bias and privacy.meets("pure" if metric is None else "metric", budget)
+    privacy, claim = audited(quantizer, budget, metric)
+    private = not quantizer.bias and privacy.holds(claim)
     certified, value = certified_or_not(lambda: certified_quantizer(quantizer, budget, metric)[0], price)
-    return Judged(float(budget), 0.0, privacy.epsilon, None, private, certified, value)
+    return Judged(float(budget), 0.0, least_epsilon(privacy, metric, budget), None, private, certified, value)
 
 
 def _law_instance(

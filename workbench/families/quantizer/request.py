@@ -13,6 +13,7 @@ from workbench.exact.numbers import exact
 from workbench.families.base import Request
 from workbench.families.quantizer.laws import LawQuestion
 from workbench.mechanisms.quantization import Quantization
+from workbench.privacy.claim import Claim
 
 __all__ = ["QuantizerRequest"]
 
@@ -53,6 +54,11 @@ class QuantizerRequest(Request):
     def notion(self) -> str:
         """Of privacy: dp with δ = 0 where no metric is given."""
         return "dp" if self.metric is None else "metric"
+
+    @property
+    def claim(self) -> Claim:
+        """What a law is audited for."""
+        return Claim("pure" if self.metric is None else "metric", self.epsilon)
 
     @property
     def scale(self) -> Fraction:

@@ -22,6 +22,7 @@ from models.two_bin import Bounds
 from solvers.search import bisect
 from workbench.errors import NotProven
 from workbench.exact.numbers import Real, exact, positive
+from workbench.families.quantizer.certify import is_private
 from workbench.families.quantizer.laws import LawQuestion
 from workbench.families.quantizer.optm import Live, optm, widths_for
 from workbench.families.quantizer.product import product_optimum
@@ -29,7 +30,7 @@ from workbench.mechanisms.baselines.two_bin import equal_bins, randomized_respon
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import read_bins
-from workbench.privacy.quantizer import audit_quantizer, is_private
+from workbench.privacy.audit import audit_extremes
 
 __all__ = ["best_rqm", "bin_grid", "largest_q", "rqm_bins", "searched_bins"]
 
@@ -141,7 +142,7 @@ def largest_q(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantizer | None:
     outputs, top = read_bins(bins), 10**digits
 
     def leaks(k: float) -> bool:
-        return not audit_quantizer(rqm(outputs, Fraction(int(k), top))).meets("pure", epsilon)
+        return not audit_extremes(rqm(outputs, Fraction(int(k), top)), 0).meets("pure", epsilon)
 
     if leaks(0):
         return None

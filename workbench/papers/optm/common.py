@@ -28,7 +28,7 @@ from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import read_bins
 from workbench.papers.artifact import printed
 from workbench.papers.optm.authors import authors_optm
-from workbench.privacy.quantizer import audit_quantizer
+from workbench.privacy.audit import audit_extremes
 
 __all__ = [
     "DIGITS",
@@ -86,14 +86,12 @@ def listed(values: Iterable[float], form: str = ".4f") -> str:
 
 def privacy_of(quantizer: Quantizer) -> dict[str, float]:
     """The columns of the exact audit."""
-    privacy = audit_quantizer(quantizer)
-    return {"exact epsilon": privacy.epsilon, "bias": float(privacy.bias)}
+    return {"exact epsilon": audit_extremes(quantizer, 0).pure_epsilon, "bias": float(quantizer.bias)}
 
 
 def is_certified(quantizer: Quantizer, epsilon: str) -> bool:
     """Whether it is exactly ε-private and unbiased."""
-    privacy = audit_quantizer(quantizer)
-    return privacy.meets("pure", epsilon) and not privacy.bias
+    return audit_extremes(quantizer, 0).meets("pure", epsilon) and not quantizer.bias
 
 
 def simulated(quantizer: Quantizer, x: Vector, rng: np.random.Generator) -> Vector:

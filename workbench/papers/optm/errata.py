@@ -20,7 +20,7 @@ from workbench.papers.optm.common import EPSILONS, authors_optm_at, listed, para
 from workbench.papers.optm.table2 import table2_mvu, table6_bins
 from workbench.papers.optm.tables import no_erm, no_rqm
 from workbench.papers.optm.vectors import metric_floor
-from workbench.privacy.quantizer import audit_quantizer
+from workbench.privacy.audit import audit_extremes
 
 __all__ = ["all_errata"]
 
@@ -35,7 +35,7 @@ def _ends() -> Erratum:
     quantizer = rqm(equal_bins(5, "1.8"), "0.4")
     at_c, true = (
         float(np.abs(np.log(quantizer.matrix[0] / quantizer.matrix[-1])).max()),
-        audit_quantizer(quantizer).epsilon,
+        audit_extremes(quantizer, 0).pure_epsilon,
     )
     return erratum("optm", "ends", true > at_c + 1e-3, at_c=at_c, true=true)
 
@@ -44,7 +44,9 @@ def _table1_optm() -> Erratum:
     printed = parameters()["table1"]["OPTM"]
     authors = [authors_optm_at(epsilon) for epsilon in EPSILONS]
     all_pairs = [published(epsilon)["OPTM"].mae_51 for epsilon in EPSILONS]
-    excess = max(audit_quantizer(quantizer).epsilon - float(e) for quantizer, e in zip(authors, EPSILONS, strict=True))
+    excess = max(
+        audit_extremes(quantizer, 0).pure_epsilon - float(e) for quantizer, e in zip(authors, EPSILONS, strict=True)
+    )
     theirs, cells = [quantizer.mae_51 for quantizer in authors], np.array(printed)
     agree = excess <= 1e-7 and np.abs(theirs - cells).max() <= 5e-4 < np.abs(all_pairs - cells).min()
     return erratum("optm", "table1_optm", bool(agree), mae_51=listed(theirs), listed=listed(all_pairs))
@@ -53,7 +55,7 @@ def _table1_optm() -> Erratum:
 def _not_available() -> Erratum:
     best, (count, beyond) = no_rqm("0.5"), no_erm("0.5")
     shown = "none" if best is None else f"{best.mae():.4f} (51 points {best.mae_51:.4f})"
-    epsilon, none = audit_quantizer(beyond).epsilon, best is not None and count == 0
+    epsilon, none = audit_extremes(beyond, 0).pure_epsilon, best is not None and count == 0
     return erratum("optm", "not_available", none, shown=shown, mae=beyond.mae(), epsilon=epsilon, count=count)
 
 

@@ -27,7 +27,7 @@ from workbench.papers.optm.common import (
     parameters_at,
     published,
 )
-from workbench.privacy.quantizer import audit_quantizer
+from workbench.privacy.audit import audit_extremes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -115,7 +115,7 @@ def _bits(epsilon: str, full: bool) -> list[dict[str, Any]]:
                     "mae, at most so many outputs": best[name],
                     "mse": quantizer.mse(),
                     "largest output": quantizer.outputs[-1],
-                    "exact epsilon": audit_quantizer(quantizer).epsilon,
+                    "exact epsilon": audit_extremes(quantizer, 0).pure_epsilon,
                 }
             )
     free, capped = limit(epsilon), limit(epsilon, capped=True)

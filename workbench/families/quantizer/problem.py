@@ -1,4 +1,4 @@
-"""Designing quantizers: the request, its method, the exact audit of what comes out, and the words a reader needs.
+"""Quantizers as problems: the method of a request, what its law is audited for, and the words a reader needs.
 
 method    what is solved                                                        objective         bound
 exact     the exact quantizer LP (models.quantizer); with levels, bins on top    exact error       LP dual; any bins
@@ -10,60 +10,88 @@ mvu       MVU's LP in P (and its alphabet)                                      
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
+from typing import ClassVar
 
 from models.quantizer import smallest_epsilon, smallest_reach
 from workbench.errors import Infeasible
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.outcome import translated_errors
-from workbench.families.quantizer.certify import SMALL, certified_quantizer
+from workbench.families.problem import Answer, Problem, Programs, Repaired
+from workbench.families.quantizer.certify import SMALL, audited, certified_quantizer
 from workbench.families.quantizer.limit import two_outputs
 from workbench.families.quantizer.methods import NoLaw, run, why_none
 from workbench.families.quantizer.request import QuantizerRequest
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import Quantization
-from workbench.privacy.certificate import Certificate
+from workbench.privacy.audit import Privacy
 from workbench.privacy.claim import Claim
-from workbench.privacy.quantizer import audit_quantizer
 
-__all__ = ["design"]
+__all__ = ["QuantizerProblem"]
 
 
-def design(request: QuantizerRequest) -> Design:
-    """The best unbiased ε-private quantizer for a request, audited exactly.
+class QuantizerProblem(Problem):
+    """The best unbiased ε-private quantizer for a request, by its method."""
 
-    Raises Infeasible (with the smallest feasible ε), SolverUnavailable, LicenceLimit, NotProven, NotCertified.
-    """
-    question, epsilon, metric = request.question, request.epsilon, request.metric
-    least = _least(question, epsilon, metric)
-    try:
-        with translated_errors():
-            answer = run(request)
-    except NoLaw:
-        raise Infeasible(why_none(request)) from None
-    quantizer, words, certificate, route = _finished(answer.quantizer, epsilon, metric, request.certified)
-    if metric == "squared":
-        words = (
-            *words,
-            f"By |x - x'|² the guarantee is between the {len(quantizer.knots)} points that inputs are "
-            "dithered to; between all real inputs it would force a constant law.",
+    request: QuantizerRequest
+    SUBJECT = "The solver's law"
+    BEST: ClassVar[bool] = False
+
+    def answered(self, programs: Programs | None, start: str) -> Answer:
+        """By its method. Raises Infeasible (with the smallest feasible ε), SolverUnavailable, LicenceLimit,
+        NotProven."""
+        request = self.request
+        least = _least(request.question, request.epsilon, request.metric)
+        try:
+            with translated_errors():
+                answer = run(request)
+        except NoLaw:
+            raise Infeasible(why_none(request)) from None
+        return Answer(
+            answer.quantizer,
+            answer.bound,
+            answer.solution,
+            claimed=None if request.method in ("exact", "product") else answer.objective,
+            proxy=True,
+            words=answer.words,
+            details={"smallest_epsilon": least},
         )
-    stated = request.method in ("exact", "product")
-    return Design(
-        request,
-        quantizer,
-        quantizer.expected(request.loss, question.density) if stated else answer.objective,
-        answer.bound,
-        Claim("pure" if metric is None else "metric", epsilon),
-        _judge(request, quantizer, answer.bound),
-        answer.solution,
-        (*answer.words, *words),
-        audit_quantizer(quantizer, metric),
-        certificate,
-        answer.quantizer if request.certified else None,
-        route,
-        details={"smallest_epsilon": least},
-    )
+
+    def repaired(self, answer: Answer) -> Repaired:
+        """The one place where what a solver's rounding left is repaired. Raises NotCertified."""
+        mechanism, certificate, share = certified_quantizer(answer.mechanism, self.request.epsilon, self.request.metric)
+        changed = f"The proof took {float(share):.2g} of another law mixed into the solver's; errors are those of both."
+        return mechanism, certificate, [changed] if share > SMALL else []
+
+    def loss(self, mechanism: Quantizer) -> float:
+        """The exact error."""
+        return mechanism.expected(self.request.loss, self.request.question.density)
+
+    def audited(self, mechanism: Quantizer) -> Privacy:
+        """The audit of what decides the claim, linear in the end laws."""
+        return audited(mechanism, self.request.epsilon, self.request.metric)[0]
+
+    def claim_of(self, privacy: Privacy) -> Claim:
+        """By |x - x'|², with a budget for every two knots."""
+        return Claim("metric", privacy.budgets) if self.request.metric == "squared" else self.claim
+
+    def proven(self, reached: Design) -> Design:
+        """The design with what is known of the repaired law: every bound is proven, but need not be attained."""
+        quantizer, certificate, words = reached.mechanism, reached.certificate, [*reached.words]
+        route = None
+        if certificate is not None:
+            share = certificate.record.get("repair_share")
+            route = f"{share:.2g} of a strictly private law mixed in" if share else "as the solver returned it"
+        elif quantizer.bias:
+            words.append(f"Its exact bias is {float(quantizer.bias):.2g} (rounding of the solver's answer), not 0.")
+        if self.request.metric == "squared":
+            words.append(
+                f"By |x - x'|² the guarantee is between the {len(quantizer.knots)} points that inputs are "
+                "dithered to; between all real inputs it would force a constant law."
+            )
+        verdict = _judge(self.request, quantizer, reached.bound)
+        return replace(reached, route=route, oracle=verdict, words=tuple(words))
 
 
 def _least(question: Quantization, budget: Fraction, metric: str | None) -> float | None:
@@ -88,24 +116,6 @@ def _least(question: Quantization, budget: Fraction, metric: str | None) -> floa
             f"unbiased private quantizer on [-{c:g}, {c:g}] exists). Got {float(budget):g}."
         )
     return least
-
-
-def _finished(
-    quantizer: Quantizer, epsilon: Fraction, metric: str | None, certify: bool
-) -> tuple[Quantizer, tuple[str, ...], Certificate | None, str | None]:
-    """The one place where what a solver's rounding left is repaired: what comes back is what is published."""
-    if certify:
-        mechanism, certificate, share = certified_quantizer(quantizer, epsilon, metric)
-        route = "as the solver returned it" if not share else f"{float(share):.2g} of a strictly private law mixed in"
-        changed = f"The proof took {float(share):.2g} of another law mixed into the solver's; errors are those of both."
-        return mechanism, (changed,) if share > SMALL else (), certificate, route
-    privacy = audit_quantizer(quantizer, metric)
-    words = []
-    if not privacy.meets("pure" if metric is None else "metric", epsilon):
-        words.append(f"The solver's law {privacy.verdict(epsilon)}.")
-    if privacy.bias:
-        words.append(f"Its exact bias is {float(privacy.bias):.2g} (rounding of the solver's answer), not 0.")
-    return quantizer, tuple(words), None, None
 
 
 def _judge(request: QuantizerRequest, quantizer: Quantizer, bound: float | None) -> OracleVerdict:
