@@ -6,8 +6,7 @@ from workbench.papers.artifact import Paper
 from workbench.papers.optm.errata import all_errata
 from workbench.papers.optm.figures import fig2, fig3, price_of_bits
 from workbench.papers.optm.sgd import fig4c, fig4d
-from workbench.papers.optm.table2 import table2
-from workbench.papers.optm.tables import above, parameter_table, table1
+from workbench.papers.optm.tables import above, parameter_table, table1, table2
 from workbench.papers.optm.vectors import fig4a, fig4b
 
 __all__ = ["PAPER"]
@@ -20,7 +19,7 @@ PAPER = Paper(
     artifacts={
         "table1": table1,
         "table2": table2,
-        **{f"table{number}": parameter_table(number) for number in range(3, 10)},
+        **{name: parameter_table(name) for name in (f"table{number}" for number in range(3, 10))},
         "fig2": fig2,
         "fig3": fig3,
         "fig4a": fig4a,

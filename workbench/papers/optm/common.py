@@ -28,17 +28,16 @@ from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import read_bins
 from workbench.papers.artifact import printed
 from workbench.papers.optm.authors import authors_optm
-from workbench.privacy.audit import audit_extremes
 
 __all__ = [
     "DIGITS",
     "EPSILONS",
     "NAMES",
+    "TABLES",
     "authors_optm_at",
     "best_exact",
     "certified",
     "exact_at",
-    "is_certified",
     "largest_q",
     "law_question",
     "limit",
@@ -47,15 +46,14 @@ __all__ = [
     "optm_at",
     "parameters",
     "parameters_at",
-    "privacy_of",
+    "printed_at",
     "published",
-    "shown_outputs",
     "simulated",
 ]
 
 EPSILONS = ("0.5", "1", "1.5")
 NAMES = ("OPTM", "MVU", "RQM", "ERM")
-_TABLES = {"0.5": "table3", "1": "table4", "1.5": "table5"}
+TABLES = {"0.5": "table3", "1": "table4", "1.5": "table5"}
 
 
 # what the search for bins converges to on every machine: at its end errors are flat in the bins, not so the others
@@ -70,28 +68,13 @@ def parameters() -> dict[str, Any]:
 
 def parameters_at(epsilon: str) -> dict[str, Any]:
     """Those of Tables 3-5, by their ε."""
-    table: dict[str, Any] = parameters()[_TABLES[epsilon]]
+    table: dict[str, Any] = parameters()[TABLES[epsilon]]
     return table
-
-
-def shown_outputs(name: str, quantizer: Quantizer) -> str:
-    """The outputs: those of a search to the digits it converges to."""
-    return " ".join(f"{b:.3g}" if "optimised" in name else f"{b:g}" for b in quantizer.outputs)
 
 
 def listed(values: Iterable[float], form: str = ".4f") -> str:
     """Numbers in a sentence."""
     return ", ".join(f"{value:{form}}" for value in values)
-
-
-def privacy_of(quantizer: Quantizer) -> dict[str, float]:
-    """The columns of the exact audit."""
-    return {"exact epsilon": audit_extremes(quantizer, 0).pure_epsilon, "bias": float(quantizer.bias)}
-
-
-def is_certified(quantizer: Quantizer, epsilon: str) -> bool:
-    """Whether it is exactly ε-private and unbiased."""
-    return audit_extremes(quantizer, 0).meets("pure", epsilon) and not quantizer.bias
 
 
 def simulated(quantizer: Quantizer, x: Vector, rng: np.random.Generator) -> Vector:
@@ -121,15 +104,25 @@ def mvu_at(outputs: str | int, epsilon: str) -> Quantizer:
     return certified(mvu(law_question(epsilon, loss="squared"), bins, bound=False).quantizer, epsilon)
 
 
-@lru_cache
-def published(epsilon: str) -> dict[str, Quantizer]:
-    """The mechanisms of Tables 3-5 at one ε; at ε = 0.5, where the paper has no RQM and ERM, those are left out."""
-    table = parameters_at(epsilon)
-    quantizers = {"OPTM": optm_at(table["OPTM"]["bins"], epsilon), "MVU": mvu_at(table["MVU"]["bins"], epsilon)}
-    if "RQM" in table:
-        quantizers["RQM"] = rqm(table["RQM"]["bins"], table["RQM"]["q"])
-        quantizers["ERM"] = erm(table["ERM"]["bins"], table["ERM"]["gamma"])
-    return quantizers
+@lru_cache(maxsize=256)
+def printed_at(name: str, table: str, epsilon: str, density: Density | None = None) -> Quantizer | None:
+    """A mechanism at the parameters of a table: MVU with 4 searched outputs where no alphabet is printed, RQM with the
+    largest private q where none is, None when there is none."""
+    given = parameters()[table].get(name, {})
+    if name == "OPTM":
+        return optm_at(given["bins"], epsilon, density)
+    if name == "MVU":
+        return mvu_at(given.get("bins", 4), epsilon)
+    if name == "ERM":
+        return erm(given["bins"], given["gamma"])
+    return rqm(given["bins"], given["q"]) if "q" in given else largest_q(given["bins"], epsilon)
+
+
+def published(epsilon: str, table: str | None = None) -> dict[str, Quantizer]:
+    """The mechanisms of a table at one ε, by default of that ε's; at ε = 0.5 the paper has no RQM and ERM."""
+    table = table or TABLES[epsilon]
+    names = [name for name in NAMES if name == "MVU" or name in parameters()[table]]
+    return {name: made for name in names if (made := printed_at(name, table, epsilon)) is not None}
 
 
 @lru_cache(maxsize=256)

@@ -15,18 +15,9 @@ from workbench.io.figures import panels
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, randomized_response
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.shown_mechanism import draw_law
-from workbench.papers.artifact import Artifact, InParts, artifact
-from workbench.papers.optm.common import (
-    EPSILONS,
-    best_exact,
-    certified,
-    exact_at,
-    law_question,
-    limit,
-    mvu_at,
-    parameters_at,
-    published,
-)
+from workbench.papers.artifact import Artifact, InParts, artifact, tabled
+from workbench.papers.optm.common import EPSILONS, best_exact, certified, law_question, limit, mvu_at
+from workbench.papers.optm.tables import SOURCES
 from workbench.privacy.audit import audit_extremes
 
 if TYPE_CHECKING:
@@ -62,25 +53,8 @@ def fig2(full: bool) -> Artifact:
 
 def fig3(full: bool) -> Artifact:
     """Expected error against x, at every ε of Table 1."""
-    even = np.linspace(-1, 1, 401)
-    frames = []
-    for epsilon in EPSILONS:
-        bins = parameters_at(epsilon)["OPTM"]["bins"]
-        mechanisms = published(epsilon) | {
-            "exact quantizer, OPTM's bins": exact_at(bins, epsilon),
-            "exact quantizer, 4 optimised bins": best_exact(4, epsilon),
-        }
-        for name, quantizer in mechanisms.items():
-            x = np.unique(
-                np.concatenate(
-                    [even, inside := quantizer.outputs[np.abs(quantizer.outputs) < 1], np.nextafter(inside, -1)]
-                )
-            )  # both limits where the law jumps
-            frames.append(pd.DataFrame({"epsilon": epsilon, "mechanism": name, "x": x, "error": quantizer.error_at(x)}))
-    data = pd.concat(frames, ignore_index=True)
-
     limits = pd.DataFrame({"epsilon": EPSILONS, "upper": [limit(epsilon).upper for epsilon in EPSILONS]})
-    return artifact("optm", "fig3", data, digits={"error": 4}, further={"limits": limits})
+    return artifact("optm", "fig3", tabled("optm", "fig3", SOURCES), further={"limits": limits})
 
 
 def _optm(levels: int, epsilon: str) -> Quantizer | None:
@@ -130,14 +104,7 @@ def _bits(epsilon: str, full: bool) -> list[dict[str, Any]]:
 
 def _price_of_bits(parts: Sequence[list[dict[str, Any]]], full: bool) -> Artifact:
     """Best MAE against the number of outputs."""
-    rows = [row for part in parts for row in part]
-
-    return artifact(
-        "optm",
-        "price-of-bits",
-        pd.DataFrame(rows),
-        digits={"mae": 6, "mae, at most so many outputs": 6, "mse": 4, "largest output": 3, "exact epsilon": 7},
-    )
+    return artifact("optm", "price-of-bits", pd.DataFrame([row for part in parts for row in part]))
 
 
 price_of_bits = InParts(_BITS_EPSILONS, _bits, _price_of_bits)

@@ -28,16 +28,14 @@ from scipy.special import softmax
 from workbench.errors import CorruptFile, WorkbenchError
 from workbench.families.quantizer.output_search import optimised_bins
 from workbench.io.extras import need
-from workbench.mechanisms.baselines.two_bin import rqm
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Artifact, artifact
-from workbench.papers.optm.common import certified, law_question, mvu_at, optm_at, parameters, simulated
+from workbench.papers.optm.common import certified, law_question, parameters, published, simulated
 
 __all__ = ["Training", "fig4c", "fig4d", "mnist", "train"]
 
 Data = tuple[NDArray[np.float64], NDArray[np.intp]]
 
-_DIGITS = {"accuracy": 6, "standard error": 4}
 _TEST = 4000  # training accuracy is taken on at most so many examples
 
 
@@ -91,17 +89,15 @@ def _exact(epsilon: str) -> Quantizer:
     return certified(design.quantizer, epsilon)
 
 
-def _mechanisms(table: dict[str, dict[str, str]], epsilon: str) -> dict[str, Quantizer | None]:
+def _mechanisms(table: str, epsilon: str) -> dict[str, Quantizer | None]:
     return {
         "no privacy": None,
         "exact quantizer": _exact(epsilon),
-        "OPTM": optm_at(table["OPTM"]["bins"], epsilon),
-        "MVU": mvu_at(4, epsilon),
-        "RQM": rqm(table["RQM"]["bins"], table["RQM"]["q"]),
+        **published(epsilon, table),
     }
 
 
-def _curves(data: Data, table: dict[str, dict[str, str]], training: Training, epsilon: str) -> pd.DataFrame:
+def _curves(data: Data, table: str, training: Training, epsilon: str) -> pd.DataFrame:
     frames = []
     for name, quantizer in _mechanisms(table, epsilon).items():
         accuracy = train(*data, quantizer, training)
@@ -118,29 +114,28 @@ def _curves(data: Data, table: dict[str, dict[str, str]], training: Training, ep
     return pd.concat(frames, ignore_index=True)
 
 
-def _trained(name: str, data: Data, table: dict[str, Any], rate: float, runs: int, **words: Any) -> Artifact:
-    frame = _curves(data, table, Training(table["batch"], table["clip"], rate, runs), table["epsilon"])
-    given = {key: table[key] for key in ("epsilon", "batch", "clip")}
-    return artifact("optm", name, frame, digits=_DIGITS, rate=rate, runs=runs, **given, **words)
+def _trained(name: str, data: Data, table: str, rate: float, runs: int, **words: Any) -> Artifact:
+    given = {key: parameters()[table][key] for key in ("epsilon", "batch", "clip")}
+    frame = _curves(data, table, Training(given["batch"], given["clip"], rate, runs), given["epsilon"])
+    return artifact("optm", name, frame, rate=rate, runs=runs, **given, **words)
 
 
 def fig4c(full: bool) -> Artifact:
     """Breast cancer."""
-    return _trained("fig4c", breast_cancer(), parameters()["table8"], 1.0, 30)
+    return _trained("fig4c", breast_cancer(), "table8", 1.0, 30)
 
 
 def fig4d(full: bool) -> Artifact:
     """MNIST when it is on the machine, else the bundled digits."""
-    table = parameters()["table9"]
     try:
         return _trained(
-            "fig4d", mnist(), table, 20.0, 5, what="MNIST (60,000 training images, accuracy on the first 4000)."
+            "fig4d", mnist(), "table9", 20.0, 5, what="MNIST (60,000 training images, accuracy on the first 4000)."
         )
     except CorruptFile:
         raise
     except WorkbenchError as error:
         what = f"Stand-in: scikit-learn's bundled digits (1797 images of 8 x 8). {error}"
-    return _trained("fig4d", digits(), table, 20.0, 30 if full else 10, what=what)
+    return _trained("fig4d", digits(), "table9", 20.0, 30 if full else 10, what=what)
 
 
 def breast_cancer() -> Data:

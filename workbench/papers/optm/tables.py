@@ -1,10 +1,10 @@
-"""Table 1, the parameter tables 3-9, and how far each published mechanism is above the limit."""
+"""The tables, which declared/optm.toml states row by row, and how far each published mechanism is above the limit."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -15,54 +15,150 @@ import pandas as pd
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.product import product_optimum
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, rqm
-from workbench.mechanisms.density import Density, normal
+from workbench.mechanisms.density import Density, normal, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import read_bins
-from workbench.papers.artifact import Artifact, Comparison, InParts, artifact
+from workbench.papers.artifact import Artifact, Comparison, InParts, artifact, declared, tabled
+from workbench.papers.optm.authors import authors_optm_gaussian
 from workbench.papers.optm.common import (
     DIGITS,
     EPSILONS,
-    NAMES,
+    TABLES,
     authors_optm_at,
     best_exact,
     certified,
     exact_at,
-    is_certified,
     largest_q,
     law_question,
     limit,
     mvu_at,
-    optm_at,
     parameters,
-    parameters_at,
-    privacy_of,
+    printed_at,
     published,
-    shown_outputs,
 )
 from workbench.privacy.audit import audit_extremes
 
-__all__ = ["MOST", "above", "no_erm", "no_rqm", "parameter_table", "table1"]
+__all__ = [
+    "MOST",
+    "SOURCES",
+    "above",
+    "authors_at",
+    "gaussian",
+    "no_erm",
+    "no_rqm",
+    "parameter_table",
+    "standard_error",
+    "table1",
+    "table2",
+]
 
 
 MOST = 16  # outputs of the optimised quantizers beside the limit
 
 
-def _row(name: str, epsilon: str, quantizer: Quantizer, printed: Any = None) -> dict[str, Any]:
-    quantizer, top = certified(quantizer, epsilon), limit(epsilon)
-    errors = {"mae (51 points)": quantizer.mae_51, "mae": quantizer.mae(), "mse": quantizer.mse()}
-    what = {
-        "mechanism": name,
-        "epsilon": float(epsilon),
-        "outputs": shown_outputs(name, quantizer),
-        "printed": printed,
-    }
-    proof = {"certified": is_certified(quantizer, epsilon), "limit, proven": top.lower, "limit, reached": top.upper}
-    return what | errors | privacy_of(quantizer) | proof
+def gaussian(sigma: float) -> Density:
+    """The inputs of Table 2: N(0.5, σ²) clipped to [-1, 1]."""
+    return normal(parameters()["table2"]["mu"], sigma)
+
+
+def authors_at(sigma: float) -> Quantizer:
+    """OPTM of Table 2 as the authors' public program computes it, before any repair."""
+    return authors_optm_gaussian(parameters()["table2"]["mu"], sigma, Fraction(1))
+
+
+def _made(by: str, epsilon: str, sigma: float | None) -> Quantizer:
+    """The mechanism of a row, for uniform inputs or those of Table 2."""
+    table, density = (TABLES[epsilon], None) if sigma is None else ("table6", gaussian(sigma))
+    bins: str = parameters()[table]["OPTM"]["bins"]
+    made: Quantizer | None
+    match by:
+        case "authors":
+            made = authors_optm_at(epsilon) if sigma is None else authors_at(sigma)
+        case "RQM without q":
+            made = no_rqm(epsilon)
+        case "ERM beyond ±1":
+            made = no_erm(epsilon)[1]
+        case "product":
+            nodes = 400 if sigma is None else 200
+            best = product_optimum(read_bins(bins), law_question(epsilon, density), nodes=nodes)
+            made = None if best is None else best.quantizer
+        case "exact":
+            made = exact_at(bins, epsilon, density)
+        case "optimised":
+            made = best_exact(4, epsilon, density)
+        case _:
+            made = printed_at(by, table, epsilon, density)
+    if made is None:
+        raise ValueError(f"there is no mechanism {by} at epsilon {epsilon}")
+    return certified(made, epsilon)
+
+
+def _measured(quantizer: Quantizer, density: Density | None = None) -> dict[str, Any]:
+    """The columns of the errors and of the exact audit."""
+    density = density or uniform()
+    errors = {"mae (51 points)": quantizer.mae_51, "mae": quantizer.mae(density), "mse": quantizer.mse(density)}
+    return errors | {"exact epsilon": audit_extremes(quantizer, 0).pure_epsilon, "bias": float(quantizer.bias)}
+
+
+def compared(mechanism: str, epsilon: float = 1, sigma: float | None = None) -> pd.DataFrame:
+    """A row of Table 1, inputs uniform, or of Table 2: what is printed, the exact errors, the audit, the limit.
+
+    declared/optm.toml states how each mechanism is made and the line that prints it; outputs of a search are shown to
+    the digits it converges to.
+    """
+    stated, asked = declared("optm")["mechanisms"][mechanism], f"{epsilon:g}"
+    quantizer = _made(stated["by"], asked, sigma)
+    row = _measured(quantizer, None if sigma is None else gaussian(sigma))
+    form = ".3g" if stated["by"] == "optimised" else "g"
+    row["outputs"] = " ".join(f"{b:{form}}" for b in quantizer.outputs)
+    row["certified"] = audit_extremes(quantizer, 0).meets("pure", asked) and not row["bias"]
+    if sigma is None:
+        top, printed, at = limit(asked), parameters()["table1"], EPSILONS.index(asked)
+        row |= {"limit, proven": top.lower, "limit, reached": top.upper}
+    else:
+        printed = parameters()["table2"]
+        at = printed["sigma"].index(sigma)
+        row["standard error of 1000 inputs"] = standard_error(quantizer, gaussian(sigma))
+    if "printed" in stated:
+        row["printed"] = printed[stated["printed"]][at]
+    return pd.DataFrame([row])
+
+
+def as_printed(mechanism: str, table: str, sigma: float | None = None) -> pd.DataFrame:
+    """A row of Tables 3-9: the parameters as printed, with the exact ε, bias and errors for uniform inputs.
+
+    sigma: of the inputs of Table 2 that OPTM's selections are made for, where they are not uniform.
+    """
+    given = parameters()[table]
+    epsilon = given.get("epsilon", "1")
+    quantizer = printed_at(mechanism, table, epsilon, None if sigma is None else gaussian(sigma))
+    assert quantizer is not None
+    return pd.DataFrame([{**given[mechanism], "asked epsilon": float(epsilon), **_measured(quantizer)}])
+
+
+def error_curve(mechanism: str, epsilon: str) -> pd.DataFrame:
+    """The expected error of a mechanism of Table 1 against x, with both limits where its law jumps."""
+    quantizer = _made(declared("optm")["mechanisms"][mechanism]["by"], epsilon, None)
+    inside = quantizer.outputs[np.abs(quantizer.outputs) < 1]
+    x = np.unique(np.concatenate([np.linspace(-1, 1, 401), inside, np.nextafter(inside, -1)]))
+    return pd.DataFrame({"x": x, "error": quantizer.error_at(x)})
+
+
+SOURCES: Mapping[str, Callable[..., pd.DataFrame]] = {
+    "compared": compared,
+    "as printed": as_printed,
+    "error curve": error_curve,
+}
+
+
+def parameter_table(name: str) -> Callable[[bool], Artifact]:
+    """Tables 3-9."""
+    return lambda full: artifact("optm", name, tabled("optm", name, SOURCES), digits=DIGITS)
 
 
 def _spread(name: str, epsilon: str) -> tuple[list[Quantizer], str]:
     """The mechanism over what the printed parameters leave open, and what that is."""
-    given = parameters_at(epsilon)[name]
+    given = parameters()[TABLES[epsilon]][name]
     bins, signs = read_bins(given["bins"]), (-1, 1)
     if name == "MVU":
         alphabets = [
@@ -95,31 +191,36 @@ def _compared(name: str, epsilon: str, cell: float, ours: float) -> Comparison:
 
 def table1(full: bool) -> Artifact:
     """Table 1, all 12 cells, with the exact quantizer, the product optimum and the limit beside them."""
-    printed, rows, comparisons = parameters()["table1"], [], []
-    missing = {"RQM": "only next to q = 0", "ERM": "only with inner bins beyond ±1"}
-    for at, epsilon in enumerate(EPSILONS):
-        mechanisms, authors = published(epsilon), authors_optm_at(epsilon)
-        for name in NAMES:
-            cell = printed[name][at]
-            if name not in mechanisms:
-                note = no_rqm(epsilon) if name == "RQM" else no_erm(epsilon)[1]
-                if note is not None:
-                    rows.append(_row(f"{name} ({missing[name]})", epsilon, note, "N/A"))
-            elif name == "OPTM":
-                rows.append(_row("OPTM, as in the authors' code", epsilon, authors, cell))
-                rows.append(_row("OPTM, Theorem 5 with all pairs", epsilon, mechanisms[name]))
-                named = _compared("OPTM", epsilon, cell, authors.mae_51)
-                comparisons.append(replace(named, what=f"{named.what}, as in the authors' code"))
-            else:
-                rows.append(_row(name, epsilon, mechanisms[name], cell))
-                comparisons.append(_compared(name, epsilon, cell, mechanisms[name].mae_51))
-        bins = parameters_at(epsilon)["OPTM"]["bins"]
-        best = product_optimum(read_bins(bins), law_question(epsilon))
-        if best is not None:
-            rows.append(_row("product optimum, OPTM's bins", epsilon, best.quantizer))
-        rows.append(_row("exact quantizer, OPTM's bins", epsilon, exact_at(bins, epsilon)))
-        rows.append(_row("exact quantizer, 4 optimised bins", epsilon, best_exact(4, epsilon)))
-    return artifact("optm", "table1", pd.DataFrame(rows), comparisons, digits=DIGITS)
+    table = tabled("optm", "table1", SOURCES)
+    comparisons = []
+    for row in table[table["printed"].map(lambda cell: isinstance(cell, float)) & table["printed"].notna()].to_dict(
+        "records"
+    ):
+        name, _, remark = row["mechanism"].partition(", ")
+        named = _compared(name, f"{row['epsilon']:g}", row["printed"], row["mae (51 points)"])
+        comparisons.append(replace(named, what=f"{named.what}, {remark}" if remark else named.what))
+    return artifact("optm", "table1", table, comparisons, digits=DIGITS)
+
+
+def table2(full: bool) -> Artifact:
+    """Table 2: inputs N(0.5, σ²) clipped to [-1, 1]."""
+    table = tabled("optm", "table2", SOURCES)
+    comparisons = []
+    for row in table.dropna(subset="printed").to_dict("records"):
+        name, cell, mae, error = row["mechanism"], row["printed"], row["mae"], row["standard error of 1000 inputs"]
+        remark = f"{(cell - mae) / error:+.1f} standard errors of 1000 inputs, {error:.4f}"
+        remark += "; see the errata" if name == "MVU" else f"; bins {row['outputs']}" if "OPTM" in name else ""
+        named, tolerance = f"MAE of {name}, σ = {row['sigma']:g}", 0.0005 + 3 * error
+        comparisons.append(Comparison(named, "Table 2", cell, mae, tolerance, expected=name != "MVU", remark=remark))
+    return artifact("optm", "table2", table, comparisons, digits=DIGITS)
+
+
+def standard_error(quantizer: Quantizer, density: Density, inputs: int = 1000) -> float:
+    """Of the average of E|M(x) - x| over so many independent inputs x: outputs are averaged exactly, not drawn."""
+    x, weights = density.grid([*map(float, quantizer.places), *quantizer.outputs])
+    errors = quantizer.error_at(x)
+    mean = float(weights @ errors)
+    return math.sqrt(max(0.0, float(weights @ (errors - mean) ** 2)) / inputs)
 
 
 def no_rqm(epsilon: str) -> Quantizer | None:
@@ -152,37 +253,6 @@ def no_erm(epsilon: str) -> tuple[int, Quantizer]:
     return count, min(filter(private, beyond), key=lambda q: q.mae_51)
 
 
-def _given(name: str, given: dict[str, str], epsilon: str, density: Density | None) -> Quantizer:
-    """A mechanism at printed parameters; RQM whose q is not printed with the largest."""
-    bins = given["bins"]
-    if name == "OPTM":
-        return optm_at(bins, epsilon, density)
-    if name == "MVU":
-        return mvu_at(bins, epsilon)
-    quantizer = erm(bins, given["gamma"]) if name == "ERM" else rqm(bins, given["q"]) if "q" in given else None
-    quantizer = quantizer or largest_q(bins, epsilon)
-    assert quantizer is not None
-    return quantizer
-
-
-def parameter_table(number: int) -> Any:
-    """Tables 3-9: the parameters as printed, with the exact ε, bias and errors they give."""
-
-    def compute(full: bool) -> Artifact:
-        table, rows = parameters()[f"table{number}"], []
-        epsilon = table.get("epsilon", "1")
-        for name in NAMES:
-            if name in table:
-                given = table[name]
-                quantizer = _given(name, given, epsilon, normal(0.5, 0.2) if number == 6 else None)
-                what = {"mechanism": name, "bins": given["bins"], "q": given.get("q"), "gamma": given.get("gamma")}
-                errors = {"mae (51 points)": quantizer.mae_51, "mae": quantizer.mae(), "mse": quantizer.mse()}
-                rows.append(what | {"asked epsilon": float(epsilon)} | privacy_of(quantizer) | errors)
-        return artifact("optm", f"table{number}", pd.DataFrame(rows), digits=DIGITS)
-
-    return compute
-
-
 def _above(epsilon: str, full: bool) -> list[dict[str, Any]]:
     """The rows of one ε."""
     best = {f"exact quantizer, {m} optimised bins": best_exact(m, epsilon) for m in (4, MOST)}
@@ -201,10 +271,7 @@ def _above(epsilon: str, full: bool) -> list[dict[str, Any]]:
 
 def _all_above(parts: Sequence[list[dict[str, Any]]], full: bool) -> Artifact:
     """How far each published mechanism is above the limit."""
-    table = pd.DataFrame([row for part in parts for row in part])
-    return artifact(
-        "optm", "above", table, digits={"mae": 7, "largest output": 3, "above it, %": 4, "above that, %": 4}
-    )
+    return artifact("optm", "above", pd.DataFrame([row for part in parts for row in part]))
 
 
 above = InParts(EPSILONS, _above, _all_above)

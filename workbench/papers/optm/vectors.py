@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 import pandas as pd
@@ -16,13 +15,12 @@ from workbench.families.quantizer.output_search import optimised_bins
 from workbench.mechanisms.density import Density, from_function, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Artifact, artifact
-from workbench.papers.optm.common import certified, largest_q, law_question, mvu_at, optm_at, parameters, simulated
+from workbench.papers.optm.common import certified, law_question, published, simulated
 
 __all__ = ["ball", "cube", "fig4a", "fig4b"]
 
 _EPSILONS = ("0.75", "1", "1.25", "1.5", "1.75", "2")
 _COUNT = 10_000
-_DIGITS = {"mean error": 6, "standard deviation": 5, "standard error": 4, "root mean squared error": 5}
 
 
 def ball_coordinate(dimension: int = 100) -> Density:
@@ -43,23 +41,11 @@ def ball_coordinate(dimension: int = 100) -> Density:
     return from_function(shape, breaks=np.linspace(-1, 1, 41)[1:-1].tolist(), symmetric=True)
 
 
-@lru_cache
-def _published(epsilon: str) -> dict[str, Quantizer]:
-    """Of both figures: they do not depend on the inputs."""
-    table = parameters()["table7"]
-    quantizers = {
-        "OPTM": optm_at(table["OPTM"]["bins"], epsilon),
-        "MVU": mvu_at(4, epsilon),
-    }
-    largest = largest_q(table["RQM"]["bins"], epsilon)
-    return quantizers | ({} if largest is None else {"RQM": largest})
-
-
 def _mechanisms(epsilon: str, inputs: str) -> dict[str, Quantizer]:
     density = uniform() if inputs == "cube" else ball_coordinate()
     best = optimised_bins(4, law_question(epsilon, density, "squared"), starts=1)
     assert best is not None
-    return _published(epsilon) | {"exact quantizer": certified(best.quantizer, epsilon)}
+    return published(epsilon, "table7") | {"exact quantizer": certified(best.quantizer, epsilon)}
 
 
 def cube(count: int, rng: np.random.Generator, dimension: int = 10) -> NDArray[np.float64]:
@@ -116,7 +102,7 @@ def _figure(name: str, inputs: str) -> Artifact:
             }
         )
 
-    return artifact("optm", name, pd.DataFrame(rows), digits=_DIGITS, count=_COUNT, least=smallest_epsilon(-3.0, 3.0))
+    return artifact("optm", name, pd.DataFrame(rows), count=_COUNT, least=smallest_epsilon(-3.0, 3.0))
 
 
 def fig4a(full: bool) -> Artifact:
