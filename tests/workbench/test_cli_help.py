@@ -49,3 +49,12 @@ def test_redirected_tables_take_the_width_of_columns_and_break_no_number() -> No
     assert {*numbers.findall(wide[wide.index(table) :])} == {*numbers.findall(narrow[narrow.index(table) :])} != set()
     assert max(map(len, wide.splitlines())) > 120
     assert max(len(line) for line in narrow[: narrow.index(table)].splitlines()) <= 24
+
+
+def test_a_help_whose_reader_has_left_says_nothing_more() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "workbench", "design", "modulo", "--help"]
+    ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (1, "")

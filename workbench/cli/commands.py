@@ -202,6 +202,8 @@ def _run(given: list[str]) -> tuple[int, dict[str, Any] | None]:
     except SystemExit as stop:
         if not given:  # the completion of a shell ends so
             raise
+        if isinstance(stop.__context__, BrokenPipeError):  # Rich, in a help text whose reader has left
+            return 1, None
         words = f"Code that was added to the workbench has ended the command (sys.exit, code {stop.code})."
         return failed("WorkbenchError", words)
     except TyperException as error:
