@@ -122,7 +122,7 @@ def published(epsilon: str, table: str | None = None) -> dict[str, Quantizer]:
     """The mechanisms of a table at one ε, by default of that ε's; at ε = 0.5 the paper has no RQM and ERM."""
     table = table or TABLES[epsilon]
     names = [name for name in NAMES if name == "MVU" or name in parameters()[table]]
-    return {name: made for name in names if (made := printed_at(name, table, epsilon)) is not None}
+    return {name: quantizer for name in names if (quantizer := printed_at(name, table, epsilon)) is not None}
 
 
 @lru_cache(maxsize=256)

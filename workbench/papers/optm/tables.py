@@ -70,27 +70,27 @@ def _made(by: str, epsilon: str, sigma: float | None) -> Quantizer:
     """The mechanism of a row, for uniform inputs or those of Table 2."""
     table, density = (TABLES[epsilon], None) if sigma is None else ("table6", gaussian(sigma))
     bins: str = parameters()[table]["OPTM"]["bins"]
-    made: Quantizer | None
+    quantizer: Quantizer | None
     match by:
         case "authors":
-            made = authors_optm_at(epsilon) if sigma is None else authors_at(sigma)
+            quantizer = authors_optm_at(epsilon) if sigma is None else authors_at(sigma)
         case "RQM without q":
-            made = no_rqm(epsilon)
+            quantizer = no_rqm(epsilon)
         case "ERM beyond ±1":
-            made = no_erm(epsilon)[1]
+            quantizer = no_erm(epsilon)[1]
         case "product":
             nodes = 400 if sigma is None else 200
             best = product_optimum(read_bins(bins), law_question(epsilon, density), nodes=nodes)
-            made = None if best is None else best.quantizer
+            quantizer = None if best is None else best.quantizer
         case "exact":
-            made = exact_at(bins, epsilon, density)
+            quantizer = exact_at(bins, epsilon, density)
         case "optimised":
-            made = best_exact(4, epsilon, density)
+            quantizer = best_exact(4, epsilon, density)
         case _:
-            made = printed_at(by, table, epsilon, density)
-    if made is None:
+            quantizer = printed_at(by, table, epsilon, density)
+    if quantizer is None:
         raise ValueError(f"there is no mechanism {by} at epsilon {epsilon}")
-    return certified(made, epsilon)
+    return certified(quantizer, epsilon)
 
 
 def _measured(quantizer: Quantizer, density: Density | None = None) -> dict[str, Any]:
@@ -106,14 +106,14 @@ def compared(mechanism: str, epsilon: float = 1, sigma: float | None = None) -> 
     declared/optm.toml states how each mechanism is made and the line that prints it; outputs of a search are shown to
     the digits it converges to.
     """
-    stated, asked = declared("optm")["mechanisms"][mechanism], f"{epsilon:g}"
-    quantizer = _made(stated["by"], asked, sigma)
+    stated, budget = declared("optm")["mechanisms"][mechanism], f"{epsilon:g}"
+    quantizer = _made(stated["by"], budget, sigma)
     row = _measured(quantizer, None if sigma is None else gaussian(sigma))
     form = ".3g" if stated["by"] == "optimised" else "g"
     row["outputs"] = " ".join(f"{b:{form}}" for b in quantizer.outputs)
-    row["certified"] = audit_extremes(quantizer, 0).meets("pure", asked) and not row["bias"]
+    row["certified"] = audit_extremes(quantizer, 0).meets("pure", budget) and not row["bias"]
     if sigma is None:
-        top, printed, at = limit(asked), parameters()["table1"], EPSILONS.index(asked)
+        top, printed, at = limit(budget), parameters()["table1"], EPSILONS.index(budget)
         row |= {"limit, proven": top.lower, "limit, reached": top.upper}
     else:
         printed = parameters()["table2"]
