@@ -23,8 +23,6 @@ from solvers.arrays import Flags, Positions, Vector
 from solvers.errors import InvalidProgram
 from solvers.program import Block, Data, Move, Program
 
-__all__ = ["AffineProgram", "Part"]
-
 
 @dataclass(frozen=True)
 class Part:

@@ -52,7 +52,6 @@ from solvers.program import Program, stating
 if TYPE_CHECKING:
     import cvxpy as cp
 
-__all__ = ["CONSTRAINTS", "ChannelModel", "UserRows", "consecutive"]
 
 Pairs = tuple[tuple[int, int], ...]
 UserRows = Callable[["cp.Variable"], "Sequence[cp.Constraint]"]

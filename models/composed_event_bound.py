@@ -22,9 +22,6 @@ import numpy as np
 
 from solvers.arrays import Vector
 
-__all__ = ["composed_event", "event_bounds"]
-
-
 _UNIT, _SAFE = 2.0**-53, 1e-9
 _CELLS, _TERMS = 2000, 200_000
 _HALVINGS = 48

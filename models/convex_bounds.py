@@ -16,8 +16,6 @@ import numpy as np
 
 from models.requirements import HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY, Bound
 
-__all__ = ["bound_rows", "check_kinds", "is_conic"]
-
 _KINDS = (HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY)
 
 

@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from solvers.arrays import Positions, Vector
 from solvers.program import Data, Program
 
-__all__ = ["EntrywiseProgram"]
-
 Terms = tuple[Sequence[Any] | NDArray[Any], Sequence[Any] | NDArray[Any]]  # columns (k,) and their coefficients (k,)
 
 

@@ -13,8 +13,6 @@ from itertools import pairwise
 
 from models.oracles.line_noise import POWERS
 
-__all__ = ["LineLoss", "cell_loss"]
-
 
 @dataclass(frozen=True)
 class LineLoss:

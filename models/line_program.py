@@ -50,8 +50,6 @@ from solvers.growing import GrowingProgram, Point, RestatedProgram
 from solvers.program import Program
 from solvers.search import Deadline
 
-__all__ = ["Answer", "LineProgram"]
-
 More = Callable[[Vector, Vector], Iterable[Bound]]  # (P, Q) -> further bounds that they break
 
 _SCALE = 2.0**20  # of all masses, so that tolerances are fine beside a small δ

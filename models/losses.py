@@ -23,8 +23,6 @@ from numpy.typing import ArrayLike
 
 from solvers.arrays import Vector
 
-__all__ = ["LOSSES", "Loss", "OwnLoss", "loss_named"]
-
 LOSSES = ("squared", "absolute", "poisson", "poisson-deviance", "error-rate", "pinball:τ", "huber:h")
 _PLAIN = ("squared", "absolute", "poisson", "poisson-deviance", "error-rate")
 

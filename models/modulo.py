@@ -50,7 +50,6 @@ from solvers.program import Program, stating
 if TYPE_CHECKING:
     import cvxpy as cp
 
-__all__ = ["LOSSES", "MASS_SCALE", "ModuloModel", "OwnLosses", "loss_vector", "shifted"]
 
 Shift = tuple[int, ...]
 

@@ -21,7 +21,6 @@ from solvers.program import Program, stating
 if TYPE_CHECKING:
     import cvxpy as cp
 
-__all__ = ["Equations", "StatedEquations", "UserConstraints", "constraint_program", "coordinates", "equations_of"]
 
 UserConstraints = Callable[["cp.Variable"], "Sequence[cp.Constraint]"]
 

@@ -45,8 +45,6 @@ from solvers.program import Program
 from solvers.search import Deadline
 from solvers.solution import PointStatus, Solution, Start, Termination, relative_gap
 
-__all__ = ["FastSession", "applies"]
-
 _SMALL = 40  # groups of so few elements are not truncated
 _LEVELS = 50_000  # decisions over level functions for every second of the time limit: a quarter of it or less
 _BRIEF = 1.0  # seconds of a time limit below which patterns have it whole: their first program is a bound

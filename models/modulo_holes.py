@@ -37,9 +37,6 @@ import numpy as np
 from models.modulo_patterns import Facts, Noise
 from solvers.arrays import Flags, Vector
 
-__all__ = ["Holes", "attained", "facts", "hole_search", "weights"]
-
-
 _SAFE = 1e-9  # relative margin by which float comparisons must hold
 _ROUNDING = 1e-12  # by which weights are raised: more than all rounding of their products
 _TINY = 1e-8  # smaller weights are raised to it: a weaker fact, but a coefficient that solvers can read

@@ -41,8 +41,6 @@ from models.modulo_patterns import Noise
 from solvers.arrays import Vector
 from solvers.search import Deadline
 
-__all__ = ["LevelOptimum", "Piece", "has_levels", "level_frontier", "level_optimum", "searchable"]
-
 LEAST = 24  # smaller groups are left to the search over patterns, which any solver confirms
 
 _WINDOW = 0.8  # the lower end of a window of S, of its upper end

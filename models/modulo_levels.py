@@ -45,8 +45,6 @@ from models.modulo import shifted
 from solvers.arrays import Vector
 from solvers.search import Deadline
 
-__all__ = ["LevelSearch", "OutOfTime", "Stairs"]
-
 Members = tuple[int, ...]
 Key = tuple[int, int, Members, int]  # assigned, its mirror image, the last level, the shifts that were dropped
 Trace = tuple[Any, Members, bool] | None  # of the levels before, the last level, whether what follows is mirrored

@@ -47,9 +47,6 @@ from models.modulo_constraints import UserConstraints, constraint_program
 from solvers.arrays import Flags, Positions, Vector
 from solvers.program import Program
 
-__all__ = ["BREAK", "Facts", "Noise", "Relaxation", "milp", "relaxation"]
-
-
 BREAK = 5e-12  # a smaller excess f(eta) - e^eps f(eta + mu) is the solver's rounding, not a broken pair
 
 

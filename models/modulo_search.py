@@ -35,8 +35,6 @@ from solvers.search import Deadline, OpenNodes
 from solvers.session import Session
 from solvers.solution import Solution, Start, Termination
 
-__all__ = ["LIMITS", "Outcome", "fine", "search"]
-
 Pattern = NDArray[np.int8]
 
 FREE, KEPT, BROKEN = 0, 1, 2

@@ -31,9 +31,6 @@ from solvers.arrays import Vector
 
 from .quantizer import odds_of
 
-__all__ = ["OutputDual", "largest_ratio"]
-
-
 _ULPS = 1000 * 2.0**-53  # a sum here has some 100 terms of some 20 roundings each, most of them of parts of a term
 
 

@@ -43,9 +43,6 @@ from models.affine_program import AffineProgram, Part
 from solvers.arrays import Positions, Vector
 from solvers.program import Program
 
-__all__ = ["LawModel", "odds_of", "smallest_epsilon", "smallest_reach", "usual_reach"]
-
-
 LAW_SCALE = 2.0**20  # laws are dispatched in units of 2^-20, so that 1e-7 tolerances are 1e-13 of probability
 
 

@@ -33,9 +33,6 @@ from scipy.optimize import brentq, minimize
 from models.repeated_noise_round import stationary_losses
 from solvers.arrays import Vector
 
-__all__ = ["ComposedDelta", "best_losses", "expected_loss", "masses"]
-
-
 _TAIL = 45.0  # e^-45 of mass is left out of sums over a tail
 _POINTS = 1 << 17  # of the grid of losses
 _FAR = 12.0  # beyond ε, sums of losses are too rare to matter

@@ -37,9 +37,6 @@ from scipy.optimize import brentq
 from models.requirements import HOCKEY_STICK, Bound
 from solvers.arrays import Vector
 
-__all__ = ["composed_letters", "hockey_stick_bounds", "run_bounds"]
-
-
 _UNIT = 2.0**-53
 _SAFE = 1e-9  # relative, of the composition of T <= 2^16 letters
 _CELLS = 1000

@@ -28,9 +28,6 @@ from solvers.backend import backend
 from solvers.canonical import compile
 from solvers.errors import SolverError
 
-__all__ = ["NextRound", "stationary_losses"]
-
-
 _CELLS = 6000  # values of A times outcomes, above which a step is not taken
 _STEPS = 8
 _FINE, _COARSE = 4096, 64  # cells of ε/T, centred on its multiples, in which sums of losses and values of A are merged

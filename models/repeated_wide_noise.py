@@ -24,8 +24,6 @@ from scipy.optimize import brentq
 from models.repeated_noise import ComposedDelta
 from solvers.arrays import Vector
 
-__all__ = ["RepeatedWideNoise", "published_shapes"]
-
 Shape = Callable[[Vector], Vector]
 
 _TAIL = 45.0  # s L beyond which mass is left out

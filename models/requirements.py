@@ -14,8 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["HOCKEY_STICK", "MASS_ABOVE_RATIO", "POWER_CONE", "RATIO_BOUNDS", "RELATIVE_ENTROPY", "Bound", "RatioBound"]
-
 RatioBound: TypeAlias = Literal["hockey-stick", "mass-above-ratio"]
 
 HOCKEY_STICK: RatioBound = "hockey-stick"

@@ -25,9 +25,6 @@ from models.requirements import HOCKEY_STICK, POWER_CONE, Bound
 from solvers.arrays import Vector
 from solvers.data import SMALLEST
 
-__all__ = ["allowance", "excess", "tangent", "term_tangents"]
-
-
 _LARGEST = 1e8  # of a coefficient: steeper tangents are taken at a smaller ratio
 _ROUNDING = 1e-15
 _SPECK = 1e-9

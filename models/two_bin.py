@@ -52,8 +52,6 @@ from solvers.arrays import Positions, Vector
 
 from .entrywise_program import EntrywiseProgram
 
-__all__ = ["Bounds", "Entries", "Key", "ProductModel", "TwoBinShape"]
-
 Key = tuple[str, int]
 Bounds = Mapping[Key, tuple[Vector, Vector]]
 Entries = tuple[Positions, Vector]  # columns and their coefficients

@@ -45,9 +45,6 @@ from solvers.cones import Cone, Cones
 from solvers.data import SMALLEST
 from solvers.program import Block, Data, Program
 
-__all__ = ["Intervals", "Proof", "dual_values", "flows", "lowest", "masses", "pooled", "program", "randomized_response"]
-
-
 _NOISE = 1e-9
 _SMALL = 1e-8  # coefficients that solvers would drop: their error is below that of the solver
 

@@ -29,8 +29,6 @@ import numpy as np
 
 from solvers.arrays import Flags, Integers, Positions, Vector
 
-__all__ = ["Prices", "Quadratics", "lowered", "rounded_up"]
-
 Number = Fraction | float
 
 _TURNS = 8  # times the multipliers are lowered

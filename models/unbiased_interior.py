@@ -36,8 +36,6 @@ from models.unbiased import Intervals, dual_values, flows, masses
 from solvers.arrays import Flags, Vector
 from solvers.search import Deadline
 
-__all__ = ["InteriorPoint", "interior_point"]
-
 Sparse = sp.csr_array
 
 _STEPS = 120
@@ -58,9 +56,11 @@ class Blocks(NamedTuple):
     c: Vector
 
     def plus(self, step: float, move: Blocks) -> Blocks:
+        """These blocks and ``step`` times those of ``move``."""
         return Blocks(self.a + step * move.a, self.b + step * move.b, self.c + step * move.c)
 
     def inverse(self) -> Blocks:
+        """The inverse of every symmetric 2 x 2 block (a, b; b, c)."""
         size = self.a * self.c - self.b**2
         return Blocks(self.c / size, -self.b / size, self.a / size)
 

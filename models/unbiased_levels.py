@@ -25,9 +25,6 @@ from solvers.backend import Options, solve
 from solvers.search import Deadline
 from solvers.solution import Solution, Termination
 
-__all__ = ["Optimum", "interior_optimum", "optimum"]
-
-
 _FEW, _FEW_INTERIOR = 24, 201  # labels whose intervals are all used
 _MANY, _TRIES = 100, 2  # labels from which a solver that leaves the gap wide open is given up, after so many programs
 _HOPELESS = 1.0  # relative gap that counts as wide open

@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Flags", "Integers", "Positions", "Vector"]
-
 Vector = NDArray[np.float64]
 Positions = NDArray[np.intp]
 Flags = NDArray[np.bool_]

@@ -25,8 +25,6 @@ from .program import Block, Move, Program, stating
 if TYPE_CHECKING:
     import cvxpy as cp
 
-__all__ = ["compile"]
-
 
 @stating
 def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0, conic: bool = False) -> Program:

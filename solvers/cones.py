@@ -29,9 +29,6 @@ import numpy as np
 from .arrays import Positions, Vector
 from .errors import InvalidProgram
 
-__all__ = ["Cone", "Cones", "lifted", "violation"]
-
-
 _ROUNDING = 4e-15  # relative, of a norm or a power
 
 

@@ -20,8 +20,6 @@ from .program import Program
 from .search import Deadline
 from .solution import Start, Termination
 
-__all__ = ["conflict"]
-
 
 def conflict(
     data: Data,

@@ -24,8 +24,6 @@ from .program import Data, Program
 from .session import Raw, Session
 from .solution import PointStatus, Rest, Start, Termination
 
-__all__ = ["Cvxpy"]
-
 
 class Cvxpy(Backend):
     """A continuous solver through CVXPY; without a variant, Clarabel."""

@@ -15,9 +15,6 @@ import scipy
 from .arrays import Flags, Vector
 from .errors import InvalidProgram
 
-__all__ = ["SMALLEST", "Data", "with_entries"]
-
-
 _LARGEST = 1e15  # solvers treat larger numbers as infinite or refuse them by a status
 SMALLEST = 1e-9  # HiGHS silently drops smaller matrix coefficients
 

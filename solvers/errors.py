@@ -12,16 +12,6 @@ What a solver answers (infeasible, time limit, numerical trouble) is not an erro
 
 from __future__ import annotations
 
-__all__ = [
-    "BackendUnavailable",
-    "InvalidProgram",
-    "LicenceExceeded",
-    "NoRationalSolution",
-    "SolverError",
-    "UnsupportedOption",
-    "one_line",
-]
-
 
 def one_line(error: BaseException) -> str:
     """What a native library raised, in one line."""

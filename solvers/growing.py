@@ -21,8 +21,6 @@ from .errors import SolverError
 from .program import Data, Program
 from .search import Deadline
 
-__all__ = ["GrowingProgram", "Point", "RestatedProgram"]
-
 
 @dataclass(frozen=True)
 class Point:

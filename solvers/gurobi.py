@@ -24,9 +24,6 @@ from .program import Data, Program
 from .session import Change, Raw, Session
 from .solution import PointStatus, Rest, Start
 
-__all__ = ["Gurobi"]
-
-
 RESTRICTED = 2000  # columns, and rows, of the licence inside the gurobipy wheel
 _BELOW, _ABOVE, _EQUAL, _RANGE = range(4)  # kinds of rows: a x <= high, a x >= low, equal, both sides
 _SENSES = np.array(["<", ">", "=", "="])

@@ -30,9 +30,6 @@ from .program import Data, Program
 from .session import Change, Raw, Session
 from .solution import PointStatus, Rest, Start, Termination
 
-__all__ = ["Highs"]
-
-
 _FEASIBLE = 2  # HiGHS: kSolutionStatusFeasible
 _SYMMETRIC = 10_000  # columns; the search for symmetries of a larger MILP asks for no time limit, and takes long
 _CALLS = 24  # coefficient changes, and one more for every _SHARE non-zeros: above, one pass is cheaper than the calls

@@ -24,8 +24,6 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-__all__ = ["Interruption"]
-
 
 class _Watcher:
     """One thread per process that waits for the signal numbers that Python's C handler writes into a pipe."""

@@ -22,8 +22,6 @@ from .data import Data
 from .errors import InvalidProgram
 from .program import Block
 
-__all__ = ["Mps", "mps_text", "read_mps"]
-
 INF = float("inf")
 _SECTIONS = ("NAME", "OBJSENSE", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS", "ENDATA")
 

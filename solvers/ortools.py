@@ -32,9 +32,6 @@ from .program import Data, Program
 from .session import Change, Raw, Session
 from .solution import PointStatus, Rest, Start, Termination
 
-__all__ = ["OrTools"]
-
-
 _CP_SAT_BOUND = 1e7  # SatParameters.mip_max_bound
 
 

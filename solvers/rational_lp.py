@@ -30,8 +30,6 @@ from .data import Data
 from .errors import NoRationalSolution
 from .program import Program
 
-__all__ = ["Rational", "RationalLP", "RationalPoint", "exact_bound", "exact_objective", "exact_violation"]
-
 Rational: TypeAlias = int | Fraction
 
 _DENSE = 400  # unknowns of an exact basis

@@ -37,8 +37,6 @@ from .search import Deadline
 from .session import Session
 from .solution import Solution, Termination
 
-__all__ = ["solve_rational"]
-
 Integers = NDArray[np.object_]
 Side = tuple[Flags, Integers]  # whether there is a bound, and which
 _AT_LOWER, _BASIC, _AT_UPPER = 0, 1, 2  # of HiGHS's HighsBasisStatus, whose names take long to read

@@ -22,8 +22,6 @@ from .program import Data, Program
 from .session import Raw, Session
 from .solution import PointStatus, Start, Termination
 
-__all__ = ["Scip"]
-
 _TIME = "limits/time"
 
 

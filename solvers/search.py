@@ -18,8 +18,6 @@ from copy import copy
 from fractions import Fraction
 from typing import Generic, TypeVar
 
-__all__ = ["Deadline", "OpenNodes", "bisect", "cuts"]
-
 Number = TypeVar("Number", float, Fraction)
 Node = TypeVar("Node")
 Point = TypeVar("Point")

@@ -32,9 +32,6 @@ from .solution import (
     unbounded_along,
 )
 
-__all__ = ["Change", "Options", "Raw", "Session"]
-
-
 _INFINITY = 1e20  # as solvers have it
 _ROUNDING = 1e-9  # an integer column's bound this close to an integer is that integer
 _TIGHT = 1e-9 * (1 + 1e-6)  # a MILP whose gap is no larger is optimal, else it stopped at the gap it was given

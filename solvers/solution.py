@@ -19,9 +19,6 @@ from .arrays import Vector
 from .cones import Cones, lifted, violation
 from .program import Data, Program
 
-__all__ = ["Later", "PointStatus", "Residuals", "Rest", "Solution", "Start", "Termination", "relative_gap"]
-
-
 _UNIT = 2.0**-53  # relative rounding error of one operation
 _SUMMED = 64  # ... of numpy's pairwise sum of a product, in units, up to 10^9 terms
 

@@ -43,9 +43,6 @@ from numpy.typing import ArrayLike
 from models.losses import Loss, loss_named
 from solvers.arrays import Integers, Vector
 
-__all__ = ["BIN_LOSSES", "Bins", "check_prior", "interval_losses", "optimal_bins", "printed_bins", "value_of"]
-
-
 BIN_LOSSES = ("squared", "absolute", "poisson", "poisson-deviance", "pinball")
 _ROUNDS = 100  # Dinkelbach converges superlinearly; 3 to 6 are usual
 

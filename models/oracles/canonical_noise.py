@@ -22,8 +22,6 @@ from statistics import NormalDist
 
 from solvers.search import bisect
 
-__all__ = ["canonical_loss", "curve_function", "discrete_gaussian", "rounded_gaussian"]
-
 _END, _MOST = 1e-18, 1_000_000
 
 

@@ -37,17 +37,6 @@ import scipy.sparse as sp
 
 from solvers.arrays import Positions, Vector
 
-__all__ = [
-    "MOST_INPUTS",
-    "CountOptimum",
-    "extremal_value",
-    "geometric",
-    "grows",
-    "minimax_value",
-    "post_processed",
-    "right_most_often",
-]
-
 MOST_INPUTS = 10  # of `extremal_value`
 
 

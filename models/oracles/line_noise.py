@@ -19,17 +19,6 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-__all__ = [
-    "POWERS",
-    "geng_formula",
-    "staircase_integers",
-    "staircase_reals",
-    "staircase_share",
-    "support",
-    "truncated_laplace",
-    "zero_epsilon",
-]
-
 POWERS = {"absolute": 1, "squared": 2}
 
 

@@ -25,9 +25,6 @@ import numpy as np
 
 from solvers.arrays import Integers, Vector
 
-__all__ = ["POISSON", "QUANTILE", "SQUARED", "least_partition", "prefix_pairs"]
-
-
 SQUARED, POISSON, QUANTILE = 0, 1, 2
 Problem = tuple[int, Vector, Vector, tuple[float, ...]]  # kind, table, below, (q, mean, spread, τ, scale)
 _SMALL = 150  # labels up to which plain Python takes less than loading Numba

@@ -151,7 +151,7 @@ def test_a_full_disk_keeps_what_was_committed(tmp_path: Path):
 def test_a_limit_on_file_sizes_ends_the_writer_in_one_line(tmp_path: Path):
     path = tmp_path / "ledger.sqlite"
     code = f"""
-from workbench.sweeps.ledger import *
+from workbench.sweeps.ledger import Ledger, Row, canonical, digest
 from workbench.errors import WorkbenchError
 def row(k):
     request = canonical({{"k": k}})

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["main"]
-
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command line (the process's own by default) and exit: 0, 1, 2 for an error of the user's, 3 for ours."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from workbench.privacy.certificate import Certificate
     from workbench.privacy.loading import FileContents
 
-__all__ = ["audit", "check", "compose", "sample"]
 
 _NOTED = 40  # recorded entries shown
 _SAFE = (

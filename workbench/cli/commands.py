@@ -26,8 +26,6 @@ from workbench.errors import NotProven, WorkbenchError
 from workbench.io.extras import says_what_is_missing
 from workbench.io.plugins import PluginWarning, load_file
 
-__all__ = ["app", "main"]
-
 _INTERRUPTED = 130
 
 

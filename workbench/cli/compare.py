@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from workbench.families.base import Family
     from workbench.io.result import Result
 
-__all__ = ["commands", "compare"]
 
 _MORE = (" --solvers highs,gurobi,scip", " --solvers all --json")
 _HEADS = {

@@ -30,24 +30,6 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound="Result")
 Tell = Callable[[int, int, str], None]  # parts done, parts, what is next
 
-__all__ = [
-    "Report",
-    "Tell",
-    "answers",
-    "drop_output",
-    "emit_json",
-    "err",
-    "facts",
-    "note",
-    "one_line",
-    "open_streams",
-    "out",
-    "own_stdout",
-    "show_everything",
-    "table",
-    "under_a_bar",
-    "verbatim",
-]
 
 _PERIOD = 10.0  # seconds between two lines of progress
 

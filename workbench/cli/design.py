@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from workbench.families.base import Family
     from workbench.families.design import Design
 
-__all__ = ["commands", "design_command", "recommend"]
 
 _PLAIN = {"prior": "uniform", "delta": "0"}  # need not be repeated in the commands that are recommended
 

@@ -11,8 +11,6 @@ from workbench.errors import WorkbenchError
 from workbench.io.extras import says_what_is_missing
 from workbench.io.installation import installation
 
-__all__ = ["doctor"]
-
 _PACKAGES = {
     "package": "package",
     "installed": "installed",

@@ -15,8 +15,6 @@ from workbench.cli.output_paths import output_file
 from workbench.errors import InvalidRequest
 from workbench.io.files import write_new
 
-__all__ = ["explore"]
-
 
 def explore(
     context: typer.Context,

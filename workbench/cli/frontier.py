@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from workbench.families.base import Family
     from workbench.io.result import Result
 
-__all__ = ["commands"]
 
 _REASONS = 3  # why rows have no value: so many reasons are shown, the most frequent first
 _CLOSED = 1e-6  # gap of what counts as proven

@@ -12,8 +12,6 @@ from workbench.cli.output_paths import check_outputs, write_output
 from workbench.errors import InvalidRequest
 from workbench.io.files import named, others_can_read, read_bytes, write_new
 
-__all__ = ["decode", "encode", "keygen"]
-
 _KEY_LIMIT = 1 << 16
 _CAVEAT = "The guarantees are those of real arithmetic; floating-point attacks are outside them."
 

@@ -23,7 +23,6 @@ from workbench.cli.console import Report
 if TYPE_CHECKING:
     from workbench.families.option import Option
 
-__all__ = ["Named", "command", "entries", "epilog", "files_of", "present"]
 
 Entry = Mapping[str, Any]
 Named = tuple[str, Callable[..., None], Iterable[str]]  # a command of a family: its name, function and examples

@@ -9,8 +9,6 @@ from pathlib import Path
 from workbench.errors import InvalidRequest
 from workbench.io.files import distinct_files, not_read_only, try_folder, write_whole
 
-__all__ = ["check_outputs", "output_file", "output_folder", "write_output"]
-
 _ENDINGS = {"plot file": (".png", ".svg", ".pdf"), "html file": (".html", ".htm"), "export": (".html", ".htm")}
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from workbench.io.csv_column import CsvColumn
     from workbench.privacy.column_release import Account
 
-__all__ = ["privatise_labels", "privatise_noise", "privatise_quantizer"]
 
 _LABEL_METHODS = {"bins": "RR-on-Bins", "unbiased": "the unbiased randomizer"}
 _SEEDED = "A seed was given: whoever knows it can undo the noise. Not for a release."

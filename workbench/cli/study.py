@@ -12,8 +12,6 @@ import typer
 from workbench.cli.console import Report, answers, err, table, under_a_bar
 from workbench.cli.output_paths import output_folder
 
-__all__ = ["doctor", "export_programs", "list_programs", "reproduce", "solve_program", "verify", "verify_programs"]
-
 _GROUPS = ("solver", "oracle", "kind", "requests", "agree", "disagree", "worst", "exactly_private")
 _GROUPS_CAPTION = """worst: largest |solver - oracle| (for a bound: largest excess beyond it).
 exactly private: raw solver PMFs that meet the request in exact arithmetic."""

@@ -15,7 +15,6 @@ from workbench.sweeps.ledger import DEFAULT, Ledger, Row
 if TYPE_CHECKING:
     from workbench.sweeps.result import Outcome, SweepResult
 
-__all__ = ["export", "list_", "show", "sweep"]
 
 _ASKED = ("sizes", "levels", "notion", "loss", "method", "bits", "epsilon", "delta", "max_loss")
 _ANSWERED = ("status", "objective", "bound", "audited", "private")

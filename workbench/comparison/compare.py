@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from workbench.families.design import Design
 
-__all__ = ["compare", "compare_programs", "compare_request", "compare_suite", "solver_names"]
 
 TIME_LIMITS = {"request": 60.0, "suite": 20.0}  # seconds of one run
 

@@ -47,8 +47,6 @@ from workbench.families.programs import Instance, chosen
 from workbench.io.files import named, parse_json, read_bytes, write_whole
 from workbench.io.result import Progress, Row, silent
 
-__all__ = ["export", "folder_instances", "library", "listing", "read_program", "solve_file", "verify_folder"]
-
 FORMAT = "dp-workbench-program-1"
 _LIMIT = 200_000_000  # bytes of a file
 _JUDGED = 5000  # non-zeros up to which answers are judged as mechanisms

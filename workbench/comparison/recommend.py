@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["OPTIONS", "recommend"]
 
 COLUMNS = ("class", "objective", "bound", "certified", "command", "notes")
 _NONE = "No class serves this query with a certificate."

@@ -30,19 +30,6 @@ if TYPE_CHECKING:
 
     from workbench.io.result import Plots, Row
 
-__all__ = [
-    "COLUMNS",
-    "EXACT",
-    "SHIFT",
-    "draw_profile",
-    "draw_scatter",
-    "plots",
-    "preferred",
-    "profile",
-    "recommendations",
-    "shifted_mean",
-    "summary",
-]
 
 EXACT = 1e-9  # residuals and gaps up to here are rounding
 SHIFT = 0.01  # seconds

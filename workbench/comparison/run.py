@@ -30,8 +30,6 @@ from workbench.families.outcome import translated_errors
 from workbench.families.programs import Instance, Judged
 from workbench.io.result import Progress, Result, Row, silent
 
-__all__ = ["GRACE", "installed", "run_one", "run_suite", "supported", "verdict_rows"]
-
 Runner = Callable[[Instance, Program, str, float], Row]
 
 GRACE = 20.0  # seconds beyond the time limit, for starting, reading in and giving up

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from workbench.families.design import Design
 
-__all__ = ["COLUMNS", "summary", "verify"]
 
 COLUMNS = (
     "question",

@@ -19,8 +19,6 @@ from typing import Any
 from workbench.io.plugins import added
 from workbench.io.processes import end_with_parent
 
-__all__ = ["answer", "main"]
-
 
 def answer(program: Any, solver: str, given: Mapping[str, Any], hot: bool) -> dict[str, Any]:
     """Solve once, cold; what came back, or the error in words. hot: whether a linear program is solved again so."""

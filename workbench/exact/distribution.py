@@ -22,8 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 from workbench.errors import InvalidRequest
 from workbench.exact.plain import is_whole, plain_list, plain_numbers, refuse_marked
 
-__all__ = ["NEAR", "Distribution", "over_common"]
-
 NEAR = 1e-6  # in log2: far beyond the rounding of the logarithm of a number of a million bits
 
 

@@ -25,8 +25,6 @@ from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 
-__all__ = ["IntegerLaw", "closed_upwards"]
-
 _ZERO = Fraction(0)
 
 

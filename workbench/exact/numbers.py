@@ -26,25 +26,6 @@ from typing import Any, TypeAlias
 
 from workbench.errors import InvalidRequest, NotProven
 
-__all__ = [
-    "ExpNumber",
-    "Real",
-    "ball",
-    "ball_ends",
-    "exact",
-    "exp_bounds",
-    "jsonable",
-    "largest",
-    "ln_up",
-    "nearest_float",
-    "positive",
-    "probability",
-    "rational",
-    "round_down",
-    "round_up",
-    "sign_exp",
-]
-
 Real: TypeAlias = "str | int | float | Decimal | Fraction"
 
 _ZERO = Fraction(0)

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
 
-__all__ = ["is_whole", "plain_list", "plain_numbers", "refuse_marked", "whole_column", "whole_number"]
-
 _MOST = 10_000_000  # entries of a list: a range may have any number of them
 
 

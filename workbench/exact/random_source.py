@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from workbench.exact.plain import whole_number
 
-__all__ = ["Source"]
-
 Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 

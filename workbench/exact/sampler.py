@@ -26,8 +26,6 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
 
-__all__ = ["Sampler"]
-
 Indices = NDArray[np.int64]
 
 _WORD = 16

@@ -32,7 +32,6 @@ from workbench.privacy.notions.dp import DeltaNotion
 if TYPE_CHECKING:
     from workbench.families.design import Design
 
-__all__ = ["Figure", "along", "law_figure", "law_figures", "profile_figures", "rivals", "tradeoffs"]
 
 Figure = dict[str, Any]
 Row = Mapping[str, Any]

@@ -20,18 +20,6 @@ from workbench.families.option import Option, spell
 from workbench.families.registry import families
 from workbench.io.files import no_files
 
-__all__ = [
-    "Given",
-    "command_line",
-    "exact_values",
-    "from_words",
-    "listing",
-    "option_range",
-    "python_call",
-    "suggestions",
-    "texts_of",
-]
-
 Given = Mapping[str, Any]  # option -> text, bool, or list of texts
 EMPTY: tuple[Any, ...] = ("", None, [])  # what a page gives for an option that is left out
 _LONGEST = 20_000  # characters of a text

@@ -12,8 +12,6 @@ from workbench.io.extras import need
 if TYPE_CHECKING:
     from workbench.explorer.widget import ExplorerWidget
 
-__all__ = ["explore"]
-
 
 def explore(family: str | None = None, **options: Any) -> ExplorerWidget:
     """The explorer as a Jupyter widget: designs and trade-offs at once, answered by the kernel's own machine.

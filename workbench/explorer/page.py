@@ -29,20 +29,6 @@ if TYPE_CHECKING:
     from workbench.families.design import Design
     from workbench.io.result import Result
 
-__all__ = [
-    "as_page",
-    "asset",
-    "audit_page",
-    "design_page",
-    "document",
-    "numbers",
-    "page",
-    "policy",
-    "result_page",
-    "script",
-    "write_export",
-    "write_page",
-]
 
 _PACKED = 1 << 20  # characters of data from where they are compressed
 _SCRIPTS = ("charts.js", "parts.js", "explorer.js")  # one module, in this order, and a host after them

@@ -20,8 +20,6 @@ from typing import Any
 from workbench.errors import WorkbenchError
 from workbench.io.processes import end_with_parent, safe_start
 
-__all__ = ["LIMITS", "Lanes", "Stopped"]
-
 LIMITS = {"live": 20.0, "slow": 120.0}  # seconds of one task
 LANE = dict.fromkeys(("suggestions", "design", "certify"), "live")  # of a task; the others are slow
 _MEMORY = 4 << 30  # bytes of address space of a worker

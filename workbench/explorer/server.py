@@ -27,8 +27,6 @@ from workbench.explorer.given import listing
 from workbench.explorer.page import as_page, page, policy
 from workbench.explorer.processes import Lanes, Stopped
 
-__all__ = ["Server"]
-
 _BODY = 1 << 17  # bytes
 _SENDING = 10.0  # seconds a client has to send a request
 _IDLE = 60.0  # seconds a connection may wait for the next one

@@ -48,8 +48,6 @@ from workbench.families.registry import family
 from workbench.frontiers.run import frontier_of, plan_of, run
 from workbench.io.files import no_files
 
-__all__ = ["TASKS", "Tasks"]
-
 Tell = Callable[[int, int], None]  # (parts done, parts)
 View = dict[str, Any]
 _SESSIONS = 4  # live at a time

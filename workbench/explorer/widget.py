@@ -27,8 +27,6 @@ from workbench.explorer.processes import Lanes, Stopped
 from workbench.families.design import Design
 from workbench.families.registry import family
 
-__all__ = ["ExplorerWidget"]
-
 
 class ExplorerWidget(anywidget.AnyWidget):
     """The explorer in a cell. `state` is what it shows, as the fragment of the explorer's address has it."""

@@ -13,8 +13,6 @@ from functools import partial
 from workbench.errors import WorkbenchError
 from workbench.io.plugins import added
 
-__all__ = ["check_packages"]
-
 
 def check_packages() -> None:
     """Raise WorkbenchError unless `models` and `solvers` are the packages installed with this workbench."""

@@ -29,8 +29,6 @@ from workbench.families.option import Option, spell
 from workbench.families.registry import families, family, family_of, our_families
 from workbench.io.extras import says_what_is_missing
 
-__all__ = ["STUB", "design", "list_families", "stub"]
-
 STUB = Path(__file__).parents[1] / "__init__.pyi"
 
 _TYPES = {bool: "bool", int: "int", float: "Real"}  # of what a command line takes as these; the rest has many spellings

@@ -26,7 +26,6 @@ from workbench.families.option import Option, Place, read, spell
 if TYPE_CHECKING:
     from solvers.backend import Options
 
-__all__ = ["Family", "Request", "Session"]
 
 _LONGEST = 1e9  # seconds; solvers refuse more
 Values = Mapping[str, Any]

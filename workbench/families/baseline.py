@@ -47,8 +47,6 @@ from workbench.privacy.audit import audit, holds
 from workbench.privacy.claim import Claim
 from workbench.privacy.loading import load
 
-__all__ = ["Baseline", "audited_row", "baseline_tasks", "baselines_of", "own_baselines", "read_baselines"]
-
 _WANTED = (
     "a PMF {noise: probability}, a matrix, a mechanism, a function of (epsilon, delta), or a file of the first three"
 )

@@ -10,8 +10,6 @@ from workbench.errors import InvalidRequest
 if TYPE_CHECKING:
     from workbench.families.design import Design
 
-__all__ = ["check_runs", "composed_exact", "composed_facts"]
-
 
 def check_runs(request: Any) -> None:
     """Refuse what cannot be asked for more than one run. Raises InvalidRequest."""

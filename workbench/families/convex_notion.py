@@ -31,18 +31,6 @@ from workbench.privacy.audit import Privacy
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import Requirement, notion
 
-__all__ = [
-    "OTHERS",
-    "PARAMETERS",
-    "budget_words",
-    "check_one_bound",
-    "check_several_bounds",
-    "claim_of",
-    "left_out",
-    "meets",
-    "solve_with_cuts",
-]
-
 PARAMETERS = ("epsilon", "alpha", "rho", "mu", "curve", "tradeoff")  # of these notions
 OTHERS = dict.fromkeys(PARAMETERS[1:])  # what a notion of one bound on ratios has no use for
 _CLOSE_ENOUGH = 1e-6  # at which linear programs do not go on

@@ -20,21 +20,6 @@ if TYPE_CHECKING:
 
 OPEN = 1e-6  # a gap from here on is drawn as a band
 
-__all__ = [
-    "Quantity",
-    "Series",
-    "all_series",
-    "band",
-    "budget_plots",
-    "by_panel",
-    "drawstyle",
-    "few",
-    "heat",
-    "is_open",
-    "jumps",
-    "lines",
-]
-
 
 @dataclass(frozen=True)
 class Series:

@@ -24,17 +24,6 @@ from solvers.program import Program
 from solvers.solution import Solution, Termination
 from workbench.errors import Infeasible, NotProven
 
-__all__ = [
-    "SECONDS",
-    "conflict_words",
-    "is_proven",
-    "least",
-    "least_words",
-    "no_point",
-    "refuse_infeasible",
-    "rows_named",
-]
-
 SECONDS = 10.0  # for one part of an explanation
 _UP = Context(prec=6, rounding=ROUND_CEILING)
 _DIGITS = 1e-6  # relative width at which a bisection stops

@@ -31,8 +31,6 @@ from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair import inverse_exponential, staircase
 
-__all__ = ["NAMES", "FittedLaw", "clamped_rows", "fitted_laws", "masses"]
-
 Vector = NDArray[np.float64]
 
 NAMES = ("geometric", "truncated geometric", "discrete Gaussian", "staircase")

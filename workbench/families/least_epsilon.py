@@ -16,8 +16,6 @@ from workbench.errors import Infeasible, NotProven
 from workbench.exact.numbers import round_down
 from workbench.families.design import Design, OracleVerdict
 
-__all__ = ["least_epsilon"]
-
 _CLOSE = 1e-10  # relative, of the ends
 _STEP = 4e-7  # relative, from where a loss and its bound lie on both sides of the budget
 _TURNS = 80

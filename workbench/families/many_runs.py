@@ -34,8 +34,6 @@ from workbench.families.design import Design, OracleVerdict
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.composition import ComposedClaim, composed_delta
 
-__all__ = ["ManyRuns"]
-
 _SHARES = (Fraction(0), Fraction(1, 4), Fraction(3, 4))  # s
 _MOST = Fraction(16)  # s at ε/T, from 1 on
 _NARROW = Fraction(1, 300)  # ε/T below which integer noise is too wide to be worth the search

@@ -26,7 +26,6 @@ from workbench.privacy.notions import notion
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BUDGET", "OPTIONS", "budget_points", "least_points", "notion_plots", "notion_requests"]
 
 BUDGET = Option("max_loss", grid, help="Grid of errors: the least ε of each, of notions with ε and δ.")
 OPTIONS = (

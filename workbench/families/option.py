@@ -19,34 +19,6 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, positive, probability
 from workbench.io.files import spelled
 
-__all__ = [
-    "EVERYWHERE",
-    "MAX_LOSS",
-    "MINIMISE",
-    "NOTION_PARAMETERS",
-    "OPTIONS",
-    "PROGRESS",
-    "SOLVER",
-    "TIME_LIMIT",
-    "Option",
-    "Place",
-    "anything",
-    "certify_option",
-    "check_option",
-    "count",
-    "flag",
-    "integers",
-    "listed",
-    "one_of",
-    "or_zero",
-    "parameter",
-    "progress",
-    "read",
-    "share",
-    "spell",
-    "text",
-]
-
 Reader = Callable[[Any, str], Any]
 Place = Literal["command", "python", "sweep"]
 EVERYWHERE: frozenset[Place] = frozenset(("command", "python", "sweep"))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ABSOLUTE", "OracleVerdict", "meets"]
-
 # Below this, costs are equal: MILPs are solved to an absolute gap of 1e-9.
 ABSOLUTE = 2e-9
 

@@ -31,7 +31,6 @@ from workbench.errors import (
 if TYPE_CHECKING:
     from workbench.families.design import Design
 
-__all__ = ["COLUMNS", "STATUS", "attempt", "failure", "translated_errors"]
 
 Row = dict[str, Any]
 

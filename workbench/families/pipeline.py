@@ -22,8 +22,6 @@ from workbench.families.least_epsilon import Tried, least_epsilon
 from workbench.families.problem import Answer, Problem, Programs
 from workbench.privacy.claim import Claim
 
-__all__ = ["ProblemSession", "design"]
-
 
 def design(problem: Problem, programs: Programs | None = None, start: str = "cold") -> Design:
     """Solve, repair, audit, bound, judge. Raises InvalidRequest, Infeasible, NotProven, NotCertified,

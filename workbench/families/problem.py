@@ -34,8 +34,6 @@ from workbench.privacy.certify import certify
 from workbench.privacy.claim import Claim
 from workbench.privacy.objective import is_exact_loss
 
-__all__ = ["Answer", "Problem", "Programs", "Repaired", "stated_certificate"]
-
 _ENOUGH = 1e-5  # relative gap of what counts as an optimum
 
 Repaired = tuple[Any, Certificate | None, list[str]]  # the mechanism, its certificate where there is one, words

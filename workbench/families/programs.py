@@ -21,8 +21,6 @@ from workbench.errors import InvalidRequest, NotCertified
 from workbench.exact.numbers import Real, probability
 from workbench.families.registry import families, our_families
 
-__all__ = ["SUITES", "Instance", "Judged", "certified_or_not", "chosen"]
-
 # suite -> (version, what it takes of the instances)
 SUITES: dict[str, tuple[int, Callable[[Instance], bool]]] = {
     "default": (1, lambda instance: not instance.library),

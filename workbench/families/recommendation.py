@@ -23,8 +23,6 @@ from workbench.io.files import spelled
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.privacy.notions import notion
 
-__all__ = ["Candidate", "Query", "RealQuery", "Value", "all_candidates", "designed", "texts"]
-
 
 class Value(NamedTuple):
     """objective: what the mechanism costs, exactly, as a float; bound: below which no mechanism of its class can cost

@@ -17,7 +17,6 @@ from workbench.io.plugins import added
 if TYPE_CHECKING:
     from workbench.families.base import Family
 
-__all__ = ["OURS", "families", "family", "family_of", "names", "our_families"]
 
 # name -> module with its `FAMILY`; one line per family
 OURS = {

@@ -22,8 +22,6 @@ from solvers.data import SMALLEST
 from solvers.program import Program
 from solvers.solution import Solution
 
-__all__ = ["Tangents", "polish", "row_columns"]
-
 Label = tuple[int, ...]
 Vector = NDArray[np.float64]
 Columns = tuple[NDArray[np.intp], NDArray[np.intp]]

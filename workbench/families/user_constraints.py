@@ -11,8 +11,6 @@ from workbench.errors import InvalidRequest
 if TYPE_CHECKING:
     import cvxpy as cp
 
-__all__ = ["CheckedConstraints", "checked_constraints"]
-
 
 @dataclass(frozen=True)
 class CheckedConstraints:

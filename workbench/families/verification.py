@@ -16,8 +16,6 @@ from typing import Any
 from workbench.families.base import Family
 from workbench.privacy.notions import notion
 
-__all__ = ["GRIDS", "Group", "groups", "product", "verified"]
-
 Values = dict[str, Any]
 GRIDS = Path(__file__).with_suffix(".toml")
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["budget_table", "options"]
 
 _KEYS = ("task", "group", "epsilon", "delta", "bits")
 COLUMNS = (*_KEYS, "mechanism", "objective", "bound", "needs_bits", "note", "failure", "fits", "gap", "best")

@@ -19,8 +19,6 @@ from workbench.families.registry import families, family, family_of
 from workbench.io.parameter_grid import Grid
 from workbench.io.result import Progress, Result, Row, check_progress, silent
 
-__all__ = ["frontier", "frontier_of", "plan_of", "run"]
-
 BASELINE = Option(
     "baseline",
     read_baselines,

@@ -16,8 +16,6 @@ import numpy.typing as npt
 from workbench.errors import InvalidRequest
 from workbench.io.files import lines_of, read_rows
 
-__all__ = ["CsvColumn", "column_text", "locate", "read_column", "whole_as_integers"]
-
 
 def _number(cell: str) -> float:
     """The number a cell spells, NaN if none; what only Python reads as one, 1_000 and full-width digits, is none."""

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Drawing", "draw", "stated"]
 
 _AXIS = ("title", "set", "ticks", "plain", "series", "where", "names", "inside")
 _OURS = {

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 
 from workbench.errors import NotInstalled
 
-__all__ = ["EXTRAS", "need", "present", "says_what_is_missing"]
-
 # extra of pyproject.toml -> the module that it brings
 EXTRAS = {
     "cluster": "distributed",

@@ -20,21 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "COLOURS",
-    "MARKERS",
-    "SOLVER",
-    "bars",
-    "channel_plot",
-    "density_plot",
-    "figure_bytes",
-    "legend_below",
-    "noise_plot",
-    "panels",
-    "pmf_heat",
-    "pmf_plot",
-    "save_figure",
-]
 
 # Okabe and Ito's palette, in the order used for series
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")

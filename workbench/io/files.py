@@ -20,34 +20,6 @@ from typing import Any, NoReturn
 
 from workbench.errors import CorruptFile, InvalidRequest
 
-__all__ = [
-    "CSV_LIMIT",
-    "LIMIT",
-    "Cell",
-    "distinct_files",
-    "file_path",
-    "is_number",
-    "is_there",
-    "lines_of",
-    "named",
-    "names_file",
-    "no_files",
-    "not_read_only",
-    "others_can_read",
-    "parse_json",
-    "ratio",
-    "read_bytes",
-    "read_rows",
-    "read_table",
-    "read_text",
-    "spelled",
-    "spreadsheet_text",
-    "try_folder",
-    "whole",
-    "write_new",
-    "write_whole",
-]
-
 LIMIT = 16 << 20  # bytes; a mechanism of 10^5 masses is a tenth of that
 CSV_LIMIT = 1 << 28  # some 10^7 numbers, which take ten times that in memory
 _DIGITS = 400  # of a JSON number

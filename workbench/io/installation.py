@@ -20,8 +20,6 @@ import workbench
 from workbench.io.extras import EXTRAS, present
 from workbench.io.files import try_folder
 
-__all__ = ["CLASHES", "Clash", "clashes", "installation", "packages", "within"]
-
 DISTRIBUTION = "dp-workbench"
 _LIGHT = ("numpy", "python-flint")
 _DEVELOPERS = ("all", "dev")

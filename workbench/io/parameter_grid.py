@@ -17,8 +17,6 @@ from typing import Any, TypeAlias
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Real, exact, round_up
 
-__all__ = ["MOST", "Grid", "grid", "has_range", "in_order", "integers", "whole_grid"]
-
 MOST = 10_000  # numbers in one grid
 _RANGE = re.compile(r"\s*([^:\s]+)\s*:\s*([^:\s]+)\s*:\s*([0-9]+)\s*(:\s*log\s*)?")
 

@@ -22,8 +22,6 @@ from typing import Any
 
 from workbench.errors import InvalidRequest, WorkbenchError
 
-__all__ = ["GROUPS", "Plugin", "PluginWarning", "added", "load_file", "origin", "plugins", "register"]
-
 # group -> (module and name of the base class of its things, module and name of the names that are ours). By their
 # names: nothing above this floor is imported before something of its kind is added.
 GROUPS: dict[str, tuple[str | None, str | None]] = {

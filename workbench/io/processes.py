@@ -11,8 +11,6 @@ import threading
 import time
 from collections.abc import Iterator
 
-__all__ = ["SAFE", "end_with_parent", "safe_start"]
-
 SAFE = {"PYTHONSAFEPATH": "1"}  # in a new Python's environment: its path has no current folder
 _PR_SET_PDEATHSIG = 1
 _PERIOD = 1.0  # seconds between two looks at the parent

@@ -19,20 +19,6 @@ from workbench.errors import CorruptFile
 from workbench.exact.distribution import Distribution
 from workbench.io.files import ratio, whole
 
-__all__ = [
-    "column_records",
-    "float_array",
-    "floats",
-    "law_record",
-    "listed",
-    "numbers",
-    "read_columns",
-    "read_law",
-    "refuse",
-    "short_text",
-    "take",
-]
-
 _CELLS = 4_000_000  # of a table that a short file may stand for
 
 

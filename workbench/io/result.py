@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Plots", "Progress", "Result", "Row", "check_progress", "csv_bytes", "records", "silent", "table_of"]
 
 Row = dict[str, Any]
 Plots = Mapping[str, "Callable[[], Figure | None]"]  # a plot is drawn when it is called; None: too few rows

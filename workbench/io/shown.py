@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Shown", "document", "facts", "picture", "table"]
-
 
 class Shown(ABC):
     """Subclasses give `facts` and `figure`."""

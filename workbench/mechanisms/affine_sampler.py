@@ -22,8 +22,6 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 
-__all__ = ["AffineSampler"]
-
 Vector = NDArray[np.float64]
 
 _CHUNK = 1 << 15

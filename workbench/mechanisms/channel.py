@@ -41,7 +41,6 @@ from workbench.mechanisms.shown_mechanism import ShownMechanism
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Channel", "Rows", "within"]
 
 Rows: TypeAlias = "Channel | Sequence[Any] | np.ndarray[Any, Any]"
 

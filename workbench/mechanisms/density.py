@@ -24,8 +24,6 @@ from numpy.typing import ArrayLike, NDArray
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact
 
-__all__ = ["Density", "from_function", "normal", "spelled", "uniform"]
-
 Vector = NDArray[np.float64]
 
 _NODES = 24  # on an interval where a density is smooth

@@ -26,8 +26,6 @@ from workbench.exact.plain import plain_list
 from workbench.io.files import is_number, names_file, read_table, spelled
 from workbench.mechanisms.points import Point, is_zero, point, points, rationals_of, shown
 
-__all__ = ["FiniteQuery"]
-
 Pairs = tuple[tuple[int, int], ...]
 
 _PAIRS = 2_000_000  # that are listed one by one

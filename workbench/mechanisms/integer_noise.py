@@ -38,7 +38,6 @@ from workbench.mechanisms.shown_mechanism import ShownMechanism
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["AdditiveIntegerNoise", "IntegerNoise", "LineNoise", "UnboundedNoise"]
 
 MAX_SENSITIVITY = 10_000
 MAX_ANSWERS = 10_001

@@ -51,23 +51,6 @@ from workbench.exact.numbers import Real, positive
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 
-__all__ = [
-    "AuditSize",
-    "Bias",
-    "Budget",
-    "ColumnInputs",
-    "ColumnPublisher",
-    "Comparison",
-    "Label",
-    "Mechanism",
-    "Segment",
-    "as_mechanism",
-    "compare_pairs",
-    "extreme_pairs",
-    "on_real_inputs",
-    "pair_budgets",
-]
-
 Label: TypeAlias = tuple[int, ...]
 Budget: TypeAlias = "Real | Mapping[Any, Real]"
 

@@ -29,8 +29,6 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Real, positive
 from workbench.exact.plain import is_whole
 
-__all__ = ["ModuloNoise", "Shift"]
-
 Shift = tuple[int, ...]
 
 MAX_ORDER = 50_000_000  # 400 MB a float array

@@ -56,7 +56,6 @@ from workbench.mechanisms.shown_mechanism import ShownMechanism, law_plot
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["PiecewiseAffine", "Quantizer"]
 
 Vector = NDArray[np.float64]
 

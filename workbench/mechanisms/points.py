@@ -12,8 +12,6 @@ from workbench.exact.numbers import exact, rational
 from workbench.exact.plain import plain_list
 from workbench.io.files import is_number, names_file, read_table, spelled
 
-__all__ = ["Point", "cells_of", "is_zero", "number_table", "point", "points", "rationals_of", "shown"]
-
 Point: TypeAlias = "Fraction | str | tuple[Any, ...]"
 
 MOST = 4_000  # inputs, or outputs

@@ -15,8 +15,6 @@ from workbench.exact.numbers import Real, exact, positive
 from workbench.exact.plain import plain_list, plain_numbers
 from workbench.mechanisms.density import Density, spelled
 
-__all__ = ["Quantization", "half_width", "rationals", "read_bins", "read_inputs"]
-
 LARGEST = 1e100  # of an input or output, in size: its square must stay finite
 
 

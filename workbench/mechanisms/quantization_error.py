@@ -23,15 +23,6 @@ from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.mechanisms.density import Density
 
-__all__ = [
-    "ErrorIntegrals",
-    "RealErrors",
-    "error_function",
-    "error_of",
-    "places",
-    "slope_of",
-]
-
 Vector = NDArray[np.float64]
 
 

@@ -40,7 +40,6 @@ from workbench.mechanisms.mechanism import ColumnInputs
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["AdditiveRealNoise", "RealNoise"]
 
 MAX_STEPS = 4096
 ALL_SHIFTS = "Between two integer shifts every divergence is a mean of theirs, so these prove all real shifts."

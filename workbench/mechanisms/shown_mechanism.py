@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["MECHANISM", "VERSION", "ShownMechanism", "draw_law", "law_plot"]
 
 MECHANISM, VERSION = "dp-workbench mechanism", 1
 _DRAWN = 400  # outputs

@@ -11,7 +11,6 @@ from workbench.errors import InvalidRequest
 if TYPE_CHECKING:
     from workbench.papers.artifact import Paper
 
-__all__ = ["PAPERS", "load"]
 
 # paper -> module with `PAPER`, or module:NAME; one line per paper
 PAPERS = {

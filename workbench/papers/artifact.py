@@ -26,22 +26,6 @@ from workbench.io.figures import figure_bytes
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "DIGITS",
-    "Artifact",
-    "Comparison",
-    "Erratum",
-    "InParts",
-    "Paper",
-    "artifact",
-    "declared",
-    "erratum",
-    "given",
-    "json_bytes",
-    "printed",
-    "rounded",
-    "tabled",
-]
 
 Source = Callable[..., pd.DataFrame]  # the rows of a part of a declared table
 

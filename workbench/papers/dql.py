@@ -28,8 +28,6 @@ from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream, 
 from workbench.papers.artifact import Artifact, Comparison, Erratum, Paper, artifact, erratum, printed, rounded
 from workbench.privacy.audit import audit_extremes
 
-__all__ = ["PAPER", "errata"]
-
 _DRAWN = 5  # levels in fig2
 _POINTS = 33  # of fig3 up to ε = 10, by default
 _LIMIT = 10.473  # ε up to which 5 bits of Elias gamma are reachable for x ~ Unif(-1, 1)

@@ -46,8 +46,6 @@ from workbench.families.api import design
 from workbench.mechanisms.real_noise import RealNoise
 from workbench.papers.artifact import Artifact, Comparison, InParts, Paper, artifact, printed
 
-__all__ = ["PAPER", "Verdict", "implied_bound", "implied_optimum", "terms_fewer", "verdict_of"]
-
 Interval = tuple[float, float]
 
 _SUBSET = [

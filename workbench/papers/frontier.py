@@ -20,8 +20,6 @@ from workbench.papers.artifact import DIGITS, Artifact, Paper, artifact, declare
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["PAPER"]
-
 
 _EXPECTED = ("infeasible", "unreachable")  # what no parameter or no code meets is an answer
 # significant digits that a solver's or a search's tolerance leaves certain; of the others, the usual number

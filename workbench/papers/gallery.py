@@ -22,7 +22,6 @@ from workbench.papers import PAPERS, load
 if TYPE_CHECKING:
     from workbench.papers.artifact import Paper
 
-__all__ = ["agreement", "gallery"]
 
 _ERRATA = "place", "printed", "right", "check", "shown"
 _COMPARED = "quantity", "place", "printed", "ours", "difference", "verdict"

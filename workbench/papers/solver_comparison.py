@@ -18,8 +18,6 @@ from workbench.families.programs import SUITES, chosen
 from workbench.io.result import Result
 from workbench.papers.artifact import Artifact, Paper
 
-__all__ = ["LIBRARY", "PAPER", "TITLES", "artifacts"]
-
 TIME_LIMITS = {"suite": 20.0, "library": 10.0}  # seconds of a run
 _MOST = 2000  # non-zeros of a program of the library, without --full
 TITLES = ("summary", "performance_profile", "scatter")

@@ -24,8 +24,6 @@ from workbench.io.result import Row
 from workbench.papers import load
 from workbench.papers.artifact import Artifact, InParts, Paper, json_bytes
 
-__all__ = ["ERRATA", "Progress", "Reproduction", "Step", "heartbeat", "in_order", "separate", "write_artifact"]
-
 Progress = Callable[[int, int, str], None]
 ERRATA = "errata"
 _COMPARED = ("what", "place", "printed", "ours", "difference", "tolerance", "verdict", "surprising", "remark", "apart")

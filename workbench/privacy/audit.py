@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from workbench.privacy.expected_error import ExpectedError
 
-__all__ = ["PairAudit", "Privacy", "audit", "audit_extremes", "audit_for", "holds", "measure", "proves"]
 
 Measured: TypeAlias = "tuple[Claim, tuple[Result, ...]]"
 _REPORTED = tuple(map(notion, ("pdp", "dp", "pure")))  # by every audit at a budget

@@ -40,8 +40,6 @@ from workbench.errors import CorruptFile
 from workbench.mechanisms.mechanism import AuditSize, Mechanism
 from workbench.privacy.notions import Notion
 
-__all__ = ["LIMIT", "affordable", "work"]
-
 LIMIT = 100_000_000
 
 

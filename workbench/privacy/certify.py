@@ -29,8 +29,6 @@ from workbench.privacy.objective import ExpectedLoss, rounded_value
 from workbench.privacy.repair import repair_line, repair_noise
 from workbench.privacy.repair_channel import repair_rows
 
-__all__ = ["certify", "rounded_objective"]
-
 Metric = Callable[[int, int], Real] | Sequence[Any] | np.ndarray[Any, Any]
 
 

@@ -16,8 +16,6 @@ from workbench.mechanisms.mechanism import on_real_inputs
 from workbench.privacy.notions import HockeyStick, MassAboveRatio, Notion, notion
 from workbench.privacy.notions.notion import Result, Values, decimal
 
-__all__ = ["Claim"]
-
 _MOST = 10**6  # of a budget in a file
 
 

@@ -22,8 +22,6 @@ from workbench.privacy.expected_error import expected_error
 from workbench.privacy.loading import read
 from workbench.privacy.releases import PrivacyBudget, Release, ReleaseLedger, budget_of, together
 
-__all__ = ["Account", "ColumnMechanism", "Rows", "mechanism_for_column", "rows_of_one_person"]
-
 _CALLED = {
     "noise": "additive noise on the answers 0..n, on the integers or on the reals",
     "quantizer": "a mechanism on real inputs",

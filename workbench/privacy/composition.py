@@ -40,8 +40,6 @@ from workbench.privacy.loss_law import LossLaw
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.notion import decimal
 
-__all__ = ["ComposedClaim", "Composition", "compose", "composed_delta", "dominating_pair"]
-
 Number = TypeVar("Number", Fraction, float)
 
 

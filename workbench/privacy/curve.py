@@ -35,7 +35,6 @@ from workbench.privacy.notions.laws import Laws
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Piece", "Profile", "plot_profile", "profile", "profile_figure"]
 
 _STEPS = 4000  # breakpoints drawn one by one
 

@@ -35,8 +35,6 @@ from workbench.mechanisms.points import shown
 from workbench.mechanisms.quantization import rationals
 from workbench.privacy.objective import expected_losses
 
-__all__ = ["ExpectedError", "expected_error"]
-
 _REAL = ("absolute", "squared")
 _CELLS = 4_000_000  # one loss each, in integers: some seconds
 

@@ -32,8 +32,6 @@ from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.certificate_file import FORMAT, MECHANISM, VERSION, any_mechanism, from_dict
 
-__all__ = ["FileContents", "load", "read"]
-
 _LARGEST = Fraction(sys.float_info.max)  # of a decimal: 1e999 is a mistake
 _SUM = Fraction(1, 10**6)  # how far decimals, which may be rounded, may be from adding up to 1
 

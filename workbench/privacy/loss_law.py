@@ -26,8 +26,6 @@ from typing import Any
 
 from workbench.exact.numbers import ball, ball_ends
 
-__all__ = ["LossLaw"]
-
 
 @dataclass(frozen=True)
 class LossLaw:

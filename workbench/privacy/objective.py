@@ -36,8 +36,6 @@ from workbench.io.files import ratio, spelled
 from workbench.mechanisms.additive import PART_LOSSES
 from workbench.mechanisms.mechanism import on_real_inputs
 
-__all__ = ["ExpectedLoss", "Objective", "expected_losses", "is_exact_loss", "rounded_value"]
-
 _PLAIN = ("squared", "absolute", "error-rate")
 Rational = tuple[Fraction, ...]
 

@@ -29,8 +29,6 @@ from workbench.io.extras import need
 from workbench.mechanisms.mechanism import Mechanism
 from workbench.privacy.audit import Privacy, audit
 
-__all__ = ["MEASURES", "measurement", "renyi"]
-
 MEASURES = ("max_divergence", "approximate", "zero_concentrated_divergence", "renyi_divergence")
 
 

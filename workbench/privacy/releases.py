@@ -33,8 +33,6 @@ from workbench.io.records import refuse, short_text, take
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions.notion import decimal
 
-__all__ = ["PrivacyBudget", "Release", "ReleaseLedger", "budget_of", "together"]
-
 FORMAT, VERSION = "dp-workbench releases", 1
 
 

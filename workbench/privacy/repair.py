@@ -39,11 +39,6 @@ from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.privacy.audit import Privacy, audit_for, proves
 from workbench.privacy.claim import Claim
 
-__all__ = [
-    "Pattern", "exact_loss", "inverse_exponential", "least_share", "pattern_of", "raised", "repair_line",
-    "repair_noise", "staircase", "threshold",
-]  # fmt: skip
-
 Pattern = Mapping[Shift, NDArray[np.bool_]]  # difference -> (N,) where the loss may exceed ε
 Accepted = TypeVar("Accepted")
 Noise = AdditiveIntegerNoise | AdditiveRealNoise

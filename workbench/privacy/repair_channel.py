@@ -24,8 +24,6 @@ from workbench.errors import NotCertified
 from workbench.exact.distribution import Distribution, over_common
 from workbench.privacy.repair import least_share
 
-__all__ = ["repair_rows"]
-
 Rows = list[list[Fraction]]
 
 

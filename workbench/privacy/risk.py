@@ -40,7 +40,6 @@ from workbench.privacy.notions.zcdp import Concentrated
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ORDERS", "Risk", "risk"]
 
 ORDERS = tuple(map(Fraction, ("5/4", "3/2", "2", "3", "4", "6", "8", "12", "16", "24", "32", "48", "64")))
 _LIMIT = 2_000_000  # masses in all comparisons; some 30 µs each

@@ -28,8 +28,6 @@ from workbench.io.extras import need
 from workbench.io.files import spreadsheet_text, write_whole
 from workbench.sweeps.ledger import SCHEMA, Ledger, Row, canonical
 
-__all__ = ["FORMATS", "export", "flat", "writable"]
-
 FORMATS = (".csv", ".parquet")
 NUMBERS = frozenset(
     ("epsilon", "delta", "max_loss", "bits", "c", "reach", "low", "high", "option_time_limit", "option_gap")

@@ -31,8 +31,6 @@ from urllib.parse import quote
 from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
 from workbench.io.files import file_path
 
-__all__ = ["DEFAULT", "SCHEMA", "Ledger", "Row", "canonical", "digest"]
-
 DEFAULT = Path("results/ledger.sqlite")  # git-ignored
 APPLICATION = 0x64707762  # "dpwb", in the file's header
 _DAY = 86_400

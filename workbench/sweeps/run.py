@@ -27,8 +27,6 @@ from workbench.sweeps.result import Outcome, SweepResult
 from workbench.sweeps.specification import Chunk, Spec, read_spec
 from workbench.sweeps.workers import Answers, cores, here, on_cluster, on_processes
 
-__all__ = ["sweep"]
-
 Progress = Callable[[Outcome], None]
 
 

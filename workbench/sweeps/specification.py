@@ -34,8 +34,6 @@ from workbench.sweeps.toml_lines import Lines, lines_of
 from workbench.sweeps.versions import check_options, versions
 from workbench.sweeps.workers import Task
 
-__all__ = ["SCHEMA", "Chunk", "Spec", "read_spec"]
-
 SCHEMA = 1  # of requests and answers; part of every key
 MOST = 5_000_000  # points of one specification
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", re.DOTALL)

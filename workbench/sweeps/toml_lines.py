@@ -10,8 +10,6 @@ from typing import Any
 
 from workbench.errors import InvalidRequest
 
-__all__ = ["Lines", "lines_of"]
-
 
 @dataclass(frozen=True)
 class Lines:

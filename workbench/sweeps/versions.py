@@ -7,8 +7,6 @@ from collections.abc import Iterable
 import workbench
 from workbench.errors import InvalidRequest
 
-__all__ = ["check_options", "versions"]
-
 
 def versions(label: str | None) -> dict[str, str | None]:
     """This workbench and the solver's library, with their versions.

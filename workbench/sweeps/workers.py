@@ -31,8 +31,6 @@ from workbench.io.extras import need
 from workbench.io.processes import SAFE, end_with_parent, safe_start
 from workbench.sweeps.versions import versions
 
-__all__ = ["Answers", "Task", "cores", "executor", "here", "on_cluster", "on_processes", "work"]
-
 Answers = list[tuple[str, str, float]]  # of each point: status, canonical JSON of its answer, seconds it took
 
 DEATHS = 3  # of the processes that hold a task, until it is given up

@@ -35,8 +35,6 @@ from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion
 from workbench.privacy.repair import threshold
 
-__all__ = ["BASELINES", "BudgetedQuery", "Published", "audited", "published"]
-
 _BITS = 112  # as `threshold`
 _ENCLOSED = 256  # of every mass and loss
 _AUDITED = 12_000_000  # masses that an audit of a channel compares

@@ -26,8 +26,6 @@ from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair_channel import repair_rows
 
-__all__ = ["exact_certificate"]
-
 _DIGITS = 30  # of a least δ
 
 

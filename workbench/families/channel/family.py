@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from workbench.families.design import Design
     from workbench.mechanisms.finite_query import FiniteQuery
 
-__all__ = ["FAMILY", "FRONTIER"]
 
 _SHOWN = 7  # inputs and outputs up to which a report has the whole channel
 _USED = 1e-9

@@ -39,7 +39,6 @@ from workbench.privacy.audit import audit
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["candidates", "plan", "published_row"]
 
 SERIES = {
     "channel": Series("best channel", 2), "clamped geometric": Series("clamped geometric", 7, ":"),

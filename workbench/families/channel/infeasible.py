@@ -12,8 +12,6 @@ from solvers.solution import Solution, Start, Termination
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.infeasible import SECONDS, conflict_words, least, least_words, no_point, rows_named
 
-__all__ = ["refuse"]
-
 
 def refuse(request: ChannelRequest, solution: Solution, model: ChannelModel) -> NoReturn:
     """Raise what an answer without a point means: Infeasible or NotProven."""

@@ -21,8 +21,6 @@ from workbench.io.files import names_file, read_table
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.points import number_table, shown
 
-__all__ = ["Integers", "LossTable", "OwnLoss", "called", "loss_table", "read_loss", "signed_table"]
-
 _WANTED = "a name, a matrix, a function or a CSV file of a matrix"
 
 Integers: TypeAlias = NDArray[np.object_]

@@ -26,8 +26,6 @@ from workbench.exact.numbers import exp_bounds
 from workbench.families.channel.losses import Integers, LossTable
 from workbench.families.channel.repair import Edges
 
-__all__ = ["least_delta_bound", "least_loss_bound", "line_bound"]
-
 Vector = NDArray[np.float64]
 
 _BITS = 96  # of a multiplier

@@ -16,8 +16,6 @@ from models.oracles.finite_channel import (
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.oracle import OracleVerdict
 
-__all__ = ["verdict"]
-
 _STEEP = 20  # ε up to which the program of the extremal columns is in reach of floats
 _MINIMAX = 2_500  # inputs times outputs of the minimax program
 

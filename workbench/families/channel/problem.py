@@ -37,8 +37,6 @@ from workbench.families.problem import Answer, Problem, Programs, Repaired
 from workbench.families.tangent_cuts import row_columns
 from workbench.mechanisms.channel import Channel
 
-__all__ = ["ChannelProblem"]
-
 _LARGE = 2_000  # compared masses from which interior point with crossover is faster than simplex
 _DIRECT, _STATED = 2_000, 40_000  # masses of a line, certified or not, from which the closed form comes first
 _TRUNCATED = 5_000  # masses from which those that δ makes needless are left out at first

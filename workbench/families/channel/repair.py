@@ -24,8 +24,6 @@ from workbench.exact.distribution import Distribution
 from workbench.families.channel.losses import Integers, LossTable
 from workbench.privacy.repair import threshold
 
-__all__ = ["Edges", "cheapest", "loss_of", "repaired", "to_integers", "within_budget"]
-
 _BITS = 96  # of a row's sum
 _SHARE = 64  # bits of θ
 _EXP = 112  # as `threshold`

@@ -27,8 +27,6 @@ from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion
 
-__all__ = ["ChannelRequest", "ChannelTooLarge"]
-
 LARGEST, LEAST = 20, Fraction(1, 10**9)  # ε: e^ε is a coefficient of the program
 MOST, _MOST_CUT = 1_000_000, 20_000  # masses that a program compares, that of several bounds; a minute or two
 MOST_CELLS = 1_100_000  # of a channel that needs no program

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from workbench.families.labels.request import LabelRequest
     from workbench.mechanisms.label_randomizers.labels import Labels
 
-__all__ = ["FAMILY", "FRONTIER", "METHODS", "points"]
 
 METHODS = ("bins", "printed", "lp", "unbiased")
 _USED = 1e-9  # an output of less mass than this, for every label, is not in use

@@ -33,7 +33,6 @@ from workbench.mechanisms.label_randomizers.randomized_response import Randomize
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["baseline_loss", "candidates", "label_rows", "plan", "rivals"]
 
 SERIES = {
     "bins": Series("RR-on-Bins", 0), "printed": Series("RR-on-Bins, printed algorithm", 5),

@@ -43,8 +43,6 @@ from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, on_bins
 from workbench.privacy.audit import holds
 
-__all__ = ["BinsProblem", "ChannelOfLabels", "RandomizerProblem", "best_bins", "rows_of_bins", "within_curve"]
-
 _JUDGED = 128  # labels up to which the printed algorithm judges the fast one
 _FULL = 100_000  # masses up to which RR-on-Bins has a row for every label, not only for every bin
 _STATED = 1_000_000  # labels times outputs up to which a certificate states the loss (a second)

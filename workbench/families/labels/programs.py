@@ -24,8 +24,6 @@ from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.privacy.audit import audit
 from workbench.privacy.certify import certify
 
-__all__ = ["instances"]
-
 Vector = NDArray[np.float64]
 
 

@@ -24,8 +24,6 @@ from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion as notion_named
 
-__all__ = ["LARGEST", "MASSES", "ROWS", "LabelRequest", "check_size"]
-
 Pairs = Sequence[tuple[int, int]]
 
 _PRINTED = 4000  # labels up to which the O(k³) algorithm is run

@@ -23,8 +23,6 @@ from workbench.families.problem import Answer, Programs
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.randomized_response import odds_below
 
-__all__ = ["UnbiasedProblem"]
-
 _CERTIFIED = 4_000_000  # masses and stated losses of a certificate: it needs no repair, and its file is short
 _ENOUGH = 1e-7  # relative gap of what counts as an optimum
 _OUTPUTS = 3  # for every label, about

@@ -34,8 +34,6 @@ from models.unbiased_levels import Optimum
 from workbench.exact.distribution import Distribution
 from workbench.mechanisms.channel import Channel
 
-__all__ = ["Kept", "exact_channel"]
-
 Vector = NDArray[np.float64]
 _DIGITS = ((27, 52), (42, 67), (60, 85))  # tried in turn: masses of so many bits less are left out; bits of masses
 _FINE = 22  # of the outputs' lattice, below the root of the loss

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw
 
-__all__ = ["FAMILY", "FRONTIER", "LaplaceRequest", "points"]
 
 _USELESS = 100  # times ε, from where a decoder learns nearly everything
 

@@ -31,8 +31,6 @@ from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, mean_bits
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["plan"]
-
 
 def plan(question: Any, values: Mapping[str, Any]) -> Plan:
     """The plan of a frontier of the mechanism. Raises InvalidRequest."""

@@ -40,8 +40,6 @@ from workbench.mechanisms.dyadic_laplace.elias import Code, check_code
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw, elias_delta_bound, mean_bits, mean_bits_at
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
 
-__all__ = ["LeastEll", "least_ell", "verdict_on"]
-
 Floats = npt.NDArray[np.float64]
 
 SCAN: Final = 64

@@ -32,8 +32,6 @@ from workbench.privacy.claim import Claim
 from workbench.privacy.notions import Notion
 from workbench.privacy.notions import notion as named
 
-__all__ = ["SCANNED", "Scan", "data_independent_error"]
-
 Table = NDArray[np.float64]
 
 _TIE = 1e-11  # two losses this close are one

@@ -22,7 +22,6 @@ from workbench.mechanisms.modulo import ModuloNoise
 if TYPE_CHECKING:
     from models.modulo_frontier import Piece
 
-__all__ = ["DeltaFrontier", "delta_frontier", "first_delta"]
 
 _LOSSES = ("error-rate", "eta-squared", "squared", "circular-squared")
 

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from workbench.families.modulo.request import ModuloRequest
     from workbench.mechanisms.modulo import ModuloNoise
 
-__all__ = ["CHECKS", "FAMILY"]
 
 METHODS = ("fast", "literal")
 CHECKS = ("none", "bound", "audit", "certify")

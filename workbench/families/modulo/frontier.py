@@ -52,8 +52,6 @@ from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.notions import notion as named
 
-__all__ = ["LEVELS", "candidates", "check_counts", "count_rows", "plan", "round_levels"]
-
 _NAME = "modulo noise"
 LEVELS = 4  # errors whose level curves are drawn when none are given
 _PIECES = 64  # noise values up to which the exact frontier is traced at every ε, beyond at a few

@@ -15,8 +15,6 @@ from workbench.families.option import SOLVER, TIME_LIMIT, Option, certify_option
 from workbench.families.requirements import ratio_notion
 from workbench.io.parameter_grid import grid
 
-__all__ = ["COMMON", "FRONTIER", "points"]
-
 COMMON = ("loss", "solver", "certify", "time_limit")  # options that all requests share
 
 

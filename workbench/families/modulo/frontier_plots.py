@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw"]
 
 SERIES = {
     "optimal": Series("optimal modulo noise", 0), "geometric": Series("clamped geometric", 1, "--"),

@@ -19,8 +19,6 @@ from workbench.families.modulo.request import MOST_EPSILON, ModuloRequest
 from workbench.families.problem import Programs
 from workbench.privacy.notions import notion
 
-__all__ = ["explanation"]
-
 Ask = Callable[[Mapping[str, Any]], Solution]  # what a solver says to a request at other values
 
 

@@ -16,8 +16,6 @@ from workbench.families.modulo.request import ModuloRequest
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import ratio_bounds
 
-__all__ = ["known_bound", "least_delta_verdict", "least_error_verdict", "strongest_law"]
-
 
 def strongest_law(request: ModuloRequest, delta: float) -> oracles.ClosedForm | None:
     """The strongest closed form at a delta: the optimum, else an upper bound, else a lower one."""

@@ -47,8 +47,6 @@ from workbench.privacy.certificate import Certificate, Objective
 from workbench.privacy.certify import rounded_objective
 from workbench.privacy.repair import exact_loss
 
-__all__ = ["ModuloProblem", "ModuloSession"]
-
 _CERTIFIED_BY = 1.5  # of the time limit: until then the exact program of a pattern is solved, its floats repaired after
 _SHARP = 1e-6  # gap relative to the objective itself, above which it is said
 _DIGITS = 30  # of a least δ

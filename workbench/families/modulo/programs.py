@@ -20,9 +20,6 @@ from workbench.privacy.audit import audit
 from workbench.privacy.certify import certify
 from workbench.privacy.repair import exact_loss
 
-__all__ = ["instances"]
-
-
 Vector = NDArray[np.float64]
 
 

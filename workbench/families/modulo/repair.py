@@ -39,8 +39,6 @@ from workbench.privacy.claim import Claim
 from workbench.privacy.notions import delta_notion, notion
 from workbench.privacy.repair import Pattern, exact_loss, pattern_of, raised, repair_noise
 
-__all__ = ["CELLS", "Certified", "certify_noise", "cheapest_repair", "refined"]
-
 TAU = Fraction(1, 1 << 64)  # what the exact program gives away so that rounding cannot break it
 _BITS = 112
 CELLS = 60_000  # rows of the exact program above which it is not stated

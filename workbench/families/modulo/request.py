@@ -35,7 +35,6 @@ from workbench.privacy.repair import Pattern, exact_loss
 if TYPE_CHECKING:
     pass
 
-__all__ = ["LEAST_EPSILON", "MOST_EPSILON", "ModuloRequest", "read_loss", "request"]
 
 MOST_EPSILON = 20  # 2^20 e^20 is the largest coefficient of a scaled program, 5e14
 LEAST_EPSILON = Fraction(1, 10**12)

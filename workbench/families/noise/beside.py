@@ -22,8 +22,6 @@ from workbench.families.noise.problem import exact_loss
 from workbench.families.noise.request import NoiseRequest
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 
-__all__ = ["beside", "curves"]
-
 _WIDEST = 1 << 22  # values of a law that is computed for comparison
 Vector = NDArray[np.float64]
 _SQRT = math.sqrt(2)

@@ -48,7 +48,6 @@ from workbench.privacy.repair import inverse_exponential, staircase
 if TYPE_CHECKING:
     from workbench.families.noise.request import NoiseRequest
 
-__all__ = ["Found", "LineNoise", "Within", "bracket"]
 
 LineNoise = AdditiveIntegerNoise | AdditiveRealNoise
 

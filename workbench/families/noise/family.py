@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from workbench.families.noise.request import NoiseRequest
     from workbench.mechanisms.integer_noise import UnboundedNoise
 
-__all__ = ["FAMILY"]
 
 _SHOWN = 12  # noise values a report lists
 

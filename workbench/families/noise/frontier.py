@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from workbench.families.noise.request import NoiseRequest
 
-__all__ = ["plan"]
 
 _FIGURES = 4  # against runs
 SERIES = {

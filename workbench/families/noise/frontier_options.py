@@ -13,8 +13,6 @@ from workbench.families.notion_points import OPTIONS, notion_requests
 from workbench.families.option import SOLVER, TIME_LIMIT, Option, certify_option, count, flag
 from workbench.io.parameter_grid import grid
 
-__all__ = ["FRONTIER"]
-
 
 def _runs(value: Any, name: str) -> tuple[int, ...]:
     """A grid of whole numbers."""

@@ -31,8 +31,6 @@ from workbench.privacy.certificate import Certificate, ExpectedLoss
 from workbench.privacy.certify import rounded_objective
 from workbench.privacy.repair import inverse_exponential, staircase
 
-__all__ = ["NoiseProblem", "NoiseSession", "exact_loss", "is_open"]
-
 _BITS = 64
 _LEAST = Fraction(1, 1000)  # ε that is tried
 _STEPS = 64  # of a sensitivity, for pure noise on the reals

@@ -14,8 +14,6 @@ from workbench.families.programs import Instance
 from workbench.families.requirements import in_numbers
 from workbench.privacy.notions import HockeyStick
 
-__all__ = ["instances"]
-
 
 @dataclass(frozen=True)
 class _Case:

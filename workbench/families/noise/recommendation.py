@@ -21,8 +21,6 @@ from workbench.io.files import spelled
 from workbench.mechanisms.integer_noise import IntegerNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
 
-__all__ = ["candidates", "clamped_loss", "real_candidates"]
-
 _NAME = "integer noise, clamped"
 _LOSSES = ("squared", "absolute", "error-rate")
 

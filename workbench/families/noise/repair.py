@@ -15,8 +15,6 @@ from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.privacy.audit import holds
 from workbench.privacy.repair import least_share
 
-__all__ = ["repaired"]
-
 _LEAST = 48  # bits of the least share
 _BITS = 96  # of a mass of a law whose tails are written out
 _REST = 1e-27  # of a tail's mass

@@ -22,8 +22,6 @@ from workbench.mechanisms.real_noise import RealNoise
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion
 
-__all__ = ["NAMED", "NoiseRequest"]
-
 MOST_EPSILON, MOST_DELTA = 20, Fraction(999, 1000)  # where they are minimised
 SMALLEST, LARGEST = Fraction(1, 10**9), 700  # ε but for 0: e^ε is a number of floating point, as are variances
 MOST_REACH = 32  # sensitivity of noise for many runs, whose composition is proven at every shift

@@ -46,8 +46,6 @@ from workbench.privacy.claim import Claim
 from workbench.privacy.composition import ComposedClaim, composed_delta
 from workbench.privacy.repair import inverse_exponential, staircase
 
-__all__ = ["RunsProblem", "lowered"]
-
 Proven = tuple[AdditiveIntegerNoise, Fraction]
 Steepened = tuple[Callable[[float], tuple[Vector, float]], float]  # share -> (masses, loss every D); slope of ln δ_T
 

@@ -28,8 +28,6 @@ from workbench.mechanisms.dyadic_laplace.dyadic_law import levels as dql_levels
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, mean_bits
 from workbench.mechanisms.quantization import Quantization
 
-__all__ = ["candidates", "real_candidates", "value_rows"]
-
 MOST_LEVELS = 16  # outputs of a designed quantizer; more bits than 4 are left unused
 REACH = 20  # of a designed quantizer's outputs, in least reaches: the MAE falls slowly as they go to infinity
 

@@ -33,8 +33,6 @@ from workbench.privacy.certify import certify
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair_channel import repair_rows
 
-__all__ = ["SMALL", "audited", "certified_quantizer", "is_private", "least_epsilon", "repaired"]
-
 SMALL = Fraction(1, 10**6)  # a repair beyond this is worth another try, and a word to the reader
 _LEAST = (Fraction(0), Fraction(1, 10**11), Fraction(1, 10**9), Fraction(1, 10**7), Fraction(1, 10**5))
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from workbench.families.quantizer.request import QuantizerRequest
     from workbench.mechanisms.quantization import Quantization
 
-__all__ = ["FAMILY", "METHODS"]
 
 METHODS = ("exact", "optm", "product", "mvu")
 METRICS = ("absolute", "squared")

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from workbench.families.design import Design
     from workbench.families.quantizer.request import QuantizerRequest
 
-__all__ = ["plan"]
 
 SERIES = {
     "exact": Series("exact quantizer, outputs within 2x the least reach", 0),

@@ -12,8 +12,6 @@ from workbench.families.option import SOLVER, Option, count, flag, one_of
 from workbench.families.quantizer.family import FAMILY, METHODS
 from workbench.io.parameter_grid import whole_grid
 
-__all__ = ["FRONTIER", "points"]
-
 
 def points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Any]]:
     """(columns that name a point, its request): every method with every number of outputs at every ε."""

@@ -13,8 +13,6 @@ from workbench.errors import NotProven
 from workbench.families.quantizer.laws import LawQuestion, exact_problem
 from workbench.mechanisms.piecewise_affine import Quantizer
 
-__all__ = ["QuantizerAnswer", "exact_quantizer", "knots_of"]
-
 
 @dataclass(frozen=True)
 class QuantizerAnswer:

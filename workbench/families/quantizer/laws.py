@@ -35,8 +35,6 @@ from workbench.families.outcome import translated_errors
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.quantization_error import ErrorIntegrals, error_of, slope_of
 
-__all__ = ["LawAnswer", "LawProblem", "LawQuestion", "OutputKnots", "end_points", "exact_problem", "grid_problem"]
-
 Losses = Callable[[Vector], tuple[Vector, Vector]]  # outputs (m,) -> costs and their slopes in the outputs, both (n, m)
 
 

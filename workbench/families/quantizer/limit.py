@@ -55,8 +55,6 @@ from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization_error import error_function, error_of
 
-__all__ = ["Limit", "alphabet_bound", "least_error", "mae_limit", "output_bound", "two_outputs", "unlimited"]
-
 _DOUBLE = 1e-13  # of the largest loss, times e^ε: more than the sums that price outputs err by
 _TOLERANCE = 1e-6  # of the limit: where no more outputs are generated
 _ROUNDING = 1 - 1e-9  # of sums of doubles, whose errors are some 1e-13

@@ -21,8 +21,6 @@ from workbench.families.quantizer.request import QuantizerRequest
 from workbench.families.quantizer.search import searched_bins
 from workbench.mechanisms.piecewise_affine import Quantizer
 
-__all__ = ["NoLaw", "run", "why_none"]
-
 
 class NoLaw(Exception):
     """No law on the given outputs (and knots) is unbiased and private."""

@@ -33,8 +33,6 @@ from workbench.families.quantizer.outputs import Descents, alphabets, best_outpu
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 
-__all__ = ["mvu", "mvu_curve"]
-
 _SHRUNK = (0.0, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4)  # shares of ε that are given up, one after the other
 
 

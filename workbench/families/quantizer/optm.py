@@ -38,8 +38,6 @@ from workbench.mechanisms.baselines.two_bin import rqm_selection, two_bin
 from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 
-__all__ = ["Live", "OptmAnswer", "Point", "optm", "optm_thinner", "rqm_laws", "shape_of", "widths_for"]
-
 WIDTHS = (0.01, 0.002, 0.0004)  # of slices: the paper's, then thinner where that leaves no solution
 _SMALL = 0.1  # ε below which slices of the paper's width are too thick: q is resolved relative to ε
 _THICKNESS = 1e-3  # of ε: how far ln q may be from the centre of a relative slice

@@ -35,8 +35,6 @@ from workbench.errors import CorruptFile
 from workbench.families.quantizer.laws import LawProblem, grid_problem
 from workbench.io.files import is_there, named, parse_json, read_text, write_whole
 
-__all__ = ["OutputProof", "Proven", "prove_outputs"]
-
 Box = tuple[tuple[int, int], ...]  # an interval of grid points for each output
 Progress = Callable[[str], None]
 

@@ -38,8 +38,6 @@ from workbench.families.quantizer.outputs import (
 from workbench.families.quantizer.search import bin_grid, rqm_bins
 from workbench.mechanisms.piecewise_affine import Quantizer
 
-__all__ = ["optimised_bins"]
-
 Progress = Callable[[str], None]
 
 _RUNGS = (*range(2, 17), 24, 36, 54)  # numbers of outputs that are found on the way to more

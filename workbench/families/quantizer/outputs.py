@@ -31,17 +31,6 @@ from models.quantizer import smallest_reach
 from solvers.arrays import Vector
 from workbench.families.quantizer.laws import LawProblem
 
-__all__ = [
-    "Descents",
-    "LocalOptimum",
-    "alphabets",
-    "best_outputs",
-    "merged",
-    "mirrored",
-    "oriented",
-    "spread_starts",
-]
-
 Progress = Callable[[str], None]
 
 _GRID = 2.0**-30  # of c, where outputs are

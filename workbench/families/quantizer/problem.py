@@ -28,8 +28,6 @@ from workbench.mechanisms.quantization import Quantization
 from workbench.privacy.audit import Privacy
 from workbench.privacy.claim import Claim
 
-__all__ = ["QuantizerProblem"]
-
 
 class QuantizerProblem(Problem):
     """The best unbiased ε-private quantizer for a request, by its method."""

@@ -24,8 +24,6 @@ from workbench.mechanisms.density import Density
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization_error import error_of
 
-__all__ = ["ProductAnswer", "product_optimum"]
-
 Box = dict[Key, tuple[Vector, Vector]]
 
 _GAP = 1e-5

@@ -24,8 +24,6 @@ from workbench.mechanisms.baselines.two_bin import two_bin
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 
-__all__ = ["instances"]
-
 
 def _judge(
     epsilon: str,

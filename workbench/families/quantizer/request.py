@@ -15,8 +15,6 @@ from workbench.families.quantizer.laws import LawQuestion
 from workbench.mechanisms.quantization import Quantization
 from workbench.privacy.claim import Claim
 
-__all__ = ["QuantizerRequest"]
-
 OPTIMISED_KNOTS = 41  # of the exact LP where the outputs are optimised
 PROVABLE = 4  # outputs up to which all choices of them are searched
 LEAST, LARGEST = Fraction(1, 10**9), 30  # ε on [-1, 1]: e^ε is a coefficient of the program

@@ -32,8 +32,6 @@ from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import read_bins
 from workbench.privacy.audit import audit_extremes
 
-__all__ = ["best_rqm", "bin_grid", "largest_q", "rqm_bins", "searched_bins"]
-
 Bins = tuple[Fraction, ...]
 Progress = Callable[[str], None]
 

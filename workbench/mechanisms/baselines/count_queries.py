@@ -41,23 +41,6 @@ from workbench.exact.numbers import Real, exact, exp_bounds, positive, probabili
 from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
 from workbench.mechanisms.channel import Channel
 
-__all__ = [
-    "FAMILIES",
-    "Family",
-    "clamp",
-    "clamped_gaussian",
-    "clamped_geometric",
-    "clamped_pmf",
-    "data_independent",
-    "discrete_gaussian",
-    "exponential_mechanism",
-    "fit",
-    "fitted",
-    "geometric_alpha",
-    "geometric_cdf",
-    "geometric_pmf",
-]
-
 Table: TypeAlias = NDArray[np.float64]
 
 _BITS = 160  # a discrete Gaussian is held to 2^-160: its tail beyond that is below any δ a float can show

@@ -22,8 +22,6 @@ from workbench.mechanisms.baselines.two_bin import (
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import half_width, read_bins
 
-__all__ = ["MECHANISMS", "bounds", "built"]
-
 # mechanism -> the parameters it takes besides c
 MECHANISMS = {
     "rqm": ("bins", "q"),

@@ -36,7 +36,6 @@ from workbench.mechanisms.shown_mechanism import ShownMechanism, law_plot
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["NonAffine", "PoissonBinomial", "poisson_binomial"]
 
 Vector = NDArray[np.float64]
 

@@ -46,21 +46,6 @@ from workbench.mechanisms.baselines.poisson_binomial import NonAffine
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import half_width, read_bins
 
-__all__ = [
-    "Biased",
-    "Selection",
-    "equal_bins",
-    "erm",
-    "erm_epsilon_bound",
-    "erm_error_bound",
-    "erm_selection",
-    "randomized_response",
-    "rqm",
-    "rqm_epsilon_bound",
-    "rqm_selection",
-    "two_bin",
-]
-
 Selection = list[Distribution]
 Numbers = NDArray[Any]  # floats, or objects that add and multiply: rationals, balls
 

@@ -59,7 +59,6 @@ from workbench.mechanisms.dyadic_laplace.randomness import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["REACH", "DyadicLaplace"]
 
 REACH = 2.0**24
 _FINEST = 2.0**-45  # smallest step in use: the 53 bits of the geometric variable still resolve its period 2δ

@@ -39,11 +39,6 @@ from workbench.errors import InvalidRequest
 from workbench.exact.plain import whole_number
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecewiseLinear
 
-__all__ = [
-    "Levels", "component", "delta_zero", "ell_of", "level_thresholds", "levels", "levels_at", "step_weights", "tail",
-    "tail_mean",
-]  # fmt: skip
-
 Floats = npt.NDArray[np.float64]
 
 _DEPTH = 72  # levels below δ = 1 and below δ₀: the mass beyond is under 2^-70

@@ -25,8 +25,6 @@ import numpy.typing as npt
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.plain import refuse_marked, whole_number
 
-__all__ = ["CODES", "Code", "check_code", "class_length", "decode", "encode", "length"]
-
 Code = Literal["gamma", "delta"]
 CODES: Final[tuple[Code, ...]] = ("gamma", "delta")
 

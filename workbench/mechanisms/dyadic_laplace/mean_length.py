@@ -30,8 +30,6 @@ from workbench.exact.plain import plain_numbers
 from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, tail_mean
 from workbench.mechanisms.dyadic_laplace.elias import Code, check_code, class_length
 
-__all__ = ["UNIFORM", "DataLaw", "elias_delta_bound", "mean_bits", "mean_bits_at", "theorem8_bounds"]
-
 Floats = npt.NDArray[np.float64]
 
 _NEGLIGIBLE = 2.0**-66  # levels lighter than this carry less than 1e-17 bits

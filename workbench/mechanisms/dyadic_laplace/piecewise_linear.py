@@ -40,8 +40,6 @@ from workbench.mechanisms.dyadic_laplace.randomness import (
     symmetric_uniform,
 )
 
-__all__ = ["MAX_QUOTIENT", "QuantizedPiecewiseLinear", "decoded", "dithered_round", "encoded", "positive_float"]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]

@@ -41,16 +41,6 @@ from workbench.exact.plain import whole_number
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import CipherContext
 
-__all__ = [
-    "MIN_KEY_BYTES",
-    "NONCE_BYTES",
-    "InsecureLocalStream",
-    "LocalStream",
-    "SharedStream",
-    "check_local",
-    "check_shared",
-    "symmetric_uniform",
-]
 
 Words = npt.NDArray[np.uint64]
 

@@ -44,8 +44,6 @@ from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
 from workbench.mechanisms.dyadic_laplace.elias import CODES, Code
 from workbench.mechanisms.dyadic_laplace.randomness import NONCE_BYTES, LocalStream, SharedStream
 
-__all__ = ["Header", "load_bytes", "read_header", "read_stream", "write_stream"]
-
 _MAGIC: Final = b"\x89DQL\r\n\x1a\n"
 _VERSION: Final = 1
 _LAYOUT: Final = struct.Struct(f"<8sBBHIdddQQ{NONCE_BYTES}s16s")

@@ -36,8 +36,6 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Real, positive
 from workbench.mechanisms.label_randomizers.labels import Labels
 
-__all__ = ["NOISES", "LabelNoise", "best_gamma"]
-
 Vector = NDArray[np.float64]
 
 NOISES = ("laplace", "staircase", "exponential")

@@ -36,8 +36,6 @@ from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
 
-__all__ = ["PROJECTIONS", "LabelRandomizer", "Release", "private_prior", "project", "split_budget"]
-
 Vector = NDArray[np.float64]
 Optimise = Callable[[Labels, Fraction], RandomizedResponse | Channel]
 

@@ -22,8 +22,6 @@ from workbench.exact.plain import is_whole, plain_numbers
 from workbench.io.files import names_file, read_table
 from workbench.io.records import float_array, floats
 
-__all__ = ["Labels"]
-
 MAX_LABELS = 50_000_000
 LARGEST = 1e100  # in size: squares of labels must stay finite
 

@@ -40,7 +40,6 @@ from workbench.mechanisms.shown_mechanism import ShownMechanism
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["RandomizedResponse", "k_ary", "on_bins", "top_k", "with_prior"]
 
 LossFunction: TypeAlias = Callable[[Any, Any], NDArray[np.float64]]  # (outputs, labels) -> losses, broadcast
 

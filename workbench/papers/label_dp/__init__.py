@@ -20,8 +20,6 @@ from workbench.papers.label_dp.data import DATA
 from workbench.papers.label_dp.errata_checks import errata
 from workbench.papers.label_dp.figures import fig2, fig5, table1, table2
 
-__all__ = ["PAPER"]
-
 
 def _stated(name: str, full: bool) -> Artifact:
     """An artifact of the file alone; words: of its data set, and how fast the work of each line grows at its end."""

@@ -33,8 +33,6 @@ from workbench.papers.label_dp.data import DATA, DataSet, criteo
 from workbench.papers.label_dp.lattice import lattice_law
 from workbench.papers.label_dp.learning import ERRORS
 
-__all__ = ["SOURCES", "SQUARED", "bins_at", "growth", "lattice", "proven_gap", "timed"]
-
 SQUARED = loss_named("squared")
 
 

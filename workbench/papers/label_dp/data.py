@@ -27,8 +27,6 @@ import pandas as pd
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.label_randomizers.labels import Labels
 
-__all__ = ["CENSUS_FILE", "CRITEO_FILE", "DATA", "DataSet", "census", "criteo", "load_census", "load_criteo"]
-
 CRITEO_FILE, CENSUS_FILE = "CriteoSearchData", "census_1940.csv"
 _CRITEO_SOURCE = "https://ailab.criteo.com/criteo-sponsored-search-conversion-log-dataset/"
 _CENSUS_SOURCE = "https://www.archives.gov/research/census/1940"

@@ -18,8 +18,6 @@ from workbench.papers.label_dp.figures import signature
 from workbench.papers.label_dp.lattice import lattice_noise
 from workbench.privacy.audit import audit
 
-__all__ = ["errata", "pointer_steps"]
-
 
 def errata() -> Sequence[Erratum]:
     """Every erratum, checked now: numbers, on which declared/label_dp.toml states the condition."""

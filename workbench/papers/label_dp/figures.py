@@ -21,8 +21,6 @@ from workbench.papers.label_dp.curves import SQUARED, bins_at
 from workbench.papers.label_dp.data import DataSet, census, criteo
 from workbench.papers.label_dp.learning import ERRORS
 
-__all__ = ["fig2", "fig5", "signature", "table1", "table2"]
-
 _STANDIN_MISSES = (0, 1)  # bins of Fig. 2 that the stand-in, fitted to Table 1 alone, is known to have elsewhere
 _NO_NOISE = "at ε = ∞, where nothing is randomized,"
 _CELL = 20  # euro, of the density plots

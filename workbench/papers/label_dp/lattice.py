@@ -13,8 +13,6 @@ from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.privacy.repair import inverse_exponential, staircase
 
-__all__ = ["lattice_law", "lattice_noise"]
-
 
 def lattice_law(kind: str, width: int, epsilon: float) -> IntegerLaw:
     """Noise on the integers for labels up to D = width apart, held exactly: discrete Laplace (Def. 22), α just above

@@ -31,8 +31,6 @@ from workbench.mechanisms.label_randomizers.randomized_response import with_prio
 from workbench.papers.label_dp.data import census
 from workbench.papers.label_dp.lattice import lattice_noise
 
-__all__ = ["ERRORS", "census_errors", "count_errors", "diabetes_errors"]
-
 Vector = NDArray[np.float64]
 Privatise = Callable[[Vector, int], Vector]
 

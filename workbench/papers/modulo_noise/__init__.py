@@ -18,8 +18,6 @@ from workbench.papers.modulo_noise.errata_checks import errata
 from workbench.papers.modulo_noise.figures import COMPARED, eq59, fig5, table1
 from workbench.papers.modulo_noise.formula_checks import formulas
 
-__all__ = ["PAPER"]
-
 
 def _stated(name: str, full: bool) -> Artifact:
     table = tabled("modulo_noise", name, SOURCES, full)

@@ -32,22 +32,6 @@ from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
 from workbench.papers.artifact import Comparison, printed
 from workbench.privacy.audit import audit
 
-__all__ = [
-    "Floats",
-    "bounded",
-    "compare",
-    "law",
-    "least_deltas",
-    "needed",
-    "numbers",
-    "question_of",
-    "single",
-    "snap",
-    "solve",
-    "solve_each",
-    "staircase",
-]
-
 Floats = NDArray[np.float64]
 
 

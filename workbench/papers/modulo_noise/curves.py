@@ -63,8 +63,6 @@ from workbench.papers.modulo_noise.common import (
     solve_each,
 )
 
-__all__ = ["SOURCES", "adjacent_pairs", "column_cut_curve", "least_parameter", "pdp_steps", "single_curve", "two_sided"]
-
 Points = list[tuple[float, float]]
 
 _TIE = 1e-11  # two losses this close are one

@@ -25,8 +25,6 @@ from workbench.papers.modulo_noise.curves import SOURCES, adjacent_pairs, two_si
 from workbench.papers.modulo_noise.figures import levels, table1_staircases
 from workbench.privacy.curve import profile
 
-__all__ = ["errata"]
-
 Numbers = Iterator[dict[str, Any]]  # those of an erratum, once for each place it is printed at
 
 

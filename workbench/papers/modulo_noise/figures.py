@@ -29,8 +29,6 @@ from workbench.papers.modulo_noise.common import (
 )
 from workbench.papers.modulo_noise.curves import SOURCES
 
-__all__ = ["COMPARED", "eq59", "fig5", "levels", "table1", "table1_staircases"]
-
 # column of Table 1 -> the noise values whose printed mass is not that of the optimum
 NOT_OPTIMAL = {0.1212: range(9), 0.1522: (0, 1, 2, 3, 6, 8)}
 

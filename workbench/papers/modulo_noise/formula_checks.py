@@ -16,8 +16,6 @@ from workbench.papers.artifact import Artifact, artifact
 from workbench.papers.modulo_noise.common import Floats, needed, single, solve_each
 from workbench.papers.modulo_noise.curves import SOURCES
 
-__all__ = ["formulas"]
-
 EPSILONS = (0.4, 1.0, 1.75)
 
 

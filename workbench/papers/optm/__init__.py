@@ -9,9 +9,6 @@ from workbench.papers.optm.sgd import fig4c, fig4d
 from workbench.papers.optm.tables import above, parameter_table, table1, table2
 from workbench.papers.optm.vectors import fig4a, fig4b
 
-__all__ = ["PAPER"]
-
-
 PAPER = Paper(
     name="optm",
     title="Privacy-Aware Randomized Quantization via Linear Programming",

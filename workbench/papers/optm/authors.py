@@ -32,8 +32,6 @@ from workbench.mechanisms.baselines.two_bin import two_bin
 from workbench.mechanisms.density import normal, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 
-__all__ = ["authors_optm", "authors_optm_gaussian"]
-
 Bins = tuple[Fraction, ...]
 _LEAST = 1e-5  # of every q
 

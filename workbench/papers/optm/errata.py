@@ -23,8 +23,6 @@ from workbench.papers.optm.tables import authors_at, gaussian, no_erm, no_rqm, s
 from workbench.papers.optm.vectors import metric_floor
 from workbench.privacy.audit import audit_extremes
 
-__all__ = ["all_errata"]
-
 Numbers = dict[str, Any]
 
 

@@ -23,7 +23,6 @@ from workbench.privacy.audit import audit_extremes
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["fig2", "fig3", "price_of_bits"]
 
 _ERM = ("1.6", "1.5")  # outer bin and γ of Fig. 2, chosen by us
 

@@ -32,8 +32,6 @@ from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Artifact, artifact
 from workbench.papers.optm.common import certified, law_question, parameters, published, simulated
 
-__all__ = ["Training", "fig4c", "fig4d", "mnist", "train"]
-
 Data = tuple[NDArray[np.float64], NDArray[np.intp]]
 
 _TEST = 4000  # training accuracy is taken on at most so many examples

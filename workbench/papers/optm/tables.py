@@ -38,21 +38,6 @@ from workbench.papers.optm.common import (
 )
 from workbench.privacy.audit import audit_extremes
 
-__all__ = [
-    "MOST",
-    "SOURCES",
-    "above",
-    "authors_at",
-    "gaussian",
-    "no_erm",
-    "no_rqm",
-    "parameter_table",
-    "standard_error",
-    "table1",
-    "table2",
-]
-
-
 MOST = 16  # outputs of the optimised quantizers beside the limit
 
 

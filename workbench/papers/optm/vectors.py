@@ -17,8 +17,6 @@ from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Artifact, artifact
 from workbench.papers.optm.common import certified, law_question, published, simulated
 
-__all__ = ["ball", "cube", "fig4a", "fig4b"]
-
 _EPSILONS = ("0.75", "1", "1.25", "1.5", "1.75", "2")
 _COUNT = 10_000
 

@@ -17,8 +17,6 @@ from workbench.privacy.notions.dp import DP
 from workbench.privacy.notions.laws import Laws, Names
 from workbench.privacy.notions.notion import HockeyStick, Notion, Requirement, Result, Values
 
-__all__ = ["Curve", "HockeySticks"]
-
 Pairs = list[tuple[Any, Any]]
 
 

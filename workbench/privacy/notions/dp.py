@@ -10,8 +10,6 @@ from workbench.exact.numbers import ExpNumber, positive, probability
 from workbench.privacy.notions.laws import Laws, Names
 from workbench.privacy.notions.notion import HockeyStick, Notion, Requirement, Result, Values, apart, decimal
 
-__all__ = ["DP", "DeltaNotion"]
-
 
 class DeltaNotion(Notion):
     """A notion with a budget (ε, δ) whose measure is a δ, one number a - b e^ε for every ε."""

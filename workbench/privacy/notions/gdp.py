@@ -25,8 +25,6 @@ from workbench.exact.numbers import ball, ball_ends, nearest_float, round_up
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.notion import HockeyStick, LeastParameter, Requirement, Values, decided
 
-__all__ = ["GDP", "TradeOff"]
-
 _BITS = 4096  # of the balls, beyond which a claim is left undecided
 _CUT, _SPECK = 1e-7, 1e-10  # share of a vertex beyond the curve that is cut off; probabilities that solvers can tell
 _STEEPEST = 20  # ε of a tangent: e^ε is a coefficient

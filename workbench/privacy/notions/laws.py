@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from workbench.exact.distribution import NEAR, Distribution
 from workbench.exact.numbers import ExpNumber, exp_bounds
 
-__all__ = ["Laws", "Names"]
-
 Names: TypeAlias = Callable[[int], tuple[str, str]]  # outcome -> how its mass in P and in Q is written
 
 

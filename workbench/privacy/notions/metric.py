@@ -20,8 +20,6 @@ from workbench.exact.numbers import round_up
 from workbench.privacy.notions.notion import Values
 from workbench.privacy.notions.pure import Pure
 
-__all__ = ["Metric", "Slope"]
-
 
 @dataclass(frozen=True)
 class Slope:

@@ -33,11 +33,6 @@ from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.numbers import exact, exp_bounds, ln_up, nearest_float, positive
 from workbench.privacy.notions.laws import Laws, Names
 
-__all__ = [
-    "HockeyStick", "LeastParameter", "MassAboveRatio", "Notion", "PowerCone", "RelativeEntropy", "Requirement",
-    "Result", "SlopedHockeyStick", "Values", "apart", "count_work", "decided", "decimal", "limited",
-]  # fmt: skip
-
 Values: TypeAlias = Mapping[str, Any]  # parameter of a budget -> exact number
 
 

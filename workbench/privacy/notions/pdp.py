@@ -26,8 +26,6 @@ from workbench.exact.numbers import ExpNumber, largest, sign_exp
 from workbench.privacy.notions.dp import DeltaNotion
 from workbench.privacy.notions.notion import MassAboveRatio, Requirement, Values
 
-__all__ = ["PDP", "delta_on_segments"]
-
 Line = tuple[Fraction, Fraction]  # value at 0, slope
 
 

@@ -13,8 +13,6 @@ from workbench.exact.numbers import ln_up, positive, probability, sign_exp
 from workbench.privacy.notions.laws import Laws, Names
 from workbench.privacy.notions.notion import HockeyStick, Notion, Requirement, Result, Values
 
-__all__ = ["Pure", "Ratio"]
-
 
 @dataclass(frozen=True)
 class Ratio:

@@ -17,8 +17,6 @@ from workbench.exact.numbers import ball, ball_ends, exact, round_up
 from workbench.privacy.notions.laws import Laws, Names
 from workbench.privacy.notions.notion import LeastParameter, PowerCone, Requirement, Result, Values, decided
 
-__all__ = ["Loss", "Renyi"]
-
 
 class Loss:
     """ln P/Q under P, outcomes of equal masses counted together: what every divergence is a moment of.

@@ -24,8 +24,6 @@ from workbench.privacy.notions.curve import HockeySticks
 from workbench.privacy.notions.laws import Laws, Names
 from workbench.privacy.notions.notion import Requirement, Result, SlopedHockeyStick, Values
 
-__all__ = ["TradeOffFunction"]
-
 Points = tuple[tuple[Fraction, Fraction], ...]
 
 

@@ -31,8 +31,6 @@ from workbench.privacy.notions.notion import (
 )
 from workbench.privacy.notions.renyi import Loss
 
-__all__ = ["ZCDP", "Concentrated"]
-
 _BITS = 256
 _PIECES, _LEAST, _WORK = 4000, 200, 1_000_000  # pieces of α before a claim is left undecided; pieces times masses
 _LAST = 10**15  # the largest order that is looked at
