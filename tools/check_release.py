@@ -36,7 +36,11 @@ FILES = (
     "constraints.txt",
     "Dockerfile",
 )
-TESTS = ("tests/workbench/test_floors.py", "tests/privacy/test_audit.py", "tests/tools/test_check_certificate.py")
+TESTS = (
+    "tests/workbench/test_floors.py",
+    "tests/workbench/privacy/test_audit.py",
+    "tests/tools/test_check_certificate.py",
+)
 
 # what a stranger does: command -> (exit code, what the output says); from an empty folder
 COMMANDS: tuple[tuple[str, int, str], ...] = (
