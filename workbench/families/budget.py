@@ -116,10 +116,10 @@ class BudgetRequest(Request):
     # In words.
 
     @property
-    def asked(self) -> str:
+    def budget_words(self) -> str:
         """The notion, its budget, and what is minimised within which loss."""
         if not set(notion(self.notion).parameters) <= {"epsilon", "delta"}:
-            return f"{self.notion}, {budget_words(self.convex_claim)}"
+            return f"{self.notion}, {parameter_words(self.convex_claim)}"
         epsilon, least = self.epsilon, self.minimise
         per = " per unit of distance" if self.per_distance else ""
         given = {
@@ -134,7 +134,7 @@ class BudgetRequest(Request):
         return f"{what}, {', '.join(words)}{runs}"
 
 
-def budget_words(claim: Claim) -> str:
+def parameter_words(claim: Claim) -> str:
     """The budget in words."""
     values: Mapping[str, Any] = claim.values
     for name, pair in (("curve", "(epsilon, delta)"), ("tradeoff", "(alpha, beta)")):
@@ -149,7 +149,7 @@ def budget_facts(design: Design) -> list[tuple[str, str]]:
     exact, epsilon = exact_words(design), design.privacy.epsilon
     at = "" if design.claim.in_epsilon_delta else f" (at epsilon = {float(epsilon or 0):g})"
     audited = f"PDP delta {exact['pdp_delta']}, DP delta {exact['dp_delta']}, pure epsilon {exact['pure_epsilon']}{at}"
-    return [("asked", design.request.asked), ("exact", audited), *composed_facts(design)]
+    return [("asked", design.request.budget_words), ("exact", audited), *composed_facts(design)]
 
 
 def composed_facts(design: Design) -> list[tuple[str, str]]:

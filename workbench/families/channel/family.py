@@ -236,7 +236,7 @@ class _Channels(Family):
         q = design.question
         inputs, outputs = q.places
         return channel_plot(
-            inputs, outputs, design.mechanism.matrix, f"{q!r}\n{design.request.asked}: {design.objective:.6g}"
+            inputs, outputs, design.mechanism.matrix, f"{q!r}\n{design.request.budget_words}: {design.objective:.6g}"
         )
 
 

@@ -277,7 +277,7 @@ class _LabelFamily(Family):
         return [
             (f"least {r['loss']} loss", f"{design.objective:.9g}, by {r['method']}"),
             ("bound", design.bound_words),
-            ("asked", f"{design.request.asked}, {r['neighbours']} pairs"),
+            ("asked", f"{design.request.budget_words}, {r['neighbours']} pairs"),
             ("exact", f"pure epsilon {r['exact']['epsilon']}"),
             ("outputs", f"{r['d']} in use"),
             *composed_facts(design),
@@ -302,7 +302,7 @@ class _LabelFamily(Family):
         from workbench.io.figures import channel_plot
 
         r, mechanism = self.json(design), design.mechanism
-        title = f"{design.question!r}, {design.request.asked}: {r['loss']} loss {design.objective:.6g}"
+        title = f"{design.question!r}, {design.request.budget_words}: {r['loss']} loss {design.objective:.6g}"
         return channel_plot(design.question.values, mechanism.outputs, mechanism.matrix, title)
 
 

@@ -300,7 +300,7 @@ class _Modulo(Family):
         from workbench.io.figures import pmf_plot
 
         what = {"loss": design.request.loss, "delta": "δ", "epsilon": "ε"}[design.request.minimise]
-        title = f"{self.heading(design)}\n{design.request.asked}: {what} {design.objective:.6g}"
+        title = f"{self.heading(design)}\n{design.request.budget_words}: {what} {design.objective:.6g}"
         return pmf_plot(design.mechanism.pmf, design.question.sizes, title)
 
 

@@ -256,7 +256,7 @@ class _NoiseFamily(Family):
         rows = [
             (f"least {what}", f"{design.objective:.9g} ({self.class_words(design)})"),
             ("bound", f"{design.bound_words}: no {'symmetric' if request.runs > 1 else 'such'} noise {least}"),
-            ("asked", request.asked),
+            ("asked", request.budget_words),
             ("exact", f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}{_exact_at(design)}"),
         ]
         if composed := design.details.get("composed"):
@@ -298,7 +298,7 @@ class _NoiseFamily(Family):
 
         request, mechanism = design.request, design.mechanism
         what = request.loss_name if request.minimise == "loss" else request.minimise
-        title = f"{mechanism.describe()}\n{request.asked}: {what} {design.objective:.6g}"
+        title = f"{mechanism.describe()}\n{request.budget_words}: {what} {design.objective:.6g}"
         if isinstance(mechanism, AdditiveRealNoise):
             edges, values = mechanism.density()
             others = curves(request, edges)
