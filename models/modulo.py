@@ -241,78 +241,7 @@ class ModuloModel:
         equations = equations_of(self.constraints)
         if equations is None or self._literal:
             return compile(self.problem(), name, scale=MASS_SCALE)
-        return self._direct(equations).program(name, MASS_SCALE)
-
-    def _direct(self, equations: Sequence[Equations]) -> AffineProgram:
-        """A linear `problem` as CVXPY compiles it, entry by entry and in its order: equations before inequalities."""
-        N, least = math.prod(self.sizes), self.minimise == "delta"
-        groups = self.groups or (0,) * len(self.shifts)
-        given = self.positive_delta and not least
-        names = {"exp_epsilon": (max(groups) + 1,)} | ({"delta": ()} if given else {})
-        p = AffineProgram(names | ({"max_loss": ()} if least else {}))
-        delta: Any = p.columns("delta", (), 0, 1) if least and self.broken is None else None
-        worst = self._worst(p) if self.loss.ndim == 2 and not least else None
-        f = p.columns("f", (N,), 0, 1)
-        if least and delta is None:
-            delta = p.columns("delta", (), 0, 1)
-        total = p.rows("constraint[0]", 1, equal=True)
-        p.put(total, f, 1.0)  # (13b)
-        p.right(total, 1.0)
-        for block in equations:
-            block.write(p, f)
-        if delta is not None:
-            p.loss(delta, 1.0)
-        elif worst is not None:
-            p.loss(worst, 1.0)
-            self._epigraph(p, f, worst)
-        else:
-            p.loss(f, self.loss)
-        count = 0
-
-        def row(size: int, terms: Sequence[tuple[Any, Any]], right: Any = 0.0) -> None:
-            """Rows  sum of value * column <= right."""
-            nonlocal count
-            count += 1
-            at = p.rows(f"constraint[{count}]", size)
-            for column, value in terms:
-                p.put(at, column, value)
-            p.right(at, right)
-
-        excess = ((), Part(p.first["delta"])) if given else (((delta, -1.0),), 0.0)  # delta, on the left or the right
-        for k, (mu, group) in enumerate(zip(self.shifts, groups, strict=True)):
-            moved, label = f[shifted(self.sizes, mu)], "_".join(map(str, mu))
-            e = p.first["exp_epsilon"] + group
-            ratio = ((f, 1.0), (moved, Part(e, -1.0)))
-            if not self.positive_delta:
-                row(N, ratio)  # (14c)
-                continue
-            if self.broken is not None:
-                kept = ~self.broken[k]
-                row(int(kept.sum()), [(column[kept], value) for column, value in ratio])
-                if not kept.all():
-                    row(1, ((f[~kept], 1.0), *excess[0]), excess[1])
-                continue
-            y = p.columns(f"y_{label}", (N,), 0, 1)
-            row(N, (*ratio, (y, -1.0)))
-            row(1, ((y, 1.0), *excess[0]), excess[1])
-        if least:
-            count += len(equations)
-            if self.loss.ndim == 2:
-                worst = self._worst(p)
-                self._epigraph(p, f, worst)
-            limited = (f, self.loss) if worst is None else (worst, 1.0)
-            row(1, (limited,), Part(p.first["max_loss"]))  # (15b)
-        return p
-
-    def _worst(self, p: AffineProgram) -> Positions:
-        """The column of the largest loss of any true answer, within what costs can be."""
-        least, most = (np.cumsum(part(self.loss, 0.0), axis=1)[:, -1].max() for part in (np.minimum, np.maximum))
-        return p.columns("aux_worst", (), least, most)
-
-    def _epigraph(self, p: AffineProgram, f: Positions, worst: Positions) -> None:
-        row = p.rows("aux_losses", len(self.loss))
-        p.put(row[:, None], f, self.loss)
-        p.put(row, worst, -1.0)
+        return _Written(self, equations).program(name, MASS_SCALE)
 
     def values(
         self, epsilons: Sequence[float], delta: float | None = None, max_loss: float | None = None
@@ -322,3 +251,80 @@ class ModuloModel:
         if self.minimise == "delta":
             return named | {"max_loss": max_loss}
         return named | {"delta": delta} if self.positive_delta else named
+
+
+class _Written(AffineProgram):
+    """A linear `ModuloModel.problem` as CVXPY compiles it, entry by entry and in its order: equations before
+    inequalities."""
+
+    def __init__(self, model: ModuloModel, equations: Sequence[Equations]) -> None:
+        self.model, least, known = model, model.minimise == "delta", model.broken is not None
+        groups = model.groups or (0,) * len(model.shifts)
+        given: dict[str, tuple[int, ...]] = {"max_loss": ()} if least else {"delta": ()} if model.positive_delta else {}
+        super().__init__({"exp_epsilon": (max(groups) + 1,)} | given)
+        self.count = 0  # of inequalities and what CVXPY counts as such
+        delta: Any = self.columns("delta", (), 0, 1) if least and not known else None
+        worst = self._worst() if model.loss.ndim == 2 and not least else None
+        self.f = self.columns("f", (math.prod(model.sizes),), 0, 1)
+        if least and known:
+            delta = self.columns("delta", (), 0, 1)
+        total = self.rows("constraint[0]", 1, equal=True)
+        self.put(total, self.f, 1.0)  # (13b)
+        self.right(total, 1.0)
+        for block in equations:
+            block.write(self, self.f)
+        if worst is not None:
+            self._epigraph(worst)
+        self.loss(*((delta, 1.0) if least else (self.f, model.loss) if worst is None else (worst, 1.0)))
+        # delta on the left of its rows, or on the right
+        self.spent = (((delta, -1.0),), 0.0) if least else ((), Part(self.first.get("delta", -1)))
+        for k, (mu, group) in enumerate(zip(model.shifts, groups, strict=True)):
+            moved, e = self.f[shifted(model.sizes, mu)], self.first["exp_epsilon"] + group
+            self._privacy(k, "_".join(map(str, mu)), ((self.f, 1.0), (moved, Part(e, -1.0))))
+        if least:
+            self._limit(len(equations))
+
+    def _row(self, size: int, terms: Sequence[tuple[Any, Any]], right: Any = 0.0) -> None:
+        """Rows  sum of value * column <= right."""
+        self.count += 1
+        at = self.rows(f"constraint[{self.count}]", size)
+        for column, value in terms:
+            self.put(at, column, value)
+        self.right(at, right)
+
+    def _privacy(self, k: int, label: str, ratio: Sequence[tuple[Any, Any]]) -> None:
+        """The rows of the k-th difference. ratio: f - e^eps f(. + mu)."""
+        model, size = self.model, self.f.size
+        if not model.positive_delta:
+            self._row(size, ratio)  # (14c)
+            return
+        if model.broken is None:
+            paid = self.columns(f"y_{label}", (size,), 0, 1)
+            self._row(size, (*ratio, (paid, -1.0)))
+        else:
+            kept = ~model.broken[k]
+            paid = self.f[~kept]
+            self._row(int(kept.sum()), [(column[kept], value) for column, value in ratio])
+        if paid.size:
+            self._row(1, ((paid, 1.0), *self.spent[0]), self.spent[1])
+
+    def _limit(self, equations: int) -> None:
+        """The loss is at most max_loss, (15b)."""
+        self.count += equations
+        limited: tuple[Any, Any] = (self.f, self.model.loss)
+        if self.model.loss.ndim == 2:
+            worst = self._worst()
+            self._epigraph(worst)
+            limited = (worst, 1.0)
+        self._row(1, (limited,), Part(self.first["max_loss"]))
+
+    def _worst(self) -> Positions:
+        """The column of the largest loss of any true answer, within what costs can be."""
+        costs = self.model.loss
+        least, most = (np.cumsum(part(costs, 0.0), axis=1)[:, -1].max() for part in (np.minimum, np.maximum))
+        return self.columns("aux_worst", (), least, most)
+
+    def _epigraph(self, worst: Positions) -> None:
+        row = self.rows("aux_losses", len(self.model.loss))
+        self.put(row[:, None], self.f, self.model.loss)
+        self.put(row, worst, -1.0)

@@ -167,12 +167,7 @@ def by_panel(
         _limit(axis, here[here["curve"] == "limit"], x)
         _series(axis, here[here["curve"] != "limit"], across, up, by, series, [l for l in lines if l.panel == value])
         axis.set_title(panel.label.format(value), fontsize=10)
-        if not up.log:
-            low, high = (rows if words else here)[up.column].agg(["min", "max"]).astype(float)
-            start = 0.0 if low < 0.6 * high else low - 0.35 * (high - low)  # unless 0 would press the curves
-            axis.set_ylim(start, high + 0.08 * (high - start) or None)
-        if across.most is not None:
-            axis.set_xlim(-0.01 * across.most, across.most)
+        _ends(axis, across, up, rows if words else here)
     for axis in axes[1:]:
         axis.set_ylabel("")
     for axis in axes[len(values) :]:
@@ -182,6 +177,16 @@ def by_panel(
     figure.suptitle(title, fontsize=10)
     legend_below(figure, axes, columns=4)
     return figure
+
+
+def _ends(axis: Axes, across: Quantity, up: Quantity, rows: pd.DataFrame) -> None:
+    """Where the axes end: upwards from 0, unless that would press the curves."""
+    if not up.log:
+        low, high = rows[up.column].agg(["min", "max"]).astype(float)
+        start = 0.0 if low < 0.6 * high else low - 0.35 * (high - low)
+        axis.set_ylim(start, high + 0.08 * (high - start) or None)
+    if across.most is not None:
+        axis.set_xlim(-0.01 * across.most, across.most)
 
 
 def _explain(axis: Axes, points: pd.DataFrame, exact: Exact) -> None:

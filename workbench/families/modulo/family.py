@@ -10,6 +10,7 @@ certify   the mechanism repaired and proven private                             
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import positive, probability
 from workbench.families.base import Family, Session
+from workbench.families.frontier_plan import EPSILON, BudgetTask, Frontier, Row, compared, later, several
+from workbench.families.notion_points import BUDGET, notion_requests
 from workbench.families.option import (
     MAX_LOSS,
     MINIMISE,
@@ -35,8 +38,18 @@ from workbench.families.option import (
     one_of,
     or_zero,
     share,
+    spell,
+    text,
 )
-from workbench.families.requirements import HOCKEY_STICK, convex_or_ratio_notion, ratio_kind
+from workbench.families.requirements import (
+    HOCKEY_STICK,
+    convex_or_ratio_notion,
+    ratio_kind,
+    ratio_notion,
+    ratio_notions,
+)
+from workbench.io.parameter_grid import grid
+from workbench.privacy.notions import notion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,14 +64,8 @@ CHECKS = ("none", "bound", "audit", "certify")
 _SHOWN = 24  # masses up to which a report lists all of them, beyond it the 16 heaviest
 
 
-def _notions() -> Iterable[str]:
-    from workbench.families.requirements import ratio_notions
-
-    return ratio_notions()
-
-
 def _check_epsilon(values: Mapping[str, Any]) -> None:
-    if values["epsilon"] is None and values["notion"] in _notions() and values.get("minimise") != "epsilon":
+    if values["epsilon"] is None and values["notion"] in ratio_notions() and values.get("minimise") != "epsilon":
         raise InvalidRequest("epsilon must be given. Got none.")
 
 
@@ -188,7 +195,7 @@ class _Modulo(Family):
             help='Privacy budget > 0; "1=0.5,2=1" gives each difference its own. Where it is minimised: a limit.',
         ),
     )  # fmt: skip
-    frontier = "workbench.families.modulo.frontier_options"
+    frontier = "workbench.families.modulo.family"
     programs = "workbench.families.modulo.programs"
     recommendation = "workbench.families.modulo.frontier"
 
@@ -259,7 +266,7 @@ class _Modulo(Family):
 
     def points_per_task(self, values: Mapping[str, Any]) -> int:
         """Bare linear programs take less than a millisecond; audits and branch and bound much longer."""
-        bare = values["check"] in ("none", "bound") and values["notion"] in _notions()
+        bare = values["check"] in ("none", "bound") and values["notion"] in ratio_notions()
         return 500 if bare and ratio_kind(values["notion"]) == HOCKEY_STICK else 20
 
     # What a design shows.
@@ -305,3 +312,58 @@ class _Modulo(Family):
 
 
 FAMILY = _Modulo()
+
+
+def _levels(value: Any, name: str) -> list[Fraction] | None:
+    """Errors of the level curves: a grid, auto (None) or none."""
+    return {"auto": None, "none": []}[value] if value in ("auto", "none") else grid(value, name)
+
+
+def points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Any]]:
+    """(columns that name a point, its request): every ε and δ under every notion, then the least ε of losses."""
+    if values["loss"] == "prior-squared":
+        InvalidRequest.must("loss", "one that needs no prior", repr(values["loss"]))
+    for name in values["notion"]:
+        if any(values["delta"]) and not notion(name).has_delta:
+            InvalidRequest.must("delta", f"0 when notion is {name}", ",".join(map(spell, values["delta"])))
+    return notion_requests(FAMILY, question, values)
+
+
+_COUNT = BudgetTask(
+    "count",
+    later("workbench.families.modulo.frontier", "count_rows"),
+    (
+        Option("n", count(1, 60), 8, "Of the count: answers 0..n.", kind=int),
+        Option("max_shift", count(1, 60), 1, "Of the count: how far neighbours differ.", kind=int),
+    ),
+    check=later("workbench.families.modulo.frontier", "check_counts"),
+)
+
+FRONTIER = Frontier(
+    "Error of optimal noise against ε and δ: certified points, exact breakpoints, level curves, baselines; least ε.",
+    (
+        *(option for option in FAMILY.options if option.question),
+        replace(EPSILON, required=False),
+        BUDGET,
+        Option("delta", grid, "0", "Grid of δ in [0, 1], as --epsilon."),
+        Option("notion", several(ratio_notion), "dp", "dp, pdp, pure; several separated by commas."),
+        Option("loss", text, "error-rate", "error-rate, squared, eta-squared, circular-squared or worst-squared."),
+        Option(
+            "level", _levels, "auto", "Errors for the level curves δ(ε), a grid; auto chooses four, none draws none."
+        ),
+        Option("baselines", flag, True, "Published mechanisms at the same budgets.", kind=bool),
+        SOLVER,
+        replace(TIME_LIMIT, help="Seconds of one solve; then its interval counts."),
+        Option("whole", flag, False, "Trace every exact piece to its end, however long it takes.", kind=bool),
+        certify_option(),
+    ),
+    later("workbench.families.modulo.frontier", "plan"),
+    (
+        "frontier modulo --n 8 --max-shift 3 --epsilon 0.1:4:40 --delta 0,1e-6,0.01,0.1 --notion pdp,dp",
+        "frontier modulo --n 8 --shifts 1,2 --epsilon 0.1:4:20:log --delta 0:0.3:16 --loss squared --out trade",
+        'frontier modulo --sizes 4x4 --shifts "0,1;1,0" --epsilon 0.5,1,2 --delta 0,0.05 --level 0.3,0.5 --json',
+        "frontier modulo --n 8 --max-shift 1 --loss squared --notion dp --max-loss 1:6:11 --delta 0,0.01",
+    ),
+    (_COUNT,),
+    points=compared(points),
+)
