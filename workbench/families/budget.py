@@ -134,6 +134,16 @@ class BudgetRequest(Request):
         return f"{what}, {', '.join(words)}{runs}"
 
 
+def completed(values: Values, largest: int) -> dict[str, Any]:
+    """Values of options with the limit of ε, or the δ, that is meant where it is left out. largest: that limit."""
+    meant: dict[str, Any] = {}
+    if values["minimise"] == "epsilon":
+        meant["epsilon"] = Fraction(largest)
+    if values["minimise"] != "delta":
+        meant["delta"] = Fraction(0)
+    return {name: meant.get(name) if value is None else value for name, value in values.items()}
+
+
 def parameter_words(claim: Claim) -> str:
     """The budget in words."""
     values: Mapping[str, Any] = claim.values

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -130,6 +129,7 @@ class _Channels(Family):
         return self.question(values["answers"], **{name: values[name] for name in names})
 
     def checked(self, question: Any, values: dict[str, Any]) -> ChannelRequest:
+        from workbench.families.budget import completed
         from workbench.families.channel.losses import loss_table
         from workbench.families.channel.request import LARGEST, ChannelRequest
         from workbench.families.user_constraints import checked_constraints
@@ -137,11 +137,8 @@ class _Channels(Family):
         if callable(values["constraints"]):
             values |= {"constraints": (), "more": checked_constraints(values["constraints"], "M (k, m)")}
         values["constraints"] = tuple(dict.fromkeys(values["constraints"]))
-        if values["minimise"] == "epsilon":
-            values["epsilon"] = values["epsilon"] or Fraction(LARGEST)
-        if values["minimise"] != "delta":
-            values["delta"] = values["delta"] or Fraction(0)
-        return ChannelRequest(question=question, losses=loss_table(question, values["loss"]), **values)
+        losses = loss_table(question, values["loss"])
+        return ChannelRequest(question=question, losses=losses, **completed(values, LARGEST))
 
     def open(self, request: Any) -> Session:
         from workbench.families.channel.problem import ChannelProblem

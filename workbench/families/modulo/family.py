@@ -64,11 +64,6 @@ CHECKS = ("none", "bound", "audit", "certify")
 _SHOWN = 24  # masses up to which a report lists all of them, beyond it the 16 heaviest
 
 
-def _check_epsilon(values: Mapping[str, Any]) -> None:
-    if values["epsilon"] is None and values["notion"] in ratio_notions() and values.get("minimise") != "epsilon":
-        raise InvalidRequest("epsilon must be given. Got none.")
-
-
 def _loss(value: Any, name: str) -> Any:
     from workbench.families.modulo.request import read_loss
 
@@ -207,8 +202,6 @@ class _Modulo(Family):
 
     def spelled_question(self, values: Mapping[str, Any]) -> ModuloNoise:
         names = ("n", "sizes", "max_shift", "directed", "shifts")
-        if "epsilon" in values:
-            _check_epsilon(values)
         return self.question(**{name: values[name] for name in names})
 
     def checked(self, question: Any, values: dict[str, Any]) -> ModuloRequest:
@@ -320,13 +313,18 @@ def _levels(value: Any, name: str) -> list[Fraction] | None:
 
 
 def points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Any]]:
-    """(columns that name a point, its request): every ε and δ under every notion, then the least ε of losses."""
+    """(columns that name a point, its request): every ε and δ under every notion, then the least ε of losses.
+
+    Raises InvalidRequest.
+    """
     if values["loss"] == "prior-squared":
         InvalidRequest.must("loss", "one that needs no prior", repr(values["loss"]))
     for name in values["notion"]:
         if any(values["delta"]) and not notion(name).has_delta:
             InvalidRequest.must("delta", f"0 when notion is {name}", ",".join(map(spell, values["delta"])))
-    return notion_requests(FAMILY, question, values)
+    every = notion_requests(FAMILY, question, values)
+    notions = values["notion"]
+    return sorted(every, key=lambda p: (p[1].minimise != "loss", notions.index(p[0]["notion"]), p[0].get("epsilon", 0)))
 
 
 _COUNT = BudgetTask(

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from models import oracles
-from models.modulo_frontier import Limit, Piece, delta_frontier
-from models.modulo_level_frontier import LEAST
+from models.modulo_frontier import Limit, delta_frontier
+from models.modulo_level_frontier import LEAST, Piece
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
 from workbench.families.api import design

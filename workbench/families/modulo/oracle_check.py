@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from models import oracles
 from models.oracles.question import ROUNDING
+from models.requirements import RatioBound
 from solvers.search import bisect
 from solvers.solution import Solution
 from workbench.families.design import Design, OracleVerdict
@@ -16,6 +17,7 @@ from workbench.families.modulo.request import ModuloRequest
 from workbench.families.oracle import meets
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import ratio_bounds
+from workbench.mechanisms.modulo import ModuloNoise, Shift
 
 
 def strongest_law(request: ModuloRequest, delta: float) -> oracles.ClosedForm | None:
@@ -23,15 +25,20 @@ def strongest_law(request: ModuloRequest, delta: float) -> oracles.ClosedForm | 
     return _proven(request, delta).strongest
 
 
-@lru_cache(maxsize=16)
 def _proven(request: ModuloRequest, delta: float) -> oracles.Bounds:
-    bounds, q = ratio_bounds(request.notion, request.budgets, Fraction(delta)), request.question
-    each = {shift: float(value) for shift, value in bounds.epsilons.items()}
-    epsilon = next(iter(each.values())) if len(set(each.values())) == 1 else each
+    bounds = ratio_bounds(request.notion, request.budgets, Fraction(delta))
+    levels = tuple((shift, float(value)) for shift, value in bounds.epsilons.items())
+    return _bounds(request.question, levels, float(bounds.delta), bounds.kind, request.loss)
+
+
+@lru_cache(maxsize=16)
+def _bounds(
+    q: ModuloNoise, levels: tuple[tuple[Shift, float], ...], delta: float, kind: RatioBound, loss: str
+) -> oracles.Bounds:
+    each = dict(levels)
+    epsilon = levels[0][1] if len(set(each.values())) == 1 else each
     with translated_errors():
-        return oracles.bounds(
-            q.sizes, q.differences, q.directed, epsilon, float(bounds.delta), bounds.kind, request.loss
-        )
+        return oracles.bounds(q.sizes, q.differences, q.directed, epsilon, delta, kind, loss)
 
 
 def known_bound(request: ModuloRequest) -> tuple[float, str] | None:

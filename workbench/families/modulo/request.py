@@ -18,9 +18,9 @@ from models.requirements import RatioBound
 from workbench.errors import Infeasible, InvalidRequest
 from workbench.exact.numbers import Real, exact, nearest_float
 from workbench.exact.plain import refuse_marked
-from workbench.families.budget import BudgetRequest
+from workbench.families.budget import BudgetRequest, completed
 from workbench.families.outcome import translated_errors
-from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds, ratio_notions
+from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds
 from workbench.families.user_constraints import checked_constraints
 from workbench.io.files import names_file, spelled
 from workbench.mechanisms.additive import AdditiveNoise
@@ -64,7 +64,7 @@ class ModuloRequest(BudgetRequest):
 
     def at(self, point: Mapping[str, Any]) -> Self:
         """The same request at other values. Raises InvalidRequest."""
-        return replace(self, **_completed({"minimise": self.minimise, "notion": self.notion, **point}))
+        return replace(self, **completed({"minimise": self.minimise, **point}, MOST_EPSILON))
 
     @cached_property
     def losses(self) -> NDArray[np.float64]:
@@ -184,19 +184,8 @@ def _model(
 def request(question: ModuloNoise, values: dict[str, Any]) -> ModuloRequest:
     """The request that exact option values amount to. Raises InvalidRequest."""
     values["loss"] = own_losses(values["loss"], question)
-    values = _completed(values)
+    values = completed(values, MOST_EPSILON)
     return ModuloRequest(question=question, constraints=constraints_of(question, values), **values)
-
-
-def _completed(values: dict[str, Any]) -> dict[str, Any]:
-    """The values with the limit of ε, or the δ, that is meant where it is left out."""
-    missing = {name for name in ("epsilon", "delta") if values.get(name, True) is None}
-    if values["notion"] in ratio_notions():
-        if values["minimise"] == "epsilon" and "epsilon" in missing:
-            values["epsilon"] = Fraction(MOST_EPSILON)
-        if values["minimise"] != "delta" and "delta" in missing:
-            values["delta"] = Fraction(0)
-    return values
 
 
 def constraints_of(question: ModuloNoise, values: dict[str, Any]) -> UserConstraints | None:
