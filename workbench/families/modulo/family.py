@@ -317,9 +317,11 @@ def points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Any]
 
     Raises InvalidRequest.
     """
+    if not values["epsilon"] and not values["max_loss"]:
+        raise InvalidRequest("epsilon must be given, or budget. Got neither.")
     if values["loss"] == "prior-squared":
         InvalidRequest.must("loss", "one that needs no prior", repr(values["loss"]))
-    for name in values["notion"]:
+    for name in values["notion"] if values["epsilon"] else ():
         if any(values["delta"]) and not notion(name).has_delta:
             InvalidRequest.must("delta", f"0 when notion is {name}", ",".join(map(spell, values["delta"])))
     every = notion_requests(FAMILY, question, values)
