@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -23,6 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from workbench.io.files import is_number
+from workbench.io.result import Values
 
 if TYPE_CHECKING:
     from workbench.io.result import Result
@@ -48,7 +49,7 @@ class _Output(Console):
 # Piped output has no terminal to fit; unless COLUMNS asks for a width, give tables room instead of rich's 80 columns.
 _FITS = (sys.stdout is not None and sys.stdout.isatty()) or os.environ.get("COLUMNS", "").isdecimal()
 # What is printed names files and what others add: no word of it is markup, a colon's emoji or a number to be coloured.
-_PLAIN: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
+_PLAIN: Values = {"markup": False, "emoji": False, "highlight": False}
 out = _Output(width=None if _FITS else 120, **_PLAIN)
 err = _Output(stderr=True, **_PLAIN)
 
@@ -61,7 +62,7 @@ class Report:
     for stderr, such as what Ctrl-C has left, which is exit code 2; failed: whether the answer is bad news, exit code 1.
     """
 
-    values: Mapping[str, Any] | Callable[[], Mapping[str, Any]]
+    values: Values | Callable[[], Values]
     shown: Iterable[Any] = ()
     stopped: str | None = None
     failed: bool = False
@@ -144,7 +145,7 @@ def one_line(message: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in " ".join(message.split()))
 
 
-def emit_json(payload: Mapping[str, Any]) -> None:
+def emit_json(payload: Values) -> None:
     """Print one strict JSON object (no NaN, no Infinity) on stdout."""
     answers().write(json.dumps(payload, allow_nan=False, ensure_ascii=False) + "\n")
     answers().flush()

@@ -14,6 +14,7 @@ from workbench.cli.console import err
 from workbench.cli.output_paths import output_file
 from workbench.errors import InvalidRequest
 from workbench.io.files import write_new
+from workbench.io.result import Values
 
 
 def explore(
@@ -42,9 +43,7 @@ def explore(
     _serve(family, given, texts, port, browser)
 
 
-def _serve(
-    family: str | None, given: dict[str, object], texts: set[tuple[str, str, str]], port: int, browser: bool
-) -> None:
+def _serve(family: str | None, given: Values, texts: set[tuple[str, str, str]], port: int, browser: bool) -> None:
     from workbench.explorer.server import Server
 
     try:

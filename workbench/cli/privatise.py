@@ -16,6 +16,7 @@ from workbench.cli.console import Report, err, facts, note
 from workbench.cli.output_paths import check_outputs, write_output
 from workbench.errors import InvalidRequest
 from workbench.io.files import others_can_read
+from workbench.io.result import Values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,7 +61,7 @@ def _command(kind: str, summary: str) -> Callable[..., Report]:
         account = subject.account(table.name, target.name, rows, ledger)
         words = [*subject.words, *rows.words, *account.words]
         words += _cautions(table, "Only this column is protected", insecure_seed)
-        report: dict[str, Any] = {
+        report: Values = {
             "file": target.name,
             "column": column,
             "rows": int(rows.values.size),
@@ -145,7 +146,7 @@ def privatise_labels(
     words = [*account.words, *([_UNKNOWN] if labels is None else [])]
     words += _cautions(table, "Label DP protects the labels only", insecure_seed)
     mechanism = release.mechanism
-    report: dict[str, Any] = {
+    report: Values = {
         "file": target.name, "column": column, "rows": int(values.size), "labels": release.known.k,
         "label_set": "given" if labels is not None else "taken from the column",
         "method": f"LabelRandomizer (Algorithm 3): private prior, {_LABEL_METHODS[method]}",
@@ -160,7 +161,7 @@ def privatise_labels(
     return _published(account, target, sidecar, table, release.labels, report, lines)
 
 
-def _label_lines(report: Mapping[str, Any], method: str) -> list[tuple[str, str]]:
+def _label_lines(report: Values, method: str) -> list[tuple[str, str]]:
     """The budgets, the label set and the outputs in words."""
     shares = f"{report['epsilon1']:.6g} (prior) + {report['epsilon2']:.6g} (response)"
     return [
@@ -207,9 +208,9 @@ def _published(
     sidecar: Path,
     table: CsvColumn,
     values: NDArray[Any],
-    report: Mapping[str, Any],
+    report: Values,
     lines: list[tuple[str, str]],
-    own: Mapping[str, Any] | None = None,
+    own: Values | None = None,
 ) -> Report:
     """Enter the release into its ledger and write it: both, or neither; what the owner of the data alone is told is no
     part of the report beside it: how many rows somebody has, what that makes of the budget, own. Raises InvalidRequest.
@@ -228,7 +229,7 @@ def _published(
     return Report({**report, **account.own, "file": str(target), "words": words, **(own or {})}, shown)
 
 
-def _write(target: Path, sidecar: Path, table: CsvColumn, values: NDArray[Any], report: Mapping[str, Any]) -> None:
+def _write(target: Path, sidecar: Path, table: CsvColumn, values: NDArray[Any], report: Values) -> None:
     """Report and output, or neither. Raises InvalidRequest."""
     write_output(sidecar, (json_module.dumps(report, indent=1, allow_nan=False) + "\n").encode())
     try:

@@ -25,7 +25,7 @@ from workbench.families.channel.request import ChannelTooLarge
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.option import Option, one_of, read
 from workbench.families.recommendation import Candidate, Query, RealQuery, all_candidates, texts
-from workbench.io.result import Plots, Result, Row
+from workbench.io.result import Plots, Result, Row, Values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,11 +100,11 @@ def recommend(*, epsilon: Any, delta: Any = 0, notion: str = "dp", loss: Any = "
     return _compared(query, f"{finite_query!r}, {query.losses.name} loss")
 
 
-def _budget(values: Mapping[str, Any]) -> dict[str, Any]:
+def _budget(values: Values) -> Values:
     return {name: values[name] for name in ("epsilon", "notion", "loss")} | {"delta": values["delta"] or Fraction(0)}
 
 
-def _real(values: Mapping[str, Any]) -> Result:
+def _real(values: Values) -> Result:
     """The same for real answers in a range."""
     low, high = values["range"]
     query = RealQuery(low=low, high=high, sensitivity=values["sensitivity"] or high - low, **_budget(values))

@@ -23,7 +23,7 @@ import pandas as pd
 from solvers.backend import names
 from workbench.io.drawing import Drawing, draw, stated
 from workbench.io.figures import COLOURS, MARKERS
-from workbench.io.result import records
+from workbench.io.result import Values, records
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -172,12 +172,12 @@ def draw_profile(table: pd.DataFrame) -> Figure:
     return draw(Drawing(_stated("profile"), styles=_looks(ran)), pd.concat(parts))
 
 
-def _stated(name: str) -> dict[str, Any]:
-    figure: dict[str, Any] = stated("workbench.comparison", "figures.toml")[name]
+def _stated(name: str) -> Values:
+    figure: Values = stated("workbench.comparison", "figures.toml")[name]
     return figure
 
 
-def _looks(table: pd.DataFrame) -> dict[str, Any]:
+def _looks(table: pd.DataFrame) -> Values:
     """The styles of solvers, the same in every figure."""
     count = len(COLOURS)
     return {

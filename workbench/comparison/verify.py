@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING
 
 from solvers.backend import backend
 from workbench.comparison.compare import Solvers, solver_names
@@ -15,7 +15,7 @@ from workbench.families.base import Family, Session
 from workbench.families.outcome import attempt, failure, translated_errors
 from workbench.families.registry import families
 from workbench.families.verification import Group, groups, verified
-from workbench.io.result import Progress, Result, Row, check_progress, silent
+from workbench.io.result import Progress, Result, Row, Values, check_progress, gathered, silent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,28 +84,28 @@ def verify(
         for kind, group in grid
         if not k or _asked(kind, group)
     ]
-    total, begin = sum(len(group.points) for _, _, group in runs), time.perf_counter()
-    rows: list[Row] = []
-    try:
+    total, done = sum(len(group.points) for _, _, group in runs), count(1)
+
+    def rows() -> Iterator[Row]:
         for solver, kind, group in runs:
             for row in _rows(kind, group, solver):
-                rows.append(row)
-                progress(len(rows), total, solver)
-    except KeyboardInterrupt:
-        pass
-    compared = [row["agrees"] for row in rows if row["agrees"] is not None]
-    sentence = f"{sum(compared)} of {len(compared)} answers with a closed form agree with it."
-    return Result(
+                yield row
+                progress(next(done), total, solver)
+
+    return gathered(
         "Models against oracles",
-        rows,
-        "verification",
-        COLUMNS,
-        _plots,
-        len(rows),
+        rows(),
         total,
-        time.perf_counter() - begin,
-        (sentence,),
+        name="verification",
+        columns=COLUMNS,
+        draw=lambda table: {"differences": partial(_draw, table)},
+        sentences=_agreement,
     )
+
+
+def _agreement(rows: list[Row]) -> Iterator[str]:
+    compared = [row["agrees"] for row in rows if row["agrees"] is not None]
+    yield f"{sum(compared)} of {len(compared)} answers with a closed form agree with it."
 
 
 def _kinds(named: str | Sequence[str]) -> list[Family]:
@@ -144,12 +144,12 @@ def _rows(kind: Family, group: Group, solver: str) -> Iterator[Row]:
             yield _judged(group, point, solver, *attempt(_solve(session, kind, point)))
 
 
-def _solve(session: Session, kind: Family, point: Mapping[str, Any]) -> Callable[[], Design]:
+def _solve(session: Session, kind: Family, point: Values) -> Callable[[], Design]:
     exact = {name: kind.option(name).of(value) for name, value in point.items()}
     return lambda: session.design(exact)
 
 
-def _judged(group: Group, point: Mapping[str, Any], solver: str, row: Row, design: Design | None) -> Row:
+def _judged(group: Group, point: Values, solver: str, row: Row, design: Design | None) -> Row:
     cannot = row["status"] in ("unavailable", "licence")  # another kind of program than this solver's
     agrees = None if cannot else False if row["failure"] is not None else row["oracle_agrees"]
     oracle = "not for this solver" if cannot else row.get("oracle")
@@ -169,10 +169,6 @@ def _judged(group: Group, point: Mapping[str, Any], solver: str, row: Row, desig
         "private": row.get("private"),
         "failure": row["failure"],
     }
-
-
-def _plots(table: pd.DataFrame) -> dict[str, Any]:
-    return {"differences": partial(_draw, table)}
 
 
 def _draw(table: pd.DataFrame) -> Figure | None:

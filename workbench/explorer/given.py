@@ -19,8 +19,10 @@ from workbench.families.base import Family
 from workbench.families.option import Option, spell
 from workbench.families.registry import families
 from workbench.io.files import no_files
+from workbench.io.result import Values
 
-Given = Mapping[str, Any]  # option -> text, bool, or list of texts
+Given = Values  # option -> text, bool, or list of texts
+View = dict[str, Any]  # what a page shows
 EMPTY: tuple[Any, ...] = ("", None, [])  # what a page gives for an option that is left out
 _LONGEST = 20_000  # characters of a text
 _WORDS = re.compile(r"must be one of (.*?)\. Got ")
@@ -42,7 +44,7 @@ def _flag(option: Option) -> str:
     return f"--{(option.command or option.name).replace('_', '-')}"
 
 
-def listing() -> list[dict[str, Any]]:
+def listing() -> list[Values]:
     """Every family with its options and examples, JSON-ready; loads neither models nor solvers."""
     return [
         {
@@ -63,7 +65,7 @@ def _first(kind: Family) -> Given:
     return next((given for given in examples if kind.hot and kind.hot[-1] in given), next(iter(examples), {}))
 
 
-def _listed(option: Option) -> dict[str, Any]:
+def _listed(option: Option) -> Values:
     kind = {bool: "flag", list: "list"}.get(option.kind, "text")
     return {
         "name": option.name,
@@ -94,7 +96,7 @@ def _refusal(option: Option, value: Any) -> str | None:
     return None
 
 
-def suggestions(kind: Family) -> dict[str, Any]:
+def suggestions(kind: Family) -> View:
     """The words that options take, and the examples that need no file; to know them loads models and solvers."""
     words = {name: choices for name, option in known(kind).items() if (choices := _words(option))}
     examples = []
@@ -111,7 +113,7 @@ def _words(option: Option) -> list[str]:
     return [word for word in re.split(r",? or |, ", match[1]) if _WORD.fullmatch(word)] if match else []
 
 
-def option_range(option: Option) -> dict[str, Any] | None:
+def option_range(option: Option) -> View | None:
     """The range of a slider for a number: [0, 1] for a share, else a scale of positive numbers."""
     if _refusal(option, Fraction(1, 2)) is not None:
         return None
@@ -149,7 +151,7 @@ def from_words(kind: Family, words: Sequence[str]) -> dict[str, Any]:
     return texts
 
 
-def texts_of(kind: Family, options: Mapping[str, Any]) -> dict[str, Any]:
+def texts_of(kind: Family, options: Values) -> dict[str, Any]:
     """The texts of options that Python gives, as a page holds them. Raises InvalidRequest."""
     texts: dict[str, Any] = {}
     for name, value in options.items():

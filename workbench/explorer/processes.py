@@ -19,6 +19,7 @@ from typing import Any
 
 from workbench.errors import WorkbenchError
 from workbench.io.processes import end_with_parent, safe_start
+from workbench.io.result import Values
 
 LIMITS = {"live": 20.0, "slow": 120.0}  # seconds of one task
 LANE = dict.fromkeys(("suggestions", "design", "certify"), "live")  # of a task; the others are slow
@@ -55,7 +56,7 @@ def _serve(pipe: Any, files: Collection[tuple[str, str, Any]]) -> None:
         pipe.send(_answer(tasks, task, request, lambda done, total: pipe.send({"done": done, "total": total})))
 
 
-def _answer(tasks: Any, task: str, request: Mapping[str, Any], tell: Callable[[int, int], None]) -> Message:
+def _answer(tasks: Any, task: str, request: Values, tell: Callable[[int, int], None]) -> Message:
     try:
         return {"result": tasks.run(task, request, tell)}
     except WorkbenchError as error:
@@ -120,7 +121,7 @@ class _Lane:
             finally:
                 self._turn.release()
 
-    def run(self, task: str, request: Mapping[str, Any]) -> Generator[Message, None, None]:
+    def run(self, task: str, request: Values) -> Generator[Message, None, None]:
         """The messages of a task, the last one its result or error, an empty one at every tick. Closing the iterator
         stops the task. Raises Stopped."""
         begin = time.monotonic()
@@ -165,7 +166,7 @@ class Lanes:
         self._starting = threading.Thread(target=self._lanes["live"].prepare, daemon=True)
         self._starting.start()
 
-    def run(self, task: str, request: Mapping[str, Any]) -> Generator[Message, None, None]:
+    def run(self, task: str, request: Values) -> Generator[Message, None, None]:
         """The messages of a task (`_Lane.run`). The slow worker leaves when nobody has needed it for a while."""
         name = LANE.get(task, "slow")
         try:

@@ -18,7 +18,7 @@ import json
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -32,6 +32,7 @@ from workbench.exact.numbers import jsonable
 from workbench.explorer import figures
 from workbench.explorer.given import (
     EMPTY,
+    View,
     command_line,
     exact_values,
     listing,
@@ -47,9 +48,9 @@ from workbench.families.outcome import attempt
 from workbench.families.registry import family
 from workbench.frontiers.run import frontier_of, plan_of, run
 from workbench.io.files import no_files
+from workbench.io.result import Values
 
 Tell = Callable[[int, int], None]  # (parts done, parts)
-View = dict[str, Any]
 _SESSIONS = 4  # live at a time
 _MOMENT = Fraction(1, 20)  # seconds of a preliminary solve
 _SLOW = 0.1  # seconds of a hot design from which the next ones are preliminary
@@ -70,9 +71,9 @@ class _Request:
     to tell how far it is."""
 
     kind: Family
-    given: Mapping[str, Any]
-    values: Mapping[str, Any]
-    more: Mapping[str, Any] = field(default_factory=dict)
+    given: Values
+    values: Values
+    more: Values = field(default_factory=dict)
     tell: Tell = _silent
 
     @property
@@ -80,7 +81,7 @@ class _Request:
         """The same for the same request."""
         return json.dumps([self.kind.name, self.given], sort_keys=True)
 
-    def point(self, **moved: Any) -> dict[str, Any]:
+    def point(self, **moved: Any) -> View:
         """The hot options, with their defaults."""
         point = {name: self.values[name] for name in self.kind.hot} | moved
         return dict(self.kind.completed(self.values, point))
@@ -94,7 +95,7 @@ class _Request:
         """The same with another value of an option."""
         return replace(self, given={**self.given, name: _spelled(value)}, values={**self.values, name: value})
 
-    def range(self, name: Any) -> dict[str, Any]:
+    def range(self, name: Any) -> View:
         """The range of a hot option's slider. Raises InvalidRequest for another option."""
         ends = option_range(self.kind.option(name)) if name in self.kind.hot else None
         return ends or InvalidRequest.must("along", f"a number among {', '.join(self.kind.hot)}", repr(name))
@@ -136,7 +137,7 @@ class Tasks:
         self._sessions: OrderedDict[str, _Live] = OrderedDict()
         self._last: tuple[str, Design] | None = None
 
-    def run(self, task: str, request: Mapping[str, Any], tell: Tell = _silent) -> View:
+    def run(self, task: str, request: Values, tell: Tell = _silent) -> View:
         """One task. request: family, given (option -> text), and what the task takes. Raises WorkbenchError."""
         if task not in TASKS:
             InvalidRequest.must("task", f"one of {', '.join(TASKS)}", repr(task))
@@ -339,7 +340,7 @@ TASKS: dict[str, Callable[..., View]] = {
 }
 
 
-def _frontier(request: _Request) -> list[dict[str, Any]]:
+def _frontier(request: _Request) -> list[View]:
     """The rows of the family's frontier at one budget."""
     kind, values = request.kind, request.values
     offered = {option.name: option for option in frontier_of(kind).options}

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlencode
 
@@ -26,6 +26,7 @@ from workbench.explorer.page import as_page, asset, script
 from workbench.explorer.processes import Lanes, Stopped
 from workbench.families.design import Design
 from workbench.families.registry import family
+from workbench.io.result import Values
 
 
 class ExplorerWidget(anywidget.AnyWidget):
@@ -40,7 +41,7 @@ class ExplorerWidget(anywidget.AnyWidget):
     def __init__(
         self,
         name: str | None = None,
-        given: Mapping[str, Any] | None = None,
+        given: Values | None = None,
         files: Collection[tuple[str, str, Any]] = (),
     ) -> None:
         known = listing()
@@ -61,7 +62,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         return parse_qs(self.state)["family"][0]
 
     @property
-    def given(self) -> dict[str, Any]:
+    def given(self) -> Values:
         """Its options, as texts."""
         kinds = {option.name: option.kind for option in family(self.family).options}
         fields = {name: texts for name, texts in parse_qs(self.state).items() if name != "family"}
@@ -93,7 +94,7 @@ class ExplorerWidget(anywidget.AnyWidget):
             self._stopped[number] = threading.Event()
             threading.Thread(target=self._run, args=(number, task, request, self.send), daemon=True).start()
 
-    def _run(self, number: int, task: str, request: dict[str, Any], tell: Callable[[Any], None]) -> None:
+    def _run(self, number: int, task: str, request: Values, tell: Callable[[Any], None]) -> None:
         messages, stopped = self._lanes.run(task, request), self._stopped[number]
         try:
             for message in messages:

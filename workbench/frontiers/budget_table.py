@@ -24,7 +24,7 @@ from workbench.families.registry import families
 from workbench.frontiers.run import frontier_of, run
 from workbench.io.figures import COLOURS
 from workbench.io.parameter_grid import Grid, grid
-from workbench.io.result import Progress, Result, Row, records, silent
+from workbench.io.result import Progress, Result, Row, Values, records, silent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,7 +87,7 @@ def budget_table(
     )
 
 
-def _plan(values: dict[str, Any]) -> Plan:
+def _plan(values: Values) -> Plan:
     epsilons, deltas, bits = values["epsilon"], values["delta"], values["bits"]
     for size in bits:
         if not 1 <= size <= 64:

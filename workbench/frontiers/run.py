@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import textwrap
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -17,7 +17,7 @@ from workbench.families.frontier_plan import COLUMNS, Frontier, Plan, Task, fail
 from workbench.families.option import Option, count, read
 from workbench.families.registry import families, family, family_of
 from workbench.io.parameter_grid import Grid
-from workbench.io.result import Progress, Result, Row, check_progress, silent
+from workbench.io.result import Progress, Result, Row, Values, check_progress, silent
 
 BASELINE = Option(
     "baseline",
@@ -77,7 +77,7 @@ def frontier_of(kind: Family) -> Frontier:
     return offered if offered.points is None else replace(offered, options=(*offered.options, BASELINE))
 
 
-def plan_of(kind: Family, question: Any, values: Mapping[str, Any]) -> Plan:
+def plan_of(kind: Family, question: Any, values: Values) -> Plan:
     """The plan of a family, with the baselines of other packages. question: None where options spell it."""
     offered = frontier_of(kind)
     plan = offered.plan(question, values)

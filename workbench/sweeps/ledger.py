@@ -30,6 +30,7 @@ from urllib.parse import quote
 
 from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
 from workbench.io.files import file_path
+from workbench.io.result import Values
 
 DEFAULT = Path("results/ledger.sqlite")  # git-ignored
 APPLICATION = 0x64707762  # "dpwb", in the file's header
@@ -73,12 +74,12 @@ class Row(NamedTuple):
     seconds: float
 
     @property
-    def request_values(self) -> dict[str, Any]:
+    def request_values(self) -> Values:
         """The request as an object."""
         return dict(json.loads(self.request))
 
     @property
-    def answer_values(self) -> dict[str, Any]:
+    def answer_values(self) -> Values:
         """The answer as an object."""
         return dict(json.loads(self.answer))
 
