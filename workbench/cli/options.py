@@ -109,9 +109,8 @@ def _text(name: str, about: str | Values) -> inspect.Parameter:
     """An option that is all in commands.toml: a text, `repeatable` or not, `required` or with a `default`."""
     table = {"help": about} if isinstance(about, str) else about
     kind: Any = list[str] if table.get("repeatable") else str
-    if table.get("required"):
-        return _parameter(name, kind, inspect.Parameter.empty, table)
-    return _parameter(name, kind if "default" in table else kind | None, table.get("default"), table)
+    default = inspect.Parameter.empty if table.get("required") else table.get("default")
+    return _parameter(name, kind | None if default is None else kind, default, table)
 
 
 def _of_option(option: Option) -> inspect.Parameter:

@@ -6,6 +6,7 @@ on the data. How many rows one person has, and the budget that makes, is printed
 
 from __future__ import annotations
 
+import contextlib
 import json as json_module
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -215,25 +216,15 @@ def _published(
     """Enter the release into its ledger and write it: both, or neither; what the owner of the data alone is told is no
     part of the report beside it: how many rows somebody has, what that makes of the budget, own. Raises InvalidRequest.
     """
-    undo = account.save()
-    try:
-        _write(target, sidecar, table, values, report)
-    except BaseException:
-        undo()
-        raise
+    with contextlib.ExitStack() as undo:
+        undo.callback(account.save())
+        write_output(sidecar, (json_module.dumps(report, indent=1, allow_nan=False) + "\n").encode())
+        undo.callback(sidecar.unlink, missing_ok=True)
+        write_output(target, table.replaced(values), private=table.width > 1)
+        undo.pop_all()
     if account.ledger is not None and others_can_read(account.ledger):
         err.print(f"Warning: other users can read the ledger {account.ledger.name}.")
     words = [*report["words"], *account.own_words]
     wrote = f"{target} ({report['rows']} rows) and {sidecar.name}"
     shown = [facts([("wrote", wrote), ("budget", account.headline), *lines]), *map(note, words)]
     return Report({**report, **account.own, "file": str(target), "words": words, **(own or {})}, shown)
-
-
-def _write(target: Path, sidecar: Path, table: CsvColumn, values: NDArray[Any], report: Values) -> None:
-    """Report and output, or neither. Raises InvalidRequest."""
-    write_output(sidecar, (json_module.dumps(report, indent=1, allow_nan=False) + "\n").encode())
-    try:
-        write_output(target, table.replaced(values), private=table.width > 1)
-    except InvalidRequest:
-        sidecar.unlink(missing_ok=True)
-        raise

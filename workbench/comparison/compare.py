@@ -14,7 +14,7 @@ from solvers.solution import relative_gap
 from workbench.comparison.report import preferred
 from workbench.comparison.run import GOOD, installed, run_suite
 from workbench.errors import InvalidRequest
-from workbench.families.base import Family, Request
+from workbench.families.base import Request
 from workbench.families.outcome import COLUMNS, attempt
 from workbench.families.programs import SUITES, chosen
 from workbench.families.registry import family_of
@@ -75,20 +75,15 @@ def compare(
         return compare_programs(question, solvers, instances=instances, progress=progress, **request)
     if instances is not None:
         InvalidRequest.must("instances", "left out, except for a suite", repr(instances))
-    kind = compared(family_of(question))
+    kind = family_of(question)
+    if not any(option.name == "solver" for option in kind.options):
+        InvalidRequest.must("question", "of a family that solves programs", kind.name)
     for name in ("solver", "certify"):
         if name in request:
             InvalidRequest.must("request", f"made of options of wb.design but {name}, which differs here", name)
     limit = None if {"time_limit", "options"} & set(request) else TIME_LIMITS["request"]
     compared_request = kind.request(question, certify=False, **request)
     return compare_request(compared_request, solver_names(solvers), limit=limit, progress=progress)
-
-
-def compared(kind: Family) -> Family:
-    """The family, whose requests must go to a solver. Raises InvalidRequest."""
-    if not any(option.name == "solver" for option in kind.options):
-        InvalidRequest.must("question", "of a family that solves programs", kind.name)
-    return kind
 
 
 def solver_names(solvers: Solvers) -> list[str]:

@@ -15,9 +15,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from itertools import count
 from typing import Any
 
@@ -32,8 +31,6 @@ from workbench.families.outcome import translated_errors
 from workbench.families.programs import Instance, Judged
 from workbench.io.processes import ONE_THREAD
 from workbench.io.result import Progress, Result, Row, Values, gathered, silent
-
-Runner = Callable[[Instance, Program, str, float], Row]
 
 GRACE = 20.0  # seconds beyond the time limit, for starting, reading in and giving up
 GOOD = 1e-6  # an answer solves an instance with a gap and residuals up to here, relative to max(1, |objective|)
@@ -58,15 +55,13 @@ def run_suite(
     title: str = "Solver comparison",
     time_limit: float = 20.0,
     progress: Progress = silent,
-    runner: Runner | None = None,
     hot: bool = False,
 ) -> Result:
     """Every solver on every instance, judged; Ctrl-C stops it and the rows so far are kept.
 
-    time_limit: seconds of one solve. runner: of one run, for tests. hot: whether linear programs are re-solved hot,
-    too, with every loss moved by up to 1 % (row "hot_seconds").
+    time_limit: seconds of one solve. hot: whether linear programs are re-solved hot, too, with every loss moved by up
+    to 1 % (row "hot_seconds").
     """
-    run = runner or (partial(run_one, hot=True) if hot else run_one)
     total, done = len(instances) * len(solvers), count()
 
     def rows() -> Iterator[Row]:
@@ -79,7 +74,7 @@ def run_suite(
                 progress(next(done), total, f"{instance.name} by {solver}")
                 row = _unfit(backend(solver), program)
                 if row is None:
-                    row = run(instance, program, solver, time_limit)
+                    row = run_one(program, solver, time_limit, hot=hot)
                     row |= _judge(instance, row.pop("x", None), row.get("objective"))
                 yield shared | {"solver": solver} | row
 
@@ -111,7 +106,7 @@ def supported(solver: str, time_limit: float | None) -> Values:
     return {name: value for name, value in (("threads", 1), ("time_limit", time_limit)) if name in known}
 
 
-def run_one(instance: Instance, program: Program, solver: str, time_limit: float, *, hot: bool = False) -> Row:
+def run_one(program: Program, solver: str, time_limit: float, *, hot: bool = False) -> Row:
     """One run of a program without parameters in a process of its own, killed when it does not come back."""
     options = supported(solver, time_limit)
     left_out = [name for name in ("threads", "time_limit") if name not in options]

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.families.base import Family
@@ -23,6 +24,7 @@ from workbench.io.result import Values
 
 Given = Values  # option -> text, bool, or list of texts
 View = dict[str, Any]  # what a page shows
+Files = Collection[tuple[str, str, Any]]  # (family, option, text) whose texts may name files
 EMPTY: tuple[Any, ...] = ("", None, [])  # what a page gives for an option that is left out
 _LONGEST = 20_000  # characters of a text
 _WORDS = re.compile(r"must be one of (.*?)\. Got ")
@@ -151,6 +153,17 @@ def from_words(kind: Family, words: Sequence[str]) -> dict[str, Any]:
     return texts
 
 
+def named_files(kind: Family, given: Given) -> Files:
+    """The texts that the owner of the process gave, which may name files."""
+    return {(kind.name, name, text) for name, text in given.items() if isinstance(text, str)}
+
+
+def state(family: str, given: Given) -> str:
+    """What is shown, as the fragment of the explorer's address has it."""
+    texts = {name: str(text).lower() if isinstance(text, bool) else text for name, text in given.items()}
+    return urlencode({"family": family, **texts}, doseq=True)
+
+
 def texts_of(kind: Family, options: Values) -> dict[str, Any]:
     """The texts of options that Python gives, as a page holds them. Raises InvalidRequest."""
     texts: dict[str, Any] = {}
@@ -168,7 +181,7 @@ def texts_of(kind: Family, options: Values) -> dict[str, Any]:
     return texts
 
 
-def exact_values(kind: Family, given: Any, files: Collection[tuple[str, str, Any]] = ()) -> dict[str, Any]:
+def exact_values(kind: Family, given: Any, files: Files = ()) -> dict[str, Any]:
     """The exact value of every option. files: (family, option, text) whose texts may name a file.
 
     Raises InvalidRequest, for an unknown option as well.

@@ -12,7 +12,8 @@ import hashlib
 import html
 import json
 import zlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -22,6 +23,8 @@ from workbench import __version__
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import jsonable
 from workbench.explorer import figures
+from workbench.explorer.given import Files
+from workbench.explorer.processes import Lanes, Stopped
 from workbench.io.files import write_whole
 from workbench.io.result import Values
 from workbench.io.shown import picture
@@ -118,11 +121,21 @@ def as_page(task: str, message: Values) -> Values:
     return {"result": {"html": page(title, {"mode": "document", "export": result})}}
 
 
+def answers(lanes: Lanes, task: str, request: Values) -> Generator[Values, None, None]:
+    """The messages of a task (`Lanes.run`) for its reader: of an export a page, and why the task was stopped."""
+    try:
+        with closing(lanes.run(task, request)) as messages:  # ends the computation
+            for message in messages:
+                yield as_page(task, message)
+    except Stopped as error:
+        yield {"error": "Stopped", "message": str(error)}
+
+
 def write_export(
     path: Path,
     family: str,
     given: Values,
-    files: Collection[tuple[str, str, Any]] = (),
+    files: Files = (),
     tell: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
     """Compute the export of one request and write its page. Raises WorkbenchError, OSError."""

@@ -18,7 +18,7 @@ import json
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -32,6 +32,7 @@ from workbench.exact.numbers import jsonable
 from workbench.explorer import figures
 from workbench.explorer.given import (
     EMPTY,
+    Files,
     View,
     command_line,
     exact_values,
@@ -132,7 +133,7 @@ class _Live:
 class Tasks:
     """The tasks, with their live sessions. files: (family, option, text) whose texts may name files."""
 
-    def __init__(self, files: Collection[tuple[str, str, Any]] = ()) -> None:
+    def __init__(self, files: Files = ()) -> None:
         self.files = frozenset(files)
         self._sessions: OrderedDict[str, _Live] = OrderedDict()
         self._last: tuple[str, Design] | None = None
@@ -146,7 +147,8 @@ class Tasks:
             return suggestions(kind)
         values = exact_values(kind, given, self.files)
         known = {name: value for name, value in (given or {}).items() if value not in EMPTY}
-        view: View = jsonable(TASKS[task](self, _Request(kind, known, values, request, tell)), gaps=True)
+        answer = getattr(self, task)(_Request(kind, known, values, request, tell))
+        view: View = jsonable(answer, gaps=True)
         return view
 
     # Sessions.
@@ -298,64 +300,53 @@ class Tasks:
     def export(self, request: _Request) -> View:
         """The certified design where the family certifies, its curves, and designs along the fastest hot option."""
         kind, quiet = request.kind, replace(request, tell=_silent)
-        page: View = {"family": kind.name, "given": dict(request.given), "errors": {}, "along": {}, "steps": []}
-        page["view"] = (self.certify if kind.certifies else self.complete)(request)
+        view = (self.certify if kind.certifies else self.complete)(request)
         hot = [name for name in kind.hot if request.values[name] is not None and option_range(kind.option(name))]
-
-        def curve(name: str) -> None:
-            figure = self.along(replace(quiet, more={"along": name}))["figure"]
-            page["along"] |= {} if figure is None else {name: figure}
-
-        def others() -> None:
-            view = self.rivals(quiet)
-            page["rivals"] = {key: view[key] for key in ("overlays", "table")}
-
-        def step(moved: _Request) -> None:
-            page["steps"].append(self.complete(moved))
-
-        parts: dict[str, Callable[[], None]] = {
-            "profile": lambda: page.update(profile=self.profile(quiet)["figures"]),
-            **{f"along {name}": partial(curve, name) for name in hot},
-            "rivals": others,
-        }
-        for value in request.grid(hot[-1], _EXPORTED) if hot else ():
-            moved = quiet.at(hot[-1], value)
-            parts[f"{hot[-1]} {moved.given[hot[-1]]}"] = partial(step, moved)
+        moved = [quiet.at(hot[-1], value) for value in request.grid(hot[-1], _EXPORTED)] if hot else []
+        steps = {f"{hot[-1]} {at.given[hot[-1]]}": partial(self.complete, at) for at in moved}
+        curves = {f"along {name}": partial(self.along, replace(quiet, more={"along": name})) for name in hot}
+        parts = {"profile": partial(self.profile, quiet), **curves, "rivals": partial(self.rivals, quiet), **steps}
+        made: dict[str, View] = {}
+        errors = {}
         for done, (name, compute) in enumerate(parts.items()):
             request.tell(done, len(parts))
             try:
-                compute()
+                made[name] = compute()
             except WorkbenchError as error:
-                page["errors"][name] = str(error)
-        page["listing"] = [entry for entry in listing() if entry["name"] == kind.name]
+                errors[name] = str(error)
+        drawn = {name: made[f"along {name}"]["figure"] for name in hot if f"along {name}" in made}
+        page = {
+            "family": kind.name,
+            "given": dict(request.given),
+            "errors": errors,
+            "along": {name: figure for name, figure in drawn.items() if figure is not None},
+            "steps": [made[name] for name in steps if name in made],
+            "view": view,
+            "listing": [entry for entry in listing() if entry["name"] == kind.name],
+        }
+        if "profile" in made:
+            page["profile"] = made["profile"]["figures"]
+        if "rivals" in made:
+            page["rivals"] = {key: made["rivals"][key] for key in ("overlays", "table")}
         return page
 
 
-TASKS: dict[str, Callable[..., View]] = {
-    "suggestions": lambda *_: {},
-    **{
-        task: getattr(Tasks, task)
-        for task in ("design", "complete", "certify", "profile", "along", "rivals", "inverse", "export")
-    },
-}
+TASKS = ("suggestions", "design", "complete", "certify", "profile", "along", "rivals", "inverse", "export")
 
 
 def _frontier(request: _Request) -> list[View]:
     """The rows of the family's frontier at one budget."""
     kind, values = request.kind, request.values
     offered = {option.name: option for option in frontier_of(kind).options}
-    for name in request.given:
-        if kind.option(name).question and name not in offered:
+    taken = {}
+    for name, text in request.given.items():
+        if name in offered:
+            taken[name] = values[name] if offered[name].question else text
+        elif kind.option(name).question:
             raise InvalidRequest(f"The trade-offs of {kind.name} are not computed for a question with {name}.")
     hot = {name: [value] for name, value in request.point().items() if value is not None and name in offered}
-    needed = [name for name in kind.hot if name in offered and offered[name].required]
-    if missing := [name for name in needed if name not in hot]:
+    if missing := [name for name in kind.hot if name in offered and offered[name].required and name not in hot]:
         raise InvalidRequest(f"They are compared at one {' and '.join(missing)}, which this request does not give.")
-    taken = {
-        name: values[name] if offered[name].question else text
-        for name, text in request.given.items()
-        if name in offered
-    }
     raw = {"certify": False} if "certify" in offered else {}
     with no_files():
         plan = plan_of(kind, None, read([*offered.values()], taken | hot | raw))

@@ -36,6 +36,12 @@ def end_with_parent(parent: int) -> None:
         threading.Thread(target=watch, name="parent watch", daemon=True).start()
 
 
+def begin_worker(parent: int) -> None:
+    """A worker's first act: Ctrl-C is the parent's business, and without the parent there is no work."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent(parent)
+
+
 @contextlib.contextmanager
 def safe_start() -> Iterator[None]:
     """While it lasts, a new Python process has no current folder on its path: `python -c` and `python -m`, by which

@@ -119,16 +119,14 @@ def _objective(table: pd.DataFrame) -> Figure | None:
     if not numbers or "objective" not in table:
         return None
     across = max(numbers, key=lambda name: table[name].nunique())
-    parameters = list(table.columns)[: list(table.columns).index("workbench")]
-    others = [name for name in parameters if name not in ("key", "backend_version", across)]
-    others = [name for name in others if table[name].nunique(dropna=False) > 1]
+    asked = table.loc[:, :"workbench"].columns.difference(["key", "backend_version", "workbench", across], sort=False)
+    others = [name for name in asked if table[name].nunique(dropna=False) > 1]
     figure, (axes,) = panels()
-    for k, (label, part) in enumerate(table.groupby(others, dropna=False) if others else [((), table)]):
-        if k == len(COLOURS):
-            break
+    groups = table.groupby(others, dropna=False) if others else [((), table)]
+    for colour, (label, part) in zip(COLOURS, groups, strict=False):
         words = ", ".join(f"{name} {value}" for name, value in zip(others, label, strict=True))
         line = part.dropna(subset=["objective"]).sort_values(across)
-        axes.plot(line[across], line["objective"], drawstyle=drawstyle(line), marker=".", color=COLOURS[k], label=words)
+        axes.plot(line[across], line["objective"], drawstyle=drawstyle(line), marker=".", color=colour, label=words)
     axes.set(xlabel=across, ylabel="objective")
     if others:
         legend_below(figure, [axes], columns=1)

@@ -13,7 +13,6 @@ import contextlib
 import gc
 import logging
 import os
-import signal
 import threading
 import time
 import warnings
@@ -28,7 +27,7 @@ from typing import Any
 import workbench
 from workbench.errors import SolverUnavailable, WorkbenchError
 from workbench.io.extras import need
-from workbench.io.processes import ONE_THREAD, SAFE, end_with_parent, safe_start
+from workbench.io.processes import ONE_THREAD, SAFE, begin_worker, safe_start
 from workbench.io.result import Values
 from workbench.sweeps.ledger import canonical
 
@@ -129,12 +128,6 @@ def _strict(answer: Values) -> str:
 # Processes of this machine.
 
 
-def _begin(parent: int) -> None:
-    """A worker's first act: Ctrl-C is the parent's business, and without the parent there is no work."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with_parent(parent)
-
-
 def on_processes(
     tasks: Sequence[Any], jobs: int, work: Callable[[Any], Any] = work, *, ahead: int = 2
 ) -> Generator[tuple[int, Any | None], None, None]:
@@ -208,7 +201,7 @@ def executor(jobs: int) -> Any:
     with safe_start():  # the trackers of semaphores are processes of their own
         resource_tracker.ensure_running()
         return get_reusable_executor(
-            max_workers=jobs, timeout=120, initializer=_begin, initargs=(os.getpid(),), env=ONE_THREAD | SAFE
+            max_workers=jobs, timeout=120, initializer=begin_worker, initargs=(os.getpid(),), env=ONE_THREAD | SAFE
         )
 
 
