@@ -26,13 +26,11 @@ _HEADS = ["curve", "mechanism", "notion", "rows", "proven", "certified", "oracle
 
 def commands() -> Iterator[Named]:
     """One for every family that has a frontier, and the budget table."""
-    from workbench.families.registry import families
     from workbench.frontiers.budget_table import budget_table, options
-    from workbench.frontiers.run import frontier_of
+    from workbench.frontiers.run import frontier_of, with_frontiers
 
-    for kind in families():
-        if kind.frontier is not None:
-            yield kind.name, _command(kind), frontier_of(kind).examples
+    for name, kind in with_frontiers().items():
+        yield name, _command(kind), frontier_of(kind).examples
 
     def budgets(*, out: Path = Path("frontier-table"), html: Path | None = None, **given: Any) -> Report:
         """Which mechanism for which budget: all that fit a task, their errors, the best of each comparable group."""

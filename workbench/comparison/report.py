@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from workbench.io.result import Plots, Row
 
 
+FIGURES = stated("workbench.comparison", "figures.toml")
 EXACT = 1e-9  # residuals and gaps up to here are rounding
 SHIFT = 0.01  # seconds
 _ALIKE = 2.0  # times the least seconds, shifted, which are not told apart from them
@@ -169,12 +170,7 @@ def draw_profile(table: pd.DataFrame) -> Figure:
         for solver, (x, share) in curves.items():
             steps = {"ratio": [1.0, *x, most], "share": [0.0, *share, *(share[-1:] if x.size else [0.0])]}
             parts.append(pd.DataFrame({**named, "solver": solver, **steps}))
-    return draw(Drawing(_stated("profile"), styles=_looks(ran)), pd.concat(parts))
-
-
-def _stated(name: str) -> Values:
-    figure: Values = stated("workbench.comparison", "figures.toml")[name]
-    return figure
+    return draw(Drawing(FIGURES["profile"], styles=_looks(ran)), pd.concat(parts))
 
 
 def _looks(table: pd.DataFrame) -> Values:
@@ -213,7 +209,7 @@ def draw_scatter(table: pd.DataFrame) -> Figure:
     extents = [points.groupby("panel")[["x", "y"]].agg(end).agg(end, axis=1) for end in ("min", "max")]
     ends = pd.concat(extents).rename("x").reset_index()
     further = {"ends": ends.assign(y=ends["x"])}
-    figure = draw(Drawing(_stated("scatter"), {}, _looks(ran), further), points)
+    figure = draw(Drawing(FIGURES["scatter"], {}, _looks(ran), further), points)
     figure.axes[0].set_xlabel(f"seconds of {reference}")
     return figure
 

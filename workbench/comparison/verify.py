@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from solvers.backend import backend
 from workbench.comparison.compare import Solvers, solver_names
+from workbench.comparison.report import FIGURES
 from workbench.errors import InvalidRequest, SolverUnavailable, WorkbenchError
 from workbench.exact.plain import plain_list
 from workbench.families.base import Family
@@ -154,11 +155,10 @@ def _judged(group: Group, point: Values, solver: str, row: Row, design: Design |
 
 def _draw(table: pd.DataFrame) -> Figure | None:
     """|objective - oracle| of every answer (1e-17: none), by solver."""
-    from workbench.io.drawing import Drawing, draw, stated
+    from workbench.io.drawing import Drawing, draw
 
     compared = table[table["difference"].notna()].astype({"difference": float})
-    figure = stated("workbench.comparison", "figures.toml")["differences"]
-    return None if compared.empty else draw(Drawing(figure), compared)
+    return None if compared.empty else draw(Drawing(FIGURES["differences"]), compared)
 
 
 def summary(rows: Sequence[Row]) -> list[Row]:

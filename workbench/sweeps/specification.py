@@ -179,19 +179,21 @@ def _chunks(kind: Family, axes: Mapping[str, list[Any]], at: int, lines: Lines) 
     hot = kind.hot
     still = [key for key in axes if key not in hot]
     walk = list(_walk([axes[key] for key in hot]))
-    corner = [all(i in (0, len(axes[key]) - 1) for key, i in zip(hot, place, strict=True)) for place, _ in walk]
+    ends = [(axes[key][0], axes[key][-1]) for key in hot]
+    corner = [all(value in both for value, both in zip(point, ends, strict=True)) for point in walk]
     for values in itertools.product(*(axes[key] for key in still)):
         fixed = dict(zip(still, values, strict=True))
-        points = [kind.completed(fixed, dict(zip(hot, point, strict=True))) for _, point in walk]
+        points = [kind.completed(fixed, dict(zip(hot, point, strict=True))) for point in walk]
         backend = kind.backend(fixed)
         try:
+            content = kind.key(fixed)
             _check_options(backend, [key for key in still if kind.option(key).solver and fixed[key] is not None])
             _check(kind, fixed, points[0], {key: axes[key] for key in hot})
         except WorkbenchError as error:
             raise lines.about(str(error), at) from None
-        requests = _requests(kind, backend, kind.key(fixed), points)
+        requests = _requests(kind, backend, content, points)
         keys = [digest(request) for request in requests]
-        again = [corner[k] or int(keys[k][:8], 16) % 100 == 0 for k in range(len(walk))]
+        again = [at_end or int(key[:8], 16) % 100 == 0 for at_end, key in zip(corner, keys, strict=True)]
         size = kind.points_per_task(fixed)
         for k in range(0, len(walk), size):
             part = slice(k, k + size)
@@ -208,17 +210,15 @@ def _chunks(kind: Family, axes: Mapping[str, list[Any]], at: int, lines: Lines) 
             )
 
 
-def _walk(axes: list[list[Any]]) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
-    """All places of a grid and their values, the last axis fastest and every other time backwards."""
+def _walk(axes: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
+    """All points of a grid, the last axis fastest and every other time backwards."""
     if not axes:
-        yield (), ()
+        yield ()
         return
-    back = False
-    for place, point in _walk(axes[:-1]):
-        steps = list(enumerate(axes[-1]))
-        for i, value in reversed(steps) if back else steps:
-            yield (*place, i), (*point, value)
-        back = not back
+    steps = axes[-1]
+    for point in _walk(axes[:-1]):
+        yield from ((*point, value) for value in steps)
+        steps = steps[::-1]
 
 
 def _check(kind: Family, fixed: Values, first: Values, axes: Mapping[str, list[Any]]) -> None:
