@@ -124,8 +124,7 @@ def privatise_labels(
 
     sidecar = _sidecar(target, {"input": source, "labels": labels}, ledger)
     drawing = Source(insecure_seed)
-    if method not in _LABEL_METHODS:
-        InvalidRequest.must("method", f"one of {', '.join(_LABEL_METHODS)}", repr(method))
+    InvalidRequest.unless_among(_LABEL_METHODS, "method", method)
     if method == "unbiased" and loss != "squared":
         InvalidRequest.must("loss", "squared where method is unbiased", repr(loss))
     table = CsvColumn.read(source, column)

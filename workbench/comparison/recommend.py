@@ -23,7 +23,7 @@ from workbench.families.baseline import read_baselines
 from workbench.families.channel.family import FAMILY
 from workbench.families.channel.request import ChannelTooLarge
 from workbench.families.frontier_plan import NotApplicable
-from workbench.families.option import Option, one_of, read
+from workbench.families.option import Option, one_of, read, two_ends
 from workbench.families.recommendation import Candidate, Query, RealQuery, all_candidates, texts
 from workbench.io.result import Plots, Result, Row, Values
 
@@ -47,9 +47,7 @@ OPTIONS: tuple[Option, ...] = (
 
 def _range(value: Any, name: str) -> tuple[Fraction, Fraction]:
     """ "LOW..HIGH", or two numbers."""
-    ends = value.split("..") if isinstance(value, str) else value
-    if not isinstance(ends, (list, tuple)) or len(ends) != 2:
-        InvalidRequest.must(name, "two numbers LOW..HIGH, such as 0..200000", repr(value))
+    ends = two_ends(value, name, "two numbers LOW..HIGH, such as 0..200000")
     low, high = (exact(end, name) for end in ends)
     return (low, high) if low < high else InvalidRequest.must(name, "LOW..HIGH with LOW < HIGH", repr(value))
 

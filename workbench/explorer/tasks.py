@@ -140,8 +140,7 @@ class Tasks:
 
     def run(self, task: str, request: Values, tell: Tell = _silent) -> View:
         """One task. request: family, given (option -> text), and what the task takes. Raises WorkbenchError."""
-        if task not in TASKS:
-            InvalidRequest.must("task", f"one of {', '.join(TASKS)}", repr(task))
+        InvalidRequest.unless_among(TASKS, "task", task)
         kind, given = family(request.get("family", "")), request.get("given")
         if task == "suggestions":
             return suggestions(kind)

@@ -79,8 +79,7 @@ def chosen(suite: str, pattern: str | None = None) -> list[Instance]:
     Those of other packages, which are no part of a version of the suite, are taken where a pattern matches their names.
     Raises InvalidRequest for an unknown suite, or when nothing matches.
     """
-    if suite not in SUITES:
-        InvalidRequest.must("suite", f"one of {', '.join(SUITES)}", repr(suite))
+    InvalidRequest.unless_among(SUITES, "suite", suite)
     _, takes = SUITES[suite]
     listed = [
         instance
