@@ -23,15 +23,12 @@ from rich.table import Table
 from rich.text import Text
 
 from workbench.io.files import is_number
-from workbench.io.result import Values
+from workbench.io.result import Progress, Values
 
 if TYPE_CHECKING:
     from workbench.io.result import Result
 
 R = TypeVar("R", bound="Result")
-Tell = Callable[[int, int, str], None]  # parts done, parts, what is next
-
-
 _PERIOD = 10.0  # seconds between two lines of progress
 
 
@@ -203,7 +200,7 @@ def _cell(value: Any) -> str:
     return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
-def under_a_bar(work: Callable[[Tell], R], what: str = "solving", *, lines: bool = False) -> R:
+def under_a_bar(work: Callable[[Progress], R], what: str = "solving", *, lines: bool = False) -> R:
     """Do some work under a bar with the time that is left, on stderr; work: told where to report its progress.
 
     lines: whether a line every ten seconds says so where stderr is no terminal.

@@ -7,10 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from workbench.cli.console import Report, Tell, facts, table, under_a_bar
+from workbench.cli.console import Report, facts, table, under_a_bar
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.io.files import distinct_files
-from workbench.io.result import Values
+from workbench.io.result import Progress, Values
 from workbench.sweeps.ledger import DEFAULT, Ledger, Row
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def sweep(
     if dry_run:
         return _said({"name": read.name, "points": len(read), "tasks": len(read.chunks), "known": known()})
 
-    def work(tell: Tell) -> SweepResult:
+    def work(tell: Progress) -> SweepResult:
         def progress(outcome: Outcome) -> None:
             failed = sum(n for status, n in outcome.statuses.items() if status not in _FOUND)
             words = f"sweep, {failed} not optimal" if failed else "sweep"

@@ -149,12 +149,9 @@ def profile(table: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     times = table.assign(time=np.where(table["solved"], table["seconds"].astype(float).clip(lower=LEAST), np.inf))
     grid = times.pivot_table(index="instance", columns="solver", values="time", aggfunc="first", dropna=False)
     grid = grid.fillna(np.inf)
-    fastest = grid.min(axis="columns").to_numpy()
     curves = {}
-    for solver in grid.columns:
-        with np.errstate(invalid="ignore"):
-            ratios = np.sort(grid[solver].to_numpy() / fastest)
-        reached = ratios[np.isfinite(ratios)]
+    for solver, ratios in grid.div(grid.min(axis="columns"), axis="index").items():
+        reached = np.sort(ratios[np.isfinite(ratios)].to_numpy())
         curves[str(solver)] = reached, np.arange(1, reached.size + 1) / len(grid)
     return curves
 

@@ -12,7 +12,7 @@ import hashlib
 import html
 import json
 import zlib
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from functools import cache
 from importlib import resources
@@ -136,12 +136,11 @@ def write_export(
     family: str,
     given: Values,
     files: Files = (),
-    tell: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
     """Compute the export of one request and write its page. Raises WorkbenchError, OSError."""
     from workbench.explorer.tasks import Tasks
 
-    result = Tasks(files).run("export", {"family": family, "given": dict(given)}, tell)
+    result = Tasks(files).run("export", {"family": family, "given": dict(given)})
     write_page(path, as_page("export", {"result": result})["result"]["html"])
 
 
