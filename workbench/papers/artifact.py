@@ -244,17 +244,17 @@ def _compared(paper: str, name: str, table: pd.DataFrame) -> Iterator[Comparison
     where it is printed, that of the artifact without; tolerance: half a unit of the last printed digit; expected: true
     without. These two are constants or expressions.
     """
-    for one in declared(paper)[name].get("compared", ()):
-        rows: Any = table.query(one["where"]) if "where" in one else table
-        theirs, ours = one["printed"], np.ravel(rows.eval(one["ours"]))
+    for beside in declared(paper)[name].get("compared", ()):
+        rows: Any = table.query(beside["where"]) if "where" in beside else table
+        theirs, ours = beside["printed"], np.ravel(rows.eval(beside["ours"]))
         values = np.ravel(rows[theirs] if theirs in rows else _there(paper, theirs))
         tolerances, expected = (
             np.broadcast_to(rows.eval(what) if isinstance(what, str) else what, ours.shape).tolist()
-            for what in (one["tolerance"], one.get("expected", True))
+            for what in (beside["tolerance"], beside.get("expected", True))
         )
         for k, row in enumerate(rows.head(len(ours)).to_dict("records")):
-            what, remark = (one.get(key, "").format(**{**row, "k": k}) for key in ("what", "remark"))
-            place = one.get("place") or printed(paper)[name]["place"]
+            what, remark = (beside.get(key, "").format(**{**row, "k": k}) for key in ("what", "remark"))
+            place = beside.get("place") or printed(paper)[name]["place"]
             yield Comparison(what, place, values[k].item(), ours[k].item(), tolerances[k], expected[k], remark)
 
 
