@@ -16,7 +16,7 @@ m = 4 that leaves one number, q_2(1), and slices [l, l + 0.01] of it: 99 LPs for
 
 Theorem 5 is read as all pairs (z, w) of Lemma 2's two sets, as its proof needs; printed are only those with equal k,
 and its "q_{m+1-j}(m+1-j)" must read q_{m+1-i}(m+1-i). All pairs of one i share a number t_i: z <= e^ε t_i, t_i <= w.
-For a bin right of c the largest p is approached at the right ends of pieces (Lemma 2 prints p(B_k, i) there too,
+For a bin right of 1 the largest p is approached at the right ends of pieces (Lemma 2 prints p(B_k, i) there too,
 which is harmless under its symmetry but not in Theorem 4's setting). The authors' public code states other programs:
 workbench.papers.optm.authors.
 
@@ -62,14 +62,12 @@ class TwoBinShape:
     """Bins and who may draw what: the columns, pieces and products of the two-bin family.
 
     Attributes:
-        bins: B_1 < ... < B_m, floats.
-        c: half the width of the inputs.
+        bins: B_1 < ... < B_m, floats; inputs are in [-1, 1].
         masses: Pr[X in piece] for every piece, from left to right.
         symmetric: q^l = q^r (for symmetric bins and densities).
     """
 
     bins: tuple[float, ...]
-    c: float
     masses: tuple[float, ...]
     symmetric: bool = True
 
@@ -85,14 +83,14 @@ class TwoBinShape:
 
     @cached_property
     def inside(self) -> list[int]:
-        """The bins i (from 1) in (-c, c)."""
-        return [i for i, b in enumerate(self.bins, 1) if -self.c < b < self.c]
+        """The bins i (from 1) in (-1, 1)."""
+        return [i for i, b in enumerate(self.bins, 1) if -1 < b < 1]
 
     @cached_property
     def pieces(self) -> list[tuple[int, float, float]]:
         """(j, a, b): for x in [a, b) there are j bins at or left of x."""
-        ends = [-self.c, *(self.bins[i - 1] for i in self.inside), self.c]
-        below = sum(b <= -self.c for b in self.bins)
+        ends = [-1.0, *(self.bins[i - 1] for i in self.inside), 1.0]
+        below = sum(b <= -1 for b in self.bins)
         return [(below + k, ends[k], ends[k + 1]) for k in range(len(ends) - 1)]
 
     @cached_property
@@ -193,13 +191,13 @@ class TwoBinShape:
         return lp
 
     def theorem6(self, epsilon: float, u: float, o_before: float, o_last: float) -> EntrywiseProgram:
-        """The reduced LP of Theorem 6 for symmetric bins with at least two inside (-c, c).
+        """The reduced LP of Theorem 6 for symmetric bins with at least two inside (-1, 1).
 
-        u, o_before, o_last: the bounds on q_{s-1}(s-1), q_{t-1}(1), q_t(1); B_s < B_t are the bins in (-c, c)
-        closest to -c and c. (What is known to be 1 needs no bound.)
+        u, o_before, o_last: the bounds on q_{s-1}(s-1), q_{t-1}(1), q_t(1); B_s < B_t are the bins in (-1, 1)
+        closest to -1 and 1. (What is known to be 1 needs no bound.)
         """
         if not self.symmetric or len(self.inside) < 2:
-            raise ValueError("Theorem 6 must have symmetric bins with at least two inside (-c, c).")
+            raise ValueError("Theorem 6 must have symmetric bins with at least two inside (-1, 1).")
         s, t, m, q = self.inside[0], self.inside[-1], self.m, self.columns
         lp = self._lp(0, {})
 
@@ -216,10 +214,10 @@ class TwoBinShape:
                     below((j, i), (j, i + 1))
         for i in self.inside:
             below((i + 1, i + 1), (i, i))
-        # the two largest probabilities of an output, q_s(s) and p(-c, s-1), and the two smallest, p(B_t, 1) and p(c, 1)
-        at_c, before, at_t = self.shares(s - 1, -self.c)[-1], self.drawn(t - 1)[1], self.drawn(t)
+        # the two largest probabilities of an output, q_s(s) and p(-1, s-1), and the two smallest, p(B_t, 1) and p(1, 1)
+        at_c, before, at_t = self.shares(s - 1, -1.0)[-1], self.drawn(t - 1)[1], self.drawn(t)
         larger = (q["l", s][[-1]], np.ones(1)), (self.drawn(s - 1)[1], (1.0 if s == 2 else u) * at_c)
-        last = self.shares(t, self.c)[0]  # of one right bin: q_1(1) = 1, no bound is needed
+        last = self.shares(t, 1.0)[0]  # of one right bin: q_1(1) = 1, no bound is needed
         smaller = (
             (before[1:], o_before * self.shares(t - 1, self.bins[t - 1])[0, 1:]),
             (at_t[0][[0]], last) if m - t == 1 else (at_t[1], o_last * last),
