@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import compress
 
 import numpy as np
 
@@ -127,7 +128,8 @@ class _OutputSearch:
                 descents=descents,
                 progress=self.question.progress,
             )
-            optima.extend([] if optimum is None else [optimum])
+            if optimum is not None:
+                optima.append(optimum)
             problem.close()
 
         spread = [self._within(start) for start in spread_starts(m, self.question.budget, self.starts)]
@@ -151,12 +153,16 @@ class _OutputSearch:
         if even and np.abs(best.outputs - folded).max() < _EVEN:  # half the coordinates: it ends nearer
             search([folded], True)
             best = min(optima, key=lambda optimum: optimum.value)
-        outputs = oriented(best.outputs) if even else best.outputs
+        starts = tuple(value for optimum in optima for value in optimum.starts)
+        return self._published(m, replace(best, outputs=oriented(best.outputs) if even else best.outputs), starts)
+
+    def _published(self, m: int, best: LocalOptimum, starts: tuple[float, ...]) -> QuantizerAnswer | None:
+        """The best answer at outputs in decimals."""
         answer: QuantizerAnswer | None = None
-        for needed, there in self._proposed(outputs):
+        for needed, there in self._proposed(best.outputs):
             if not needed and answer is not None and answer.objective <= best.value * (1 + _BETTER):
                 break
-            solved = self.at(m, self._rounded(there), tuple(value for optimum in optima for value in optimum.starts))
+            solved = self.at(m, self._rounded(there), starts)
             if solved is not None and (answer is None or solved.objective < answer.objective):
                 answer = solved
         return answer
@@ -262,9 +268,8 @@ class _OutputSearch:
         best = answer.quantizer
         used = best.matrix.max(axis=0) > 0
         if not used.all():
-            kept = [b for b, keep in zip(bins, used, strict=True) if keep]
-            best = Quantizer.from_ends(best.name, kept, best.knots, best.matrix[:, used])
-        return QuantizerAnswer(answer.objective, answer.bound, best, answer.solution, starts)
+            best = Quantizer.from_ends(best.name, [*compress(bins, used)], best.knots, best.matrix[:, used])
+        return replace(answer, quantizer=best, starts=starts)
 
 
 def _shaken(outputs: Vector) -> Vector:
