@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -15,8 +14,7 @@ from models.quantizer import usual_reach
 from solvers.arrays import Vector
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.certify import repaired
-from workbench.families.quantizer.law_program import exact_quantizer
-from workbench.families.quantizer.laws import LawQuestion
+from workbench.families.quantizer.laws import LawQuestion, exact_quantizer
 from workbench.families.quantizer.limit import Limit, mae_limit
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import optm_thinner
@@ -61,7 +59,7 @@ def simulated(quantizer: Quantizer, x: Vector, rng: np.random.Generator) -> Vect
 
 def optm_at(bins: str, epsilon: str, density: Density | None = None) -> Quantizer:
     """OPTM at given bins: the best of its slices by its own objective; thinner slices when 0.01 leaves no solution."""
-    answer = optm_thinner(read_bins(bins), exact(epsilon, "epsilon"), Fraction(1), density or uniform())
+    answer = optm_thinner(read_bins(bins), exact(epsilon, "epsilon"), density or uniform())
     if answer is None:
         raise ValueError(f"OPTM has no solution at {bins} and epsilon {epsilon}")
     return certified(answer.quantizer, epsilon)
@@ -102,7 +100,7 @@ def published(epsilon: str, table: str | None = None) -> dict[str, Quantizer]:
 @lru_cache(maxsize=256)
 def law_question(epsilon: str, density: Density | None = None, loss: str = "absolute") -> LawQuestion:
     """On [-1, 1], inputs uniform where no density is given."""
-    return LawQuestion(exact(epsilon, "epsilon"), Fraction(1), density or uniform(), loss)
+    return LawQuestion(exact(epsilon, "epsilon"), density or uniform(), loss)
 
 
 def exact_at(bins: str, epsilon: str, density: Density | None = None, knots: int = 41) -> Quantizer:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from solvers.search import bisect
-from workbench.families.quantizer.law_program import exact_quantizer
-from workbench.families.quantizer.laws import LawQuestion
+from workbench.families.quantizer.laws import LawQuestion, exact_quantizer
 from workbench.families.quantizer.optm import Live, shape_of
 from workbench.mechanisms.baselines.two_bin import equal_bins, rqm, two_bin
 from workbench.mechanisms.density import uniform
@@ -98,7 +97,7 @@ def _not_available() -> dict[str, Any]:
 def _least_metric_epsilon(points: int) -> float:
     """The least ε at which squared-distance metric privacy on a grid is feasible, by bisection to 1e-3."""
     bins = tuple(Fraction(b) for b in (-3, -1, 1, 3))
-    law = LawQuestion(Fraction(1), Fraction(1), uniform(), "squared", "squared")
+    law = LawQuestion(Fraction(1), loss="squared", metric="squared")
 
     def feasible(epsilon: float) -> bool:
         return exact_quantizer(bins, replace(law, epsilon=Fraction(epsilon)), knots=points) is not None
@@ -118,7 +117,7 @@ def _metric() -> dict[str, Any]:
 def _objective() -> dict[str, Any]:
     # stochastic rounding to the two nearest bins: every ζ is 0, what is left is (8)'s constant
     bins = read_bins("-2.7,-0.9,0.9,2.7")
-    mae, shape = two_bin(bins, [[1], [0, 1], [0, 0, 1]]).mae(), shape_of(bins, Fraction(1), uniform())
+    mae, shape = two_bin(bins, [[1], [0, 1], [0, 0, 1]]).mae(), shape_of(bins, uniform())
     return {"mae": mae, "proxy_2": float(sum(shape.losses[columns[-1]] for columns in shape.columns.values()))}
 
 
@@ -128,7 +127,7 @@ def _theorem6() -> dict[str, Any]:
     for number in (3, 4, 6):
         bins = read_bins(parameters()[f"table{number}"]["OPTM"]["bins"])
         least[number] = float((bins[3] - bins[2]) / (bins[3] - bins[1]))
-    shape, live = shape_of(read_bins("-3,-0.5,0.5,3"), Fraction(1), uniform()), Live()
+    shape, live = shape_of(read_bins("-3,-0.5,0.5,3"), uniform()), Live()
     solved = [live.solve(shape.theorem6(20.0, 1.0, float(q), 0.0)) is not None for q in np.arange(0.05, 1, 0.1)]
     live.close()
     shown = ", ".join(f"Table {number}: q_2(1) >= {value:.3f}" for number, value in least.items())
