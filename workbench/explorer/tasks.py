@@ -305,28 +305,28 @@ class Tasks:
         steps = {f"{hot[-1]} {at.given[hot[-1]]}": partial(self.complete, at) for at in moved}
         curves = {f"along {name}": partial(self.along, replace(quiet, more={"along": name})) for name in hot}
         parts = {"profile": partial(self.profile, quiet), **curves, "rivals": partial(self.rivals, quiet), **steps}
-        made: dict[str, View] = {}
+        views: dict[str, View] = {}
         errors = {}
         for done, (name, compute) in enumerate(parts.items()):
             request.tell(done, len(parts))
             try:
-                made[name] = compute()
+                views[name] = compute()
             except WorkbenchError as error:
                 errors[name] = str(error)
-        drawn = {name: made[f"along {name}"]["figure"] for name in hot if f"along {name}" in made}
+        drawn = {name: views[f"along {name}"]["figure"] for name in hot if f"along {name}" in views}
         page = {
             "family": kind.name,
             "given": dict(request.given),
             "errors": errors,
             "along": {name: figure for name, figure in drawn.items() if figure is not None},
-            "steps": [made[name] for name in steps if name in made],
+            "steps": [views[name] for name in steps if name in views],
             "view": view,
-            "listing": [entry for entry in listing() if entry["name"] == kind.name],
         }
-        if "profile" in made:
-            page["profile"] = made["profile"]["figures"]
-        if "rivals" in made:
-            page["rivals"] = {key: made["rivals"][key] for key in ("overlays", "table")}
+        if "profile" in views:
+            page["profile"] = views["profile"]["figures"]
+        if "rivals" in views:
+            page["rivals"] = {key: views["rivals"][key] for key in ("overlays", "table")}
+        page["listing"] = [entry for entry in listing() if entry["name"] == kind.name]
         return page
 
 

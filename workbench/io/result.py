@@ -208,8 +208,8 @@ def gathered(
     with suppress(KeyboardInterrupt):
         finished.extend(rows)
     seconds = time.perf_counter() - begin
-    said = tuple(sentences(finished))
-    return Result(title, finished, name, columns, draw, len(finished), total, seconds, said)
+    words = tuple(sentences(finished))
+    return Result(title, finished, name, columns, draw, len(finished), total, seconds, words)
 
 
 def table_of(rows: Iterable[Row], columns: Sequence[str] = ()) -> pd.DataFrame:

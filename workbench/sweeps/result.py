@@ -119,8 +119,10 @@ def _objective(table: pd.DataFrame) -> Figure | None:
     if not numbers or "objective" not in table:
         return None
     across = max(numbers, key=lambda name: table[name].nunique())
-    asked = table.loc[:, :"workbench"].columns.difference(["key", "backend_version", "workbench", across], sort=False)
-    others = [name for name in asked if table[name].nunique(dropna=False) > 1]
+    parameters = table.loc[:, :"workbench"].columns.difference(
+        ["key", "backend_version", "workbench", across], sort=False
+    )
+    others = [name for name in parameters if table[name].nunique(dropna=False) > 1]
     figure, (axes,) = panels()
     groups = table.groupby(others, dropna=False) if others else [((), table)]
     for colour, (label, part) in zip(COLOURS, groups, strict=False):
