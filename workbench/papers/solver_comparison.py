@@ -50,7 +50,10 @@ def _paper(about: str, compare: Callable[[bool], tuple[Result, str, float]]) -> 
             raise KeyboardInterrupt
         return {artifact.name: artifact for artifact in artifacts(run, suite, time_limit)}
 
-    return Paper(**_STATED[about], artifacts={name: lambda full, name=name: report(full)[name] for name in TITLES})
+    def drawn(name: str, full: bool) -> Artifact:
+        return report(full)[name]
+
+    return Paper(**_STATED[about], artifacts={name: partial(drawn, name) for name in TITLES})
 
 
 def _suite(full: bool) -> tuple[Result, str, float]:
