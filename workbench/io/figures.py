@@ -111,8 +111,8 @@ def density_plot(densities: Mapping[str, Any], title: str, atom: float = 0.0, *,
     figure, (axis,) = panels(width=6.4)
     for k, (name, (edges, values)) in enumerate(densities.items()):
         shown = np.where(np.asarray(values) > _FLOOR * np.max(values), values, np.nan)
-        style = {"color": COLOURS[k % len(COLOURS)], "linewidth": 1.8 if k == 0 else 1.1}
-        axis.stairs(shown, edges, baseline=None, label=name, **style)
+        colour, width = COLOURS[k % len(COLOURS)], 1.8 if k == 0 else 1.1
+        axis.stairs(shown, edges, baseline=None, color=colour, linewidth=width, label=name)
     axis.set(xlabel="noise η", ylabel=measure, yscale="log")
     if atom:
         axis.plot(
