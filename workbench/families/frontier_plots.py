@@ -183,7 +183,7 @@ def _ends(axis: Axes, across: Quantity, up: Quantity, rows: pd.DataFrame) -> Non
     """Where the axes end: upwards from 0, unless that would press the curves."""
     if not up.log:
         low, high = rows[up.column].agg(["min", "max"]).astype(float)
-        start = 0.0 if low < 0.6 * high else low - 0.35 * (high - low)
+        start = 0.0 if low < 0.6 * high or low == high else low - 0.35 * (high - low)
         axis.set_ylim(start, high + 0.08 * (high - start) or None)
     if across.most is not None:
         axis.set_xlim(-0.01 * across.most, across.most)
