@@ -277,7 +277,7 @@ class _Written(AffineProgram):
             self._epigraph(worst)
         self.loss(*((delta, 1.0) if least else (self.f, model.loss) if worst is None else (worst, 1.0)))
         # delta on the left of its rows, or on the right
-        self.spent = (((delta, -1.0),), 0.0) if least else ((), Part(self.first.get("delta", -1)))
+        self.budget = (((delta, -1.0),), 0.0) if least else ((), Part(self.first.get("delta", -1)))
         for k, (mu, group) in enumerate(zip(model.shifts, groups, strict=True)):
             moved, e = self.f[shifted(model.sizes, mu)], self.first["exp_epsilon"] + group
             self._privacy(k, "_".join(map(str, mu)), ((self.f, 1.0), (moved, Part(e, -1.0))))
@@ -306,7 +306,7 @@ class _Written(AffineProgram):
             paid = self.f[~kept]
             self._row(int(kept.sum()), [(column[kept], value) for column, value in ratio])
         if paid.size:
-            self._row(1, ((paid, 1.0), *self.spent[0]), self.spent[1])
+            self._row(1, ((paid, 1.0), *self.budget[0]), self.budget[1])
 
     def _limit(self, equations: int) -> None:
         """The loss is at most max_loss, (15b)."""

@@ -54,7 +54,7 @@ def known_bound(request: ModuloRequest) -> tuple[float, str] | None:
     return law.value * (1 - ROUNDING), f"The bound is the closed form's: {law.name}. {law.proof}"
 
 
-def verdict(request: ModuloRequest, solution: Solution, proven: bool) -> OracleVerdict:
+def oracle_verdict(request: ModuloRequest, solution: Solution, proven: bool) -> OracleVerdict:
     """Of the least error or δ that a solver claims, and proves or not."""
     if request.minimise == "delta":
         return _of_least_delta(request, solution, float(request.loss_limit or 0))
@@ -109,5 +109,5 @@ def with_law(design: Design) -> Design:
     words, bound = design.words, design.bound
     if bound is not None and not meets(design.claimed, bound):
         words += (f"The solver's own answer, {design.claimed:.9g}, is no optimum; what is certified is one.",)
-    judged = OracleVerdict.judge(design.objective, str(oracle.name), oracle.value, oracle.kind, oracle.proof)
-    return replace(design, oracle=judged, words=words)
+    better = OracleVerdict.judge(design.objective, str(oracle.name), oracle.value, oracle.kind, oracle.proof)
+    return replace(design, oracle=better, words=words)

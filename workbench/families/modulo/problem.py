@@ -29,7 +29,7 @@ from workbench.families.convex_notion import solve_with_cuts
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.infeasible import refuse_infeasible
 from workbench.families.modulo.infeasible import explanation
-from workbench.families.modulo.oracle_check import is_closed, known_bound, strongest_law, verdict, with_law
+from workbench.families.modulo.oracle_check import is_closed, known_bound, oracle_verdict, strongest_law, with_law
 from workbench.families.modulo.repair import (
     DEFEATED,
     LIMITS,
@@ -273,7 +273,7 @@ class ModuloProblem(Problem):
         assert solution is not None
         if request.cut:
             return super().oracle(answer)
-        return verdict(request, solution, why_unproven(solution) is None)
+        return oracle_verdict(request, solution, why_unproven(solution) is None)
 
     def proven(self, reached: Design) -> Design:
         """The design, where the solver, the exact program or a closed form proves it. Raises NotProven, with it."""
