@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +49,6 @@ def mvu(
     inputs: int | None = None,
     reach: float = math.inf,
     starts: int = 5,
-    bound: bool = True,
 ) -> QuantizerAnswer:
     """The MVU mechanism with a given alphabet, or with so many optimised outputs.
 
@@ -63,38 +63,37 @@ def mvu(
         reach: the largest output allowed in size when the alphabet is optimised; 40 times the least feasible reach by
             default.
         starts: of the alphabet search.
-        bound: also compute the lower bound over alphabets.
 
     Raises:
         Infeasible.
     """
     epsilon, loss, metric, solver = question.budget, question.loss, question.metric, question.solver
-    searched = isinstance(outputs, int)
     m = outputs if isinstance(outputs, int) else len(outputs)
     knots = knots_of((), inputs or m)
     points = np.array(knots, dtype=float)
-    reached: tuple[float, ...] = ()
+    bins: Sequence[Any]
     if isinstance(outputs, int):
-        shown, reached = _alphabet(question, points, outputs, starts, reach)
+        bins, reached = _alphabet(question, points, m, starts, reach)
     else:
-        shown = np.array(outputs, dtype=float)
+        bins, reached = outputs, ()
+    shown = np.array(bins, dtype=float)
     even = np.array_equal(shown, -shown[::-1])
     problem = grid_problem(points, shown.size, loss, symmetric=even, metric=metric, solver=solver)
     answer = problem.answer(epsilon, shown, start="cold")
     problem.close()
     if answer is None:
         raise Infeasible(f"No unbiased matrix with these outputs is private at epsilon = {epsilon:g}.")
-    bins = shown.tolist() if isinstance(outputs, int) else outputs
-    lower = None if searched else answer.solution.bound
-    if bound and searched and metric is None:
-        lower = alphabet_bound(points, question, reach, m)
-    quantizer = Quantizer.from_ends("MVU", bins, knots, answer.laws)
-    return QuantizerAnswer(answer.value, lower, quantizer, answer.solution, reached)
+    lower = answer.solution.bound
+    if isinstance(outputs, int):
+        lower = alphabet_bound(points, question, reach, m) if metric is None else None
+    return QuantizerAnswer(
+        answer.value, lower, Quantizer.from_ends("MVU", bins, knots, answer.laws), answer.solution, reached
+    )
 
 
 def _alphabet(
     question: LawQuestion, points: Vector, m: int, starts: int, reach: float
-) -> tuple[Vector, tuple[float, ...]]:
+) -> tuple[list[float], tuple[float, ...]]:
     """The best outputs, symmetric or, without a metric, not, and what every start reached. Raises Infeasible."""
     epsilon, metric = question.budget, question.metric
     problem = grid_problem(points, m, question.loss, metric=metric, solver=question.solver)
@@ -118,7 +117,7 @@ def _alphabet(
     # the least reach itself leaves a proof no room: a millionth of its excess beyond it
     least = 1 + (1 + 1e-6) * problem.excess(epsilon)
     outputs[[0, -1]] = min(outputs[0], -least), max(outputs[-1], least)
-    return outputs, reached
+    return outputs.tolist(), reached
 
 
 def _perturbed(outputs: Vector, epsilon: float, count: int, reach: float) -> list[Vector]:
