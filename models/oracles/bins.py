@@ -89,17 +89,14 @@ def _shares(labels: ArrayLike, prior: ArrayLike | None) -> tuple[Vector, Vector]
     return y, p / _total(p)
 
 
-def value_of(
-    labels: Vector, prior: Vector, epsilon: float, loss: Loss, starts: Integers, values: Vector | None = None
-) -> tuple[float, Vector]:
-    """(objective, values) of a partition, evaluated label by label; its best values when none are given.
+def value_of(labels: Vector, prior: Vector, epsilon: float, loss: Loss, starts: Integers) -> tuple[float, Vector]:
+    """(objective, best values) of a partition, evaluated label by label.
 
     The objective is Σ_j (F(o_j) + q Σ_{y in bin j} p_y ℓ(o_j, y)) / (d + q). Shapes: starts (d,), values (d,).
     """
     q = math.expm1(epsilon)
     ends = np.append(starts[1:], labels.size)
-    if values is None:
-        values = _best_values(labels, prior, q, loss, starts, ends)
+    values = _best_values(labels, prior, q, loss, starts, ends)
     inside = prior * loss(np.repeat(values, ends - starts), labels)
     total = _total(_average(labels, prior, loss, values)) + q * _total(inside)
     return total / (starts.size + q), values

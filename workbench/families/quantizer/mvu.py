@@ -36,7 +36,15 @@ from workbench.families.quantizer.laws import (
     knots_of,
 )
 from workbench.families.quantizer.limit import alphabet_bound
-from workbench.families.quantizer.outputs import Descents, alphabets, best_outputs, merged, mirrored, oriented
+from workbench.families.quantizer.outputs import (
+    Descents,
+    alphabets,
+    asymmetric,
+    best_outputs,
+    merged,
+    mirrored,
+    oriented,
+)
 from workbench.mechanisms.piecewise_affine import Quantizer
 
 _SHRUNK = (0.0, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4)  # shares of ε that are given up, one after the other
@@ -127,10 +135,8 @@ def _perturbed(outputs: Vector, epsilon: float, count: int, reach: float) -> lis
     for _ in range(count):
         start = np.sort(outputs * (1 + rng.uniform(-0.5, 0.5, m)) + rng.uniform(-0.35, 0.35, m))
         begin.append(np.concatenate([[min(start[0], -least)], start[1:-1], [max(start[-1], least)]]))
-    for _ in range(count):
-        far = least + (least if math.isinf(reach) else max(0.0, reach - least)) * rng.random(2) ** 3
-        begin.append(np.concatenate([[-far[0]], np.sort(least * rng.uniform(-1, 1, m - 2)), [far[1]]]))
-    return begin
+    reaches = least, 2 * least if math.isinf(reach) else max(least, reach)
+    return begin + [asymmetric(rng, m, reaches, least) for _ in range(count)]
 
 
 def mvu_curve(epsilons: Sequence[Real], *, bits: int = 5, iterations: int = 20) -> list[tuple[float, float, Quantizer]]:
