@@ -77,8 +77,8 @@ def smallest_reach(epsilon: float, c: float = 1.0, metric: str | None = None) ->
 
 
 def usual_reach(epsilon: float) -> float:
-    """The largest output for inputs in [-1, 1] that is searched unless asked otherwise, twice the least: the mean absolute error has no
-    minimum, it keeps falling slightly as the outermost outputs go to infinity.
+    """The largest output that is searched for inputs in [-1, 1] unless asked otherwise, twice the least: the mean
+    absolute error has no minimum, it keeps falling slightly as the outermost outputs go to infinity.
     """
     return 2 * smallest_reach(epsilon)
 
