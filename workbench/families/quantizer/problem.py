@@ -162,7 +162,7 @@ class QuantizerProblem(Problem):
         outputs = "outputs within the reach" if bins is None else "these outputs"
         budget = float(request.epsilon)
         sentence = f"No unbiased {relation} quantizer with {outputs} and knots exists at epsilon = {budget:g}."
-        if request.metric != "squared" or self.bins is None or -1 in self.bins or 1 in self.bins:
+        if request.metric != "squared" or self.bins is None or self.bins[0] == -1 or self.bins[-1] == 1:
             return sentence
         points = request.inputs or len(self.bins)
         cuts = knots_of((), points) if request.method == "mvu" else knots_of(self.bins, request.extra_knots)
