@@ -20,8 +20,8 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers, Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import exact
-from workbench.exact.plain import whole_number
+from workbench.exact.numbers import number_where
+from workbench.exact.plain import is_whole, whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 
@@ -56,12 +56,11 @@ class IntegerLaw:
 
     def __init__(self, first: int, weights: Iterable[Any] | Distribution, period: int = 1, ratio: Any = 0) -> None:
         self.held = weights if isinstance(weights, Distribution) else Distribution(weights)
-        self.weights, self.ratio = self.held.integers, exact(ratio, "ratio")
-        if not isinstance(first, int) or isinstance(first, bool):
+        self.weights = self.held.integers
+        self.ratio = number_where(ratio, "ratio", "a number in [0, 1)", lambda number: 0 <= number < 1)
+        if not is_whole(first):
             InvalidRequest.must("first", "an integer", first)
-        if not 0 <= self.ratio < 1:
-            InvalidRequest.must("ratio", "a number in [0, 1)", ratio)
-        self.first, self.period = first, whole_number(period, "period", 1, len(self.weights))
+        self.first, self.period = int(first), whole_number(period, "period", 1, len(self.weights))
 
     @property
     def last(self) -> int:

@@ -5,7 +5,7 @@ until the answer is certain; for rational ε != 0 the number e^ε is transcenden
 a = b = 0 and the refinement always ends. ε = 0 is compared exactly.
 
     meaning                                  name
-    the value a request asks for             exact, positive, probability
+    the value a request asks for             exact, number_where, positive, probability
     the number a cell spells, of any size    rational
     ⌊2^p e^ε⌋ and ⌈2^p e^ε⌉                  exp_bounds
     sign of a - b e^ε                        sign_exp
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -51,22 +51,22 @@ def exact(value: Any, name: str, constraint: str = "a finite number") -> Fractio
     return number
 
 
+def number_where(value: Any, name: str, constraint: str, allowed: Callable[[Fraction], bool]) -> Fraction:
+    """`exact(value)`, required to be allowed. constraint: the same in words. Raises InvalidRequest."""
+    number = exact(value, name, constraint)
+    return number if allowed(number) else InvalidRequest.must(name, constraint, value)
+
+
 def positive(value: Any, name: str, *, or_zero: bool = False) -> Fraction:
     """`exact(value)`, required > 0 (or >= 0): the budgets ε. Raises InvalidRequest."""
-    constraint = "a finite number >= 0" if or_zero else "a finite number > 0"
-    number = exact(value, name, constraint)
-    if number < 0 or (number == 0 and not or_zero):
-        InvalidRequest.must(name, constraint, value)
-    return number
+    if or_zero:
+        return number_where(value, name, "a finite number >= 0", lambda number: number >= 0)
+    return number_where(value, name, "a finite number > 0", lambda number: number > 0)
 
 
 def probability(value: Any, name: str) -> Fraction:
     """`exact(value)`, required in [0, 1]: the budgets δ. Raises InvalidRequest."""
-    constraint = "a number in [0, 1]"
-    number = exact(value, name, constraint)
-    if not 0 <= number <= 1:
-        InvalidRequest.must(name, constraint, value)
-    return number
+    return number_where(value, name, "a number in [0, 1]", lambda number: 0 <= number <= 1)
 
 
 def rational(value: Any) -> Fraction | None:
@@ -78,31 +78,32 @@ def rational(value: Any) -> Fraction | None:
         if value.dtype.kind not in "iuf":  # a time span would become a count of its unit
             return None
         value = str(value) if value.dtype.kind == "f" else value.item()
-    if isinstance(value, bool):
+    if isinstance(value, (int, Fraction)):
+        return None if isinstance(value, bool) else Fraction(value)
+    if isinstance(value, str):
+        return _spelled(value.strip())
+    return _decimal(float.__repr__(value) if isinstance(value, float) else value)
+
+
+def _spelled(text: str) -> Fraction | None:
+    """The decimal or the ratio that a text spells."""
+    if len(text) > 2 * _MAX_EXPONENT or not text.isascii() or "_" in text:  # "1_0" and full-width digits
         return None
-    if isinstance(value, Fraction):
-        return value
-    if isinstance(value, int):
-        return Fraction(value)
-    text = float.__repr__(value) if isinstance(value, float) else value
-    if isinstance(text, str):
-        text = text.strip()
-        if len(text) > 2 * _MAX_EXPONENT or not text.isascii() or "_" in text:  # "1_0" and full-width digits
-            return None
-        if "/" in text:
-            parts = [rational(part) for part in text.split("/")]
-            if len(parts) != 2 or parts[0] is None or not parts[1]:
-                return None
-            return parts[0] / parts[1]
-        try:
-            text = Decimal(text)
-        except InvalidOperation:
-            return None
-    if not isinstance(text, Decimal) or not text.is_finite():
+    if "/" not in text:
+        return _decimal(text)
+    parts = [rational(part) for part in text.split("/")]
+    return parts[0] / parts[1] if len(parts) == 2 and parts[0] is not None and parts[1] else None
+
+
+def _decimal(value: Any) -> Fraction | None:
+    """A decimal, or a text that spells one; None for anything else, for no finite one, and beyond 5000 digits."""
+    try:
+        number = Decimal(value) if isinstance(value, str) else value
+    except InvalidOperation:
         return None
-    if text and abs(text.adjusted()) > _MAX_EXPONENT:
+    if not isinstance(number, Decimal) or not number.is_finite() or (number and abs(number.adjusted()) > _MAX_EXPONENT):
         return None
-    return Fraction(text)
+    return Fraction(number)
 
 
 def nearest_float(value: Fraction) -> float:
@@ -264,7 +265,7 @@ class ExpNumber:
         if not self.b and (not isinstance(other, ExpNumber) or not other.b):
             left, right = self.a, other.a if isinstance(other, ExpNumber) else other
             return (left > right) - (left < right)
-        that = other if isinstance(other, ExpNumber) else ExpNumber.of(other, Fraction(0), Fraction(0))
+        that = other if isinstance(other, ExpNumber) else ExpNumber(other, _ZERO, _ZERO)
         if self == that:
             return 0
         if self.b == 0 or that.b == 0 or self.epsilon == that.epsilon:

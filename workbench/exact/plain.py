@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence, Set
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,16 @@ def plain_numbers(values: Any, name: str, constraint: str = "finite numbers") ->
         return InvalidRequest.must(name, constraint, type(values).__name__)
 
 
+def finite_table(values: Any, name: str, *shapes: tuple[int, ...]) -> Vector:
+    """Finite numbers as floats, in one of these shapes. Raises InvalidRequest."""
+    array = plain_numbers(values, name)
+    if array.shape not in shapes:
+        InvalidRequest.must(name, f"an array of shape {shapes[0]}", f"shape {array.shape}")
+    if not np.isfinite(array).all():
+        InvalidRequest.must(name, "an array of finite numbers", array)
+    return array
+
+
 def whole_column(values: Any, name: str, low: int, high: int, constraint: str) -> Integers:
     """A column (n,) of integers in low..high, NumPy's or Python's. Raises InvalidRequest."""
     array = _array(values, name, constraint)
@@ -58,7 +68,7 @@ def _array(values: Any, name: str, constraint: str) -> NDArray[Any]:
         return InvalidRequest.must(name, constraint, type(values).__name__)
 
 
-def is_whole(value: Any) -> bool:
+def is_whole(value: object) -> TypeGuard[int]:
     """Whether a value is an integer, NumPy's included; no truth value, and no time span, which NumPy takes for one."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 

@@ -20,7 +20,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers, Vector
 from workbench.exact.distribution import Distribution, over_common
 from workbench.exact.numbers import nearest_float
-from workbench.exact.plain import is_whole, plain_list, plain_numbers, whole_number
+from workbench.exact.plain import finite_table, is_whole, plain_list, plain_numbers, whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.records import column_records, law_record, listed, read_columns, read_law, refuse, take
@@ -106,13 +106,7 @@ class Channel(ShownMechanism):
         """Additive noise as a channel between row-major positions: Pr[k|q] = f(k - q) in the group. N x N masses."""
         if not isinstance(noise, AdditiveNoise):
             InvalidRequest.must("noise", "additive noise on a group", type(noise).__name__)
-        question = noise.question
-        rows = []
-        for q in range(question.order):
-            point = question.point(q)
-            back = question.index(question.negative(point)) if any(point) else np.arange(question.order)
-            rows.append(noise.masses.take(back))
-        return cls(tuple(rows))
+        return cls(tuple(map(noise.law, noise.inputs)))
 
     # What a mechanism is.
 
@@ -303,11 +297,7 @@ class Channel(ShownMechanism):
 
     def expected(self, loss: ArrayLike) -> float:
         """1/(n+1) Σ_q Σ_k Pr[k|q] loss[q, k], correct to a few ulps. loss: shape (answers, outputs)."""
-        table = plain_numbers(loss, "loss")
-        if table.shape != self.matrix.shape:
-            InvalidRequest.must("loss", f"an array of shape {self.matrix.shape}", f"shape {table.shape}")
-        if not np.isfinite(table).all():
-            InvalidRequest.must("loss", "an array of finite numbers", table)
+        table = finite_table(loss, "loss", self.matrix.shape)
         return math.fsum((self.matrix * table).reshape(-1)) / len(self.rows)
 
     @property

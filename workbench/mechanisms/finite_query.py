@@ -58,8 +58,7 @@ class FiniteQuery:
         self, inputs: Any, outputs: Any = None, *, neighbours: Any = None, max_shift: Any = None, prior: Any = None
     ) -> None:
         values = points(inputs, "inputs")
-        object.__setattr__(self, "inputs", values)
-        object.__setattr__(self, "outputs", values if outputs is None else points(outputs, "outputs"))
+        self.__dict__.update(inputs=values, outputs=values if outputs is None else points(outputs, "outputs"))
         if len(values) < 2:
             InvalidRequest.must("inputs", "at least two for a neighbour relation", len(values))
         if (neighbours is None) == (max_shift is None):
@@ -67,9 +66,7 @@ class FiniteQuery:
         pairs, distances = self._relation(neighbours if max_shift is None else {"max_distance": max_shift})
         if pairs is not None and len(pairs) == self.k * (self.k - 1) // 2 and distances is None:
             pairs = None
-        object.__setattr__(self, "pairs", pairs)
-        object.__setattr__(self, "distances", distances)
-        object.__setattr__(self, "prior", self._prior(prior))
+        self.__dict__.update(pairs=pairs, distances=distances, prior=self._prior(prior))
 
     @property
     def k(self) -> int:

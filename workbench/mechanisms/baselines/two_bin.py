@@ -42,7 +42,8 @@ from numpy.typing import NDArray
 from workbench.errors import Infeasible, InvalidRequest
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import Real, ball_ends, exact, ln_up, positive, round_up
+from workbench.exact.numbers import Real, ball_ends, exact, ln_up, number_where, positive, round_up
+from workbench.exact.plain import whole_number
 from workbench.mechanisms.baselines.poisson_binomial import NonAffine
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import half_width, read_bins
@@ -53,8 +54,7 @@ Numbers = NDArray[Any]  # floats, or objects that add and multiply: rationals, b
 
 def equal_bins(m: int, reach: Real) -> tuple[Fraction, ...]:
     """m bins equally spaced from -reach to reach. Raises InvalidRequest."""
-    if not isinstance(m, int) or isinstance(m, bool) or m < 2:
-        InvalidRequest.must("m", "an integer >= 2", m)
+    whole_number(m, "m", 2)
     top = positive(reach, "reach")
     return tuple(-top + 2 * top * i / (m - 1) for i in range(m))
 
@@ -130,9 +130,7 @@ def _kept(both: Numbers, share: Numbers) -> Numbers:
 
 def rqm_selection(m: int, q: Real) -> Selection:
     """The geometric selection of RQM, exact. q in [0, 1). Raises InvalidRequest."""
-    value = exact(q, "q", "a number in [0, 1)")
-    if not 0 <= value < 1:
-        InvalidRequest.must("q", "a number in [0, 1)", q)
+    value = number_where(q, "q", "a number in [0, 1)", lambda number: 0 <= number < 1)
     keep = 1 - value
     return [Distribution([keep ** (j - 1), *(value * keep ** (j - i) for i in range(2, j + 1))]) for j in range(1, m)]
 

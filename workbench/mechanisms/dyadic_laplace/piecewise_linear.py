@@ -174,8 +174,7 @@ class QuantizedPiecewiseLinear:
             InvalidRequest.must("core", "weights with a positive, finite sum", total)
         cdf = np.cumsum(blocks / total)
         cdf /= cdf[-1]
-        for name, value in (("step", step), ("core", tuple((weights / total).tolist())), ("_cdf", cdf)):
-            object.__setattr__(self, name, value)
+        self.__dict__.update(step=step, core=tuple((weights / total).tolist()), _cdf=cdf)
 
     def weight(self, k: npt.ArrayLike) -> Vector:
         """a_k for whole numbers k, any shape."""

@@ -93,15 +93,7 @@ class LabelNoise:
             gamma = best_gamma(budget, loss) if gamma is None else gamma
             if not 0 < gamma < 1:
                 InvalidRequest.must("gamma", "a number in (0, 1)", gamma)
-        for name, value in (
-            ("kind", kind),
-            ("low", float(low)),
-            ("high", float(high)),
-            ("epsilon", budget),
-            ("clip", clip),
-            ("gamma", gamma),
-        ):
-            object.__setattr__(self, name, value)
+        self.__dict__.update(kind=kind, low=float(low), high=float(high), epsilon=budget, clip=clip, gamma=gamma)
 
     @property
     def width(self) -> float:

@@ -60,8 +60,7 @@ class Labels:
         p = p / float(p.sum())
         for array in (y, p):
             array.setflags(write=False)
-        object.__setattr__(self, "values", y)
-        object.__setattr__(self, "prior", p)
+        self.__dict__.update(values=y, prior=p)
 
     @classmethod
     def uniform(cls, low: int, high: int) -> Labels:
@@ -125,7 +124,7 @@ class Labels:
         """The labels and prior among the entries of a record. Raises CorruptFile, InvalidRequest."""
         values, prior = float_array(data["labels"], "labels"), float_array(data["prior"], "prior")
         read = cls(values, prior)
-        object.__setattr__(read, "prior", prior / prior.sum() if abs(prior.sum() - 1) > 1e-12 else prior)
+        read.__dict__["prior"] = prior / prior.sum() if abs(prior.sum() - 1) > 1e-12 else prior
         return read
 
     @property
