@@ -21,7 +21,7 @@ import numpy as np
 
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import exact
+from workbench.exact.numbers import exact, positive
 from workbench.exact.plain import plain_list
 from workbench.io.files import is_number, names_file, read_table, spelled
 from workbench.mechanisms.points import Point, is_zero, point, points, rationals_of, shown
@@ -274,9 +274,7 @@ class FiniteQuery:
 
 
 def _distance(value: Any, pair: tuple[int, int], inputs: Sequence[Point]) -> Fraction:
-    words = f"the distance of {shown(inputs[pair[0]])} and {shown(inputs[pair[1]])}"
-    distance = exact(value, words, "a finite number > 0")
-    return distance if distance > 0 else InvalidRequest.must(words, "a finite number > 0", value)
+    return positive(value, f"the distance of {shown(inputs[pair[0]])} and {shown(inputs[pair[1]])}")
 
 
 def _length(row: Any) -> int:

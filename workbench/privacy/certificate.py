@@ -32,7 +32,7 @@ from workbench.io.shown import Shown
 from workbench.mechanisms.mechanism import Bias, Mechanism, on_real_inputs
 from workbench.mechanisms.points import points
 from workbench.privacy.audit import Privacy, audit, audit_extremes
-from workbench.privacy.audit_work import affordable
+from workbench.privacy.audit_work import affordable, work
 from workbench.privacy.claim import Claim
 from workbench.privacy.composition import ComposedClaim
 from workbench.privacy.notions import Notion
@@ -288,4 +288,4 @@ def check_work(
     if bias is not None:
         numbers = (*numbers, *bias.outputs, *bias.inputs, bias.worst)
     labels = len(objective.labels) if isinstance(objective, ExpectedLoss) else 0
-    affordable(mechanism, claim.notion, claim.values, numbers, labels, runs=composed is not None)
+    affordable(work(mechanism, claim.notion, claim.values, numbers, labels, runs=composed is not None))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import Real, exact, positive
+from workbench.exact.numbers import Real, positive
 from workbench.mechanisms.mechanism import Budget, as_mechanism
 from workbench.mechanisms.quantization import rationals
 from workbench.privacy.audit import audit_for, holds
@@ -132,8 +132,4 @@ def rounded_objective(name: str, value: Fraction, losses: tuple[Fraction, ...] |
 
 
 def _distance(metric: Metric, i: int, j: int) -> Fraction:
-    value = metric(i, j) if callable(metric) else metric[i][j]
-    distance = exact(value, f"the distance of rows {i} and {j}", "a finite number > 0")
-    if distance <= 0:
-        InvalidRequest.must(f"the distance of rows {i} and {j}", "a finite number > 0", value)
-    return distance
+    return positive(metric(i, j) if callable(metric) else metric[i][j], f"the distance of rows {i} and {j}")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import round_up
+from workbench.exact.numbers import jsonable, round_up
 from workbench.io.csv_column import CsvColumn, locate
 from workbench.mechanisms.mechanism import ColumnInputs, ColumnPublisher, on_real_inputs
 from workbench.privacy.audit import audit_extremes
@@ -44,8 +44,8 @@ class ColumnMechanism:
         """Without a certificate, the exact pure ε of the audit, rounded up ("inf": unbounded)."""
         if self.claim is not None:
             return None
-        reached = audit_extremes(self.mechanism, 0).pure_epsilon
-        return "inf" if reached == float("inf") else float(reached)
+        reached: float | str = jsonable(audit_extremes(self.mechanism, 0).pure_epsilon)
+        return reached
 
     @property
     def budget(self) -> PrivacyBudget | None:

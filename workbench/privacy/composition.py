@@ -15,7 +15,6 @@ bounds are those of actual neighbours, one comparison of each mechanism in all o
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -31,7 +30,7 @@ from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ExpNumber, Real, ln_up, positive, probability, round_down, round_up
 from workbench.exact.plain import whole_number
-from workbench.io.files import ratio, spelled, write_whole
+from workbench.io.files import ratio, spelled, write_json
 from workbench.io.records import refuse, take
 from workbench.io.shown import Shown
 from workbench.mechanisms.mechanism import as_mechanism
@@ -124,7 +123,7 @@ class Composition(Shown):
 
     def save(self, path: str | Path) -> None:
         """Write the numbers as JSON."""
-        write_whole(path, (json.dumps(asdict(self), indent=1) + "\n").encode())
+        write_json(path, asdict(self))
 
 
 def compose(
@@ -282,25 +281,34 @@ def _epsilons(subjects: list[Any], runs: Runs, delta: Fraction, interval: Fracti
     if len(runs) == 1 and runs[0][1] == 1:
         least = _least(runs[0][0], delta)
         return (math.inf, math.inf) if least is None else (ln_up(least), max(0.0, -ln_up(1 / least)))
-    pure = [(pair.max_ratio[0], count) for pair, count in runs]
-    ratios = [(ratio, count) for ratio, count in pure if ratio is not None]
-    unbounded = len(ratios) < len(pure)
-    whole = sum((Fraction(ln_up(ratio)) * count for ratio, count in ratios), Fraction(0))
-    if delta == 1 or (not whole and not unbounded):
+    pure = _largest_losses(runs)
+    if delta == 1 or (pure is not None and not pure[0]):
         return 0.0, 0.0
-    if not delta:  # the largest losses add up, and each is one of fixed neighbours
-        below = sum((Fraction(-ln_up(1 / ratio)) * count for ratio, count in ratios), Fraction(0))
-        return (math.inf, math.inf) if unbounded else (round_up(whole), max(0.0, round_down(below)))
+    if not delta:
+        return (math.inf, math.inf) if pure is None else (round_up(pure[0]), max(0.0, round_down(pure[1])))
     bits = 96 + delta.denominator.bit_length()
     heavy = max((a, a / b) for pair, _ in runs for a, b in zip(pair.p, pair.q, strict=True) if b)[1]
     anchor = abs(Fraction(ln_up(heavy))) if heavy else Fraction(0)
     steps = dict.fromkeys(_grids(runs, anchor, _PROOF) + _grids(runs, anchor, _COARSE, interval))
     laws = (_law(runs, step, upper=True, bits=bits) for step in steps)
-    above = [None if unbounded else whole, *(law.epsilon(delta) for law in laws)]
+    above = [None if pure is None else pure[0], *(law.epsilon(delta) for law in laws)]
     fixed = _fixed(subjects, runs, delta=delta)
     low = _law(fixed, _step(fixed, interval, _FINE), upper=False, bits=bits).epsilon(delta)
     high = min((bound for bound in above if bound is not None), default=None)
     return math.inf if high is None else round_up(high), math.inf if low is None else round_down(low)
+
+
+def _largest_losses(runs: Runs) -> tuple[Fraction, Fraction] | None:
+    """Bounds from above and below of the sum of the largest losses, each one of fixed neighbours; None: it is
+    infinite."""
+    above = below = Fraction(0)
+    for pair, times in runs:
+        ratio = pair.max_ratio[0]
+        if ratio is None:
+            return None
+        above += Fraction(ln_up(ratio)) * times
+        below -= Fraction(ln_up(1 / ratio)) * times
+    return above, below
 
 
 def _deltas(subjects: list[Any], runs: Runs, epsilon: Fraction, interval: Fraction) -> tuple[Fraction, Fraction]:

@@ -111,14 +111,13 @@ def _finite(mechanism: Mechanism, loss: str, data: Any) -> ExpectedError:
             what = "a vector query" if labelled is None else "inputs and outputs that are no numbers"
             InvalidRequest.must("loss", f"error-rate for {what}", repr(loss))
         places = {_plain(output): k for k, output in enumerate(outputs)}
-        right = [law.integers[places[x]] if x in places else 0 for x, law in zip(inputs, laws, strict=True)]
-        losses = [1 - Fraction(k, law.total) for k, law in zip(right, laws, strict=True)]
+        losses = [1 - (law[places[x]] if x in places else Fraction(0)) for x, law in zip(inputs, laws, strict=True)]
     else:
         labels, values = rationals(inputs, "inputs"), rationals(outputs, "outputs")
         losses = expected_losses(loss, labels, laws, values)
     weights, words = _weights(mechanism, inputs, data)
     at = max(range(len(losses)), key=losses.__getitem__)
-    mean = sum((w * value for w, value in zip(weights, losses, strict=True) if w), Fraction(0)) / sum(weights)
+    mean = Distribution(weights).mean(losses)
     return ExpectedError(loss, words, mean, losses[at], inputs[at] if labelled is None else shown(inputs[at]))
 
 
@@ -229,10 +228,9 @@ def _on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError:
     if data is None or isinstance(data, (str, Density, DataLaw)):
         return ExpectedError(loss, *_under_a_law(mechanism, loss, data, pieces), worst, where)
     given, words = _counted(data)
-    total = sum(given.values())
-    if not total:
+    if not any(given.values()):
         InvalidRequest.must("data", "at least one input of positive weight", "none")
-    mean = sum((w * _at(mechanism, loss, pieces, x) for x, w in given.items()), Fraction(0)) / total
+    mean = Distribution(given.values()).mean([_at(mechanism, loss, pieces, x) for x in given])
     return ExpectedError(loss, words, mean, worst, where)
 
 
@@ -247,11 +245,9 @@ def _under_a_law(mechanism: Any, loss: str, data: Any, pieces: list[_Piece]) -> 
     elif isinstance(data, DataLaw):
         if not pieces:
             InvalidRequest.must("data", "a column, uniform or normal:MU,SIGMA for this mechanism", repr(data))
-        points = zip(data.points, map(Fraction, data.point_masses), strict=True)
-        mean = sum((mass * _at(mechanism, loss, pieces, x) for x, mass in points), Fraction(0))
-        for a, b, mass in zip(data.lows, data.highs, data.interval_masses, strict=True):
-            mean += Fraction(mass) * _spread(pieces, Fraction(a), Fraction(b))
-        return data.text, mean / sum(map(Fraction, (*data.point_masses, *data.interval_masses)))
+        means = [_at(mechanism, loss, pieces, x) for x in data.points]
+        means += [_spread(pieces, Fraction(a), Fraction(b)) for a, b in zip(data.lows, data.highs, strict=True)]
+        return data.text, Distribution.from_floats([*data.point_masses, *data.interval_masses]).mean(means)
     else:
         if low != -high:
             InvalidRequest.must("data", "a column, or uniform, for inputs that are not in [-c, c]", repr(data))

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -28,7 +27,7 @@ import numpy as np
 
 from workbench.errors import CorruptFile
 from workbench.exact.arrays import Vector
-from workbench.io.files import named, parse_json, ratio, read_text, spelled, write_whole
+from workbench.io.files import named, parse_json, ratio, read_text, spelled, write_json
 from workbench.io.records import refuse, short_text, take
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions.notion import decimal
@@ -52,11 +51,10 @@ class PrivacyBudget:
 
 def budget_of(claim: Claim) -> PrivacyBudget | None:
     """ε and δ of a claim, the largest ε where neighbours have their own; None for a notion without them."""
-    if not {"epsilon"} <= set(claim.values) <= {"epsilon", "delta"}:
+    if not claim.in_epsilon_delta:
         return None
-    epsilon = claim.values["epsilon"]
-    most = max(epsilon.values()) if isinstance(epsilon, Mapping) else epsilon
-    return PrivacyBudget(most, claim.values.get("delta", Fraction(0)), claim.notion.per_distance)
+    most = max(claim.epsilon.values()) if isinstance(claim.epsilon, Mapping) else claim.epsilon
+    return PrivacyBudget(most, claim.delta, claim.notion.per_distance)
 
 
 def together(budgets: Iterable[PrivacyBudget], rows: int = 1) -> PrivacyBudget:
@@ -146,10 +144,6 @@ class ReleaseLedger:
 
     def save(self, path: Path) -> None:
         """Write the file, its owner's alone where it is new. Raises OSError."""
-        data = {
-            "format": FORMAT,
-            "version": VERSION,
-            "key": self.key,
-            "releases": [release.to_dict() for release in self.releases],
-        }
-        write_whole(path, (json.dumps(data, indent=1, allow_nan=False) + "\n").encode(), private=True)
+        releases = [release.to_dict() for release in self.releases]
+        data = {"format": FORMAT, "version": VERSION, "key": self.key, "releases": releases}
+        write_json(path, data, private=True)

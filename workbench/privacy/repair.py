@@ -123,13 +123,7 @@ def repair_noise(
     Raises:
         NotCertified: the values are all zero, or need weights of more than 4096 bits.
     """
-    least = min((value for value in values if value > 0), default=None)
-    if least is None:
-        raise NotCertified("There is no mass to repair.")
-    width = bits + max(0, (least.denominator // least.numerator).bit_length())
-    if width > _WIDEST:
-        raise NotCertified(f"Masses as small as 2^-{width - bits} need weights of more than {_WIDEST} bits.")
-    k = [max(0, int(value * (1 << width))) for value in values]
+    k = _weights(values, bits)
 
     def private(weights: Sequence[int]) -> Privacy | None:
         try:
@@ -163,15 +157,22 @@ def repair_noise(
     return least_share(mixed, 80, 0 if close else 10)[0]
 
 
+def _weights(values: Sequence[Fraction], bits: int) -> list[int]:
+    """Integers in proportion to the values > 0, the smallest of so many bits, 0 for the others. Raises NotCertified."""
+    least = min((value for value in values if value > 0), default=None)
+    if least is None:
+        raise NotCertified("There is no mass to repair.")
+    width = bits + max(0, (least.denominator // least.numerator).bit_length())
+    if width > _WIDEST:
+        raise NotCertified(f"Masses as small as 2^-{width - bits} need weights of more than {_WIDEST} bits.")
+    return [max(0, int(value * (1 << width))) for value in values]
+
+
 def exact_loss(mechanism: AdditiveNoise, losses: Any) -> Fraction:
     """Σ f(η) loss(η) exactly, floats as they are; for a matrix (answers, N) the largest over rows."""
     table = np.asarray(losses, dtype=np.float64)
     rows = table if table.ndim == 2 else table[None, :]
-    k, total = mechanism.masses.integers, mechanism.masses.total
-    sums = [
-        sum((Fraction(c) * w for c, w in zip(row.tolist(), k, strict=True) if c and w), Fraction(0)) for row in rows
-    ]
-    return max(sums) / total
+    return max(mechanism.masses.mean([*map(Fraction, row.tolist())]) for row in rows)
 
 
 def inverse_exponential(epsilon: Fraction, bits: int = _PLACES) -> Fraction:

@@ -16,18 +16,18 @@ On real inputs all of these are largest at laws at knots: hockey sticks and dive
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import Real, probability, round_down, round_up
-from workbench.io.files import write_whole
+from workbench.exact.numbers import Real, jsonable, probability, round_down, round_up
+from workbench.io.files import write_json
 from workbench.io.shown import Shown
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism
 from workbench.privacy.claim import Claim
@@ -85,16 +85,14 @@ class Risk(Shown):
 
         Of ordered pairs: π stands on either side unless neighbours are one-sided.
         """
-        best = Fraction(0)
-        for a, b in (*self.trade_off, (Fraction(0), Fraction(1)), (Fraction(1), Fraction(0))):
-            for prior in (self.prior,) if self.mechanism.one_sided else (self.prior, 1 - self.prior):
-                best = max(best, prior * (1 - a) + (1 - prior) * (1 - b))
-        return best
+        priors = (self.prior,) if self.mechanism.one_sided else (self.prior, 1 - self.prior)
+        tests = (*self.trade_off, (Fraction(0), Fraction(1)), (Fraction(1), Fraction(0)))
+        return max(prior * (1 - a) + (1 - prior) * (1 - b) for a, b in tests for prior in priors)
 
     def beta(self, alpha: Real) -> Fraction:
         """The trade-off function: no test of type I error α has a smaller type II error. Raises InvalidRequest."""
         value = probability(alpha, "alpha")
-        for (a, b), (c, d) in zip(self.trade_off, self.trade_off[1:], strict=False):
+        for (a, b), (c, d) in pairwise(self.trade_off):
             if value <= c:
                 return b + (d - b) * (value - a) / (c - a)
         return Fraction(0)
@@ -155,10 +153,10 @@ class Risk(Shown):
             "prior": float(self.prior),
             "posterior": self.posterior,
             "right_guesses": round_up(self.guess),
-            "rho": _json(high),
-            "rho_lower": _json(low),
-            "mu": _json(self.mu),
-            "renyi": [[float(order), _json(value)] for order, value in self.renyi.items()],
+            "rho": jsonable(high),
+            "rho_lower": jsonable(low),
+            "mu": jsonable(self.mu),
+            "renyi": [[float(order), jsonable(value)] for order, value in self.renyi.items()],
         }
 
     def plot(self, path: str | Path | None = None, claim: Claim | None = None) -> Figure:
@@ -172,7 +170,7 @@ class Risk(Shown):
 
     def save(self, path: str | Path) -> None:
         """Write `to_dict` as JSON."""
-        write_whole(Path(path), (json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n").encode())
+        write_json(path, self.to_dict())
 
     @property
     def drawable(self) -> bool:
@@ -261,7 +259,3 @@ def _first_order(measured: Concentrated) -> float:
 
 def _words(value: float) -> str:
     return "unbounded" if value == math.inf else repr(value)
-
-
-def _json(value: float) -> float | str:
-    return "inf" if value == math.inf else value
