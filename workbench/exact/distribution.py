@@ -68,6 +68,16 @@ class Distribution:
         return self
 
     @classmethod
+    def read(cls, weights: Any, name: str) -> Distribution:
+        """The law of weights that may be floats, read as the exact rationals they are; a Distribution is itself.
+        Raises InvalidRequest."""
+        if isinstance(weights, Distribution):
+            return weights
+        listed = plain_list(weights, name, "a list of numbers")
+        rounded = isinstance(weights, np.ndarray) or any(isinstance(value, float) for value in listed)
+        return cls.from_floats(weights, name) if rounded else cls(listed, name)
+
+    @classmethod
     def from_integers(cls, weights: list[int], name: str = "weights") -> Distribution:
         """As `Distribution(weights)`, of Python integers that are known to be >= 0. Raises InvalidRequest."""
         self = cls.__new__(cls)

@@ -41,14 +41,18 @@ def plain_numbers(values: Any, name: str, constraint: str = "finite numbers") ->
         return InvalidRequest.must(name, constraint, type(values).__name__)
 
 
+def finite_numbers(values: Any, name: str, constraint: str = "finite numbers") -> Vector:
+    """`plain_numbers`, all finite. Raises InvalidRequest."""
+    array = plain_numbers(values, name, constraint)
+    return array if np.isfinite(array).all() else InvalidRequest.must(name, constraint, values)
+
+
 def finite_table(values: Any, name: str, *shapes: tuple[int, ...]) -> Vector:
     """Finite numbers as floats, in one of these shapes. Raises InvalidRequest."""
     array = plain_numbers(values, name)
     if array.shape not in shapes:
         InvalidRequest.must(name, f"an array of shape {shapes[0]}", f"shape {array.shape}")
-    if not np.isfinite(array).all():
-        InvalidRequest.must(name, "an array of finite numbers", array)
-    return array
+    return finite_numbers(array, name, "an array of finite numbers")
 
 
 def whole_column(values: Any, name: str, low: int, high: int, constraint: str) -> Integers:

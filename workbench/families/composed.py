@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
+from workbench.privacy.notions import notion
 
 if TYPE_CHECKING:
     from workbench.families.design import Design
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 def check_runs(request: Any) -> None:
     """Refuse what cannot be asked for more than one run. Raises InvalidRequest."""
-    if request.notion != "dp" or request.minimise != "loss" or isinstance(request.epsilon, Mapping):
+    if not notion(request.notion).composes or request.minimise != "loss" or isinstance(request.epsilon, Mapping):
         InvalidRequest.must("runs", "1 but for notion dp, one epsilon, and minimise error", request.runs)
     if not request.certified and request.check != "audit":
         InvalidRequest.must("runs", f"1 where check is {request.check}", request.runs)

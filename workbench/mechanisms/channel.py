@@ -89,17 +89,8 @@ class Channel(ShownMechanism):
         rows: shape (answers, outputs); floats are read as the exact rationals they are, else ints and Fractions.
         Raises InvalidRequest for NaN, infinities, negative numbers, rows of zeros and rows of different lengths.
         """
-        laws = []
-        for row in plain_list(rows, "rows", "a list of rows of numbers"):
-            if isinstance(row, Distribution):
-                laws.append(row)
-            elif isinstance(row, np.ndarray) or any(
-                isinstance(value, float) for value in plain_list(row, "a row of the channel", "a list of numbers")
-            ):
-                laws.append(Distribution.from_floats(row, "a row of the channel"))
-            else:
-                laws.append(Distribution(row, "a row of the channel"))
-        return cls(tuple(laws))
+        listed = plain_list(rows, "rows", "a list of rows of numbers")
+        return cls(tuple(Distribution.read(row, "a row of the channel") for row in listed))
 
     @classmethod
     def from_noise(cls, noise: AdditiveNoise) -> Channel:

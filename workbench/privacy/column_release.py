@@ -177,20 +177,10 @@ class Account:
         known = ReleaseLedger.read(ledger)
         release = Release(column[:100], known.digest(given), notion, whole, output[:100])
         same, every = known.of_same_column(release), known.releases
-        own["releases_of_this_column"] = len(same) + 1
-        own["budget_of_all_releases_of_this_column"] = None
-        for earlier, what in ((same, "this column"), (every, "these data")):
-            if not earlier or (what == "these data" and len(every) == len(same)):
-                continue
-            total = _sum([*earlier, release])
-            if what == "this column":
-                own["budget_of_all_releases_of_this_column"] = _shown(total)
-            number = f"This is release {len(earlier) + 1} of {what} in the ledger"
-            if total is None:
-                kinds = "their budgets are of kinds that are not added up here, but they do add up"
-                own_words.append(f"{number}; {kinds}.")
-            else:
-                own_words.append(f"{number}: budgets add up to {total} (basic composition).")
+        total = _sum([*same, release]) if same else None
+        own |= {"releases_of_this_column": len(same) + 1, "budget_of_all_releases_of_this_column": _shown(total)}
+        own_words += _sum_words([*same, release], "this column")
+        own_words += _sum_words([*every, release], "these data") if len(every) > len(same) else []
         return cls(words, report, own_words, own, headline, ledger, known.add(release))
 
     def save(self) -> Callable[[], None]:
@@ -227,6 +217,16 @@ def _sum(releases: list[Release]) -> PrivacyBudget | None:
     if len(known) < len(budgets) or len({budget.per_distance for budget in known}) > 1:
         return None
     return together(known)
+
+
+def _sum_words(releases: list[Release], what: str) -> list[str]:
+    """What the last of some releases makes of their sum; nothing of one alone."""
+    if len(releases) == 1:
+        return []
+    total, number = _sum(releases), f"This is release {len(releases)} of {what} in the ledger"
+    if total is None:
+        return [f"{number}; their budgets are of kinds that are not added up here, but they do add up."]
+    return [f"{number}: budgets add up to {total} (basic composition)."]
 
 
 def _person_words(row: PrivacyBudget | None, whole: PrivacyBudget | None, most: int) -> list[str]:

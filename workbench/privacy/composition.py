@@ -387,10 +387,9 @@ def _fixed(
     tried, at_orders = [], []
     for subject, (_, times) in zip(subjects, runs, strict=True):
         pairs = _different(subject)
-        moments, infinite = zip(*(_moments(pair, orders) for pair in pairs), strict=True)
-        largest = np.array(moments)
-        total += times * largest.max(axis=0)
-        best = [*largest.argmax(axis=0).tolist(), int(np.argmax(infinite))]
+        moments = np.array([_moments(pair, orders) for pair in pairs])
+        total += times * moments.max(axis=0)[:-1]
+        best = moments.argmax(axis=0).tolist()
         listed = range(len(pairs)) if len(pairs) <= _ALL else sorted({*best})
         tried.append({k: pairs[k] for k in listed})
         at_orders.append(best)
@@ -411,12 +410,11 @@ def _fixed(
     return fixed
 
 
-def _moments(pair: Laws, orders: Vector) -> tuple[Vector, float]:
-    """ln Σ P (P/Q)^λ where Q > 0, at every λ, and the mass of P where Q = 0, in floats."""
-
+def _moments(pair: Laws, orders: Vector) -> Vector:
+    """ln Σ P (P/Q)^λ where Q > 0, at every λ, and then the mass of P where Q = 0, in floats."""
     losses, p = pair.losses * math.log(2), pair.p.floats
     both = np.isfinite(losses)
     with np.errstate(divide="ignore"):
         terms = losses[both, None] * orders + np.log(p[both, None])
     moments = np.logaddexp.reduce(terms, axis=0, initial=-np.inf)
-    return np.broadcast_to(moments, orders.shape), float(p[losses == np.inf].sum())
+    return np.append(np.broadcast_to(moments, orders.shape), p[losses == np.inf].sum())

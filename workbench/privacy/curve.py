@@ -146,11 +146,11 @@ def _pieces(laws: Laws, notion: DeltaNotion) -> tuple[Piece, ...]:
     return tuple(reversed(pieces))
 
 
-def plot_profile(mechanism: Any, path: Path | str, epsilons: Iterable[Real] = (), title: str = "") -> None:
+def plot_profile(mechanism: Any, path: Path | str, epsilons: Iterable[Real] = ()) -> None:
     """Draw the exact profiles of a mechanism (.png, .svg or .pdf). epsilons: budgets to mark. Raises InvalidRequest."""
     from workbench.io.figures import save_figure
 
-    save_figure(profile_figure(mechanism, epsilons, title), Path(path))
+    save_figure(profile_figure(mechanism, epsilons), Path(path))
 
 
 def profile_figure(mechanism: Any, epsilons: Iterable[Real] = (), title: str = "") -> Figure:

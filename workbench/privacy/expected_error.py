@@ -89,8 +89,8 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
         data = question
     if isinstance(data, Path) or (isinstance(data, str) and data.lower().endswith(".csv")):
         data = read_column(Path(data))
-    if isinstance(data, DataLaw) and not data.lows:
-        data = dict(zip(data.points, map(Fraction, data.point_masses), strict=True))
+    if isinstance(data, DataLaw) and data.lows == data.highs:
+        data = dict(zip(data.lows, map(Fraction, data.masses), strict=True))
     if subject.inputs is None and subject.segments is not None and not subject.segments:  # noise on all numbers
         if data is not None:
             InvalidRequest.must("data", "left out: noise on all numbers is off by the same law everywhere", repr(data))
@@ -245,9 +245,8 @@ def _under_a_law(mechanism: Any, loss: str, data: Any, pieces: list[_Piece]) -> 
     elif isinstance(data, DataLaw):
         if not pieces:
             InvalidRequest.must("data", "a column, uniform or normal:MU,SIGMA for this mechanism", repr(data))
-        means = [_at(mechanism, loss, pieces, x) for x in data.points]
-        means += [_spread(pieces, Fraction(a), Fraction(b)) for a, b in zip(data.lows, data.highs, strict=True)]
-        return data.text, Distribution.from_floats([*data.point_masses, *data.interval_masses]).mean(means)
+        means = [_spread(pieces, Fraction(a), Fraction(b)) for a, b in zip(data.lows, data.highs, strict=True)]
+        return data.text, Distribution.from_floats(data.masses).mean(means)
     else:
         if low != -high:
             InvalidRequest.must("data", "a column, or uniform, for inputs that are not in [-c, c]", repr(data))

@@ -168,10 +168,12 @@ class LabelNoise:
         return np.asarray(first + np.where(over > 0, second, 0.0))
 
     def _whole(self, power: int) -> float:
-        """The same for t = ∞: half of E|x|^power."""
+        """The same for t = ∞: half of E|x|^power. Of the staircase, S(x + D) = e^{-ε} S(x)."""
         if self.kind == "laplace":
             return self.scale**2 if power == 2 else self.scale / 2
-        return _stair_moment(power, self.epsilon, float(self.gamma or 0)) * self.width**power / 2
+        first, second = (float(self._integral(np.array(self.width), k)) for k in (1, 2))
+        c, fall = math.exp(-self.epsilon), -math.expm1(-self.epsilon)
+        return first / fall if power == 1 else second / fall + 2 * self.width * first * c / fall**2
 
     def insecure_sample(self, values: ArrayLike, rng: np.random.Generator) -> Vector:
         """A noisy copy of labels from a floating-point generator: for experiments, it protects nothing.
@@ -213,16 +215,3 @@ def _check_loss(loss: str) -> None:
 def _moment(s: Vector, power: int) -> Vector:
     """∫_0^s x^power e^{-x} dx for power 1, 2."""
     return np.asarray(power * gammainc(power + 1, s))
-
-
-def _stair_moment(power: int, epsilon: float, gamma: float) -> float:
-    """E|x|^power of the staircase with D = 1: the two stairs of period j, summed with weights e^{-jε}."""
-    c, fall = math.exp(-epsilon), -math.expm1(-epsilon)
-    s0, s1, s2 = 1 / fall, c / fall**2, c * (1 + c) / fall**3  # Σ c^j, Σ j c^j, Σ j² c^j
-    a = fall / (2 * (gamma + c * (1 - gamma)))
-    if power == 1:
-        high, low = gamma * s1 + gamma**2 / 2 * s0, (1 - gamma) * s1 + (1 - gamma**2) / 2 * s0
-    else:
-        high = gamma * s2 + gamma**2 * s1 + gamma**3 / 3 * s0
-        low = (1 - gamma) * s2 + (1 - gamma**2) * s1 + (1 - gamma**3) / 3 * s0
-    return 2 * a * (high + c * low)

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 from workbench.errors import InvalidRequest, NotCertified
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Real, exact, positive, sign_exp
-from workbench.exact.plain import plain_numbers, whole_number
+from workbench.exact.plain import finite_numbers, plain_numbers, whole_number
 from workbench.exact.random_source import Source
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.labels import Labels
@@ -66,9 +66,7 @@ def project(noisy: ArrayLike, projection: str = "clip") -> Vector:
     """Probabilities from noisy counts (k,): "clip" negative ones to 0 and divide by the sum (uniform when all are 0),
     or the nearest point of the "simplex" in Euclidean distance (counts divided by n). Raises InvalidRequest.
     """
-    h = plain_numbers(noisy, "noisy counts")
-    if not np.isfinite(h).all():
-        InvalidRequest.must("noisy counts", "finite numbers", h)
+    h = finite_numbers(noisy, "noisy counts")
     if projection not in PROJECTIONS:
         InvalidRequest.must("projection", f"one of {', '.join(PROJECTIONS)}", repr(projection))
     if projection == "clip":

@@ -65,8 +65,7 @@ class Labels:
     @classmethod
     def uniform(cls, low: int, high: int) -> Labels:
         """The integers low..high, equally likely. Raises InvalidRequest."""
-        ends = [end for end in (low, high) if is_whole(end)]
-        if len(ends) < 2 or not 0 <= high - low < MAX_LABELS:
+        if not (is_whole(low) and is_whole(high) and 0 <= high - low < MAX_LABELS):
             InvalidRequest.must(
                 "labels", f"LOW..HIGH with LOW <= HIGH and at most {MAX_LABELS} values", f"{low}..{high}"
             )
