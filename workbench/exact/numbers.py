@@ -106,6 +106,11 @@ def _decimal(value: Any) -> Fraction | None:
     return Fraction(number)
 
 
+def bits_of(number: Fraction) -> int:
+    """Of numerator and denominator."""
+    return number.numerator.bit_length() + number.denominator.bit_length()
+
+
 def nearest_float(value: Fraction) -> float:
     """The float nearest to a rational; infinite beyond the largest."""
     try:
@@ -160,7 +165,8 @@ def ball(value: Fraction) -> Any:
 def ball_ends(enclosed: Any) -> tuple[Fraction, Fraction]:
     """The two ends of a flint ball, as exact rationals. Raises NotProven for a ball without ends."""
     low, high, exponent = _ends(enclosed)
-    return _dyadic(low, exponent), _dyadic(high, exponent)
+    unit = Fraction(2) ** exponent
+    return low * unit, high * unit
 
 
 def _ends(enclosed: Any) -> tuple[int, int, int]:
@@ -171,10 +177,6 @@ def _ends(enclosed: Any) -> tuple[int, int, int]:
     exponent = int(min(mid_exp, rad_exp))
     centre, radius = int(mid) << int(mid_exp) - exponent, int(rad) << int(rad_exp) - exponent
     return centre - radius, centre + radius, exponent
-
-
-def _dyadic(mantissa: int, exponent: int) -> Fraction:
-    return Fraction(mantissa << exponent) if exponent >= 0 else Fraction(mantissa, 1 << -exponent)
 
 
 def ln_up(ratio: Fraction) -> float:
@@ -256,16 +258,19 @@ class ExpNumber:
         """A float >= the number: the one to report."""
         return round_up(self.sharp()[1])
 
-    def compare(self, other: ExpNumber | Fraction) -> int:
-        """The sign of self - other, decided exactly.
+    def compare(self, other: object) -> int:
+        """The sign of self - other, decided exactly; a float is the rational it is. Raises TypeError for no number.
 
         For different exponents 1, e^ε, e^ε' are linearly independent over the rationals (Lindemann-Weierstrass), so
         the two numbers differ and their enclosures separate.
         """
-        if not self.b and (not isinstance(other, ExpNumber) or not other.b):
-            left, right = self.a, other.a if isinstance(other, ExpNumber) else other
-            return (left > right) - (left < right)
-        that = other if isinstance(other, ExpNumber) else ExpNumber(other, _ZERO, _ZERO)
+        if isinstance(other, float) and math.isinf(other):
+            return -1 if other > 0 else 1
+        that = _number(other)
+        if that is None:
+            raise TypeError(f"an exact number cannot be compared with {other!r}")
+        if not self.b and not that.b:
+            return (self.a > that.a) - (self.a < that.a)
         if self == that:
             return 0
         if self.b == 0 or that.b == 0 or self.epsilon == that.epsilon:
@@ -285,25 +290,14 @@ class ExpNumber:
         return float((low + high) / 2)
 
     def __lt__(self, other: Any) -> bool:
-        return self._sign(other) < 0
+        return self.compare(other) < 0
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, ExpNumber):
-            return (self.a, self.b, self.epsilon) == (other.a, other.b, other.epsilon)
-        that = _plain(other)
-        return NotImplemented if that is None else self.b == 0 and self.a == that
+        that = _number(other)
+        return NotImplemented if that is None else (self.a, self.b, self.epsilon) == (that.a, that.b, that.epsilon)
 
     def __hash__(self) -> int:
         return hash(self.a) if self.b == 0 else hash((self.a, self.b, self.epsilon))
-
-    def _sign(self, other: Any) -> int:
-        """The sign of self - other; a float is the rational it is. Raises TypeError for what is no number."""
-        that = other if isinstance(other, ExpNumber) else _plain(other)
-        if that is None:
-            if isinstance(other, float) and math.isinf(other):
-                return -1 if other > 0 else 1
-            raise TypeError(f"an exact number cannot be compared with {other!r}")
-        return self.compare(that)
 
     def __str__(self) -> str:
         if self.b == 0:
@@ -311,11 +305,12 @@ class ExpNumber:
         return f"{self.a} - {self.b}*exp({self.epsilon})"
 
 
-def _plain(value: Any) -> Fraction | None:
-    """A finite int, float or Fraction as the rational it is."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return Fraction(value) if isinstance(value, (int, float, Fraction)) else None
+def _number(value: Any) -> ExpNumber | None:
+    """A finite int, float or Fraction as the rational it is; None for what is no number."""
+    if isinstance(value, ExpNumber):
+        return value
+    finite = isinstance(value, (int, Fraction)) or (isinstance(value, float) and math.isfinite(value))
+    return ExpNumber(Fraction(value), _ZERO, _ZERO) if finite else None
 
 
 def largest(numbers: Iterable[ExpNumber]) -> ExpNumber:

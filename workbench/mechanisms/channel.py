@@ -215,21 +215,15 @@ class Channel(ShownMechanism):
         return sum(sum(k.bit_length() for k in row.integers) // 4 + len(row) for row in self.rows)
 
     def short_record(self) -> dict[str, Any] | None:
-        """`to_columns`, where it can be written."""
-        return None if self.neighbours is not None else self.to_columns()
-
-    def to_columns(self) -> dict[str, Any]:
-        """The same for a channel whose rows are all neighbours, short where columns repeat their weights."""
-        return {
-            "kind": "channel",
-            "rows": len(self.rows),
-            "columns": column_records(self.rows),
-            "pairs": "all",
-        }
+        """The same of a channel whose rows are all neighbours, short where columns repeat their weights; None of any
+        other."""
+        if self.neighbours is not None:
+            return None
+        return {"kind": "channel", "rows": len(self.rows), "columns": column_records(self.rows), "pairs": "all"}
 
     @classmethod
     def from_dict(cls, data: Any) -> Channel:
-        """The channel written by `to_dict` or `to_columns`, which claims no privacy: audit it.
+        """The channel written by `to_dict` or `short_record`, which claims no privacy: audit it.
 
         Raises CorruptFile, InvalidRequest.
         """

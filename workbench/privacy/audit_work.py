@@ -37,6 +37,7 @@ from fractions import Fraction
 from typing import Any
 
 from workbench.errors import CorruptFile
+from workbench.exact.numbers import bits_of
 from workbench.mechanisms.mechanism import AuditSize, Mechanism
 from workbench.privacy.notions import Notion
 
@@ -64,7 +65,7 @@ def work(
         comparisons = size.extremes if few else comparisons
     budgets = dict(values or {})
     delta = budgets.pop("delta", None) or Fraction(0)
-    bits = size.bits + max(map(_bits, _fractions(budgets)), default=0) + _bits(delta)
+    bits = size.bits + max(map(bits_of, _fractions(budgets)), default=0) + bits_of(delta)
     wide = bits + _common_bits([*numbers, *size.numbers])
     each = 1 if notion is None else notion.work_per_outcome(values or {})
     series = 0 if notion is None else notion.series_work
@@ -112,7 +113,3 @@ def _fractions(value: Any) -> Iterable[Fraction]:
     elif isinstance(value, Iterable) and not isinstance(value, str):
         for part in value:
             yield from _fractions(part)
-
-
-def _bits(number: Fraction) -> int:
-    return number.numerator.bit_length() + number.denominator.bit_length()

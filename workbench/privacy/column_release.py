@@ -164,7 +164,7 @@ class Account:
         row: the budget of one row, None for a notion without ε and δ; given: the column as it is in the file; most: the
         largest number of rows of one person, None where persons are not known. Raises CorruptFile, InvalidRequest.
         """
-        whole = None if row is None else together([row], most or 1)
+        whole = together([row], most or 1)
         counts = " (--person counts them)" if most is None else ""
         words = [f"The budget is that of one row; of somebody with k rows it is k times as large{counts}."]
         report: dict[str, Any] = {"budget_of_a_row": _shown(row)} | ({"budget": _shown(row)} if most is None else {})
@@ -176,8 +176,9 @@ class Account:
             return cls(words, report, own_words, own, headline, None, None)
         known = ReleaseLedger.read(ledger)
         release = Release(column[:100], known.digest(given), notion, whole, output[:100])
-        same, every = known.of_same_column(release), known.releases
-        total = _sum([*same, release]) if same else None
+        every = known.releases
+        same = [r for r in every if r.column == release.column or r.digest == release.digest]
+        total = together([r.budget for r in (*same, release)]) if same else None
         own |= {"releases_of_this_column": len(same) + 1, "budget_of_all_releases_of_this_column": _shown(total)}
         own_words += _sum_words([*same, release], "this column")
         own_words += _sum_words([*every, release], "these data") if len(every) > len(same) else []
@@ -210,20 +211,14 @@ def rows_of_one_person(table: CsvColumn, person: str) -> int:
     return max(Counter(names).values())
 
 
-def _sum(releases: list[Release]) -> PrivacyBudget | None:
-    """The budgets of all releases together; None where one has none, or their units differ."""
-    budgets = [release.budget for release in releases]
-    known = [budget for budget in budgets if budget is not None]
-    if len(known) < len(budgets) or len({budget.per_distance for budget in known}) > 1:
-        return None
-    return together(known)
-
-
 def _sum_words(releases: list[Release], what: str) -> list[str]:
     """What the last of some releases makes of their sum; nothing of one alone."""
     if len(releases) == 1:
         return []
-    total, number = _sum(releases), f"This is release {len(releases)} of {what} in the ledger"
+    total, number = (
+        together([release.budget for release in releases]),
+        f"This is release {len(releases)} of {what} in the ledger",
+    )
     if total is None:
         return [f"{number}; their budgets are of kinds that are not added up here, but they do add up."]
     return [f"{number}: budgets add up to {total} (basic composition)."]

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -57,14 +57,16 @@ def budget_of(claim: Claim) -> PrivacyBudget | None:
     return PrivacyBudget(most, claim.delta, claim.notion.per_distance)
 
 
-def together(budgets: Iterable[PrivacyBudget], rows: int = 1) -> PrivacyBudget:
-    """The sum of budgets of one unit, each for k rows of a person."""
-    listed = tuple(budgets)
-    every = [budget.epsilon for budget in listed]
-    known = [epsilon for epsilon in every if epsilon is not None]
-    epsilon = sum(known, Fraction(0)) * rows if len(known) == len(every) else None
-    delta = min(Fraction(1), sum((budget.delta for budget in listed), Fraction(0)) * rows)
-    return PrivacyBudget(epsilon, delta, any(budget.per_distance for budget in listed))
+def together(budgets: Sequence[PrivacyBudget | None], rows: int = 1) -> PrivacyBudget | None:
+    """The sum of budgets, each for k rows of a person; None where one is unknown, or their units differ."""
+    known = [budget for budget in budgets if budget is not None]
+    units = {budget.per_distance for budget in known}
+    if len(known) < len(budgets) or len(units) > 1:
+        return None
+    finite = [budget.epsilon for budget in known if budget.epsilon is not None]
+    epsilon = sum(finite, Fraction(0)) * rows if len(finite) == len(known) else None
+    delta = sum((budget.delta for budget in known), Fraction(0)) * rows
+    return PrivacyBudget(epsilon, min(Fraction(1), delta), any(units))
 
 
 @dataclass(frozen=True)
@@ -133,10 +135,6 @@ class ReleaseLedger:
         """The HMAC of a column under the key."""
         content = np.asarray(values, dtype="<f8").tobytes()
         return hmac.new(bytes.fromhex(self.key), content, hashlib.sha256).hexdigest()
-
-    def of_same_column(self, release: Release) -> tuple[Release, ...]:
-        """Earlier releases of a column of this name, or of these very numbers."""
-        return tuple(r for r in self.releases if r.column == release.column or r.digest == release.digest)
 
     def add(self, release: Release) -> ReleaseLedger:
         """The ledger with one more release."""

@@ -107,7 +107,9 @@ class Risk(Shown):
     def rho(self) -> tuple[float, float]:
         """An interval of the least ρ of zCDP, rounded outwards; the upper end is proven. (inf, inf): unbounded."""
         low = high = Fraction(0)
-        for measured in sorted(map(Concentrated, self._laws), key=_first_order, reverse=True):
+        for measured in sorted(
+            map(Concentrated, self._laws), key=lambda measured: measured.loss.upper(Fraction(2)), reverse=True
+        ):
             if measured.unbounded:
                 return math.inf, math.inf
             if measured.loss.same or (high and measured.within(high)):
@@ -158,15 +160,6 @@ class Risk(Shown):
             "mu": jsonable(self.mu),
             "renyi": [[float(order), jsonable(value)] for order, value in self.renyi.items()],
         }
-
-    def plot(self, path: str | Path | None = None, claim: Claim | None = None) -> Figure:
-        """The picture, saved where a path is given (.png, .svg or .pdf). Raises InvalidRequest."""
-        from workbench.io.figures import save_figure
-
-        figure = self.figure(claim)
-        if path is not None:
-            save_figure(figure, Path(path))
-        return figure
 
     def save(self, path: str | Path) -> None:
         """Write `to_dict` as JSON."""
@@ -250,11 +243,6 @@ def _claimed(claim: Claim | None) -> dict[str, tuple[list[float], list[float]]]:
         for a in alphas
     ]
     return {f"claimed: {claim.budget_words()}" + (f", δ = {sticks[0][1]:.3g}" if sticks[0][1] else ""): (alphas, least)}
-
-
-def _first_order(measured: Concentrated) -> float:
-    """About the least ρ: D_2 / 2."""
-    return measured.loss.upper(Fraction(2)) / 2
 
 
 def _words(value: float) -> str:
