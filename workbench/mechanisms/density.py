@@ -180,5 +180,4 @@ def spelled(text: Any, c: float = 1.0) -> Density:
     parts = [part.strip() for part in rest.split(",")]
     if kind == "normal" and len(parts) == 2:
         return normal(_double(parts[0], "mu"), _double(parts[1], "sigma"), c).checked()
-    InvalidRequest.must("density", 'uniform, or normal:MU,SIGMA such as "normal:0.5,0.1"', repr(text))
-    return None
+    return InvalidRequest.must("density", 'uniform, or normal:MU,SIGMA such as "normal:0.5,0.1"', repr(text))

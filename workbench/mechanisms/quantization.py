@@ -126,8 +126,9 @@ def read_inputs(x: ArrayLike, low: float, high: float, *, clip: bool) -> Vector:
     Numbers only: text, dates and times, masked entries and complex numbers are refused.
     """
     values = plain_numbers(x, "x")
-    if not np.isfinite(values).all():
-        InvalidRequest.must("x", "finite numbers", values[~np.isfinite(values)].flat[0])
+    infinite = ~np.isfinite(values)
+    if infinite.any():
+        InvalidRequest.must("x", "finite numbers", values[infinite].flat[0])
     outside = (values < low) | (values > high)
     if not outside.any():
         return values

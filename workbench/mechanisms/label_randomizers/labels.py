@@ -43,15 +43,18 @@ class Labels:
         p = np.ones(y.shape) if prior is None else plain_numbers(prior, "prior", "a list of numbers").copy()
         if y.ndim != 1 or y.size == 0:
             InvalidRequest.must("labels", "a non-empty list of numbers", f"shape {y.shape}")
-        if not (np.abs(y) <= LARGEST).all():
-            InvalidRequest.must("labels", f"finite, at most {LARGEST:g} in size", y[~(np.abs(y) <= LARGEST)][0])
-        if (np.diff(y) <= 0).any():
-            at = int(np.flatnonzero(np.diff(y) <= 0)[0])
+        large = ~(np.abs(y) <= LARGEST)
+        if large.any():
+            InvalidRequest.must("labels", f"finite, at most {LARGEST:g} in size", y[large][0])
+        falling = np.flatnonzero(np.diff(y) <= 0)
+        if falling.size:
+            at = int(falling[0])
             InvalidRequest.must("labels", "strictly increasing", f"{y[at]:g} before {y[at + 1]:g}")
         if p.shape != y.shape:
             InvalidRequest.must("prior", f"one weight for each of the {y.size} labels", f"shape {p.shape}")
-        if not np.isfinite(p).all() or (p < 0).any():
-            InvalidRequest.must("prior", "finite weights >= 0", p[~(np.isfinite(p) & (p >= 0))][0])
+        wrong = ~(np.isfinite(p) & (p >= 0))
+        if wrong.any():
+            InvalidRequest.must("prior", "finite weights >= 0", p[wrong][0])
         largest = float(p.max())
         if not largest > 0:
             InvalidRequest.must("prior", "weights with a positive sum", "0")
