@@ -51,13 +51,14 @@ def _command(kind: str, summary: str) -> Callable[..., Report]:
         from workbench.exact.random_source import Source
         from workbench.io.csv_column import CsvColumn
         from workbench.mechanisms.mechanism import publish
-        from workbench.privacy.column_release import Rows, mechanism_for_column
+        from workbench.privacy.column_release import Account, Rows, mechanism_for_column
 
         Source(insecure_seed)  # a wrong seed is refused before any work
         subject = mechanism_for_column(mechanism, kind, raw=raw)
         table = CsvColumn.read(source, column)
         rows = Rows.read(table, subject, clip=clip, person=person)
-        account = subject.account(table.name, target.name, rows, ledger)
+        notion = "none" if subject.claim is None else subject.claim.notion.name
+        account = Account.of(subject.budget, notion, table.name, target.name, rows.given, rows.most, ledger)
         words = [*subject.words, *rows.words, *account.words]
         words += _cautions(table, "Only this column is protected", insecure_seed)
         report: dict[str, Any] = {

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Positions, Vector
-from workbench.exact.plain import is_whole, plain_list, plain_numbers, refuse_marked
+from workbench.exact.plain import is_whole, plain_array, plain_list, plain_numbers
 
 NEAR = 1e-6  # in log2: far beyond the rounding of the logarithm of a number of a million bits
 
@@ -47,11 +47,7 @@ class Distribution:
 
         values: 1-D array-like of finite floats >= 0; ints and Fractions among them stay exact. Raises InvalidRequest.
         """
-        refuse_marked(values, name, "an array of finite numbers >= 0")
-        try:
-            given = np.asarray(values)
-        except ValueError:
-            InvalidRequest.must(name, "an array of finite numbers >= 0", values)
+        given = plain_array(values, name, "an array of finite numbers >= 0")
         if given.ndim == 1 and given.dtype.kind in "iuO":  # no float64 holds every one of these
             return cls([_finite(value, name) for value in given.tolist()], name)
         array = plain_numbers(values, name, "an array of finite numbers >= 0")

@@ -27,7 +27,7 @@ def plain_numbers(values: Any, name: str, constraint: str = "finite numbers") ->
     values: an int, float, Fraction or Decimal, an array or (nested) list of them.
     Raises InvalidRequest for masked arrays, units, dates, time spans, text, complex numbers and anything else.
     """
-    array = _array(values, name, constraint)
+    array = plain_array(values, name, constraint)
     if array.dtype.kind == "O":
         for entry in array.flat:
             number = isinstance(entry, (int, float, Fraction, Decimal, np.integer, np.floating))
@@ -57,14 +57,15 @@ def finite_table(values: Any, name: str, *shapes: tuple[int, ...]) -> Vector:
 
 def whole_column(values: Any, name: str, low: int, high: int, constraint: str) -> Integers:
     """A column (n,) of integers in low..high, NumPy's or Python's. Raises InvalidRequest."""
-    array = _array(values, name, constraint)
+    array = plain_array(values, name, constraint)
     column = array.dtype.kind in "iu" and array.ndim == 1
     if not column or (array.size and not low <= array.min() <= array.max() <= high):
         InvalidRequest.must(name, constraint, values)
     return array.astype(np.int64)
 
 
-def _array(values: Any, name: str, constraint: str) -> NDArray[Any]:
+def plain_array(values: Any, name: str, constraint: str) -> NDArray[Any]:
+    """What is handed in as an array, of whatever entries; no masks, no units. Raises InvalidRequest."""
     refuse_marked(values, name, constraint)
     try:
         return np.asarray(_frame(values))

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.plain import finite_table, refuse_marked, whole_column
+from workbench.exact.plain import finite_table, plain_array, whole_column
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.records import law_record, listed, read_law, refuse, take
@@ -80,11 +80,7 @@ class AdditiveNoise(ShownMechanism):
         Raises InvalidRequest for NaN, infinities, negative masses, a wrong shape and a zero sum.
         """
         order, sizes = _question(question).order, question.sizes
-        refuse_marked(pmf, "pmf", "an array of finite numbers >= 0")
-        try:
-            array = np.asarray(pmf)
-        except ValueError:
-            InvalidRequest.must("pmf", f"an array of {order} masses", pmf)
+        array = plain_array(pmf, "pmf", f"an array of {order} masses")
         if array.shape not in {(order,), sizes}:
             InvalidRequest.must("pmf", f"an array of {order} masses", f"shape {array.shape}")
         return cls(question, Distribution.from_floats(array.reshape(-1)))

@@ -70,11 +70,6 @@ class ColumnMechanism:
             {"mean absolute error of inputs spread evenly": round_up(Fraction(error.mean))} if real else {}
         )
 
-    def account(self, column: str, output: str, rows: Rows, ledger: Path | None) -> Account:
-        """What publishing these rows costs, alone and with the ledger. Raises CorruptFile, InvalidRequest."""
-        notion = "none" if self.claim is None else self.claim.notion.name
-        return Account.of(self.budget, notion, column, output, rows.given, rows.most, ledger)
-
 
 def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnMechanism:
     """The mechanism in a file. kind: "noise" or "quantizer"; raw: take one without a certificate.

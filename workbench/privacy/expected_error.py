@@ -100,17 +100,17 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
 
 
 def _finite(mechanism: Mechanism, loss: str, data: Any) -> ExpectedError:
-    inputs = [x.item() if isinstance(x, np.generic) else x for x in mechanism.inputs]
     labelled = getattr(mechanism, "labelled", None)  # rows with exact labels
-    outputs: list[Any] = [*np.asarray(mechanism.outputs)] if labelled is None else [*labelled[1]]
+    published = mechanism.outputs if labelled is None else labelled[1]
+    inputs, outputs = ([*map(_plain, values)] for values in (mechanism.inputs, published))
     if len(inputs) * len(outputs) > _CELLS:
         InvalidRequest.must("inputs times outputs", f"at most {_CELLS} for expected losses", len(inputs) * len(outputs))
     laws = [mechanism.law(x) for x in inputs]
-    if not all(isinstance(value, (int, float, Fraction)) for value in (*inputs, *map(_plain, outputs))):
+    if not all(isinstance(value, (int, float, Fraction)) for value in (*inputs, *outputs)):
         if loss != "error-rate":  # a vector or a text: right in every part, or wrong
             what = "a vector query" if labelled is None else "inputs and outputs that are no numbers"
             InvalidRequest.must("loss", f"error-rate for {what}", repr(loss))
-        places = {_plain(output): k for k, output in enumerate(outputs)}
+        places = {output: k for k, output in enumerate(outputs)}
         losses = [1 - (law[places[x]] if x in places else Fraction(0)) for x, law in zip(inputs, laws, strict=True)]
     else:
         labels, values = rationals(inputs, "inputs"), rationals(outputs, "outputs")
@@ -121,9 +121,9 @@ def _finite(mechanism: Mechanism, loss: str, data: Any) -> ExpectedError:
     return ExpectedError(loss, words, mean, losses[at], inputs[at] if labelled is None else shown(inputs[at]))
 
 
-def _plain(output: Any) -> Any:
-    """A published value as Python has it; of a vector, a tuple."""
-    value = output.tolist() if isinstance(output, (np.generic, np.ndarray)) else output
+def _plain(point: Any) -> Any:
+    """An input or a published value as Python has it; of a vector, a tuple."""
+    value = point.tolist() if isinstance(point, (np.generic, np.ndarray)) else point
     return tuple(value) if isinstance(value, list) else value
 
 
