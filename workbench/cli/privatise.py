@@ -50,7 +50,6 @@ def _command(kind: str, summary: str) -> Callable[..., Report]:
         sidecar = _sidecar(target, {"input": source, "mechanism": mechanism}, ledger)
         from workbench.exact.random_source import Source
         from workbench.io.csv_column import CsvColumn
-        from workbench.mechanisms.mechanism import publish
         from workbench.privacy.column_release import Account, Rows, mechanism_for_column
 
         Source(insecure_seed)  # a wrong seed is refused before any work
@@ -78,7 +77,7 @@ def _command(kind: str, summary: str) -> Callable[..., Report]:
         }
         lines = _errors(subject.expected_error)
         lines += [("clipped", f"{rows.clipped} of {rows.values.size} rows")] if rows.clipped else []
-        published = publish(subject.mechanism, rows.values, insecure_seed=insecure_seed)
+        published = subject.mechanism.publish(rows.values, insecure_seed=insecure_seed)
         return _published(account, target, sidecar, table, published, report, lines, {"clipped_rows": rows.clipped})
 
     sidecar_words = "Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error."
@@ -118,8 +117,7 @@ def privatise_labels(
     from workbench.exact.random_source import Source
     from workbench.io.csv_column import CsvColumn
     from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
-    from workbench.privacy.column_release import Account, rows_of_one_person
-    from workbench.privacy.releases import PrivacyBudget
+    from workbench.privacy.column_release import Account, PrivacyBudget, rows_of_one_person
 
     sidecar = _sidecar(target, {"input": source, "labels": labels}, ledger)
     drawing = Source(insecure_seed)

@@ -241,21 +241,6 @@ def sample(mechanism: Any, count: int, *, answer: Any = None, insecure_seed: int
     return drawn
 
 
-def publish(mechanism: Any, answers: NDArray[Any], *, insecure_seed: int | None = None) -> NDArray[Any]:
-    """What a mechanism publishes for each of many true answers, independently.
-
-    mechanism: additive noise on scalar answers, on the integers or the reals, or a mechanism on real inputs with an
-    affine law; or a Design or Certificate of one. answers: (n,) answers 0..N-1 (all integers) as integers, or numbers
-    in the range.
-    Returns shape (n,). Raises InvalidRequest.
-    """
-    subject = as_mechanism(mechanism)
-    if not hasattr(subject, "publish"):
-        InvalidRequest.must("mechanism", "noise on scalar answers, or one on real inputs", subject.describe())
-    published: NDArray[Any] = subject.publish(answers, insecure_seed=insecure_seed)
-    return published
-
-
 def on_real_inputs(mechanism: Mechanism) -> bool:
     """Whether the comparisons stand for infinitely many: then they decide what is largest at ends, and nothing else."""
     return mechanism.segments is None or len(mechanism.segments) > 0
