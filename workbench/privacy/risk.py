@@ -31,7 +31,7 @@ from workbench.io.files import write_json
 from workbench.io.shown import Shown
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism
 from workbench.privacy.claim import Claim
-from workbench.privacy.composition import dominating_pair
+from workbench.privacy.dominating_pair import dominating_pair
 from workbench.privacy.notions.gdp import TradeOff
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.renyi import Loss
