@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.errors import InvalidRequest
+from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.plain import finite_table, plain_array, whole_column
@@ -28,7 +28,7 @@ from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.records import law_record, listed, read_law, refuse, take
 from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Label, Segment
-from workbench.mechanisms.modulo import ModuloNoise
+from workbench.mechanisms.modulo import MAX_FACTORS, ModuloNoise
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 if TYPE_CHECKING:
@@ -260,11 +260,18 @@ class AdditiveNoise(ShownMechanism):
     def from_dict(cls, data: Any) -> AdditiveNoise:
         """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
         entries = take(data, "The noise", {"kind", "sizes", "shifts", "directed", "total", "weights"})
-        shifts = listed(entries["shifts"], "shifts")
+        sizes, shifts = listed(entries["sizes"], "sizes"), listed(entries["shifts"], "shifts")
+        if not all(type(size) is int and 0 < size < 1 << 40 for size in sizes):
+            refuse("sizes", "positive integers")
+        if len(sizes) > MAX_FACTORS:  # before they are multiplied
+            refuse("sizes", f"at most {MAX_FACTORS} integers")
         if not all(isinstance(shift, list) and all(type(part) is int for part in shift) for shift in shifts):
             refuse("shifts", "lists of integers")
-        question = ModuloNoise(sizes=listed(entries["sizes"], "sizes"), shifts=shifts, directed=entries["directed"])
-        return cls(question, read_law({name: entries[name] for name in ("total", "weights")}, "The noise"))
+        weights = listed(entries["weights"], "weights")
+        if math.prod(sizes) != len(weights):
+            raise CorruptFile(f"{len(weights)} weights do not fill a group of sizes {sizes[:8]}.")
+        question = ModuloNoise(sizes=sizes, shifts=shifts, directed=entries["directed"])
+        return cls(question, read_law({"total": entries["total"], "weights": weights}, "The noise"))
 
     def __repr__(self) -> str:
         return f"AdditiveNoise({self.question!r}, error_rate={self.error_rate:.6g})"
