@@ -67,8 +67,7 @@ def project(noisy: ArrayLike, projection: str = "clip") -> Vector:
     or the nearest point of the "simplex" in Euclidean distance (counts divided by n). Raises InvalidRequest.
     """
     h = finite_numbers(noisy, "noisy counts")
-    if projection not in PROJECTIONS:
-        InvalidRequest.must("projection", f"one of {', '.join(PROJECTIONS)}", repr(projection))
+    InvalidRequest.unless_among(PROJECTIONS, "projection", projection)
     if projection == "clip":
         kept = np.maximum(h, 0.0)
         total = float(kept.sum())
@@ -159,8 +158,7 @@ class LabelRandomizer:
         self.epsilon = positive(epsilon, "epsilon")
         self.optimise = optimise
         self.split = positive(split, "split")
-        if projection not in PROJECTIONS:
-            InvalidRequest.must("projection", f"one of {', '.join(PROJECTIONS)}", repr(projection))
+        InvalidRequest.unless_among(PROJECTIONS, "projection", projection)
         self.projection = projection
         self.first = None if epsilon_prior is None else exact(epsilon_prior, "epsilon_prior")
         if self.first is not None and not 0 < self.first < self.epsilon:
