@@ -222,9 +222,9 @@ def _randomized_response(query: BudgetedQuery) -> Published:
         raise NotApplicable("some answers are no outputs")
     bound, (epsilon, delta) = _bound(query), _spent(query)
     odds = Fraction(threshold(epsilon), 1 << _BITS)
-    spent = delta * (q.m - 1)
+    total = q.m - 1 + odds
     whole = isinstance(bound, MassAboveRatio)
-    chance = max(odds / (q.m - 1 + odds), delta) if whole else (spent + odds) / (q.m - 1 + odds)
+    chance = max(odds / total, delta) if whole else (delta * (q.m - 1) + odds) / total
     rest = (1 - chance) / (q.m - 1)
     two = [[chance, rest, (q.m - 2) * rest], [rest, chance, (q.m - 2) * rest]]
     pair = Channel.of(two if q.m > 2 else [row[:2] for row in two], [(0, 1), (1, 0)])
