@@ -28,7 +28,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import exact, exp_bounds, ln_up, nearest_float, positive
+from workbench.exact.numbers import exact, ln_up, nearest_float, positive
 from workbench.privacy.notions.laws import Laws, Names
 
 Values: TypeAlias = Mapping[str, Any]  # parameter of a budget -> exact number
@@ -42,10 +42,6 @@ class HockeyStick:
     delta: Fraction = Fraction(0)
     kind: ClassVar[str] = "hockey-stick"
 
-    def ratio_up(self, bits: int) -> Fraction:
-        """e^epsilon, rounded up to a multiple of 2^-bits."""
-        return Fraction(exp_bounds(self.epsilon, bits)[1], 1 << bits)
-
 
 @dataclass(frozen=True)
 class SlopedHockeyStick(HockeyStick):
@@ -55,10 +51,6 @@ class SlopedHockeyStick(HockeyStick):
     """
 
     slope: Fraction = Fraction(1)
-
-    def ratio_up(self, bits: int) -> Fraction:
-        """The slope, exactly."""
-        return self.slope
 
     @classmethod
     def of(cls, slope: Fraction, delta: Fraction) -> SlopedHockeyStick:
@@ -116,6 +108,7 @@ class Notion(ABC):
     series_work: what the logarithms, powers or quantiles of one outcome take at least, in such comparisons; what more a
     claim needs is counted while it is decided (`count_work`).
     per_distance: whether on real inputs the first parameter is per unit of |x - x'|.
+    composes: whether designs for many runs are proven in it, by the composition of dominating pairs.
     """
 
     name: ClassVar[str]
@@ -126,6 +119,7 @@ class Notion(ABC):
     convex: ClassVar[bool] = False
     ratio_decides: ClassVar[bool] = False
     per_distance: ClassVar[bool] = False
+    composes: ClassVar[bool] = False
     series_work: ClassVar[int] = 0
 
     def __eq__(self, other: object) -> bool:
