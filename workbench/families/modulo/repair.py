@@ -84,13 +84,13 @@ class _Candidates:
 
     def __init__(self, order: Callable[[Any], Any]) -> None:
         self.order = order
-        self.made: list[Any] = []
+        self.mechanisms: list[Any] = []
         self.reasons: dict[str, None] = {}
 
     def attempt(self, make: Callable[[], Any]) -> bool:
         """Whether something was made."""
         try:
-            self.made.append(make())
+            self.mechanisms.append(make())
         except NotCertified as error:
             self.reasons[str(error)] = None
             return False
@@ -99,9 +99,9 @@ class _Candidates:
     @property
     def best(self) -> Any:
         """The best of what was made. Raises NotCertified where nothing was."""
-        if not self.made:
+        if not self.mechanisms:
             raise NotCertified(f"No repaired mechanism meets the request exactly: {' '.join(self.reasons)}")
-        return min(self.made, key=self.order)
+        return min(self.mechanisms, key=self.order)
 
 
 def certify_noise(
@@ -125,16 +125,16 @@ def certify_noise(
     affordable = request.question.order * len(request.budgets) <= CELLS
     for route, pattern in _patterns(request, solution, raw) if affordable else []:
         candidates.attempt(partial(exactly, pattern, route))
-    if not candidates.made:
+    if not candidates.mechanisms:
         candidates.attempt(lambda: _judged(request, raw.exact_pmf, None, "solver's floats"))
     claimed = solution.objective
-    made = candidates.made
-    short = not made or (claimed is not None and candidates.best.objective > Fraction(claimed) * (1 + _CLOSE))
+    mechanisms = candidates.mechanisms
+    short = not mechanisms or (claimed is not None and candidates.best.objective > Fraction(claimed) * (1 + _CLOSE))
     if short and affordable and request.bounds.kind == MASS_ABOVE_RATIO:  # without violations there always is one
         nothing = {shift: np.zeros(request.question.order, dtype=bool) for shift in request.budgets}
         candidates.attempt(lambda: exactly(nothing, "exact optimum without violations"))
     law = closed_form() if short and request.constraints is None else None
-    if law is not None and law.pmf is not None and (not made or law.value < candidates.best.objective):
+    if law is not None and law.pmf is not None and (not mechanisms or law.value < candidates.best.objective):
         noise = AdditiveNoise.from_pmf(request.question, law.pmf)
         candidates.attempt(lambda: _judged(request, noise.exact_pmf, None, "closed form"))
         if affordable:
@@ -143,7 +143,7 @@ def certify_noise(
     best: Certified = candidates.best
     if request.bounds.mass:
         return best
-    bounds = [each.optimum for each in made if each.optimum is not None]  # one program, so all hold for all
+    bounds = [each.optimum for each in mechanisms if each.optimum is not None]  # one program, so all hold for all
     return replace(best, optimum=max(bounds, default=None))
 
 
@@ -327,7 +327,7 @@ def cheapest_repair(request: ModuloRequest, raw: AdditiveNoise, bound: Fraction 
             most = Fraction(float(steepest) * share).limit_denominator(1 << 20)
             values = [*map(Fraction, raised(question, weights, dict.fromkeys(question.differences, most), None))]
         if candidates.attempt(partial(_repaired_as, request, values)) and bound is not None:
-            loss = float(candidates.order(candidates.made[-1]))
+            loss = float(candidates.order(candidates.mechanisms[-1]))
             if loss - bound <= _NEAR * loss:
                 break
     cheapest: AdditiveNoise = candidates.best
