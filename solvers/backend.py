@@ -18,7 +18,6 @@ import importlib
 import importlib.metadata
 import importlib.util
 import tomllib
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -94,16 +93,17 @@ def _version(distribution: str) -> str | None:
         return None
 
 
-class Backend(ABC):
+class Backend:
     """A solver behind the one contract. `variant` picks an algorithm or engine ("glop" in "ortools:glop").
 
-    What `backends.toml` says of a backend need not be said in its class: distribution (of the native library on PyPI),
-    module (its import name), variants, supported_options, capabilities.
+    session: what `open` makes after all checks. What `backends.toml` says of a backend need not be said in its class:
+    distribution (of the native library on PyPI), module (its import name), variants, supported_options, capabilities.
     """
 
     name: ClassVar[str]
     distribution: str
     module: str
+    session: type[Session]
     variants: tuple[str, ...] = ()
     supported_options: frozenset[str] = frozenset()
 
@@ -197,12 +197,12 @@ class Backend(ABC):
         """The variant that stands in when none was named."""
         return self
 
-    def check_size(self, program: Program) -> None:  # noqa: B027  (most backends take every size)
+    def check_size(self, program: Program) -> None:
         """Refuse programs larger than the licence admits, by raising LicenceExceeded."""
 
-    @abstractmethod
     def _open(self, program: Program, options: Options) -> Session:
         """The session itself, after all checks."""
+        return self.session(self, program, options)
 
 
 def importable(module: str) -> bool:
