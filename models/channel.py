@@ -211,17 +211,12 @@ class ChannelModel:
         if name == "honest":
             at = self._own_outputs()
             return [M[np.arange(k), at][:, None] @ np.ones((1, m)) >= M]
-        across = self.outputs[None, :] - self.labels[:, None]  # (k, m)
-        if name == "row-monotone":
-            left = np.argwhere(across[:, 1:] <= 0)  # both o and the next one are at or below y
-            right = np.argwhere(across[:, :-1] >= 0)
-            return [
-                M[a[:, 0], a[:, 1] + up] <= M[a[:, 0], a[:, 1] + 1 - up] for a, up in ((left, 0), (right, 1)) if a.size
-            ]
-        below = np.argwhere(across[1:, :] >= 0)  # both y and the next one are at or below o
-        above = np.argwhere(across[:-1, :] <= 0)
+        axis = int(name == "row-monotone")
+        beyond = (self.outputs[None, :] - self.labels[:, None]) * (1 if axis else -1)  # (k, m), rises along the axis
+        near, far = (np.argwhere(part) for part in (np.delete(beyond, 0, axis) <= 0, np.delete(beyond, -1, axis) >= 0))
+        one = np.eye(2, dtype=int)[axis]  # from a mass to the next
         return [
-            M[a[:, 0] + up, a[:, 1]] <= M[a[:, 0] + 1 - up, a[:, 1]] for a, up in ((below, 0), (above, 1)) if a.size
+            (M[tuple(low.T)] <= M[tuple(high.T)]) for low, high in ((near, near + one), (far + one, far)) if low.size
         ]
 
     def _own_outputs(self) -> Positions:

@@ -65,6 +65,11 @@ class Data:
         if checked is None or self.lower is not checked.lower or self.upper is not checked.upper:
             _in_order("variable", self.lower, self.upper)
 
+    @property
+    def free(self) -> Data:
+        """The same program where nothing costs anything: what is feasible alone matters."""
+        return replace(self, c=np.zeros_like(self.c), offset=0.0)
+
     def follows(self, other: Data) -> bool:
         """Whether the same entries stand in both matrices, and the same columns are integer."""
         same = self.A.indices is other.A.indices or (

@@ -173,11 +173,9 @@ class _HighsSession(Session):
             return raw
         if info("dual_solution_status") == _FEASIBLE:
             raw.dual = PointStatus.FEASIBLE
-        if termination is Termination.INFEASIBLE:
-            _, has, ray = h.getDualRay()
-            raw.ray = np.array(ray) if has else None
-        elif termination is Termination.UNBOUNDED:
-            _, has, ray = h.getPrimalRay()
+        rays = {Termination.INFEASIBLE: h.getDualRay, Termination.UNBOUNDED: h.getPrimalRay}
+        if termination in rays:
+            _, has, ray = rays[termination]()
             raw.ray = np.array(ray) if has else None
         else:
             raw.rest = self._rest

@@ -331,7 +331,7 @@ class Session(ABC):
         clock = Deadline()
         self._settle()
         data = solution.data
-        self._load(self._dispatched(replace(data, c=np.zeros_like(data.c), offset=0.0)), keep=False)
+        self._load(self._dispatched(data.free), keep=False)
         try:
             raw = self._run(Start.COLD, None)
         finally:

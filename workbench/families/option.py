@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact, positive, probability
+from workbench.exact.numbers import exact, positive
 from workbench.io.files import spelled
 
 Reader = Callable[[Any, str], Any]
@@ -102,11 +102,6 @@ def spell(value: Any) -> Any:
 
 
 # Readers.
-
-
-def share(value: Any, name: str) -> Fraction:
-    """A probability."""
-    return probability(value, name)
 
 
 def one_of(*words: str, more: Callable[[], Iterable[str]] = tuple) -> Reader:

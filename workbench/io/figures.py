@@ -59,24 +59,6 @@ def legend_below(figure: Figure, axes: Sequence[Axes], *, columns: int = 3) -> N
     )
 
 
-def bars(axis: Axes, series: Mapping[str, ArrayLike], *, labels: Sequence[object] | None = None) -> None:
-    """PMFs side by side: series name -> masses (N,), over noise values 0..N-1 (or `labels`)."""
-    count = len(series)
-    for k, (name, values) in enumerate(series.items()):
-        masses = np.asarray(values, dtype=float)
-        at = np.arange(masses.size) + (k - (count - 1) / 2) * 0.8 / count
-        axis.bar(at, masses, width=0.8 / count, label=name, color=COLOURS[k % len(COLOURS)])
-        if labels is None:
-            labels = range(masses.size)
-    if labels is not None:
-        step = max(1, len(labels) // 24)
-        axis.set_xticks(range(0, len(labels), step), [str(label) for label in labels][::step])
-    axis.set_xlabel("noise value η")
-    axis.set_ylabel("probability f(η)")
-    if count > 1:
-        axis.legend(frameon=False)
-
-
 def pmf_heat(
     axis: Axes, masses: ArrayLike, sizes: tuple[int, int], *, limits: tuple[float, float] | None = None
 ) -> None:
@@ -94,10 +76,7 @@ def pmf_heat(
         for (i, j), mass in np.ndenumerate(grid):
             number = f"{mass:.4f}" if mass >= 1e-3 or mass == 0 else f"{mass:.1e}".replace("e-0", "e-")
             axis.text(j, i, number, ha="center", va="center", fontsize=size, color="white" if mass < dark else "black")
-    axis.set_xlabel("η₂")
-    axis.set_ylabel("η₁")
-    axis.set_xticks(range(sizes[1]))
-    axis.set_yticks(range(sizes[0]))
+    axis.set(xlabel="η₂", ylabel="η₁", xticks=range(sizes[1]), yticks=range(sizes[0]))
     axis.figure.colorbar(image, ax=axis, label="probability")
 
 
@@ -107,53 +86,39 @@ def pmf_plot(masses: ArrayLike, sizes: tuple[int, ...], title: str) -> Figure:
     if len(sizes) == 2:
         pmf_heat(axis, masses, (sizes[0], sizes[1]))
     else:
-        bars(axis, {"f": masses})
+        heights = np.asarray(masses, dtype=float)
+        axis.bar(np.arange(heights.size), heights, color=COLOURS[0])
+        axis.set(xticks=range(0, heights.size, max(1, heights.size // 24)))
+        axis.set(xlabel="noise value η", ylabel="probability f(η)")
     axis.set_title(title, fontsize=10)
     return figure
 
 
 def noise_plot(values: ArrayLike, masses: ArrayLike, title: str, beside: Mapping[str, Any] | None = None) -> Figure:
     """The PMF of noise on the integers in steps, logarithmic; beside: other laws, name -> (values, masses)."""
-    figure, (axis,) = panels(width=6.4)
-    for k, (name, (x, y)) in enumerate({"f": (values, masses), **(beside or {})}.items()):
-        _log_steps(axis, np.append(x, np.asarray(x)[-1] + 1) - 0.5, np.asarray(y), name, k)
-    axis.set_xlabel("noise η")
-    axis.set_ylabel("probability")
-    return _titled(figure, axis, title)
+    laws = {"f": (values, masses), **(beside or {})}
+    return _log_steps({name: (np.append(x, np.asarray(x)[-1] + 1) - 0.5, y) for name, (x, y) in laws.items()}, title)
 
 
-def density_plot(densities: Mapping[str, Any], title: str, atom: float = 0.0) -> Figure:
+def density_plot(densities: Mapping[str, Any], title: str, atom: float) -> Figure:
     """Piecewise constant densities on a logarithmic scale. densities: name -> (edges (m + 1,), values (m,))."""
-    figure, (axis,) = panels(width=6.4)
-    for k, (name, (edges, values)) in enumerate(densities.items()):
-        _log_steps(axis, edges, values, name, k)
-    axis.set_xlabel("noise η")
-    axis.set_ylabel("density")
-    if atom:
-        axis.plot(
-            [0],
-            [1],
-            "v",
-            color=COLOURS[0],
-            clip_on=False,
-            transform=axis.get_xaxis_transform(),
-            label=f"atom of {atom:.3g} at 0",
-        )
-    return _titled(figure, axis, title)
+    return _log_steps(densities, title, "density", atom)
 
 
 _FLOOR = 1e-9  # of the largest value: what repair adds is not drawn
 
 
-def _log_steps(axis: Axes, edges: ArrayLike, values: Any, name: str, k: int) -> None:
-    shown = np.where(np.asarray(values) > _FLOOR * np.max(values), values, np.nan)
-    axis.stairs(
-        shown, edges, baseline=None, color=COLOURS[k % len(COLOURS)], linewidth=1.8 if k == 0 else 1.1, label=name
-    )
-    axis.set_yscale("log")
-
-
-def _titled(figure: Figure, axis: Axes, title: str) -> Figure:
+def _log_steps(laws: Mapping[str, Any], title: str, what: str = "probability", atom: float = 0.0) -> Figure:
+    """laws: name -> (edges, values)."""
+    figure, (axis,) = panels(width=6.4)
+    for k, (name, (edges, given)) in enumerate(laws.items()):
+        values = np.asarray(given)
+        shown, width = np.where(values > _FLOOR * np.max(values), values, np.nan), 1.8 if k == 0 else 1.1
+        axis.stairs(shown, edges, baseline=None, color=COLOURS[k % len(COLOURS)], linewidth=width, label=name)
+    axis.set(xlabel="noise η", ylabel=what, yscale="log")
+    if atom:
+        place, label = axis.get_xaxis_transform(), f"atom of {atom:.3g} at 0"
+        axis.plot([0], [1], "v", color=COLOURS[0], clip_on=False, transform=place, label=label)
     axis.set_title(title, fontsize=9)
     axis.legend(frameon=False, fontsize=8)
     return figure
@@ -168,8 +133,7 @@ def channel_plot(labels: ArrayLike, outputs: ArrayLike, matrix: ArrayLike, title
     marks = axis.scatter(y[at], o[to], s=2 + 60 * mass / top, c=mass, cmap="viridis_r", vmin=0, vmax=top, linewidths=0)
     axis.plot(y, y, color="#999999", linewidth=0.8, linestyle=":", label="o = y")
     axis.legend(frameon=False, loc="upper right", bbox_to_anchor=(1, -0.07))
-    axis.set_xlabel("label y")
-    axis.set_ylabel("published value o")
+    axis.set(xlabel="label y", ylabel="published value o")
     figure.colorbar(marks, ax=axis, label="Pr[o | y]")
     axis.set_title(title, fontsize=9)
     return figure

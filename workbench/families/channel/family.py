@@ -160,13 +160,9 @@ class _Channels(Family):
 
     def key(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The question spelled out, so that a file's content counts and not its name."""
-        spelling = {option.name for option in self.options if option.question}
-        rest = {
-            name: value
-            for name, value in super().key({**values, **dict.fromkeys(spelling)}).items()
-            if name not in spelling
-        }
-        return rest | self.spelled_question(values).to_dict()
+        spelling = [option.name for option in self.options if option.question]
+        whole = super().key({**values, **dict.fromkeys(spelling)})
+        return {name: whole[name] for name in whole if name not in spelling} | self.spelled_question(values).to_dict()
 
     def points_per_task(self, values: Mapping[str, Any]) -> int:
         return 4
@@ -200,22 +196,17 @@ class _Channels(Family):
 
     def json(self, design: Design) -> dict[str, Any]:
         request = design.request
-        epsilon = request.epsilon
         if not design.claim.in_epsilon_delta:
-            return {
-                **design.claim.to_dict(),
-                "loss_name": request.losses.name,
-                "loss_value": jsonable(design.details["loss"]),
-                "question": request.question.to_dict(),
-                "channel": design.mechanism.matrix.tolist(),
+            record = design.claim.to_dict()
+        else:
+            record = {
+                **{name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "max_loss", "epsilon")},
+                **({} if request.runs == 1 else {"runs": request.runs, "exact": composed_exact(design)}),
+                "delta": float(design.claim.delta if request.runs == 1 else request.delta or 0),
             }
-        return {
-            **{name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "max_loss")},
-            **({} if request.runs == 1 else {"runs": request.runs, "exact": composed_exact(design)}),
+        return record | {
             "loss_name": request.losses.name,
             "loss_value": jsonable(design.details["loss"]),
-            "epsilon": None if epsilon is None else float(epsilon),
-            "delta": float(design.claim.delta if request.runs == 1 else request.delta or 0),
             "question": request.question.to_dict(),
             "channel": design.mechanism.matrix.tolist(),
         }
