@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Positions, Vector
 from workbench.exact.plain import is_whole, plain_list, plain_numbers, refuse_marked
 
 NEAR = 1e-6  # in log2: far beyond the rounding of the logarithm of a number of a million bits
@@ -106,7 +107,7 @@ class Distribution:
         return Fraction(sum(map(mul, self.integers, values)), scale * self.total)
 
     @cached_property
-    def floats(self) -> NDArray[np.float64]:
+    def floats(self) -> Vector:
         """The masses as floats, each the nearest to its exact value. Shape (len,), read-only."""
         values = np.array([k / self.total for k in self.integers], dtype=np.float64)
         values.setflags(write=False)
@@ -120,11 +121,11 @@ class Distribution:
         return values
 
     @cached_property
-    def logs(self) -> NDArray[np.float64]:
+    def logs(self) -> Vector:
         """log2 of every integer, -inf for 0; to well within `NEAR`. Shape (len,)."""
         return np.array([math.log2(k) if k else -math.inf for k in self.integers])
 
-    def take(self, index: NDArray[np.intp]) -> Distribution:
+    def take(self, index: Positions) -> Distribution:
         """The same masses in another order: entry i is this entry index[i]. index: a permutation of 0..len-1."""
         moved = Distribution.__new__(Distribution)
         moved.total = self.total

@@ -16,9 +16,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Integers, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import exact
 from workbench.exact.plain import whole_number
@@ -171,7 +171,7 @@ class IntegerLaw:
         )
         return sum((c * power for c, power in zip(beyond, powers, strict=False)), Fraction(0))
 
-    def draw(self, count: int, source: Source) -> NDArray[np.int64]:
+    def draw(self, count: int, source: Source) -> Integers:
         """Independent η, exactly distributed: the number of blocks into a tail by Bernoulli(ratio) trials."""
         left, right = (self.ratio / (1 - self.ratio) * end for end in self.ends)
         which = Sampler(Distribution([left, *self.weights, right]), source).draw(count)
@@ -217,6 +217,6 @@ class IntegerLaw:
         return IntegerLaw(self.first - reach, closed_upwards(weights, least), reach, ratio)
 
     @property
-    def floats(self) -> NDArray[np.float64]:
+    def floats(self) -> Vector:
         """f(first..last) as floats. Shape (m,)."""
         return np.array([float(w / self.total) for w in map(Fraction, self.weights)])

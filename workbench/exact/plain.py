@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Integers, Vector
 
 _MOST = 10_000_000  # entries of a list: a range may have any number of them
 
 
-def plain_numbers(values: Any, name: str, constraint: str = "finite numbers") -> NDArray[np.float64]:
+def plain_numbers(values: Any, name: str, constraint: str = "finite numbers") -> Vector:
     """Numbers as floats, in the shape given; NaN and infinities are left to the caller.
 
     values: an int, float, Fraction or Decimal, an array or (nested) list of them.
@@ -40,7 +41,7 @@ def plain_numbers(values: Any, name: str, constraint: str = "finite numbers") ->
         return InvalidRequest.must(name, constraint, type(values).__name__)
 
 
-def whole_column(values: Any, name: str, low: int, high: int, constraint: str) -> NDArray[np.int64]:
+def whole_column(values: Any, name: str, low: int, high: int, constraint: str) -> Integers:
     """A column (n,) of integers in low..high, NumPy's or Python's. Raises InvalidRequest."""
     array = _array(values, name, constraint)
     column = array.dtype.kind in "iu" and array.ndim == 1

@@ -15,10 +15,8 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.exact.arrays import Flags, Integers, Words
 from workbench.exact.plain import whole_number
-
-Flags = NDArray[np.bool_]
-Integers = NDArray[np.int64]
 
 _WORD = 1 << 64
 
@@ -39,7 +37,7 @@ class Source:
         """Whether the words are the operating system's."""
         return self.generator is None
 
-    def words(self, count: int) -> NDArray[np.uint64]:
+    def words(self, count: int) -> Words:
         """(count,) independent uniform 64-bit words."""
         if self.generator is not None:
             return self.generator.integers(0, _WORD - 1, count, dtype=np.uint64, endpoint=True)

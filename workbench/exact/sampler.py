@@ -22,11 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Integers, Words
 from workbench.exact.distribution import Distribution
 from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
-
-Indices = NDArray[np.int64]
 
 _WORD = 16
 _CHUNK = 1 << 20
@@ -57,7 +56,7 @@ class Sampler:
         )
         self.before = np.array([0, *accumulate(map(len, floors))], dtype=np.int64)
 
-    def draw(self, count: int) -> Indices:
+    def draw(self, count: int) -> Integers:
         """Independent draws of 0..m-1 from the first law. count: >= 0. Shape (count,). Raises InvalidRequest."""
         drawn = np.empty(whole_number(count, "count", 0), dtype=np.int64)
         for start in range(0, drawn.size, _CHUNK):
@@ -75,7 +74,7 @@ class Sampler:
             drawn[open_] = self._settle_many(which[open_].astype(np.int64), words[open_])
         return drawn
 
-    def _settle_many(self, which: Indices, words: NDArray[np.uint16]) -> Indices:
+    def _settle_many(self, which: Integers, words: NDArray[np.uint16]) -> Integers:
         """The outcomes of draws with these first words: 48 (32) more bits each, and more where that is not enough."""
         value = words.astype(np.uint64)
         more = self.depth // _WORD - 1
@@ -88,7 +87,7 @@ class Sampler:
             outcome[at] = self._settle(self.sums[int(which[at])], int(value[at]), self.depth)
         return np.asarray(outcome, dtype=np.int64)
 
-    def _place(self, key: NDArray[np.uint64]) -> Indices:
+    def _place(self, key: Words) -> Integers:
         """How many boundaries lie below each key: np.searchsorted(self.floors, key), from a guide to its leading bits
         (Chen and Asau 1974) where there are keys enough to pay for one."""
         if 4 * key.size < self.floors.size or self.floors.size < 64:
@@ -106,12 +105,12 @@ class Sampler:
         return place
 
     @cached_property
-    def _ended(self) -> NDArray[np.uint64]:
+    def _ended(self) -> Words:
         """The boundaries, and one that no key is beyond."""
         return np.append(self.floors, np.uint64((1 << 64) - 1))
 
     @cached_property
-    def _guide(self) -> tuple[np.uint64, Indices]:
+    def _guide(self) -> tuple[np.uint64, Integers]:
         """(shift, how many boundaries lie below the first key of every cell of 2^shift keys)."""
         bits = self.floors.size.bit_length() + 1
         shift = np.uint64(64 - bits)

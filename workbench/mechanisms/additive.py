@@ -18,9 +18,10 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from workbench.errors import CorruptFile, InvalidRequest
+from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.plain import plain_numbers, refuse_marked, whole_column
 from workbench.exact.random_source import Source
@@ -111,7 +112,7 @@ class AdditiveNoise(ShownMechanism):
         return self.outputs if self.question.scalar else [*map(tuple, self.outputs.tolist())]
 
     @property
-    def outputs(self) -> NDArray[np.int64]:
+    def outputs(self) -> Integers:
         """The answers by row-major position: 0..n of a scalar query, shape (N,); else shape (N, factors)."""
         positions = np.arange(self.question.order)
         if self.question.scalar:
@@ -134,7 +135,7 @@ class AdditiveNoise(ShownMechanism):
         for shift in question.differences:
             index = question.index(shift)
 
-            def describe(k: int, index: NDArray[np.intp] = index) -> tuple[str, str]:
+            def describe(k: int, index: Positions = index) -> tuple[str, str]:
                 return f"f({question.show(question.point(k))})", f"f({question.show(question.point(int(index[k])))})"
 
             yield Comparison(shift, self.masses, self.masses.take(index), describe)
@@ -148,7 +149,7 @@ class AdditiveNoise(ShownMechanism):
         """One law, against itself moved by every difference."""
         return AuditSize.of((self.masses,), len(self.question.differences))
 
-    def draws(self, x: Any, count: int, source: Source) -> NDArray[np.int64]:
+    def draws(self, x: Any, count: int, source: Source) -> Integers:
         """x + η in the group, η itself without an x. Shape (count,); (count, k) on a group of k > 1 factors."""
         q = self.question
         origin = (0,) * len(q.sizes) if x is None else q.answer(x)
@@ -156,7 +157,7 @@ class AdditiveNoise(ShownMechanism):
         moved = (noise + np.array(origin)) % np.array(q.sizes)
         return np.asarray(moved[:, 0] if q.scalar else moved, dtype=np.int64)
 
-    def publish(self, answers: Any, *, insecure_seed: int | None = None) -> NDArray[np.int64]:
+    def publish(self, answers: Any, *, insecure_seed: int | None = None) -> Integers:
         """Publish each of many true answers 0..N-1 of a scalar query independently. Shape (n,). Raises InvalidRequest.
 
         insecure_seed: a repeatable draw, for experiments only.
@@ -223,7 +224,7 @@ class AdditiveNoise(ShownMechanism):
     # Numbers.
 
     @property
-    def pmf(self) -> NDArray[np.float64]:
+    def pmf(self) -> Vector:
         """f as floats, each the nearest to its exact value. Shape (N,), row-major, read-only."""
         return self.masses.floats
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Integers, Vector
 from workbench.exact.distribution import Distribution, over_common
 from workbench.exact.numbers import nearest_float
 from workbench.exact.plain import is_whole, plain_list, plain_numbers, whole_number
@@ -204,7 +205,7 @@ class Channel(ShownMechanism):
         laws = [self.law(x) for x in present.tolist()]
         return self.outputs[Sampler(laws, source).draw_from(which) if laws else []]
 
-    def losses(self, loss: Callable[[Any, Any], NDArray[np.float64]]) -> NDArray[np.float64]:
+    def losses(self, loss: Callable[[Any, Any], Vector]) -> Vector:
         """E ℓ(o, x) of every input x, numbers; outputs of mass 0 left out. loss: (outputs, inputs) -> ℓ. Shape (k,)."""
         inputs = np.array([float(x) for x in self.inputs])
         table = loss(self.outputs[None, :], inputs[:, None])
@@ -296,7 +297,7 @@ class Channel(ShownMechanism):
     # Numbers.
 
     @cached_property
-    def matrix(self) -> NDArray[np.float64]:
+    def matrix(self) -> Vector:
         """Pr[k|q] as floats. Shape (answers, outputs)."""
         return np.array([row.floats for row in self.rows])
 
@@ -319,7 +320,7 @@ class Channel(ShownMechanism):
         """The probability that the published answer is wrong, answers uniform on 0..n."""
         return self.expected(self._gap() != 0)
 
-    def _gap(self) -> NDArray[np.int64]:
+    def _gap(self) -> Integers:
         answers, outputs = self.matrix.shape
         return np.arange(outputs)[None, :] - np.arange(answers)[:, None]
 

@@ -19,12 +19,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.numbers import exact
-
-Vector = NDArray[np.float64]
 
 _NODES = 24  # on an interval where a density is smooth
 _NARROWEST, _FARTHEST = 1e-4, 1e6  # standard deviations and means, in units of c

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.numbers import exact
 from workbench.exact.plain import plain_list
 from workbench.io.files import is_number, names_file, read_table, spelled
@@ -88,7 +88,7 @@ class FiniteQuery:
         return None if inputs is None or outputs is None else (inputs, outputs)
 
     @property
-    def places(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def places(self) -> tuple[Vector, Vector]:
         """Inputs (k,) and outputs (m,) as floats; their positions where some are no numbers."""
         inputs, outputs = self.numbers or (range(self.k), range(self.m))
         return np.array([float(x) for x in inputs]), np.array([float(o) for o in outputs])

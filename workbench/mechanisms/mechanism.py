@@ -46,6 +46,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Positions
 from workbench.exact.distribution import NEAR, Distribution
 from workbench.exact.numbers import Real, positive
 from workbench.exact.random_source import Source
@@ -309,7 +310,7 @@ def extreme_pairs(laws: Sequence[Distribution]) -> list[tuple[int, int]]:
     return sorted(different) or [(0, min(1, len(laws) - 1))]
 
 
-def _extreme(laws: Sequence[Distribution], output: int, among: NDArray[np.intp], *, most: bool) -> int:
+def _extreme(laws: Sequence[Distribution], output: int, among: Positions, *, most: bool) -> int:
     """The first of some laws that gives an output most, or least: k/K against l/L is k L against l K."""
     best, top, seen = -1, (0, 1), set()
     for i in among.tolist():

@@ -23,9 +23,9 @@ from functools import cached_property
 from typing import Any, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Positions
 from workbench.exact.numbers import Real, positive
 from workbench.exact.plain import is_whole
 
@@ -137,7 +137,7 @@ class ModuloNoise:
             )
         return tuple(int(part) for part in parts)
 
-    def index(self, shift: Any) -> NDArray[np.intp]:
+    def index(self, shift: Any) -> Positions:
         """Row-major positions of η + shift, for η = 0..N-1 in row-major order. Shape (N,).
 
         With f the PMF as a flat array, f[index(μ)] is η -> f(η + μ).

@@ -25,9 +25,10 @@ from itertools import pairwise, permutations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import exact, nearest_float, positive, round_down, round_up
 from workbench.exact.plain import plain_list
@@ -55,9 +56,6 @@ from workbench.mechanisms.shown_mechanism import ShownMechanism, law_plot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Real, exact, positive
 from workbench.exact.plain import plain_list, plain_numbers
 from workbench.mechanisms.density import Density, spelled
@@ -111,7 +112,7 @@ def read_bins(bins: Any, c: Fraction | int = 1, *, cover: bool = True) -> tuple[
     return outputs
 
 
-def read_inputs(x: ArrayLike, low: float, high: float, *, clip: bool) -> NDArray[np.float64]:
+def read_inputs(x: ArrayLike, low: float, high: float, *, clip: bool) -> Vector:
     """Inputs as floats in [low, high]; those outside are an error, or clipped when asked. Raises InvalidRequest.
 
     Numbers only: text, dates and times, masked entries and complex numbers are refused.

@@ -13,17 +13,16 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Positions, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import exact, nearest_float
 from workbench.exact.plain import plain_numbers
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.mechanisms.density import Density
-
-Vector = NDArray[np.float64]
 
 
 def error_function(loss: Any) -> tuple[float, float]:
@@ -36,7 +35,7 @@ def error_function(loss: Any) -> tuple[float, float]:
     return float(share), float(1 - share)
 
 
-def places(knots: Vector, x: Vector) -> tuple[NDArray[np.intp], Vector]:
+def places(knots: Vector, x: Vector) -> tuple[Positions, Vector]:
     """The piece that each x is on, and how far along it, in [0, 1]; a piece of width 0 holds c alone."""
     piece = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, knots.size - 2)
     width = np.diff(knots)[piece]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from workbench.exact.arrays import Vector
 from workbench.io.files import write_whole
 from workbench.io.shown import Shown
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 MECHANISM, VERSION = "dp-workbench mechanism", 1
 _DRAWN = 400  # outputs
-
-Vector = NDArray[np.float64]
 
 
 class ShownMechanism(Shown):

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.numbers import round_up
 from workbench.io.csv_column import CsvColumn, locate
 from workbench.mechanisms.mechanism import ColumnInputs, ColumnPublisher, on_real_inputs
@@ -106,7 +107,7 @@ class Rows:
     largest number of rows of one person, None where persons are not known.
     """
 
-    given: NDArray[np.float64]
+    given: Vector
     values: NDArray[Any]
     clipped: int
     most: int | None
@@ -154,7 +155,7 @@ class Account:
         notion: str,
         column: str,
         output: str,
-        given: NDArray[np.float64],
+        given: Vector,
         most: int | None,
         ledger: Path | None,
     ) -> Account:

@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest, NotCertified, NotProven
+from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ExpNumber, Real, ln_up, positive, probability, round_down, round_up
 from workbench.exact.plain import whole_number
@@ -71,7 +71,7 @@ def _near_the_upper(heights: list[float], slopes: list[float]) -> list[int]:
     """The lines A - B E that may be on their upper envelope: those whose (B, A) lie no further below the concave curve
     over all of them than floats may err, or whose B is beyond floats."""
     a, b = np.array(heights), np.array(slopes)
-    hull: NDArray[np.float64] = np.array(_upper({*zip(heights, slopes, strict=True)}))[::-1]
+    hull: Vector = np.array(_upper({*zip(heights, slopes, strict=True)}))[::-1]
     listed: list[int] = np.flatnonzero((a >= np.interp(b, hull[:, 1], hull[:, 0]) - 1e-12) | (b < 1e-290)).tolist()
     return listed
 
@@ -403,7 +403,7 @@ def _fixed(
     return fixed
 
 
-def _moments(pair: Laws, orders: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+def _moments(pair: Laws, orders: Vector) -> tuple[Vector, float]:
     """ln Σ P (P/Q)^λ where Q > 0, at every λ, and the mass of P where Q = 0, in floats."""
 
     losses, p = pair.losses * math.log(2), pair.p.floats

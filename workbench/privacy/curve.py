@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.numbers import ExpNumber, Real, largest, ln_up, positive, round_up, sign_exp
 from workbench.io.shown import Shown
 from workbench.mechanisms.mechanism import as_mechanism, on_real_inputs
@@ -72,7 +72,7 @@ class Profile(Shown):
         value = self.at(epsilon)
         return round_up(value.a) if value.b == 0 else value.upper
 
-    def deltas(self, epsilons: Iterable[Real]) -> NDArray[np.float64]:
+    def deltas(self, epsilons: Iterable[Real]) -> Vector:
         """`delta` at each ε. Shape (len(epsilons),). Raises InvalidRequest."""
         return np.array([self.delta(epsilon) for epsilon in epsilons])
 
@@ -89,11 +89,11 @@ class Profile(Shown):
         return {low: ln_up(low) for low in {piece.low for curve in self.curves for piece in curve}}
 
     @property
-    def ends(self) -> NDArray[np.float64]:
+    def ends(self) -> Vector:
         """Every ε >= 0 where some pair's formula changes, rounded up. Sorted, without repetitions."""
         return np.array(sorted({0.0, *self._logs.values()}))
 
-    def heights(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
+    def heights(self, epsilons: Vector) -> Vector:
         """δ at many ε >= 0 in floating point, within 1e-12: for pictures. Same shape."""
         heights = np.zeros(epsilons.shape)
         for curve in self.curves:

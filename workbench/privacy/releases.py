@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.errors import CorruptFile
+from workbench.exact.arrays import Vector
 from workbench.io.files import named, parse_json, ratio, read_text, spelled, write_whole
 from workbench.io.records import refuse, short_text, take
 from workbench.privacy.claim import Claim
@@ -131,7 +131,7 @@ class ReleaseLedger:
                 refuse("The ledger", "a key of 64 hexadecimal digits and a list of releases")
             return cls(key, tuple(map(Release.from_dict, fields["releases"])))
 
-    def digest(self, values: NDArray[np.float64]) -> str:
+    def digest(self, values: Vector) -> str:
         """The HMAC of a column under the key."""
         content = np.asarray(values, dtype="<f8").tobytes()
         return hmac.new(bytes.fromhex(self.key), content, hashlib.sha256).hexdigest()

@@ -27,9 +27,9 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.errors import NotCertified, NotProven
+from workbench.exact.arrays import Flags
 from workbench.exact.integer_law import IntegerLaw, closed_upwards
 from workbench.exact.numbers import exp_bounds
 from workbench.mechanisms.additive import AdditiveNoise
@@ -39,7 +39,7 @@ from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.privacy.audit import Privacy, audit_for, proves
 from workbench.privacy.claim import Claim
 
-Pattern = Mapping[Shift, NDArray[np.bool_]]  # difference -> (N,) where the loss may exceed ε
+Pattern = Mapping[Shift, Flags]  # difference -> (N,) where the loss may exceed ε
 Accepted = TypeVar("Accepted")
 Noise = AdditiveIntegerNoise | AdditiveRealNoise
 

@@ -30,18 +30,16 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Real, exact, exp_bounds, positive, probability
 from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
 from workbench.mechanisms.channel import Channel
-
-Table: TypeAlias = NDArray[np.float64]
 
 _BITS = 160  # a discrete Gaussian is held to 2^-160: its tail beyond that is below any δ a float can show
 
@@ -152,7 +150,7 @@ def _answers(n: int) -> None:
         InvalidRequest.must("n", "an integer in 1..10000", n)
 
 
-def _clamped(n: int, tails: Table) -> Table:
+def _clamped(n: int, tails: Vector) -> Vector:
     """Pr[k|q] of clamped symmetric noise from Pr[η >= m], m = 1..n+1, no small one as a difference from 1. Shape
     (n+1, n+1)."""
     law = np.concatenate([[1 - 2 * tails[0]], tails[:-1] - tails[1:]])  # of |η| = 0..n, one sign
@@ -163,18 +161,18 @@ def _clamped(n: int, tails: Table) -> Table:
     return np.asarray(table)
 
 
-def _geometric(n: int, alpha: float) -> Table:
+def _geometric(n: int, alpha: float) -> Vector:
     return _clamped(n, np.power(alpha, np.arange(1.0, n + 2)) / (1 + alpha))
 
 
-def _gaussian(n: int, log_variance: float) -> Table:
+def _gaussian(n: int, log_variance: float) -> Vector:
     variance = math.exp(log_variance)
     terms = np.exp(-(np.arange(n + 2 + int(40 * math.sqrt(variance))) ** 2.0) / (2 * variance))
     tails = np.cumsum(terms[::-1])[::-1]
     return _clamped(n, tails[1 : n + 2] / (2 * tails[1] + 1))
 
 
-def _exponential(n: int, scale: float) -> Table:
+def _exponential(n: int, scale: float) -> Vector:
     answers = np.arange(n + 1)
     weights = np.exp(-np.abs(answers[None, :] - answers[:, None]) / scale)
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
@@ -185,7 +183,7 @@ class Family(NamedTuple):
     parameter; build: (n, parameter) -> the exact channel.
     """
 
-    table: Callable[[int, float], Table]
+    table: Callable[[int, float], Vector]
     span: tuple[float, float]
     parameter: Callable[[float], float]
     build: Callable[[int, float], Channel]

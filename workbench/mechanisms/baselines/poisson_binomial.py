@@ -17,9 +17,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Real, exact, ln_up, positive
 from workbench.exact.random_source import Source
@@ -35,9 +36,6 @@ from workbench.mechanisms.shown_mechanism import ShownMechanism, law_plot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

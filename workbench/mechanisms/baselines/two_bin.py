@@ -40,6 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import Infeasible, InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Real, ball_ends, exact, ln_up, positive, round_up
 from workbench.mechanisms.baselines.poisson_binomial import NonAffine
@@ -192,7 +193,7 @@ class Biased(NonAffine):
     def _both(self, j: int) -> Numbers:
         return _drawn(self.selection[j - 1], self.selection[self.m - j - 1])
 
-    def _probabilities(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _probabilities(self, x: Vector) -> Vector:
         p = np.zeros((x.size, self.m))
         place = np.clip(np.searchsorted(self.outputs, x, side="right"), 1, self.m - 1)
         for j in np.unique(place):

@@ -23,13 +23,12 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import CorruptFile, InvalidRequest
+from workbench.exact.arrays import Integers, Words
 from workbench.exact.plain import refuse_marked, whole_number
 
 Code = Literal["gamma", "delta"]
 CODES: Final[tuple[Code, ...]] = ("gamma", "delta")
 
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 _WORTHWHILE: Final = 20_000  # integers that are decoded one by one in the time that Numba takes to load
 _TOO_LONG, _CUT = -2, -1

@@ -26,11 +26,10 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.plain import plain_numbers
 from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, tail_mean
 from workbench.mechanisms.dyadic_laplace.elias import Code, check_code, class_length
-
-Floats = npt.NDArray[np.float64]
 
 _NEGLIGIBLE = 2.0**-66  # levels lighter than this carry less than 1e-17 bits
 _BATCH = 400_000  # elements of a temporary array
@@ -97,7 +96,7 @@ class DataLaw:
         return cls((), (), tuple(low.tolist()), tuple(high.tolist()), tuple(shares.tolist()), text)
 
     @classmethod
-    def density(cls, density: Callable[[Floats], Floats], low: float, high: float, panels: int = 64) -> DataLaw:
+    def density(cls, density: Callable[[Vector], Vector], low: float, high: float, panels: int = 64) -> DataLaw:
         """Any density on [low, high], as the weighted points of a composite 20-point Gauss-Legendre rule.
 
         density: vectorised, >= 0; its integral under the rule must be 1 within 1e-6 (then divided out).
@@ -138,7 +137,7 @@ def mean_bits(epsilon: float, law: Levels, code: Code, data: DataLaw = UNIFORM) 
     return float(mean_bits_at(epsilon, ell, law.deltas[None, :], law.pmf[None, :], code, data)[0])
 
 
-def mean_bits_at(epsilon: float, ell: Floats, deltas: Floats, pmf: Floats, code: Code, data: DataLaw) -> Floats:
+def mean_bits_at(epsilon: float, ell: Vector, deltas: Vector, pmf: Vector, code: Code, data: DataLaw) -> Vector:
     """`mean_bits` of many ℓ at once. ell: (n,); deltas, pmf: (n, rows); returns (n,)."""
     check_code(code)
     reach = epsilon * data.largest / deltas.min() + 800 / deltas.min()

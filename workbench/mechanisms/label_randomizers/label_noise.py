@@ -29,14 +29,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Real, positive
 from workbench.mechanisms.label_randomizers.labels import Labels
-
-Vector = NDArray[np.float64]
 
 NOISES = ("laplace", "staircase", "exponential")
 

@@ -26,9 +26,10 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest, NotCertified
+from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Real, exact, positive, sign_exp
 from workbench.exact.plain import plain_numbers
 from workbench.exact.random_source import Source
@@ -36,7 +37,6 @@ from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
 
-Vector = NDArray[np.float64]
 Optimise = Callable[[Labels, Fraction], RandomizedResponse | Channel]
 
 PROJECTIONS = ("clip", "simplex")

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Positions, Vector
 from workbench.exact.numbers import exact, positive, rational
 from workbench.exact.plain import is_whole, plain_numbers
 from workbench.io.files import names_file, read_table
@@ -34,8 +35,8 @@ class Labels:
     sum; None is uniform. Raises InvalidRequest.
     """
 
-    values: NDArray[np.float64]
-    prior: NDArray[np.float64]
+    values: Vector
+    prior: Vector
 
     def __init__(self, values: ArrayLike, prior: ArrayLike | None = None) -> None:
         y = plain_numbers(values, "labels", "a list of numbers").copy()
@@ -132,7 +133,7 @@ class Labels:
         """Number of labels."""
         return int(self.values.size)
 
-    def positions(self, values: ArrayLike) -> NDArray[np.intp]:
+    def positions(self, values: ArrayLike) -> Positions:
         """Where each value stands among the labels. Raises InvalidRequest for a value that is none of them."""
         given = plain_numbers(values, "every label", "one of the mechanism's labels")
         at = np.minimum(np.searchsorted(self.values, given), self.k - 1)

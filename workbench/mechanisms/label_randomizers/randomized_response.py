@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Real, exact, exp_bounds, positive
 from workbench.exact.random_source import Source
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-LossFunction: TypeAlias = Callable[[Any, Any], NDArray[np.float64]]  # (outputs, labels) -> losses, broadcast
+LossFunction: TypeAlias = Callable[[Any, Any], Vector]  # (outputs, labels) -> losses, broadcast
 
 _BITS = 64
 _MAX_CELLS = 4_000_000
@@ -54,8 +55,8 @@ class RandomizedResponse(ShownMechanism):
     """
 
     labels: Labels
-    outputs: NDArray[np.float64]
-    own: NDArray[np.int64]
+    outputs: Vector
+    own: Integers
     odds: Fraction
     epsilon: Fraction
     name: str
@@ -64,7 +65,7 @@ class RandomizedResponse(ShownMechanism):
     segments: ClassVar[tuple[Segment, ...]] = ()
 
     @property
-    def inputs(self) -> NDArray[np.float64]:
+    def inputs(self) -> Vector:
         """The labels, any two of them neighbours."""
         return self.labels.values
 
@@ -107,7 +108,7 @@ class RandomizedResponse(ShownMechanism):
             [1] * self.outputs.size if own < 0 else [high if j == own else low for j in range(self.outputs.size)]
         )
 
-    def distinct(self, limit: int | None = None) -> NDArray[np.intp]:
+    def distinct(self, limit: int | None = None) -> Positions:
         """One label position for every different row, at most `limit` rows with an own output and one without.
 
         Two rows with own outputs i, j differ by exchanging the masses of i and j, so any two of them (and the one
@@ -129,13 +130,13 @@ class RandomizedResponse(ShownMechanism):
         at = self.distinct(limit)
         return self._rows(at if at.size > 1 else np.concatenate([at, at]))
 
-    def _rows(self, at: NDArray[np.intp]) -> Channel:
+    def _rows(self, at: Positions) -> Channel:
         if at.size * self.outputs.size > _MAX_CELLS:
             InvalidRequest.must("the channel", f"of at most {_MAX_CELLS} masses", at.size * self.outputs.size)
         return Channel(tuple(self.row(int(i)) for i in at))
 
     @property
-    def matrix(self) -> NDArray[np.float64]:
+    def matrix(self) -> Vector:
         """Pr[o|y] as floats, for every label. Shape (k, m). Raises InvalidRequest beyond 4·10^6 masses."""
         m, k = self.outputs.size, self.labels.k
         if k * m > _MAX_CELLS:
@@ -156,7 +157,7 @@ class RandomizedResponse(ShownMechanism):
             for i, j, value in zip(firsts, lasts, self.outputs, strict=True)
         ]
 
-    def losses(self, loss: LossFunction) -> NDArray[np.float64]:
+    def losses(self, loss: LossFunction) -> Vector:
         """E ℓ(o, y) of every label y; of ℓ(o, y) = o - y its bias. Shape (k,)."""
         y, m, odds = self.labels.values, self.outputs.size, float(self.odds)
         total = np.zeros(y.size)
@@ -170,12 +171,12 @@ class RandomizedResponse(ShownMechanism):
         p = self.labels.prior
         return float(p[p > 0] @ self.losses(loss)[p > 0])
 
-    def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.float64]:
+    def sample(self, values: ArrayLike, source: Source | None = None) -> Vector:
         """A randomized copy of labels, from the exact law. Raises InvalidRequest for a value that is no label."""
         own = self.own[self.labels.positions(values)]
         return self.outputs[self.sample_own(own, source or Source())]
 
-    def sample_own(self, own: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
+    def sample_own(self, own: Integers, source: Source) -> Integers:
         """Output positions for records whose own outputs are given. Keeping with probability (odds-1)/(odds+m-1) and
         else drawing uniformly from all m outputs is the law above.
         """

@@ -26,10 +26,8 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from workbench.errors import InvalidRequest, NotProven
+from workbench.exact.arrays import Vector
 from workbench.exact.numbers import exact, exp_bounds, ln_up, nearest_float, positive
 from workbench.privacy.notions.laws import Laws, Names
 
@@ -224,7 +222,7 @@ class Notion(ABC):
         none is known."""
         return None
 
-    def cuts(self, p: NDArray[np.float64], q: NDArray[np.float64], values: Values) -> Sequence[Requirement]:
+    def cuts(self, p: Vector, q: Vector, values: Values) -> Sequence[Requirement]:
         """More requirements that a budget implies, those that masses p, q break most, by floats; none where they break
         none, or `relaxed` says all. What is implied is safe: bounds are never tighter than the budget."""
         return ()

@@ -17,7 +17,7 @@ import pytest
 import workbench as wb
 from workbench.io import plugins
 
-PACKAGE = Path(__file__).parents[1] / "plugin_package"
+PACKAGE = Path(__file__).parents[2] / "plugin_package"
 
 
 # Commands one after the other in one process: most of what a process of the workbench costs is its imports.
@@ -221,7 +221,7 @@ def test_a_single_file_joins_by_its_name(tmp_path: Path) -> None:
     assert "plugin must be a Python file" in missing.stderr
 
 
-LINPROG = Path(__file__).parents[2] / "docs" / "adding.md"
+LINPROG = Path(__file__).parents[3] / "docs" / "adding.md"
 
 
 def test_the_documented_backend_is_compared(tmp_path: Path) -> None:

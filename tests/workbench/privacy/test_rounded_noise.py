@@ -13,7 +13,7 @@ import pytest
 import workbench as wb
 from workbench.exact.integer_law import IntegerLaw
 
-CHECKER = Path(__file__).parents[2] / "tools" / "check_certificate.py"
+CHECKER = Path(__file__).parents[3] / "tools" / "check_certificate.py"
 
 
 def noise() -> wb.AdditiveRealNoise:

@@ -29,7 +29,7 @@ from workbench.sweeps.ledger import Ledger
 from workbench.sweeps.specification import read_spec
 from workbench.sweeps.workers import Task, on_processes, work
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "sweeps"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "sweeps"
 SMALL = {"model": "modulo", "n": 6, "max_shift": 2, "notion": "dp", "delta": [0, 0.1], "epsilon": "0.5:1.5:6"}
 
 

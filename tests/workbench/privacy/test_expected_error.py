@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from tests.privacy.test_verbs import CASES, Design
+from tests.workbench.privacy.test_verbs import CASES, Design
 from workbench.mechanisms.baselines.two_bin import rqm
 from workbench.mechanisms.density import normal
 from workbench.mechanisms.label_randomizers.randomized_response import k_ary

@@ -40,7 +40,7 @@ def paper(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_extra_is_known() -> None:
-    text = (Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8")
+    text = (Path(__file__).parents[3] / "pyproject.toml").read_text("utf-8")
     import tomllib
 
     declared = set(tomllib.loads(text)["project"]["optional-dependencies"]) - {"all", "dev", "docs"}

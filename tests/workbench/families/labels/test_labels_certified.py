@@ -147,7 +147,7 @@ def test_a_long_file_is_written_by_columns(tmp_path: Path, monkeypatch: pytest.M
     rows, columns = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("rows", "columns"))
     assert columns["mechanism"]["pairs"] == "all"
     assert wb.check(tmp_path / "columns.json").to_dict() == {**rows, "record": columns["record"]}
-    tool = Path(__file__).parents[2] / "tools" / "check_certificate.py"
+    tool = Path(__file__).parents[4] / "tools" / "check_certificate.py"
     done = subprocess.run([sys.executable, "-I", str(tool), *map(str, tmp_path.iterdir())], capture_output=True)
     assert done.returncode == 0, done.stdout
 
@@ -169,7 +169,7 @@ def test_wrong_columns_are_refused(change, words, tmp_path: Path):
     with pytest.raises(wb.CorruptFile, match=words):
         from_dict(made)
     (tmp_path / "wrong.json").write_text(json.dumps(made))
-    tool = Path(__file__).parents[2] / "tools" / "check_certificate.py"
+    tool = Path(__file__).parents[4] / "tools" / "check_certificate.py"
     done = subprocess.run([sys.executable, "-I", str(tool), str(tmp_path / "wrong.json")], capture_output=True)
     assert done.returncode == (1 if words == "does not prove" else 2), done.stdout
 

@@ -59,7 +59,7 @@ def test_the_answer_is_certified_and_within_its_bound(notion, loss, tmp_path: Pa
     proof = wb.check(tmp_path / "made.json")
     assert proof.claim.notion.name == notion
     assert proof.objective.name == loss
-    tool = Path(__file__).parents[2] / "tools" / "check_certificate.py"
+    tool = Path(__file__).parents[4] / "tools" / "check_certificate.py"
     done = subprocess.run([sys.executable, "-I", str(tool), str(tmp_path / "made.json")], capture_output=True)
     assert (done.returncode, b": proven: " in done.stdout) == (0, True)
     tighter = {

@@ -236,7 +236,7 @@ def test_commands_write_pages(
 
 def test_a_family_of_another_package_is_explored(tmp_path: Path) -> None:
     """Without a line in the explorer."""
-    package = Path(__file__).parents[1] / "plugin_package"
+    package = Path(__file__).parents[2] / "plugin_package"
     words = ["--export", "response.html", "--family", "response", "--k", "3", "--epsilon", "1"]
     places = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
     made = subprocess.run(

@@ -20,7 +20,7 @@ from workbench.privacy.audit import audit
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair import inverse_exponential, staircase
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(ROOT / "tools"))
 import check_certificate  # noqa: E402
 

@@ -141,7 +141,7 @@ def test_the_gallery_has_every_figure(tmp_path: Path) -> None:
 
 def test_the_stored_gallery_is_that_of_the_stored_results() -> None:
     """results/index.html shows every picture that results/ has."""
-    results = Path(__file__).parents[2] / "results"
+    results = Path(__file__).parents[3] / "results"
     pictures = [
         part["svg"] for part in parts_of((results / "index.html").read_text("utf-8")) if part["kind"] == "image"
     ]

@@ -98,7 +98,7 @@ def test_every_epsilon_has_its_own_colour():
 def test_what_is_kept_of_full_tables_is_within_what_is_promised():
     import pandas as pd
 
-    folder = Path(__file__).parents[2] / "results" / "dro"
+    folder = Path(__file__).parents[3] / "results" / "dro"
     table = pd.read_csv(folder / "table1_full.csv")
     assert len(table) == 100
     assert table[table.epsilon <= 2].gap_percent.max() <= 0.02
