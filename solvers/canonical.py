@@ -66,9 +66,9 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0, c
     base["lower"][boolean] = np.maximum(base["lower"][boolean], 0.0)
     base["upper"][boolean] = np.minimum(base["upper"][boolean], 1.0)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=n))]).astype(np.int32)
-    A = sp.csc_array((base["A"], row.astype(np.int32), indptr), shape=(m, n))
+    A = sp.csc_array((base.pop("A"), row.astype(np.int32), indptr), shape=(m, n))
     offset = float(base.pop("offset")[0])
-    template = Data(**(base | {"A": A}), offset=offset, integrality=integrality)
+    template = Data(**base, A=A, offset=offset, integrality=integrality)
     template, cones = _with_cones(template, dims, linear_rows) if linear_rows < m else (template, ())
     return Program(
         name=name,

@@ -106,10 +106,12 @@ class RestatedProgram(GrowingProgram):
         height, before = self._A.shape
         width = max(rows.shape[1], before + places.size)
         at = places + self._fixed, before + np.arange(places.size)
-        new, kept = sp.csr_array((np.ones(places.size), at), shape=(height, width)), rows.copy()
-        for part in (self._A, kept):
-            part.resize(part.shape[0], width)
-        self._A = sp.csr_array(sp.vstack([self._A + new, kept]))
+        new = sp.csr_array((np.ones(places.size), at), shape=(height, width))
+        old, kept = (
+            sp.csr_array((part.data, part.indices, part.indptr), shape=(part.shape[0], width))
+            for part in (self._A, rows)
+        )
+        self._A = sp.csr_array(sp.vstack([old + new, kept]))
         self._right = np.append(self._right, np.full(rows.shape[0], right))
 
     @property

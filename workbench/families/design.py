@@ -318,3 +318,17 @@ def exact_words(design: Design) -> dict[str, str]:
             value = min(value, float(delta)) if whole <= delta else value
         words[name] = upward(value, *(budgets if name == "pure_epsilon" else [float(delta)]))
     return words
+
+
+def composed_facts(design: Design) -> list[tuple[str, str]]:
+    """The composition in a report; nothing of one run."""
+    composed = design.details.get("composed")
+    if composed is None:
+        return []
+    runs, epsilon, delta = composed["runs"], composed["epsilon"], composed["delta"]
+    return [("composed", f"{runs} runs: delta at most {delta!r} at epsilon = {epsilon:g} (proven)")]
+
+
+def composed_exact(design: Design) -> dict[str, Any]:
+    """The exact audit of one run, with the composition, for JSON."""
+    return {**{name: jsonable(value) for name, value in design.exact.items()}, "composed": design.details["composed"]}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact, positive
+from workbench.exact.numbers import exact, positive, probability
 from workbench.io.files import spelled
 
 Reader = Callable[[Any, str], Any]
@@ -165,6 +165,15 @@ def listed(read: Reader, separator: str = ",") -> Reader:
         return tuple(read(part, name) for part in value)
 
     return reader
+
+
+def probabilities(
+    value: Any, name: str, wanted: str = "a list of probabilities, one for every answer"
+) -> tuple[Fraction, ...]:
+    """A list of probabilities, or a CSV file of them."""
+    from workbench.mechanisms.points import cells_of
+
+    return tuple(listed(probability)(value if isinstance(value, str) else cells_of(value, name, wanted), name))
 
 
 def anything(value: Any, name: str) -> Any:

@@ -12,8 +12,7 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, jsonable, positive, probability
 from workbench.families.base import Family, Session
-from workbench.families.composed import composed_exact, composed_facts
-from workbench.families.design import exact_words
+from workbench.families.design import composed_exact, composed_facts, exact_words
 from workbench.families.frontier_plan import Frontier, compared, later, several
 from workbench.families.notion_points import OPTIONS as GRIDS
 from workbench.families.notion_points import notion_requests
@@ -196,6 +195,7 @@ class _Channels(Family):
 
     def json(self, design: Design) -> dict[str, Any]:
         request = design.request
+        record: dict[str, Any]
         if not design.claim.in_epsilon_delta:
             record = design.claim.to_dict()
         else:

@@ -6,21 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from models.channel import ChannelModel, Pairs, UserRows
 from models.modulo import MASS_SCALE
-from solvers.backend import Options
 from workbench.errors import InvalidRequest
-from workbench.families.base import Request
+from workbench.families.budget_request import BudgetRequest
 from workbench.families.channel.losses import LossTable, OwnLoss
 from workbench.families.channel.repair import Edges, cheapest, loss_of
-from workbench.families.composed import check_runs
 from workbench.families.convex_notion import check_one_bound, check_several_bounds, claim_of
-from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind, ratio_notions
+from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind
 from workbench.io.files import spelled
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
@@ -39,7 +37,7 @@ class ChannelTooLarge(InvalidRequest):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ChannelRequest(Request):
+class ChannelRequest(BudgetRequest):
     """The least-loss channel within the budget of a notion, or the least δ or ε within max_loss.
 
     loss: a name, a matrix (k, m), or a function (input, output) -> number; losses: its table. minimise: "loss", "delta"
@@ -51,30 +49,14 @@ class ChannelRequest(Request):
     question: FiniteQuery
     losses: LossTable = field(repr=False)
     epsilon: Fraction | None = None
-    delta: Fraction | None = None
-    alpha: Fraction | None = None
-    rho: Fraction | None = None
-    mu: Fraction | None = None
-    curve: Any = None
-    tradeoff: Any = None
-    notion: str = "dp"
     loss: OwnLoss = "squared"
-    minimise: str = "loss"
-    max_loss: Fraction | None = None
     constraints: tuple[str, ...] = ()
     more: UserRows | None = None
-    runs: int = 1
-    solver: str = "highs"
-    options: Options = field(default_factory=Options)
 
     LARGEST: ClassVar[int] = LARGEST
     LEAST: ClassVar[Fraction] = LEAST
     MOST: ClassVar[int] = MOST
     RECORD: ClassVar[Mapping[str, str]] = {}  # what a certificate says of where it is from
-
-    def at(self, point: Mapping[str, Any]) -> Self:
-        """The same request at other values of hot options. Raises InvalidRequest."""
-        return replace(self, **{name: value for name, value in point.items() if value is not None})
 
     def __post_init__(self) -> None:
         self._check_constraints()
@@ -90,13 +72,7 @@ class ChannelRequest(Request):
                 "epsilon", f"between {float(self.LEAST):g} and {self.LARGEST} for every pair of neighbours", got
             )
         self._check_size()
-        if self.runs > 1:
-            check_runs(self)
-
-    @cached_property
-    def cut(self) -> bool:
-        """Whether the notion states several convex bounds, or more than can be listed, and not one on a ratio."""
-        return self.notion not in ratio_notions()
+        self.check_runs()
 
     def _check_cut(self) -> None:
         check_several_bounds(self, _ONE_BOUND)

@@ -11,7 +11,7 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, jsonable, nearest_float, probability
 from workbench.families.base import Family, Session
-from workbench.families.composed import composed_facts
+from workbench.families.design import composed_facts
 from workbench.families.frontier_plan import EPSILON, BudgetTask, Frontier, Row, compared, later, several
 from workbench.families.option import (
     NOTION_PARAMETERS,

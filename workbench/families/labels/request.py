@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from models.losses import Loss, loss_named
-from solvers.backend import Options
 from workbench.errors import InvalidRequest
-from workbench.families.base import Request
+from workbench.families.budget_request import BudgetRequest
 from workbench.families.channel.losses import LossTable, loss_table, signed_table
 from workbench.families.channel.request import ChannelRequest
-from workbench.families.composed import check_runs
 from workbench.families.convex_notion import PARAMETERS
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import ratio_notions
@@ -53,7 +51,7 @@ def check_size(k: int, m: int, pairs: Pairs | None, masses: int = MASSES) -> Non
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LabelRequest(Request):
+class LabelRequest(BudgetRequest):
     """The least-loss private label randomizer.
 
     epsilon: in (0, 30]; with notion "metric" per unit of |y - y'|. method: "bins", "printed", "lp" or "unbiased"; what
@@ -64,15 +62,8 @@ class LabelRequest(Request):
     "dp".
     """
 
-    minimise: ClassVar[str] = "loss"
-
     question: Labels
     epsilon: Fraction | None = None
-    alpha: Fraction | None = None
-    rho: Fraction | None = None
-    mu: Fraction | None = None
-    curve: Any = None
-    tradeoff: Any = None
     loss: Any = "squared"
     method: str = "bins"
     outputs: tuple[float, ...] | None = None
@@ -80,10 +71,7 @@ class LabelRequest(Request):
     notion: str = "pure"
     delta: Fraction = Fraction(0)
     constraints: tuple[str, ...] = ()
-    solver: str = "highs"
-    options: Options = field(default_factory=Options)
     progress: Callable[[str], None] | None = None
-    runs: int = 1
 
     @property
     def named_loss(self) -> Loss:
@@ -134,10 +122,6 @@ class LabelRequest(Request):
         own = self.loss
         return loss_table(question, (lambda label, output: own(output, label)) if callable(own) else own)
 
-    def at(self, point: Mapping[str, Any]) -> Self:
-        """The same request at other values of hot options. Raises InvalidRequest."""
-        return replace(self, **{name: value for name, value in point.items() if value is not None})
-
     def __post_init__(self) -> None:
         measure = notion_named(self.notion)
         if self.epsilon is None and "epsilon" in measure.parameters:
@@ -148,8 +132,7 @@ class LabelRequest(Request):
             )
         if self.delta and not measure.has_delta and self.notion in ratio_notions():
             InvalidRequest.must("delta", f"0 when notion is {self.notion}", spelled(self.delta))
-        if self.runs > 1:
-            check_runs(self)
+        self.check_runs()
         if self.method == "lp":
             self._check_lp()
             return

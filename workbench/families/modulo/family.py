@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import jsonable, positive, probability
 from workbench.families.base import Family, Session
-from workbench.families.composed import composed_exact, composed_facts
-from workbench.families.design import exact_words
+from workbench.families.design import composed_exact, composed_facts, exact_words
 from workbench.families.option import (
     MAX_LOSS,
     MINIMISE,
@@ -36,7 +35,7 @@ from workbench.families.option import (
     listed,
     one_of,
     or_zero,
-    share,
+    probabilities,
 )
 from workbench.families.requirements import HOCKEY_STICK, convex_or_ratio_notion, ratio_kind
 
@@ -104,14 +103,6 @@ def _epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:
     return positive(value, name)
 
 
-def _prior(value: Any, name: str) -> tuple[Fraction, ...]:
-    """Probabilities of the true answer: a list, or a CSV file of them."""
-    from workbench.mechanisms.points import cells_of
-
-    wanted = "a list of probabilities, one for every answer"
-    return tuple(listed(share)(value if isinstance(value, str) else cells_of(value, name, wanted), name))
-
-
 def _equal(value: Any, name: str) -> tuple[tuple[int, ...], ...]:
     """ "1=8,2=7": groups of row-major noise values with equal masses."""
     groups = value.split(",") if isinstance(value, str) else value
@@ -162,7 +153,9 @@ class _Modulo(Family):
             "one for every noise value (in Python: an array, or a function of it).",
         ),
         *NOTION_PARAMETERS,
-        Option("prior", _prior, help="CSV with N probabilities of the true answer (loss prior-squared).", kind=Path),
+        Option(
+            "prior", probabilities, help="CSV with N probabilities of the true answer (loss prior-squared).", kind=Path,
+        ),
         Option("zero_mean", flag, False, "Require noise of mean zero.", kind=bool),
         Option("equal", _equal, help='Require equal masses: "1=8,2=7" (row-major noise values).'),
         Option(

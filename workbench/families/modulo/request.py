@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Self
@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from models.modulo import LOSSES, ModuloModel, OwnLosses, loss_vector
 from models.modulo_constraints import StatedEquations, UserConstraints
 from models.requirements import RatioBound
-from solvers.backend import Options
 from workbench.errors import Infeasible, InvalidRequest
 from workbench.exact.numbers import Real, exact, nearest_float
 from workbench.exact.plain import refuse_marked
-from workbench.families.base import Request
-from workbench.families.composed import check_runs
+from workbench.families.budget_request import BudgetRequest
 from workbench.families.convex_notion import check_one_bound, check_several_bounds, claim_of
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds, ratio_notions
@@ -46,7 +44,7 @@ Budgets = Mapping[Shift, Fraction]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ModuloRequest(Request):
+class ModuloRequest(BudgetRequest):
     """The least-loss noise within the budget of a notion, or the least δ or ε within max_loss.
 
     epsilon: one number, or one for each shift; budgets: the same for every difference; alpha, rho, mu, curve, tradeoff:
@@ -58,22 +56,10 @@ class ModuloRequest(Request):
 
     question: ModuloNoise
     epsilon: Fraction | Mapping[Any, Fraction] | None = None
-    delta: Fraction | None = None
-    notion: str = "dp"
-    alpha: Fraction | None = None
-    rho: Fraction | None = None
-    mu: Fraction | None = None
-    curve: Any = None
-    tradeoff: Any = None
     loss: str = "error-rate"
     prior: tuple[Fraction, ...] | None = None
-    minimise: str = "loss"
-    max_loss: Fraction | None = None
     constraints: UserConstraints | None = None
     method: str = "fast"
-    runs: int = 1
-    solver: str = "highs"
-    options: Options = field(default_factory=Options)
 
     def __post_init__(self) -> None:
         _ = self.losses
@@ -84,8 +70,7 @@ class ModuloRequest(Request):
         if self.minimise == "epsilon" and isinstance(self.epsilon, Mapping):
             raise InvalidRequest("epsilon must be one number, an upper limit, where it is minimised.")
         _ = self.budgets
-        if self.runs > 1:
-            check_runs(self)
+        self.check_runs()
 
     def at(self, point: Mapping[str, Any]) -> Self:
         """The same request at other values. Raises InvalidRequest."""
@@ -107,11 +92,6 @@ class ModuloRequest(Request):
         """ε of every difference. Raises InvalidRequest."""
         assert self.epsilon is not None
         return budgets_of(self.question, self.epsilon)
-
-    @cached_property
-    def cut(self) -> bool:
-        """Whether the notion states several convex bounds, or more than can be listed, and not one on a ratio."""
-        return self.notion not in ratio_notions()
 
     @cached_property
     def claim(self) -> Claim:

@@ -31,7 +31,7 @@ from workbench.families.option import (
     listed,
     one_of,
     or_zero,
-    share,
+    probabilities,
 )
 from workbench.io.files import names_file
 from workbench.privacy.notions import notion
@@ -80,12 +80,9 @@ def _notion(value: Any, name: str) -> str:
 
 def _prior(value: Any, name: str) -> tuple[Fraction, ...] | str | None:
     """Probabilities of the clamped answers: a list, or a CSV file of them; worst, or uniform (None)."""
-    from workbench.mechanisms.points import cells_of
-
     if isinstance(value, (str, Path)) and str(value) in ("worst", "uniform") and not Path(value).is_file():
         return "worst" if str(value) == "worst" else None
-    wanted = "uniform, worst, or probabilities, in a list or a file"
-    return tuple(listed(share)(value if isinstance(value, str) else cells_of(value, name, wanted), name))
+    return probabilities(value, name, "uniform, worst, or probabilities, in a list or a file")
 
 
 class _NoiseFamily(Family):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
 
 from models.line_losses import LineLoss
-from solvers.backend import Options, backend
+from solvers.backend import backend
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import nearest_float
-from workbench.families.base import Request
+from workbench.families.budget_request import BudgetRequest
 from workbench.families.convex_notion import OTHERS, claim_of, left_out
 from workbench.families.option import spell
 from workbench.families.outcome import translated_errors
@@ -35,7 +34,7 @@ _LOSS: dict[str, Callable[[int], int]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoiseRequest(Request):
+class NoiseRequest(BudgetRequest):
     """The least mean loss of noise that is private whatever the answers are: (ε, δ), or the budget of another notion.
 
     loss: absolute, squared (clamped also error-rate: losses of the published answer), or the losses of |η| = 0, 1, ...
@@ -48,21 +47,10 @@ class NoiseRequest(Request):
     question: UnboundedNoise
     epsilon: Fraction = None  # type: ignore[assignment]  # of a notion that has none
     delta: Fraction = Fraction(0)
-    notion: str = "dp"
-    alpha: Fraction | None = None
-    rho: Fraction | None = None
-    mu: Fraction | None = None
-    curve: Any = None
-    tradeoff: Any = None
     loss: str | tuple[Fraction, ...] = "squared"
     prior: tuple[Fraction, ...] | str | None = None
     gap: Fraction | None = None
     steps: int | None = None
-    runs: int = 1
-    minimise: str = "loss"
-    max_loss: Fraction | None = None
-    solver: str = "highs"
-    options: Options = Options()  # noqa: RUF009  (frozen)
 
     def __post_init__(self) -> None:
         self._check_notion()
@@ -74,10 +62,6 @@ class NoiseRequest(Request):
             self._check_runs()
         if self.steps is not None and not self.reals:
             raise InvalidRequest("steps must be left out for noise on the integers.")
-
-    def at(self, point: Mapping[str, Any]) -> Self:
-        """The same request at other values. Raises InvalidRequest."""
-        return replace(self, **point)
 
     def _check_notion(self) -> None:
         """That the budget is one of the notion."""
