@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -204,13 +203,3 @@ def meets(privacy: Privacy, claim: Claim) -> bool:
         return privacy.holds(claim)
     except NotProven:
         return False
-
-
-def budget_words(claim: Claim) -> str:
-    """The budget in words."""
-    values: Mapping[str, Any] = claim.values
-    for name, pair in (("curve", "(epsilon, delta)"), ("tradeoff", "(alpha, beta)")):
-        if name in values:
-            points: Sequence[tuple[Fraction, Fraction]] = values[name]
-            return f"{pair} = " + ", ".join(f"({float(a):g}, {float(b):g})" for a, b in points)
-    return ", ".join(f"{name} = {float(value):g}" for name, value in values.items())

@@ -12,7 +12,7 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, jsonable, positive, probability
 from workbench.families.base import Family, Session
-from workbench.families.design import composed_exact, composed_facts, exact_words
+from workbench.families.design import composed_exact, composed_facts
 from workbench.families.frontier_plan import Frontier, compared, later, several
 from workbench.families.notion_points import OPTIONS as GRIDS
 from workbench.families.notion_points import notion_requests
@@ -187,9 +187,6 @@ class _Channels(Family):
 
     # What a design shows.
 
-    def status(self, design: Design) -> str:
-        return super().status(design) if design.request.runs == 1 else "found"
-
     def columns(self, design: Design) -> dict[str, Any]:
         return {"outputs_used": int((design.mechanism.matrix.max(axis=0) > _USED).sum())}
 
@@ -211,39 +208,18 @@ class _Channels(Family):
             "channel": design.mechanism.matrix.tolist(),
         }
 
-    def request_words(self, design: Design) -> str:
-        """The budget in words."""
-        r = design.request
-        if not design.claim.in_epsilon_delta:
-            from workbench.families.convex_notion import budget_words
-
-            return f"{r.notion}, {budget_words(design.claim)}"
-        per = " per unit of distance" if r.per_distance else ""
-        budget = "" if r.max_loss is None else f", {r.losses.name} loss <= {float(r.max_loss):.9g}"
-        delta = "" if r.minimise == "delta" else f", delta = {float(design.claim.delta):g}"
-        if r.runs > 1:
-            return f"{r.notion}, epsilon = {float(r.epsilon):g}, delta = {float(r.delta):g} for {r.runs} runs in all"
-        if r.minimise == "epsilon":
-            return f"the least epsilon for {r.notion}{per}{delta}{budget}"
-        least = "the least delta for " if r.minimise == "delta" else ""
-        return f"{least}{r.notion}, epsilon = {float(r.epsilon):g}{per}{delta}{budget}"
-
     def facts(self, design: Design) -> list[tuple[str, str]]:
         r = design.request
         what = f"{r.losses.name} loss" if r.minimise == "loss" else r.minimise
         under = "for the worst input" if r.question.prior is None else "expected"
         best = "best of all channels on these outputs" if r.runs == 1 else f"best found for {r.runs} runs"
         value = f"{design.objective:.9g} ({best}, {under})"
-        shown = exact_words(design)
         used = self.columns(design)["outputs_used"]
         return [
             (f"least {what}", value),
             ("bound", design.bound_words + ("" if design.gap is None else f" (gap {design.gap:.2g})")),
-            ("asked", self.request_words(design)),
-            (
-                "exact",
-                f"pure epsilon {shown['pure_epsilon']}, DP delta {shown['dp_delta']}, PDP delta {shown['pdp_delta']}",
-            ),
+            ("asked", design.asked),
+            design.exact_fact,
             ("outputs", f"{used} of {r.question.m} in use"),
             *composed_facts(design),
         ]
@@ -263,9 +239,7 @@ class _Channels(Family):
 
         q = design.question
         inputs, outputs = q.places
-        return channel_plot(
-            inputs, outputs, design.mechanism.matrix, f"{q!r}\n{self.request_words(design)}: {design.objective:.6g}"
-        )
+        return channel_plot(inputs, outputs, design.mechanism.matrix, f"{q!r}\n{design.asked}: {design.objective:.6g}")
 
 
 FAMILY = _Channels()

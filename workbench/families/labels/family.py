@@ -228,9 +228,6 @@ class _LabelFamily(Family):
 
     # What a design shows.
 
-    def status(self, design: Design) -> str:
-        return super().status(design) if design.request.runs == 1 else "found"
-
     def exact(self, design: Design) -> dict[str, Any]:
         privacy = design.privacy
         if design.claim.notion.has_delta or not design.claim.in_epsilon_delta:
@@ -276,12 +273,11 @@ class _LabelFamily(Family):
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
         r = self.json(design)
-        budget = f"{_budget(design)}, {r['neighbours']} pairs"
         return [
             (f"least {r['loss']} loss", f"{design.objective:.9g}, by {r['method']}"),
             ("bound", design.bound_words),
-            ("asked", f"{r['notion']}, {budget}" + (f" for {r['runs']} runs in all" if "runs" in r else "")),
-            ("exact", f"pure epsilon {r['exact']['epsilon']}"),
+            ("asked", f"{design.asked}, {r['neighbours']} pairs"),
+            design.exact_fact,
             ("outputs", f"{r['d']} in use"),
             *composed_facts(design),
         ]
@@ -305,19 +301,8 @@ class _LabelFamily(Family):
         from workbench.io.figures import channel_plot
 
         r, mechanism = self.json(design), design.mechanism
-        budget = f"ε = {r['epsilon']:g}" if design.claim.in_epsilon_delta else _budget(design)
-        title = f"{design.question!r}, {r['notion']} at {budget}: {r['loss']} loss {design.objective:.6g}"
+        title = f"{design.question!r}, {design.asked}: {r['loss']} loss {design.objective:.6g}"
         return channel_plot(design.question.values, mechanism.outputs, mechanism.matrix, title)
-
-
-def _budget(design: Design) -> str:
-    """What was asked, in words."""
-    request = design.request
-    if design.claim.in_epsilon_delta:
-        return f"epsilon = {float(request.epsilon):g}, delta = {float(request.delta):g}"
-    from workbench.families.convex_notion import budget_words
-
-    return budget_words(design.claim)
 
 
 def outputs_in_use(mechanism: Any) -> int:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, jsonable, positive, probability
 from workbench.families.base import Family, Session
-from workbench.families.design import exact_words
 from workbench.families.option import (
     MAX_LOSS,
     MINIMISE,
@@ -246,15 +245,15 @@ class _NoiseFamily(Family):
         return f"{design.mechanism.describe()}"
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
-        request, exact_ = design.request, exact_words(design)
+        request = design.request
         what, least = f"{request.loss_name} loss", "costs less"
         if request.minimise != "loss":
             what, least = request.minimise, "does with less"
         rows = [
             (f"least {what}", f"{design.objective:.9g} ({self.class_words(design)})"),
             ("bound", f"{design.bound_words}: no {'symmetric' if request.runs > 1 else 'such'} noise {least}"),
-            ("asked", _request_words(request) + (f" for {request.runs} runs in all" if request.runs > 1 else "")),
-            ("exact", f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}{_exact_at(design)}"),
+            ("asked", design.asked),
+            design.exact_fact,
         ]
         if composed := design.details.get("composed"):
             rows.append(("composed", f"delta at most {composed['delta']!r} at that epsilon (proven)"))
@@ -295,7 +294,7 @@ class _NoiseFamily(Family):
 
         request, mechanism = design.request, design.mechanism
         what = request.loss_name if request.minimise == "loss" else request.minimise
-        title = f"{mechanism.describe()}\n{_request_words(request)}: {what} {design.objective:.6g}"
+        title = f"{mechanism.describe()}\n{design.asked}: {what} {design.objective:.6g}"
         if isinstance(mechanism, AdditiveRealNoise):
             edges, values = mechanism.density()
             others = curves(request, edges)
@@ -309,33 +308,12 @@ class _NoiseFamily(Family):
         return noise_plot(values, law.floats, title, shown)
 
 
-def _request_words(request: Any) -> str:
-    """The notion and its budget."""
-    from workbench.families.convex_notion import budget_words
-
-    if request.convex:
-        return f"{request.notion}, {budget_words(request.claim)}"
-    if request.minimise != "loss":
-        budget = f"{request.loss_name} loss <= {float(request.max_loss):.9g}"
-        other = "delta" if request.minimise == "epsilon" else "epsilon"
-        return (
-            f"the least {request.minimise} for {request.notion}, {other} = {float(getattr(request, other)):g}, {budget}"
-        )
-    return f"{request.notion}, epsilon = {float(request.epsilon):g}, delta = {float(request.delta):g}"
-
-
 def _budget(design: Design) -> dict[str, Any]:
     """Of JSON: ε and δ, or the parameters of another notion."""
     request = design.request
     if request.convex:
         return {name: value for name, value in request.claim.to_dict().items() if name != "notion"}
     return {"epsilon": float(request.epsilon), "delta": float(request.delta)}
-
-
-def _exact_at(design: Design) -> str:
-    """At which ε the exact values are, where that is not the one of the request."""
-    epsilon = design.privacy.epsilon
-    return "" if design.claim.in_epsilon_delta else f" (at epsilon = {float(epsilon or 0):g})"
 
 
 def _tail(law: Any) -> dict[str, Any]:
