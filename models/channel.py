@@ -6,7 +6,7 @@
     pure, a graph       M[y,o] <= e^ε M[y',o]                 for both orders of every neighbouring pair
     metric              M[y,o] <= e^{ε d(y,y')} M[y',o]       a graph with a budget for each pair; on a line the
                                                               consecutive labels suffice, their budgets add up
-    several bounds      the rows of `models.convex_bounds`, for both orders of every pair
+    several bounds      the rows of `models.requirements`, for both orders of every pair
     dp with δ           s >= M[y,o] - e^ε M[y',o], s >= 0, Σ_o s <= δ    for both orders of every pair
     pdp with δ          M[y,o] - e^ε M[y',o] <= b, s >= M[y,o] + b - 1, s >= 0, Σ_o s <= δ, b in {0, 1}
 
@@ -43,8 +43,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from models.convex_bounds import bound_rows, check_kinds, is_conic
-from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, Bound, RatioBound
+from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, Bound, RatioBound, bound_rows, check_kinds, is_conic
 from solvers.arrays import Flags, Positions, Vector
 from solvers.canonical import compile
 from solvers.program import Program, stating
@@ -80,7 +79,7 @@ class ChannelModel:
         scale: of the program (`solvers.program`): units of 1/scale of probability.
         support: (k, m) masses that may be positive, None for all: a restriction, whose duals bound the whole all the
             same where they leave no reduced cost negative.
-        bounds: of every ordered pair of label positions, convex ones, however many (`models.convex_bounds`), in place
+        bounds: of every ordered pair of label positions, convex ones, however many (`models.requirements`), in place
             of the ratios; `pairs` is then any that are not None.
     """
 

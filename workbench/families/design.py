@@ -160,6 +160,13 @@ class Design(Shown):
         return relative_gap(self.objective, self.bound)
 
     @property
+    def effort(self) -> dict[str, Any]:
+        """Who solved it, in which version and how many seconds; nothing where no solver took part."""
+        return {
+            name: getattr(self.solution, name) for name in ("solver", "version", "seconds") if self.solution is not None
+        }
+
+    @property
     def status(self) -> str:
         """How the search stopped."""
         return self.family.status(self)
@@ -305,14 +312,8 @@ class Design(Shown):
             "oracle": self.oracle.to_dict(), "words": list(self.words),
         }  # fmt: skip
         if self.solution is not None:
-            record |= {
-                "solver": self.solution.solver,
-                "version": self.solution.version,
-                "seconds": self.solution.seconds,
-                "claimed": self.claimed,
-                "above_claimed": self.above_claimed,
-                "above_bound": self.above_bound,
-            }
+            claims = ("claimed", "above_claimed", "above_bound")
+            record |= self.effort | {name: getattr(self, name) for name in claims}
         return record | self.family.json(self)
 
 

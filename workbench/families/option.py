@@ -260,11 +260,11 @@ def check_option(*checks: str) -> Option:
     return Option("check", one_of(*checks), "audit", f"{words}.", places=frozenset(("sweep",)))
 
 
-def certify_option() -> Option:
-    """The same in Python; a command line has --raw."""
-    words = "True: a mechanism proven private, with its certificate; False: the solver's own."
-    return Option("certify", flag, True, words, kind=bool, places=PYTHON)
-
-
+CERTIFY = Option(  # the same in Python; a command line has --raw
+    "certify", flag, True, "True: a mechanism proven private, with its certificate; False: the solver's own.",
+    kind=bool, places=PYTHON,
+)  # fmt: skip
 OPTIONS = Option("options", anything, help="Every solver option at once (solvers.backend.Options).", places=PYTHON)
 PROGRESS = Option("progress", progress, help="Told a line now and then.", places=PYTHON)
+SOLVING = (check_option("audit", "certify"), CERTIFY, SOLVER, TIME_LIMIT, OPTIONS)
+RUNS = Option("runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int)

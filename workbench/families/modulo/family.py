@@ -19,15 +19,16 @@ from workbench.exact.numbers import jsonable, positive, probability
 from workbench.families.base import Family, Session
 from workbench.families.design import composed_exact, composed_facts
 from workbench.families.option import (
+    CERTIFY,
     MAX_LOSS,
     MINIMISE,
     NOTION_PARAMETERS,
     OPTIONS,
+    RUNS,
     SOLVER,
     TIME_LIMIT,
     Option,
     anything,
-    certify_option,
     check_option,
     count,
     flag,
@@ -163,10 +164,10 @@ class _Modulo(Family):
             help="More linear constraints, as a function of the CVXPY variable f (N,).",
         ),
         MINIMISE,
-        Option("runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int),
+        RUNS,
         Option("method", one_of(*METHODS), "fast", "fast, or literal: PDP with delta > 0 as the printed MILP."),
         check_option(*CHECKS),
-        certify_option(),
+        CERTIFY,
         SOLVER,
         TIME_LIMIT,
         Option(

@@ -12,14 +12,13 @@ from solvers.backend import backend
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import nearest_float
 from workbench.families.budget_request import BudgetRequest
-from workbench.families.convex_notion import OTHERS, claim_of, left_out
+from workbench.families.convex_notion import check_one_bound, check_several_bounds, claim_of
 from workbench.families.option import spell
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.integer_noise import IntegerNoise, UnboundedNoise
 from workbench.mechanisms.real_noise import RealNoise
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import notion
 
 MOST_EPSILON, MOST_DELTA = 20, Fraction(999, 1000)  # where they are minimised
 SMALLEST, LARGEST = Fraction(1, 10**9), 700  # ε but for 0: e^ε is a number of floating point, as are variances
@@ -31,6 +30,9 @@ _LOSS: dict[str, Callable[[int], int]] = {
     "squared": lambda r: r * r,
     "error-rate": lambda r: int(r != 0),
 }
+
+
+_ONE_BOUND = {"minimise": "loss", "max_loss": None, "delta": Fraction(0), "runs": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,27 +67,14 @@ class NoiseRequest(BudgetRequest):
 
     def _check_notion(self) -> None:
         """That the budget is one of the notion."""
+        if self.convex:
+            check_several_bounds(self, _ONE_BOUND)
+            return
+        check_one_bound(self)
+        if self.minimise != "loss" and self.runs > 1:
+            InvalidRequest.must("minimise", "loss but for one run", repr(self.minimise))
         if self.max_loss is not None and self.max_loss <= 0 and isinstance(self.loss, str):
             InvalidRequest.must("max_loss", f"> 0 for the {self.loss} loss", spell(self.max_loss))
-        if (self.max_loss is None) == (self.minimise != "loss"):
-            got = "none" if self.max_loss is None else spell(self.max_loss)
-            InvalidRequest.must("max_loss", "given where epsilon or delta is minimised, and only there", got)
-        if self.minimise != "loss" and (self.convex or self.runs > 1):
-            InvalidRequest.must("minimise", "loss but for one run under the notions dp and pure", repr(self.minimise))
-        if self.minimise == "delta" and not notion(self.notion).has_delta:
-            InvalidRequest.must("minimise", f"loss or epsilon when notion is {self.notion}", "'delta'")
-        if not self.convex:
-            left_out(self, OTHERS)
-            if self.epsilon is None:
-                raise InvalidRequest("epsilon must be given. Got none.")
-            return
-        if self.delta:
-            InvalidRequest.must("delta", f"left out when notion is {self.notion}", float(self.delta))
-        if self.runs > 1:
-            InvalidRequest.must("runs", f"1 when notion is {self.notion}", self.runs)
-        first = next(iter(self.claim.values))
-        if not self.claim.values[first]:
-            InvalidRequest.must(first, f"> 0 for the notion {self.notion}", "0")
 
     def _check_epsilon(self) -> None:
         sticks = self.claim.requirements(())
@@ -93,8 +82,6 @@ class NoiseRequest(BudgetRequest):
             if epsilon and not SMALLEST <= epsilon <= LARGEST:
                 within = f"between {float(SMALLEST):g} and {LARGEST}"
                 InvalidRequest.must("epsilon", within, f"{nearest_float(epsilon):g}")
-        if self.delta and not notion(self.notion).has_delta:
-            InvalidRequest.must("delta", f"0 for the notion {self.notion}", float(self.delta))
 
     def _check_loss(self) -> None:
         """That the loss and the prior are of the question."""
