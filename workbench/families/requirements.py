@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import exp, inf, nextafter
 from typing import Any, cast
 
@@ -61,6 +61,16 @@ class Bounds:
     kind: RatioBound
     epsilons: Mapping[Any, Fraction]
     delta: Fraction
+
+    @cached_property
+    def levels(self) -> tuple[tuple[int, ...], list[Fraction]]:
+        """(the group of every neighbour, the ε of every group)."""
+        epsilons = self.epsilons.values()
+        different = {id(value): value for value in epsilons}.values()  # one number for all is one object
+        if len(different) == 1:
+            return (0,) * len(epsilons), [*different]
+        levels = sorted(set(different))
+        return tuple(map(levels.index, epsilons)), levels
 
     @property
     def mass(self) -> bool:
