@@ -49,9 +49,8 @@ class Request:
         return self.check == "certify"
 
     def at(self, point: Values) -> Self:
-        """The same request at other values of hot options, which are exact already; None leaves one as it is. Raises
-        InvalidRequest."""
-        return replace(self, **{name: value for name, value in point.items() if value is not None})
+        """The same request at other values of hot options, which are exact already. Raises InvalidRequest."""
+        return replace(self, **point)
 
     def __post_init__(self) -> None:
         """Check the request; families extend it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
@@ -40,7 +40,7 @@ class Reports(ABC):
     draws: ClassVar[bool] = True
 
     def status(self, design: Design) -> str:
-        """How the search stopped."""
+        """How the search stopped; of many runs nothing better was found."""
         if getattr(design.request, "runs", 1) > 1:
             return "found"
         return "optimal" if design.solution is None else str(design.solution.termination)
@@ -162,9 +162,8 @@ class Design(Shown):
     @property
     def effort(self) -> dict[str, Any]:
         """Who solved it, in which version and how many seconds; nothing where no solver took part."""
-        return {
-            name: getattr(self.solution, name) for name in ("solver", "version", "seconds") if self.solution is not None
-        }
+        names = ("solver", "version", "seconds") if self.solution is not None else ()
+        return {name: getattr(self.solution, name) for name in names}
 
     @property
     def status(self) -> str:
@@ -195,30 +194,6 @@ class Design(Shown):
             return words
         more = "" if self.above_bound is None else f", {self.above_bound:+.2g} to the proven bound"
         return f"{words}, {self.above_claimed:+.2g} to the solver's claim{more}"
-
-    @property
-    def asked(self) -> str:
-        """What was asked for under a notion, in words: its budget, and what is minimised."""
-        request, notion = self.request, self.claim.notion
-        runs = f" for {request.runs} runs in all" if request.runs > 1 else ""
-        if not self.claim.in_epsilon_delta:
-            return f"{request.notion}, {budget_words(self.claim)}{runs}"
-        per = " per unit of distance" if notion.per_distance else ""
-        epsilon, delta = f"epsilon = {_amount(request.epsilon)}{per}", f"delta = {_amount(request.delta or 0)}"
-        if request.minimise == "loss":
-            return f"{request.notion}, {epsilon}, {delta}{runs}"
-        within = f"{request.loss_name} loss <= {float(request.max_loss):.9g}"
-        if request.minimise == "delta":
-            return f"the least delta for {request.notion}, {epsilon}, {within}"
-        return f"the least epsilon for {request.notion}{per}, {delta}, {within}"
-
-    @property
-    def exact_fact(self) -> tuple[str, str]:
-        """The exact audit as a row of a report."""
-        words, epsilon = exact_words(self), self.privacy.epsilon
-        names = {"pdp_delta": "PDP delta", "dp_delta": "DP delta", "pure_epsilon": "pure epsilon"}
-        at = "" if self.claim.in_epsilon_delta else f" (at epsilon = {float(epsilon or 0):g})"
-        return "exact", ", ".join(f"{names[name]} {words[name]}" for name in names if name in words) + at
 
     @property
     def bound_words(self) -> str:
@@ -345,32 +320,3 @@ def exact_words(design: Design) -> dict[str, str]:
             value = min(value, float(delta)) if whole <= delta else value
         words[name] = upward(value, *(budgets if name == "pure_epsilon" else [float(delta)]))
     return words
-
-
-def composed_facts(design: Design) -> list[tuple[str, str]]:
-    """The composition in a report; nothing of one run."""
-    composed = design.details.get("composed")
-    if composed is None:
-        return []
-    runs, epsilon, delta = composed["runs"], composed["epsilon"], composed["delta"]
-    return [("composed", f"{runs} runs: delta at most {delta!r} at epsilon = {epsilon:g} (proven)")]
-
-
-def composed_exact(design: Design) -> dict[str, Any]:
-    """The exact audit of one run, with the composition, for JSON."""
-    return {**{name: jsonable(value) for name, value in design.exact.items()}, "composed": design.details["composed"]}
-
-
-def budget_words(claim: Claim) -> str:
-    """The budget in words."""
-    values: Mapping[str, Any] = claim.values
-    for name, pair in (("curve", "(epsilon, delta)"), ("tradeoff", "(alpha, beta)")):
-        if name in values:
-            points: Sequence[tuple[Fraction, Fraction]] = values[name]
-            return f"{pair} = " + ", ".join(f"({float(a):g}, {float(b):g})" for a, b in points)
-    return ", ".join(f"{name} = {float(value):g}" for name, value in values.items())
-
-
-def _amount(value: Any) -> str:
-    """A budget, or one for each shift."""
-    return str(jsonable(value)) if isinstance(value, Mapping) else f"{float(value):g}"

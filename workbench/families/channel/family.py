@@ -12,7 +12,6 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, jsonable, positive, probability
 from workbench.families.base import Family, Session
-from workbench.families.design import composed_exact, composed_facts
 from workbench.families.frontier_plan import Frontier, compared, later, several
 from workbench.families.notion_points import OPTIONS as GRIDS
 from workbench.families.notion_points import notion_requests
@@ -185,24 +184,19 @@ class _Channels(Family):
         return {"outputs_used": int((design.mechanism.matrix.max(axis=0) > _USED).sum())}
 
     def json(self, design: Design) -> dict[str, Any]:
-        request = design.request
-        record: dict[str, Any]
-        if not design.claim.in_epsilon_delta:
-            record = design.claim.to_dict()
-        else:
-            record = {
-                **{name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "max_loss", "epsilon")},
-                **({} if request.runs == 1 else {"runs": request.runs, "exact": composed_exact(design)}),
-                "delta": float(design.claim.delta if request.runs == 1 else request.delta or 0),
-            }
-        return record | {
-            "loss_name": request.losses.name,
+        from workbench.families.budget import budget_json
+
+        return {
+            **budget_json(design),
+            "loss_name": design.request.losses.name,
             "loss_value": jsonable(design.details["loss"]),
-            "question": request.question.to_dict(),
+            "question": design.question.to_dict(),
             "channel": design.mechanism.matrix.tolist(),
         }
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
+        from workbench.families.budget import budget_facts
+
         r = design.request
         what = f"{r.losses.name} loss" if r.minimise == "loss" else r.minimise
         under = "for the worst input" if r.question.prior is None else "expected"
@@ -212,10 +206,8 @@ class _Channels(Family):
         return [
             (f"least {what}", value),
             ("bound", design.bound_words + ("" if design.gap is None else f" (gap {design.gap:.2g})")),
-            ("asked", design.asked),
-            design.exact_fact,
+            *budget_facts(design),
             ("outputs", f"{used} of {r.question.m} in use"),
-            *composed_facts(design),
         ]
 
     def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
@@ -233,7 +225,9 @@ class _Channels(Family):
 
         q = design.question
         inputs, outputs = q.places
-        return channel_plot(inputs, outputs, design.mechanism.matrix, f"{q!r}\n{design.asked}: {design.objective:.6g}")
+        return channel_plot(
+            inputs, outputs, design.mechanism.matrix, f"{q!r}\n{design.request.budget_words}: {design.objective:.6g}"
+        )
 
 
 FAMILY = _Channels()

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from models.channel import ChannelModel, Pairs, UserRows
 from models.modulo import MASS_SCALE
 from workbench.errors import InvalidRequest
-from workbench.families.budget_request import BudgetRequest
+from workbench.families.budget import BudgetRequest
 from workbench.families.channel.losses import LossTable, OwnLoss
 from workbench.families.channel.repair import Edges, cheapest, loss_of
-from workbench.families.convex_notion import check_one_bound, check_several_bounds, claim_of
 from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind
 from workbench.io.files import spelled
 from workbench.mechanisms.channel import Channel
@@ -29,7 +28,6 @@ LARGEST, LEAST = 20, Fraction(1, 10**9)  # ε: e^ε is a coefficient of the prog
 MOST, _MOST_CUT = 1_000_000, 20_000  # masses that a program compares, that of several bounds; a minute or two
 MOST_CELLS = 1_100_000  # of a channel that needs no program
 MOST_BINARIES = 4_000
-_ONE_BOUND = {"minimise": "loss", "max_loss": None, "delta": None, "runs": 1}
 
 
 class ChannelTooLarge(InvalidRequest):
@@ -40,10 +38,9 @@ class ChannelTooLarge(InvalidRequest):
 class ChannelRequest(BudgetRequest):
     """The least-loss channel within the budget of a notion, or the least δ or ε within max_loss.
 
-    loss: a name, a matrix (k, m), or a function (input, output) -> number; losses: its table. minimise: "loss", "delta"
-    or "epsilon"; max_loss: of the loss, where it is not minimised. epsilon: with notion "metric" per unit of distance;
-    an upper limit where it is minimised. alpha, rho, mu, curve, tradeoff: of the notions that have them. constraints:
-    names of `models.channel.CONSTRAINTS`; more: a function of the CVXPY variable. runs: that the budget is for in all.
+    loss: a name, a matrix (k, m), or a function (input, output) -> number; losses: its table. epsilon: with notion
+    "metric" per unit of distance. constraints: names of `models.channel.CONSTRAINTS`; more: a function of the CVXPY
+    variable.
     """
 
     question: FiniteQuery
@@ -75,14 +72,14 @@ class ChannelRequest(BudgetRequest):
         self.check_runs()
 
     def _check_cut(self) -> None:
-        check_several_bounds(self, _ONE_BOUND)
+        self.check_several_bounds()
         if self.question.distances is not None:
             InvalidRequest.must("neighbours", f"without distances when notion is {self.notion}", "distances")
         if (size := 2 * len(self.question.listed) * self.question.m) > _MOST_CUT:
             InvalidRequest.must("the program", f"of at most {_MOST_CUT} compared masses", size)
 
     def _check_budget(self) -> None:
-        check_one_bound(self)
+        self.check_one_bound()
         if self.minimise == "delta" and ratio_kind(self.notion) == MASS_ABOVE_RATIO:
             InvalidRequest.must("notion", "dp where delta is minimised", repr(self.notion))
         if self.max_loss is not None and self.max_loss < 0:
@@ -206,7 +203,7 @@ class ChannelRequest(BudgetRequest):
     def claim(self) -> Claim:
         """What a mechanism is audited for."""
         if self.cut:
-            return claim_of(self)
+            return self.convex_claim
         assert self.epsilon is not None
         epsilon: Fraction | Mapping[Any, Fraction] = self.epsilon
         if self.per_distance:

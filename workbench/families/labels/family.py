@@ -12,7 +12,6 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, jsonable, nearest_float, probability
 from workbench.families.base import Family, Session
-from workbench.families.design import composed_facts
 from workbench.families.frontier_plan import EPSILON, BudgetTask, Frontier, Row, compared, later, several
 from workbench.families.option import (
     NOTION_PARAMETERS,
@@ -266,12 +265,14 @@ class _LabelFamily(Family):
         return shown
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
+        from workbench.families.budget import composed_facts
+
         r = self.json(design)
         return [
             (f"least {r['loss']} loss", f"{design.objective:.9g}, by {r['method']}"),
             ("bound", design.bound_words),
-            ("asked", f"{design.asked}, {r['neighbours']} pairs"),
-            design.exact_fact,
+            ("asked", f"{design.request.budget_words}, {r['neighbours']} pairs"),
+            ("exact", f"pure epsilon {r['exact']['epsilon']}"),
             ("outputs", f"{r['d']} in use"),
             *composed_facts(design),
         ]
@@ -295,7 +296,7 @@ class _LabelFamily(Family):
         from workbench.io.figures import channel_plot
 
         r, mechanism = self.json(design), design.mechanism
-        title = f"{design.question!r}, {design.asked}: {r['loss']} loss {design.objective:.6g}"
+        title = f"{design.question!r}, {design.request.budget_words}: {r['loss']} loss {design.objective:.6g}"
         return channel_plot(design.question.values, mechanism.outputs, mechanism.matrix, title)
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
 from models.losses import Loss, loss_named
 from workbench.errors import InvalidRequest
-from workbench.families.budget_request import BudgetRequest
+from workbench.families.budget import BudgetRequest
 from workbench.families.channel.losses import LossTable, loss_table, signed_table
 from workbench.families.channel.request import ChannelRequest
-from workbench.families.convex_notion import PARAMETERS
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import ratio_notions
 from workbench.io.files import spelled
@@ -64,12 +63,12 @@ class LabelRequest(BudgetRequest):
 
     question: Labels
     epsilon: Fraction | None = None
+    delta: Fraction = Fraction(0)
     loss: Any = "squared"
     method: str = "bins"
     outputs: tuple[float, ...] | None = None
     neighbours: Any = "all"
     notion: str = "pure"
-    delta: Fraction = Fraction(0)
     constraints: tuple[str, ...] = ()
     progress: Callable[[str], None] | None = None
 
@@ -112,8 +111,8 @@ class LabelRequest(BudgetRequest):
                 InvalidRequest.must("neighbours", f"pairs of different positions in 0..{k - 1}", got)
             neighbours = [[labels[i], labels[j]] for i, j in neighbours]
         question = FiniteQuery(labels, outputs, neighbours=neighbours, prior=prior)
-        same = ("notion", "epsilon", "delta", "constraints", "runs", "solver", "options", "check", *PARAMETERS[1:])
-        given = {name: getattr(self, name) for name in same}
+        same = {each.name for each in fields(BudgetRequest)} - {"question", "family"}
+        given = {name: getattr(self, name) for name in (*same, "constraints")}
         return _ChannelOfLabels(question=question, losses=self._losses(question), **given)
 
     def _losses(self, question: FiniteQuery) -> LossTable:

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import jsonable, positive, probability
+from workbench.exact.numbers import positive, probability
 from workbench.families.base import Family, Session
-from workbench.families.design import composed_exact, composed_facts
 from workbench.families.option import (
     CERTIFY,
     MAX_LOSS,
@@ -261,23 +260,19 @@ class _Modulo(Family):
     # What a design shows.
 
     def json(self, design: Design) -> dict[str, Any]:
-        request, claim = design.request, design.claim
-        entries: dict[str, Any] = {"pmf": design.mechanism.pmf.tolist(), "loss": request.loss}
-        if request.runs > 1:
-            entries |= {"runs": request.runs, "exact": composed_exact(design)}
-            entries |= {name: jsonable(getattr(request, name)) for name in ("notion", "epsilon", "delta")}
-        elif request.cut:
-            entries |= claim.to_dict()
-        else:
-            entries |= {name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "max_loss")}
-            entries |= {"epsilon": jsonable(claim.epsilon), "delta": float(claim.delta)}
-        return entries | {"question": request.question.to_dict(), "directed": request.question.directed}
+        from workbench.families.budget import budget_json
+
+        question = design.question
+        entries = {"pmf": design.mechanism.pmf.tolist(), "loss": design.request.loss, **budget_json(design)}
+        return entries | {"question": question.to_dict(), "directed": question.directed}
 
     def heading(self, design: Design) -> str:
         relation = "directed" if design.question.directed else "symmetric"
         return f"{design.question!r}, {relation} differences"
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
+        from workbench.families.budget import budget_facts
+
         what = design.request.loss if design.request.minimise == "loss" else design.request.minimise
         order = "x".join(map(str, design.question.sizes))
         runs = design.request.runs
@@ -285,9 +280,7 @@ class _Modulo(Family):
         return [
             (f"least {what}", f"{design.objective:.9g} ({best})"),
             ("bound", design.bound_words),
-            ("asked", design.asked),
-            design.exact_fact,
-            *composed_facts(design),
+            *budget_facts(design),
         ]
 
     def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
@@ -302,7 +295,7 @@ class _Modulo(Family):
         from workbench.io.figures import pmf_plot
 
         what = {"loss": design.request.loss, "delta": "δ", "epsilon": "ε"}[design.request.minimise]
-        title = f"{self.heading(design)}\n{design.asked}: {what} {design.objective:.6g}"
+        title = f"{self.heading(design)}\n{design.request.budget_words}: {what} {design.objective:.6g}"
         return pmf_plot(design.mechanism.pmf, design.question.sizes, title)
 
 

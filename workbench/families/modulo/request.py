@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,7 @@ from models.requirements import RatioBound
 from workbench.errors import Infeasible, InvalidRequest
 from workbench.exact.numbers import Real, exact, nearest_float
 from workbench.exact.plain import refuse_marked
-from workbench.families.budget_request import BudgetRequest
-from workbench.families.convex_notion import check_one_bound, check_several_bounds, claim_of
+from workbench.families.budget import BudgetRequest
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds, ratio_notions
 from workbench.families.user_constraints import checked_constraints
@@ -30,14 +29,9 @@ from workbench.mechanisms.points import cells_of
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair import Pattern, exact_loss
 
-if TYPE_CHECKING:
-    pass
-
-
 MOST_EPSILON = 20  # 2^20 e^20 is the largest coefficient of a scaled program, 5e14
 LEAST_EPSILON = Fraction(1, 10**12)
 MOST_COLUMNS = 5_000_000
-_ONE_BOUND = {"minimise": "loss", "max_loss": None, "delta": None, "method": "fast", "runs": 1}
 _EACH = "a finite number >= 0"
 
 Budgets = Mapping[Shift, Fraction]
@@ -47,15 +41,11 @@ Budgets = Mapping[Shift, Fraction]
 class ModuloRequest(BudgetRequest):
     """The least-loss noise within the budget of a notion, or the least δ or ε within max_loss.
 
-    epsilon: one number, or one for each shift; budgets: the same for every difference; alpha, rho, mu, curve, tradeoff:
-    of notions of several convex bounds, of which only the loss of one run is minimised.
-    delta: where δ is not minimised what may be spent, else an upper limit or None; max_loss: of the loss, where it is
-    not minimised. losses: (N,) or (answers, N), what each noise value costs. constraints: more linear ones on f (N,).
-    runs: that the budget is for in all.
+    epsilon: one number, or one for each shift; budgets: the same for every difference. losses: (N,) or (answers, N),
+    what each noise value costs. constraints: more linear ones on f (N,).
     """
 
     question: ModuloNoise
-    epsilon: Fraction | Mapping[Any, Fraction] | None = None
     loss: str = "error-rate"
     prior: tuple[Fraction, ...] | None = None
     constraints: UserConstraints | None = None
@@ -64,9 +54,9 @@ class ModuloRequest(BudgetRequest):
     def __post_init__(self) -> None:
         _ = self.losses
         if self.cut:
-            check_several_bounds(self, _ONE_BOUND)
+            self.check_several_bounds(method="fast")
             return
-        check_one_bound(self)
+        self.check_one_bound()
         if self.minimise == "epsilon" and isinstance(self.epsilon, Mapping):
             raise InvalidRequest("epsilon must be one number, an upper limit, where it is minimised.")
         _ = self.budgets
@@ -97,7 +87,7 @@ class ModuloRequest(BudgetRequest):
     def claim(self) -> Claim:
         """What a mechanism is audited for."""
         if self.cut:
-            return claim_of(self)
+            return self.convex_claim
         return Claim(self.notion, self.budgets if isinstance(self.epsilon, Mapping) else self.epsilon, self.delta)
 
     @cached_property

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, jsonable, positive, probability
 from workbench.families.base import Family, Session
+from workbench.families.design import exact_words
 from workbench.families.option import (
     MAX_LOSS,
     MINIMISE,
@@ -238,15 +239,15 @@ class _NoiseFamily(Family):
         return f"{design.mechanism.describe()}"
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
-        request = design.request
+        request, exact_ = design.request, exact_words(design)
         what, least = f"{request.loss_name} loss", "costs less"
         if request.minimise != "loss":
             what, least = request.minimise, "does with less"
         rows = [
             (f"least {what}", f"{design.objective:.9g} ({self.class_words(design)})"),
             ("bound", f"{design.bound_words}: no {'symmetric' if request.runs > 1 else 'such'} noise {least}"),
-            ("asked", design.asked),
-            design.exact_fact,
+            ("asked", request.budget_words),
+            ("exact", f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}{_exact_at(design)}"),
         ]
         if composed := design.details.get("composed"):
             rows.append(("composed", f"delta at most {composed['delta']!r} at that epsilon (proven)"))
@@ -287,7 +288,7 @@ class _NoiseFamily(Family):
 
         request, mechanism = design.request, design.mechanism
         what = request.loss_name if request.minimise == "loss" else request.minimise
-        title = f"{mechanism.describe()}\n{design.asked}: {what} {design.objective:.6g}"
+        title = f"{mechanism.describe()}\n{request.budget_words}: {what} {design.objective:.6g}"
         if isinstance(mechanism, AdditiveRealNoise):
             edges, values = mechanism.density()
             others = curves(request, edges)
@@ -307,6 +308,12 @@ def _budget(design: Design) -> dict[str, Any]:
     if request.convex:
         return {name: value for name, value in request.claim.to_dict().items() if name != "notion"}
     return {"epsilon": float(request.epsilon), "delta": float(request.delta)}
+
+
+def _exact_at(design: Design) -> str:
+    """At which ε the exact values are, where that is not the one of the request."""
+    epsilon = design.privacy.epsilon
+    return "" if design.claim.in_epsilon_delta else f" (at epsilon = {float(epsilon or 0):g})"
 
 
 def _tail(law: Any) -> dict[str, Any]:

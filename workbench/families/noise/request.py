@@ -11,8 +11,7 @@ from models.line_losses import LineLoss
 from solvers.backend import backend
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import nearest_float
-from workbench.families.budget_request import BudgetRequest
-from workbench.families.convex_notion import check_one_bound, check_several_bounds, claim_of
+from workbench.families.budget import BudgetRequest
 from workbench.families.option import spell
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import is_hockey_stick
@@ -30,9 +29,6 @@ _LOSS: dict[str, Callable[[int], int]] = {
     "squared": lambda r: r * r,
     "error-rate": lambda r: int(r != 0),
 }
-
-
-_ONE_BOUND = {"minimise": "loss", "max_loss": None, "delta": Fraction(0), "runs": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,14 +63,14 @@ class NoiseRequest(BudgetRequest):
 
     def _check_notion(self) -> None:
         """That the budget is one of the notion."""
-        if self.convex:
-            check_several_bounds(self, _ONE_BOUND)
-            return
-        check_one_bound(self)
-        if self.minimise != "loss" and self.runs > 1:
-            InvalidRequest.must("minimise", "loss but for one run", repr(self.minimise))
         if self.max_loss is not None and self.max_loss <= 0 and isinstance(self.loss, str):
             InvalidRequest.must("max_loss", f"> 0 for the {self.loss} loss", spell(self.max_loss))
+        if self.minimise != "loss" and (self.convex or self.runs > 1):
+            InvalidRequest.must("minimise", "loss but for one run under the notions dp and pure", repr(self.minimise))
+        if self.convex:
+            self.check_several_bounds()
+        else:
+            self.check_one_bound()
 
     def _check_epsilon(self) -> None:
         sticks = self.claim.requirements(())
@@ -133,7 +129,7 @@ class NoiseRequest(BudgetRequest):
         """What a mechanism is audited for."""
         if not self.convex:
             return Claim(self.notion, self.epsilon, self.delta)
-        return claim_of(self)
+        return self.convex_claim
 
     @cached_property
     def tailed(self) -> bool:
