@@ -29,23 +29,9 @@ from numpy.typing import ArrayLike
 from .cones import Cone
 from .errors import BackendUnavailable, UnsupportedOption
 from .program import Program
-from .session import Options, Session
+from .session import Options as Options
+from .session import Session as Session
 from .solution import Solution, Start, Termination
-
-__all__ = [
-    "REGISTRY",
-    "Backend",
-    "Capabilities",
-    "Licence",
-    "Options",
-    "Session",
-    "backend",
-    "extend",
-    "importable",
-    "listing",
-    "names",
-    "solve",
-]
 
 REGISTRY: Mapping[str, Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("backends.toml").read_text("utf-8"))
 
@@ -178,15 +164,14 @@ class Backend:
         if not self.installed():
             raise BackendUnavailable(f"{self.label} is not installed (pip install {self.distribution}).")
         capabilities = self.capabilities()
-        if program.is_mip and not capabilities.milp:
-            raise BackendUnavailable(f"{self.label} cannot solve mixed-integer programs, and {program.name} is one.")
-        if not program.is_mip and not capabilities.lp:
-            raise BackendUnavailable(f"{self.label} cannot solve linear programs, and {program.name} is one.")
+        kind, able = ("mixed-integer", capabilities.milp) if program.is_mip else ("linear", capabilities.lp)
+        if not able:
+            raise BackendUnavailable(f"{self.label} cannot solve {kind} programs, and {program.name} is one.")
         if capabilities.integer_only and not program.template.integrality.all():
             raise BackendUnavailable(f"{self.label} solves programs in integers only, and {program.name} is not one.")
         for kind in {cone.kind for cone in program.cones} - capabilities.cones:
-            able = ", ".join(name for name in names() if kind in backend(name).capabilities().cones)
-            raise BackendUnavailable(f"{self.label} knows no {kind} cones, and {program.name} has some. Use {able}.")
+            others = ", ".join(name for name in names() if kind in backend(name).capabilities().cones)
+            raise BackendUnavailable(f"{self.label} knows no {kind} cones, and {program.name} has some. Use {others}.")
         for option in options.given():
             if option not in self.supported_options:
                 raise UnsupportedOption(f"{self.label} cannot honour the option {option}; leave it out.")

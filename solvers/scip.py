@@ -21,8 +21,6 @@ from .program import Data, Program
 from .session import Raw, Session
 from .solution import PointStatus, Start, Termination
 
-_TIME = "limits/time"
-
 
 class _ScipSession(Session):
     def __init__(self, owner: Backend, program: Program, options: Options) -> None:

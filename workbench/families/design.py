@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import ExpNumber, jsonable, round_up
-from workbench.families.oracle import OracleVerdict
+from workbench.families.oracle import OracleVerdict as OracleVerdict
 from workbench.io.shown import Shown
-from workbench.privacy.claim import Claim
+from workbench.privacy.claim import Claim as Claim
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from solvers.solution import Solution
     from workbench.privacy.certificate import Certificate
-
-__all__ = ["Claim", "Design", "OracleVerdict", "upward"]
 
 
 class Reports(ABC):

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
-from pathlib import Path
 from typing import Any, Literal
 
 from workbench.errors import InvalidRequest
@@ -208,11 +207,6 @@ def progress(value: Any, name: str) -> Callable[[str], None]:
         InvalidRequest.must(name, "a function of one line of text", repr(value))
     report: Callable[[str], None] = value
     return report
-
-
-def path(value: Any, name: str) -> Path:
-    """A file."""
-    return Path(value)
 
 
 def or_zero(value: Any, name: str) -> Fraction:

@@ -9,9 +9,9 @@ from functools import cached_property, lru_cache
 from math import exp, inf, nextafter
 from typing import Any, cast
 
+from models.requirements import HOCKEY_STICK as HOCKEY_STICK
+from models.requirements import MASS_ABOVE_RATIO as MASS_ABOVE_RATIO
 from models.requirements import (
-    HOCKEY_STICK,
-    MASS_ABOVE_RATIO,
     POWER_CONE,
     RATIO_BOUNDS,
     RELATIVE_ENTROPY,
@@ -32,21 +32,6 @@ from workbench.privacy.notions import (
     known,
     notion,
 )
-
-__all__ = [
-    "HOCKEY_STICK",
-    "MASS_ABOVE_RATIO",
-    "Bounds",
-    "convex_notions",
-    "convex_or_ratio_notion",
-    "hockey_stick_notions",
-    "in_numbers",
-    "is_hockey_stick",
-    "ratio_bounds",
-    "ratio_kind",
-    "ratio_notion",
-    "ratio_notions",
-]
 
 _KINDS: dict[type, RatioBound] = {HockeyStick: HOCKEY_STICK, MassAboveRatio: MASS_ABOVE_RATIO}
 

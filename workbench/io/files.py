@@ -335,13 +335,9 @@ def spelled(value: Fraction) -> str:
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > 4000:
         sign = "-" if value < 0 else ""
         return f"{sign}{hex(abs(value.numerator))}/{hex(value.denominator)}"
-    twos = (value.denominator & -value.denominator).bit_length() - 1
-    rest, fives = value.denominator >> twos, 0
-    while rest % 5 == 0 and fives <= 400:
-        rest, fives = rest // 5, fives + 1
-    places = max(twos, fives)
-    if rest != 1 or places > 400:
-        return f"{value.numerator}/{value.denominator}" if value.denominator != 1 else str(value.numerator)
+    places = next((k for k in range(401) if 10**k % value.denominator == 0), None)
+    if places is None:
+        return f"{value.numerator}/{value.denominator}"
     digits = str(abs(value.numerator) * 10**places // value.denominator)
     short = digits if places else digits.rstrip("0")
     more, sign = len(digits) - len(short) - places, "-" if value < 0 else ""

@@ -196,12 +196,6 @@ FAMILIES = {
 }
 
 
-def fitted(family: str, n: int, *, mse: Real | None = None, error_rate: Real | None = None) -> Channel:
-    """The exact baseline channel on answers 0..n with this MSE or error rate; arguments and errors as `fit`."""
-    parameter = fit(family, n, mse=mse, error_rate=error_rate)
-    return FAMILIES[family].build(n, parameter)
-
-
 def fit(family: str, n: int, *, mse: Real | None = None, error_rate: Real | None = None) -> float:
     """The parameter at which a baseline on answers 0..n has this MSE or this error rate, to about 1e-14.
 

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import exact, exp_bounds, ln_up, nearest_float, positive
+from workbench.exact.numbers import exact, ln_up, nearest_float, positive
 from workbench.privacy.notions.laws import Laws, Names
 
 Values: TypeAlias = Mapping[str, Any]  # parameter of a budget -> exact number
@@ -42,10 +42,6 @@ class HockeyStick:
     delta: Fraction = Fraction(0)
     kind: ClassVar[str] = "hockey-stick"
 
-    def ratio_up(self, bits: int) -> Fraction:
-        """e^epsilon, rounded up to a multiple of 2^-bits."""
-        return Fraction(exp_bounds(self.epsilon, bits)[1], 1 << bits)
-
 
 @dataclass(frozen=True)
 class SlopedHockeyStick(HockeyStick):
@@ -55,10 +51,6 @@ class SlopedHockeyStick(HockeyStick):
     """
 
     slope: Fraction = Fraction(1)
-
-    def ratio_up(self, bits: int) -> Fraction:
-        """The slope, exactly."""
-        return self.slope
 
     @classmethod
     def of(cls, slope: Fraction, delta: Fraction) -> SlopedHockeyStick:
