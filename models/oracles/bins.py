@@ -97,29 +97,11 @@ def _total(terms: Vector) -> float:
     return float(prefix_pairs(terms)[0][-1])
 
 
-def check_prior(labels: ArrayLike, prior: ArrayLike | None, loss: Loss) -> tuple[Vector, Vector]:
-    """Labels (k,), strictly increasing, and their probabilities, which are divided by their sum.
-
-    prior: (k,), >= 0 and not all zero; None is uniform. Raises ValueError.
-    """
+def _shares(labels: ArrayLike, prior: ArrayLike | None) -> tuple[Vector, Vector]:
+    """Labels (k,) and their probabilities, which are divided by their sum; uniform where None."""
     y = np.asarray(labels, dtype=float)
-    if y.ndim != 1 or y.size == 0:
-        raise ValueError(f"labels must be a non-empty list of numbers. Got shape {y.shape}.")
-    if not np.isfinite(y).all():
-        raise ValueError(f"labels must be finite. Got {y[~np.isfinite(y)][0]}.")
-    if (np.diff(y) <= 0).any():
-        raise ValueError("labels must be strictly increasing. Got two that are equal or out of order.")
-    if loss.poisson and y[0] < 0:
-        raise ValueError(f"labels must be >= 0 for the loss {loss.name}. Got {y[0]:g}.")
     p = np.full(y.size, 1.0 / y.size) if prior is None else np.asarray(prior, dtype=float)
-    if p.shape != y.shape:
-        raise ValueError(f"prior must have one probability for each of {y.size} labels. Got shape {p.shape}.")
-    if not np.isfinite(p).all() or (p < 0).any():
-        raise ValueError(f"prior must be finite numbers >= 0. Got {p[~(np.isfinite(p) & (p >= 0))][0]}.")
-    total = _total(p)
-    if not 0 < total < math.inf:
-        raise ValueError(f"prior must have a positive finite sum. Got {total}.")
-    return y, p / total
+    return y, p / _total(p)
 
 
 def value_of(
@@ -184,13 +166,13 @@ def _best_values(labels: Vector, prior: Vector, q: float, loss: Loss, starts: In
 def optimal_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, loss: str | Loss = "squared") -> Bins:
     """The best bins by Dinkelbach's iteration over Monge partitions (module docstring). 10^6 labels in seconds.
 
-    labels: (k,) strictly increasing; prior: (k,) or None for uniform; epsilon: in (0, 30].
+    labels: (k,) strictly increasing; prior: (k,) weights >= 0 or None for uniform; epsilon: in (0, 30].
     Raises ValueError.
     """
     from models.oracles.monge import least_partition
 
     loss = _bin_loss(loss)
-    y, p = check_prior(labels, prior, loss)
+    y, p = _shares(labels, prior)
     q = math.expm1(_budget(epsilon))
     problem = _table(y, p, q, loss)
     starts = np.zeros(1, dtype=np.int64)
@@ -241,7 +223,7 @@ def printed_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
     The two inner loops (over j and over r) are one array operation.
     """
     loss = _bin_loss(loss)
-    y, p = check_prior(labels, prior, loss)
+    y, p = _shares(labels, prior)
     k, q = y.size, math.expm1(_budget(epsilon))
     L = interval_losses(y, p, epsilon, loss)
     A = np.full((k + 1, k + 1), np.inf)

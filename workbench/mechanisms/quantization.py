@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -53,8 +54,7 @@ class Quantization:
     @property
     def symmetric(self) -> bool:
         """Whether the bins (if any) and the density are symmetric around 0."""
-        even = self.bins is None or all(a == -b for a, b in zip(self.bins, reversed(self.bins), strict=True))
-        return even and self.density.symmetric
+        return self.density.symmetric and (self.bins is None or symmetric_bins(self.bins))
 
     def __repr__(self) -> str:
         what = (
@@ -63,6 +63,11 @@ class Quantization:
             else "bins=[" + ", ".join(f"{b:g}" for b in map(float, self.bins)) + "]"
         )
         return f"Quantization({what}, c={float(self.c):g}, density={self.density.name})"
+
+
+def symmetric_bins(bins: Sequence[Fraction]) -> bool:
+    """Whether the mirror image of every bin is one."""
+    return [*bins] == [-b for b in reversed(bins)]
 
 
 def half_width(c: Any) -> Fraction:

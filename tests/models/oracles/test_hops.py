@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from models.oracles import OutsideDomain
-from models.oracles.bounded_difference import bounded_difference_limit, column_cut_law
+from models.oracles.bounded_difference import column_cut_law
 from models.oracles.hops import hop_weights, multiples, order
 from models.oracles.single_distance import single_distance_law
 
@@ -108,14 +108,20 @@ def test_lemma_4_is_a_hop_law(n, mu_bar, epsilon):
     np.testing.assert_allclose(closed.pmf, law.pmf, rtol=1e-12)
 
 
+def limit_of_long_ranges(reach: int, epsilon: float) -> float:
+    """(49): κa/(κa + 1 - a) as n -> ∞, κ = μ̄ directed, 2μ̄ symmetric."""
+    a = math.exp(-epsilon)
+    return reach * a / (reach * a + 1 - a)
+
+
 def test_limits_are_approached_by_long_ranges():
     for epsilon in (0.3, 1.0):
-        assert hop_law((4001,), run(3), epsilon).value == pytest.approx(bounded_difference_limit(3, epsilon), rel=1e-9)
+        assert hop_law((4001,), run(3), epsilon).value == pytest.approx(limit_of_long_ranges(3, epsilon), rel=1e-9)
         symmetric = hop_law((4001,), both_ways((4001,), run(3)), epsilon).value
-        assert symmetric == pytest.approx(bounded_difference_limit(3, epsilon, directed=False), rel=1e-9)
+        assert symmetric == pytest.approx(limit_of_long_ranges(6, epsilon), rel=1e-9)
         long = single_distance_law((2001,), (5,), epsilon, 0.0).value
         assert long == pytest.approx(math.exp(-epsilon), rel=1e-9)
-    assert bounded_difference_limit(3, 0.3) > 0.5  # (50) prints 0.5 here
+    assert limit_of_long_ranges(3, 0.3) > 0.5  # (50) prints 0.5 here
 
 
 def test_masses_that_underflow_are_zero_without_a_warning():

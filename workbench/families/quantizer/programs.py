@@ -52,14 +52,14 @@ def _law_instance(
 
     @cache
     def problem() -> LawProblem:
-        points = np.array([float(cut) for cut in cuts])
+        points = np.array(cuts, dtype=float)
         if grid:
             return grid_problem(points, outputs, loss)
-        question = LawQuestion(Fraction(epsilon), Fraction(1), uniform(), loss, metric)
+        question = LawQuestion(Fraction(epsilon), loss=loss, metric=metric)
         return exact_problem(points, outputs, question, symmetric=True)
 
     def build() -> tuple[Any, Mapping[str, Any]]:
-        return problem().model.program, problem().values(float(epsilon), np.array([float(b) for b in bins]))
+        return problem().model.program, problem().values(float(epsilon), np.array(bins, dtype=float))
 
     def mechanism(x: Vector) -> Quantizer:
         laws = np.maximum(problem().unfold(problem().model.laws(x)), 0.0)
@@ -83,7 +83,7 @@ def _two_bin_instance(name: str, bins: list[str], epsilon: str, around: Mapping[
     """One of OPTM's linear programs: Theorem 5 with every bounded vector in a slice of 0.02 around a point."""
     outputs = [Fraction(b) for b in bins]
     middles = {int(size): tuple(middle) for size, middle in around.items()}
-    shape = cache(partial(shape_of, outputs, Fraction(1), uniform()))
+    shape = cache(partial(shape_of, outputs, uniform()))
 
     def build() -> tuple[Any, Mapping[str, Any]]:
         q = {key: np.array(middles[key[1]]) for key in shape().bounded}

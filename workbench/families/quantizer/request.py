@@ -9,9 +9,8 @@ from fractions import Fraction
 from models.quantizer import smallest_reach
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact
 from workbench.families.base import Request
-from workbench.families.quantizer.laws import LawQuestion
+from workbench.families.quantizer.laws import LawQuestion, silent
 from workbench.mechanisms.quantization import Quantization
 from workbench.privacy.claim import Claim
 
@@ -36,7 +35,7 @@ class QuantizerRequest(Request):
     epsilon: Fraction
     method: str = "exact"
     knots: int | None = None
-    loss: str | Fraction | None = None
+    loss: str | Fraction = "absolute"
     metric: str | None = None
     reach: Fraction | None = None
     inputs: int | None = None
@@ -73,12 +72,12 @@ class QuantizerRequest(Request):
         becomes ac|e/c| + bc² (e/c)².
         """
         c, loss = self.question.c, self.loss
-        share = {"absolute": 1, "squared": 0}.get(str(loss))
-        absolute = c * (exact(loss, "loss") if share is None else share)
-        squared = c**2 * (1 - absolute / c)
-        loss = absolute / (absolute + squared) if share is None else loss
-        density = self.question.density.scaled(1.0)
-        law = LawQuestion(self.epsilon * self.scale, Fraction(1), density, loss, self.metric, self.solver, self.options)
+        share = Fraction(loss == "absolute") if isinstance(loss, str) else loss
+        absolute, squared = c * share, c**2 * (1 - share)
+        loss = loss if isinstance(loss, str) else absolute / (absolute + squared)
+        density, epsilon = self.question.density.scaled(1.0), self.epsilon * self.scale
+        told = self.progress or silent
+        law = LawQuestion(epsilon, density, loss, self.metric, self.solver, self.options, told)
         return law, float(absolute + squared)
 
     @property
@@ -90,8 +89,6 @@ class QuantizerRequest(Request):
 
     def __post_init__(self) -> None:
         method, loss, metric = self.method, self.loss, self.metric
-        if loss is None:
-            object.__setattr__(self, "loss", loss := "squared" if method == "mvu" else "absolute")
         if self.knots == 1:
             InvalidRequest.must("knots", "0, or at least 2: they are equally spaced from -c to c", self.knots)
         if self.knots is not None and method != "exact":
