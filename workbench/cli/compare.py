@@ -60,12 +60,8 @@ def compare(
         if suite is not None:
             raise InvalidRequest(f"suite must be left out with {context.invoked_subcommand}. Got {suite!r}.")
         return None
-    if programs is not None and (suite is not None or listing):
-        raise InvalidRequest("programs must be given without suite and list. Got both.")
-    suite = "default" if listing and suite is None else suite
+    suite = _suite_of(suite, programs, listing=listing, json=json)
     if suite is None and programs is None:
-        if json:
-            raise InvalidRequest("suite must be given with --json. Got none.")
         stdout.print(context.get_help())
         return None
 
@@ -84,6 +80,15 @@ def compare(
     if not result.rows:
         raise KeyboardInterrupt
     return _suite_report(result, suite or f"{Path(programs or '').name} (files)", time_limit, out)
+
+
+def _suite_of(suite: str | None, programs: Path | None, *, listing: bool, json: bool) -> str | None:
+    """The suite that is run or listed, None where it is files or there is none. Raises InvalidRequest."""
+    if programs is not None and (suite is not None or listing):
+        raise InvalidRequest("programs must be given without suite and list. Got both.")
+    if json and programs is None and suite is None and not listing:
+        raise InvalidRequest("suite must be given with --json. Got none.")
+    return "default" if listing and suite is None else suite
 
 
 def _listed(rows: list[dict[str, str]]) -> Report:

@@ -40,6 +40,7 @@ def commands() -> Iterator[Named]:
         result = under_a_bar(lambda tell: budget_table(**present(given), progress=tell))
         if not result.rows:
             raise KeyboardInterrupt
+        out.mkdir(parents=True, exist_ok=True)
         files = _written(result, out / "table.csv", html)
         shown = [*_best(result.to_frame()), f"{len(result)} rows: {files[0]}"]
         kept = result.kept(f"tasks are finished; these are in {files[0]}.")

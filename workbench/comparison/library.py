@@ -96,8 +96,8 @@ def export(
 
     A file is written whole or not at all, so an interrupted export keeps what it has. Raises InvalidRequest.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     rows, wanted = [], list(library(names, most))
+    folder.mkdir(parents=True, exist_ok=True)
     for done, (instance, program) in enumerate(wanted):
         progress(done, len(wanted), instance.name)
         head = [f"{instance.model}: {instance.parameters}", f"{_SCALE}{program.scale!r}"]

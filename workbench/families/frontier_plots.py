@@ -169,7 +169,7 @@ def by_panel(
         axis.set_title(panel.label.format(value), fontsize=10)
         if not up.log:
             low, high = (rows if words else here)[up.column].agg(["min", "max"]).astype(float)
-            start = 0.0 if low < 0.6 * high else low - 0.35 * (high - low)  # unless 0 would press the curves
+            start = 0.0 if low < 0.6 * high or low == high else low - 0.35 * (high - low)  # unless 0 would press curves
             axis.set_ylim(start, high + 0.08 * (high - start) or None)
         if across.most is not None:
             axis.set_xlim(-0.01 * across.most, across.most)

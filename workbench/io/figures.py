@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette, in the order used for series
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+_FLOOR = 1e-9  # of the largest value: what repair adds is not drawn
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 # A solver's points over a closed form's line: hollow, so that the line stays visible
@@ -76,7 +77,10 @@ def pmf_heat(
         for (i, j), mass in np.ndenumerate(grid):
             number = f"{mass:.4f}" if mass >= 1e-3 or mass == 0 else f"{mass:.1e}".replace("e-0", "e-")
             axis.text(j, i, number, ha="center", va="center", fontsize=size, color="white" if mass < dark else "black")
-    axis.set(xlabel="η₂", ylabel="η₁", xticks=range(sizes[1]), yticks=range(sizes[0]))
+    axis.set_xlabel("η₂")
+    axis.set_ylabel("η₁")
+    axis.set_xticks(range(sizes[1]))
+    axis.set_yticks(range(sizes[0]))
     axis.figure.colorbar(image, ax=axis, label="probability")
 
 
@@ -86,9 +90,10 @@ def pmf_plot(masses: ArrayLike, sizes: tuple[int, ...], title: str) -> Figure:
     if len(sizes) == 2:
         pmf_heat(axis, masses, (sizes[0], sizes[1]))
     else:
-        heights = np.asarray(masses, dtype=float)
-        axis.bar(np.arange(heights.size), heights, color=COLOURS[0])
-        axis.set(xticks=range(0, heights.size, max(1, heights.size // 24)))
+        values = np.asarray(masses, dtype=float)
+        axis.bar(np.arange(values.size), values, width=0.8, color=COLOURS[0])
+        ticks = range(0, values.size, max(1, values.size // 24))
+        axis.set_xticks(ticks, [str(eta) for eta in ticks])
         axis.set(xlabel="noise value η", ylabel="probability f(η)")
     axis.set_title(title, fontsize=10)
     return figure
@@ -97,28 +102,28 @@ def pmf_plot(masses: ArrayLike, sizes: tuple[int, ...], title: str) -> Figure:
 def noise_plot(values: ArrayLike, masses: ArrayLike, title: str, beside: Mapping[str, Any] | None = None) -> Figure:
     """The PMF of noise on the integers in steps, logarithmic; beside: other laws, name -> (values, masses)."""
     laws = {"f": (values, masses), **(beside or {})}
-    return _log_steps({name: (np.append(x, np.asarray(x)[-1] + 1) - 0.5, y) for name, (x, y) in laws.items()}, title)
+    steps = {name: (np.append(x, np.asarray(x)[-1] + 1) - 0.5, np.asarray(y)) for name, (x, y) in laws.items()}
+    return density_plot(steps, title, measure="probability")
 
 
-def density_plot(densities: Mapping[str, Any], title: str, atom: float) -> Figure:
+def density_plot(densities: Mapping[str, Any], title: str, atom: float = 0.0, *, measure: str = "density") -> Figure:
     """Piecewise constant densities on a logarithmic scale. densities: name -> (edges (m + 1,), values (m,))."""
-    return _log_steps(densities, title, "density", atom)
-
-
-_FLOOR = 1e-9  # of the largest value: what repair adds is not drawn
-
-
-def _log_steps(laws: Mapping[str, Any], title: str, what: str = "probability", atom: float = 0.0) -> Figure:
-    """laws: name -> (edges, values)."""
     figure, (axis,) = panels(width=6.4)
-    for k, (name, (edges, given)) in enumerate(laws.items()):
-        values = np.asarray(given)
-        shown, width = np.where(values > _FLOOR * np.max(values), values, np.nan), 1.8 if k == 0 else 1.1
-        axis.stairs(shown, edges, baseline=None, color=COLOURS[k % len(COLOURS)], linewidth=width, label=name)
-    axis.set(xlabel="noise η", ylabel=what, yscale="log")
+    for k, (name, (edges, values)) in enumerate(densities.items()):
+        shown = np.where(np.asarray(values) > _FLOOR * np.max(values), values, np.nan)
+        colour, width = COLOURS[k % len(COLOURS)], 1.8 if k == 0 else 1.1
+        axis.stairs(shown, edges, baseline=None, color=colour, linewidth=width, label=name)
+    axis.set(xlabel="noise η", ylabel=measure, yscale="log")
     if atom:
-        place, label = axis.get_xaxis_transform(), f"atom of {atom:.3g} at 0"
-        axis.plot([0], [1], "v", color=COLOURS[0], clip_on=False, transform=place, label=label)
+        axis.plot(
+            [0],
+            [1],
+            "v",
+            color=COLOURS[0],
+            clip_on=False,
+            transform=axis.get_xaxis_transform(),
+            label=f"atom of {atom:.3g} at 0",
+        )
     axis.set_title(title, fontsize=9)
     axis.legend(frameon=False, fontsize=8)
     return figure
@@ -133,7 +138,8 @@ def channel_plot(labels: ArrayLike, outputs: ArrayLike, matrix: ArrayLike, title
     marks = axis.scatter(y[at], o[to], s=2 + 60 * mass / top, c=mass, cmap="viridis_r", vmin=0, vmax=top, linewidths=0)
     axis.plot(y, y, color="#999999", linewidth=0.8, linestyle=":", label="o = y")
     axis.legend(frameon=False, loc="upper right", bbox_to_anchor=(1, -0.07))
-    axis.set(xlabel="label y", ylabel="published value o")
+    axis.set_xlabel("label y")
+    axis.set_ylabel("published value o")
     figure.colorbar(marks, ax=axis, label="Pr[o | y]")
     axis.set_title(title, fontsize=9)
     return figure

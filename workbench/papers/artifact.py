@@ -202,7 +202,7 @@ def artifact(
         draw = Drawing(own["figure"], words, paper_states.get("styles", {}), further or {})
     title, caption = (own[key].format(**words) for key in ("title", "caption"))
     beside = [*_compared(paper, name, table), *comparisons]
-    return Artifact(name, title, table, draw, caption, beside, own.get("digits", {}))
+    return Artifact(name, title, table, draw, caption, beside, own.get("digits", {}), own.get("measured", False))
 
 
 def given(part: Mapping[str, Any], full: bool) -> dict[str, Any]:

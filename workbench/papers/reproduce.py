@@ -20,16 +20,14 @@ from workbench.io.result import Plots, Result
 from workbench.papers import PAPERS, load
 from workbench.papers.artifact import Paper, declared
 from workbench.papers.gallery import agreement, gallery
-from workbench.papers.steps import Progress, Reproduction, in_order
+from workbench.papers.steps import COMPARED, Progress, Reproduction, in_order
 from workbench.sweeps.workers import cores
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["gallery", "load", "reproduce"]
-
-COLUMNS = ("paper", "artifact", "what", "place", "printed", "ours", "difference", "tolerance", "verdict", "surprising")
+COLUMNS = ("paper", "artifact", *COMPARED[:-2])  # remarks are long
 
 
 def reproduce(

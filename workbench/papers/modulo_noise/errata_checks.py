@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,12 @@ from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exact
 from workbench.families.api import design
 from workbench.mechanisms.additive import ModuloNoise
-from workbench.mechanisms.baselines.count_queries import clamped_geometric, discrete_gaussian
+from workbench.mechanisms.baselines.count_queries import (
+    clamped_geometric,
+    discrete_gaussian,
+    geometric_cdf,
+    geometric_pmf,
+)
 from workbench.papers.artifact import Numbers
 from workbench.papers.modulo_noise.common import law, needed, numbers, question_of, solve_each, staircase
 from workbench.papers.modulo_noise.curves import clamped
@@ -130,15 +136,11 @@ def _short_groups(n: int, mu_bar: int, epsilon: float) -> dict[str, Any]:
 def _last_line(n: int) -> dict[str, Any]:
     """What the printed rows of the clamped geometric law α = 1/2 miss, which is f(n - q)."""
     ratio = Fraction(1, 2)
-    masses = {eta: (1 - ratio) / (1 + ratio) * ratio ** abs(eta) for eta in range(-n - 1, n + 1)}
-    tail = [1 - ratio ** (n - q + 1) / (1 + ratio) for q in range(n + 1)]  # F(n - q)
-    rows = [  # F(-q), the middle, the last
-        ratio**q / (1 + ratio) + sum(masses[k - q] for k in range(1, n)) + 1 - tail[q] for q in range(n + 1)
-    ]
-    missing = [1 - row for row in rows]
+    mass, below = partial(geometric_pmf, ratio), partial(geometric_cdf, ratio)
+    rows = [below(-q) + sum(mass(k - q) for k in range(1, n)) + 1 - below(n - q) for q in range(n + 1)]
     fixed = all(sum(row.integers) == row.total for row in clamped_geometric(n, ratio).rows)
-    exactly = fixed and missing == [masses[n - q] for q in range(n + 1)]
-    return {"missing": float(max(missing)), "exactly": exactly}
+    exactly = fixed and all(1 - row == mass(n - q) for q, row in enumerate(rows))
+    return {"missing": float(1 - min(rows)), "exactly": exactly}
 
 
 def _unchanged(n: int) -> dict[str, Any]:
