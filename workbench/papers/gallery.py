@@ -171,7 +171,7 @@ def _text(words: str) -> str:
 # The page.
 
 
-def _sections(shown: _Shown) -> Iterator[dict[str, Any]]:
+def _sections(shown: _Shown) -> Iterator[Mapping[str, Any]]:
     paper = shown.paper
     citation = re.sub(r"\[([^\]]*)\]\(([^)]*)\)", r"\1, \2", paper.citation).replace("*", "")  # links written out
     words = [citation, *paper.remarks, *shown.agreement]
@@ -183,7 +183,7 @@ def _sections(shown: _Shown) -> Iterator[dict[str, Any]]:
         yield {"title": f"{paper.title}: errata, each with its check", "parts": [_cells(_ERRATA, errata)]}
 
 
-def _record_parts(shown: _Shown, record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _record_parts(shown: _Shown, record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     if record["figure"]:
         svg = (shown.folder / f"{record['name']}.svg").read_text("utf-8")
         yield {"kind": "image", "title": record["title"], "svg": svg}

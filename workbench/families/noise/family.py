@@ -29,6 +29,7 @@ from workbench.families.option import (
     one_of,
     or_zero,
     probabilities,
+    two_ends,
 )
 from workbench.io.files import names_file
 from workbench.privacy.notions import notion
@@ -46,10 +47,8 @@ _SHOWN = 12  # noise values a report lists
 
 def _clamp(value: Any, name: str) -> tuple[int, int]:
     """ "0..100", or two integers."""
-    parts = value.split("..") if isinstance(value, str) else value
-    if not isinstance(parts, (list, tuple)) or len(parts) != 2:
-        InvalidRequest.must(name, "answers LOW..HIGH, such as 0..100", repr(value))
-    return integers(parts[0], name), integers(parts[1], name)
+    low, high = two_ends(value, name, "answers LOW..HIGH, such as 0..100")
+    return integers(low, name), integers(high, name)
 
 
 def _loss(value: Any, name: str) -> str | tuple[Fraction, ...]:

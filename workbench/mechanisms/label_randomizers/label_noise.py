@@ -81,8 +81,7 @@ class LabelNoise:
         loss: str = "squared",
         gamma: float | None = None,
     ) -> None:
-        if kind not in NOISES:
-            InvalidRequest.must("kind", f"one of {', '.join(NOISES)}", repr(kind))
+        InvalidRequest.unless_among(NOISES, "kind", kind)
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             InvalidRequest.must("low, high", "finite numbers with low < high", f"{low}, {high}")
         _check_loss(loss)

@@ -70,8 +70,7 @@ def project(noisy: ArrayLike, projection: str = "clip") -> Vector:
     h = plain_numbers(noisy, "noisy counts")
     if not np.isfinite(h).all():
         InvalidRequest.must("noisy counts", "finite numbers", h)
-    if projection not in PROJECTIONS:
-        InvalidRequest.must("projection", f"one of {', '.join(PROJECTIONS)}", repr(projection))
+    InvalidRequest.unless_among(PROJECTIONS, "projection", projection)
     if projection == "clip":
         kept = np.maximum(h, 0.0)
         total = float(kept.sum())
@@ -162,8 +161,7 @@ class LabelRandomizer:
         self.epsilon = positive(epsilon, "epsilon")
         self.optimise = optimise
         self.split = positive(split, "split")
-        if projection not in PROJECTIONS:
-            InvalidRequest.must("projection", f"one of {', '.join(PROJECTIONS)}", repr(projection))
+        InvalidRequest.unless_among(PROJECTIONS, "projection", projection)
         self.projection = projection
         self.first = None if epsilon_prior is None else exact(epsilon_prior, "epsilon_prior")
         if self.first is not None and not 0 < self.first < self.epsilon:
