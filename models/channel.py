@@ -213,9 +213,9 @@ class ChannelModel:
         axis = int(name == "row-monotone")
         beyond = (self.outputs[None, :] - self.labels[:, None]) * (1 if axis else -1)  # (k, m), rises along the axis
         near, far = (np.argwhere(part) for part in (np.delete(beyond, 0, axis) <= 0, np.delete(beyond, -1, axis) >= 0))
-        one = np.eye(2, dtype=int)[axis]  # from a mass to the next
+        step = np.eye(2, dtype=int)[axis]  # from a mass to the next
         return [
-            (M[tuple(low.T)] <= M[tuple(high.T)]) for low, high in ((near, near + one), (far + one, far)) if low.size
+            (M[tuple(low.T)] <= M[tuple(high.T)]) for low, high in ((near, near + step), (far + step, far)) if low.size
         ]
 
     def _own_outputs(self) -> Positions:
