@@ -143,7 +143,7 @@ def _search() -> list[list[Any]]:
             live.close()
         (quick, few, pruned), (slow, many, full_answers) = runs
         equal = all(
-            (a is None) == (b is None) and (a is None or b is None or abs(a.proxy - b.proxy) < 1e-9)
+            (a is None) == (b is None) and (a is None or b is None or abs(a.objective - b.objective) < 1e-9)
             for a, b in zip(pruned, full_answers, strict=True)
         )
         verdict = "same winners" if equal else "DIFFERENT WINNERS"

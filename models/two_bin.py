@@ -164,19 +164,14 @@ class TwoBinShape:
             lp.row(columns, np.ones(columns.size), 1.0, 1.0)
         return lp
 
-    def _lp(self, extra: int, bounds: Bounds) -> EntrywiseProgram:
-        """The same with the losses."""
-        lp = self.program(extra, bounds)
-        lp.c[: self.size] = self.losses
-        return lp
-
     def theorem5(self, epsilon: float, bounds: Bounds, *, optimistic: bool = False) -> EntrywiseProgram:
         """The LP of Theorem 5 (Theorem 4 when not symmetric).
 
         bounds: (o, u) of every vector in `bounded`. optimistic: o and u change places in the products, which turns
         the restriction into a relaxation of every LP whose bounds lie within these: its value bounds theirs below.
         """
-        lp, odds = self._lp(self.m, bounds), float(np.exp(epsilon))
+        lp, odds = self.program(self.m, bounds), float(np.exp(epsilon))
+        lp.c[: self.size] = self.losses
         low, high = ({key: pair[k] for key, pair in bounds.items()} for k in ((1, 0) if optimistic else (0, 1)))
         largest = [(self.replaced(j, a, high)[:j] + self.replaced(j, b, high)[j:]) for j, a, b in self.pieces]
         smallest = [(self.replaced(j, b, low)[:j] + self.replaced(j, a, low)[j:]) for j, a, b in self.pieces]
@@ -201,7 +196,8 @@ class TwoBinShape:
         if not self.symmetric or len(self.inside) < 2:
             raise ValueError("Theorem 6 must have symmetric bins with at least two inside (-1, 1).")
         s, t, m, q = self.inside[0], self.inside[-1], self.m, self.columns
-        lp = self._lp(0, {})
+        lp = self.program(0, {})
+        lp.c[: self.size] = self.losses
         self._compare(lp, self._falling())
         # the two largest probabilities of an output, q_s(s) and p(-1, s-1), and the two smallest, p(B_t, 1) and p(1, 1)
         at_c, before, at_t = self.shares(s - 1, -1.0)[-1], self.drawn(t - 1)[1], self.drawn(t)

@@ -12,7 +12,7 @@ and by Theorem 5 the least such value is the least loss of any ε-DP randomizer,
 | 𝒴, P, ε          | labels (k,), prior (k,), epsilon                  |
 | L[r][i]          | `interval_losses`, 0-based, r..i inclusive         |
 | A[i][j], d       | `printed_bins`                                    |
-| Φ                | starts (d,): first label of each bin; `Bins.of`   |
+| Φ                | starts (d,): first label of each bin              |
 | 𝒴^               | values (d,)                                       |
 
 Two algorithms, both exact:
@@ -52,40 +52,25 @@ class Bins:
     """An RR-on-Bins mechanism and its worth.
 
     Attributes:
-        labels: (k,) in increasing order.
         starts: (d,) position of the first label of each bin; the first is 0.
         values: (d,) what each bin publishes.
         objective: expected loss under the prior it was designed for, evaluated from starts and values.
         bound: proven lower bound on the loss of every ε-DP randomizer (up to rounding, relative 1e-12).
-        epsilon, loss: of the request.
-        method: "printed" or "fast"; rounds: of Dinkelbach's iteration (0 for "printed").
+        rounds: of Dinkelbach's iteration (0 as printed).
         steps: how many candidates for the last bin were weighed, or interval costs taken: the work, on any machine.
     """
 
-    labels: Vector
     starts: Integers
     values: Vector
     objective: float
     bound: float
-    epsilon: float
-    loss: Loss
-    method: str
-    rounds: int = 0
-    steps: int = 0
+    rounds: int
+    steps: int
 
     @property
     def d(self) -> int:
         """Number of bins."""
         return int(self.starts.size)
-
-    def of(self, positions: ArrayLike) -> Integers:
-        """The bin (0..d-1) of each label position."""
-        return np.asarray(np.searchsorted(self.starts, np.asarray(positions), side="right") - 1, dtype=np.int64)
-
-    @property
-    def ends(self) -> Integers:
-        """(d,) position of the last label of each bin."""
-        return np.append(self.starts[1:], self.labels.size).astype(np.int64) - 1
 
 
 def _total(terms: Vector) -> float:
@@ -104,17 +89,14 @@ def _shares(labels: ArrayLike, prior: ArrayLike | None) -> tuple[Vector, Vector]
     return y, p / _total(p)
 
 
-def value_of(
-    labels: Vector, prior: Vector, epsilon: float, loss: Loss, starts: Integers, values: Vector | None = None
-) -> tuple[float, Vector]:
-    """(objective, values) of a partition, evaluated label by label; its best values when none are given.
+def value_of(labels: Vector, prior: Vector, epsilon: float, loss: Loss, starts: Integers) -> tuple[float, Vector]:
+    """(objective, best values) of a partition, evaluated label by label.
 
     The objective is Σ_j (F(o_j) + q Σ_{y in bin j} p_y ℓ(o_j, y)) / (d + q). Shapes: starts (d,), values (d,).
     """
     q = math.expm1(epsilon)
     ends = np.append(starts[1:], labels.size)
-    if values is None:
-        values = _best_values(labels, prior, q, loss, starts, ends)
+    values = _best_values(labels, prior, q, loss, starts, ends)
     inside = prior * loss(np.repeat(values, ends - starts), labels)
     total = _total(_average(labels, prior, loss, values)) + q * _total(inside)
     return total / (starts.size + q), values
@@ -189,7 +171,7 @@ def optimal_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
         if not worth < objective:
             break
         objective, starts, values = worth, least_starts, best
-    return Bins(y, starts, values, objective, min(bound, objective), float(epsilon), loss, "fast", rounds, steps)
+    return Bins(starts, values, objective, min(bound, objective), rounds, steps)
 
 
 def _table(y: Vector, p: Vector, q: float, loss: Loss) -> tuple[int, Vector, Vector, tuple[float, ...]]:
@@ -243,7 +225,7 @@ def printed_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
         starts[j - 1] = i
     objective, values = value_of(y, p, epsilon, loss, starts)
     bound, steps = min(float(ratios[d - 1]), objective), k * (k + 1) * (2 * k + 1) // 6  # Σ i² options
-    return Bins(y, starts, values, objective, bound, float(epsilon), loss, "printed", 0, steps)
+    return Bins(starts, values, objective, bound, 0, steps)
 
 
 def interval_losses(y: Vector, p: Vector, epsilon: float, loss: Loss) -> Vector:

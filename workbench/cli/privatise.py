@@ -52,14 +52,14 @@ def _command(kind: str, summary: str) -> Callable[..., Report]:
         sidecar = _sidecar(target, {"input": source, "mechanism": mechanism}, ledger)
         from workbench.exact.random_source import Source
         from workbench.io.csv_column import CsvColumn
-        from workbench.mechanisms.mechanism import publish
-        from workbench.privacy.column_release import Rows, mechanism_for_column
+        from workbench.privacy.column_release import Account, Rows, mechanism_for_column
 
         Source(insecure_seed)  # a wrong seed is refused before any work
         subject = mechanism_for_column(mechanism, kind, raw=raw)
         table = CsvColumn.read(source, column)
         rows = Rows.read(table, subject, clip=clip, person=person)
-        account = subject.account(table.name, target.name, rows, ledger)
+        notion = "none" if subject.claim is None else subject.claim.notion.name
+        account = Account.of(subject.budget, notion, table.name, target.name, rows.given, rows.most, ledger)
         words = [*subject.words, *rows.words, *account.words]
         words += _cautions(table, "Only this column is protected", insecure_seed)
         report: Values = {
@@ -79,7 +79,7 @@ def _command(kind: str, summary: str) -> Callable[..., Report]:
         }
         lines = _errors(subject.expected_error)
         lines += [("clipped", f"{rows.clipped} of {rows.values.size} rows")] if rows.clipped else []
-        published = publish(subject.mechanism, rows.values, insecure_seed=insecure_seed)
+        published = subject.mechanism.publish(rows.values, insecure_seed=insecure_seed)
         return _published(account, target, sidecar, table, published, report, lines, {"clipped_rows": rows.clipped})
 
     sidecar_words = "Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error."
@@ -119,8 +119,7 @@ def privatise_labels(
     from workbench.exact.random_source import Source
     from workbench.io.csv_column import CsvColumn
     from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
-    from workbench.privacy.column_release import Account, rows_of_one_person
-    from workbench.privacy.releases import PrivacyBudget
+    from workbench.privacy.column_release import Account, PrivacyBudget, rows_of_one_person
 
     sidecar = _sidecar(target, {"input": source, "labels": labels}, ledger)
     drawing = Source(insecure_seed)

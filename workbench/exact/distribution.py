@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Positions, Vector
-from workbench.exact.plain import is_whole, plain_list, plain_numbers, refuse_marked
+from workbench.exact.plain import is_whole, plain_array, plain_list, plain_numbers
 
 NEAR = 1e-6  # in log2: far beyond the rounding of the logarithm of a number of a million bits
 
@@ -47,11 +47,7 @@ class Distribution:
 
         values: 1-D array-like of finite floats >= 0; ints and Fractions among them stay exact. Raises InvalidRequest.
         """
-        refuse_marked(values, name, "an array of finite numbers >= 0")
-        try:
-            given = np.asarray(values)
-        except ValueError:
-            InvalidRequest.must(name, "an array of finite numbers >= 0", values)
+        given = plain_array(values, name, "an array of finite numbers >= 0")
         if given.ndim == 1 and given.dtype.kind in "iuO":  # no float64 holds every one of these
             return cls([_finite(value, name) for value in given.tolist()], name)
         array = plain_numbers(values, name, "an array of finite numbers >= 0")
@@ -66,6 +62,16 @@ class Distribution:
         self = cls.__new__(cls)
         self._set([digit << up for digit, up in zip(digits, shift, strict=True)], name)
         return self
+
+    @classmethod
+    def read(cls, weights: Any, name: str) -> Distribution:
+        """The law of weights that may be floats, read as the exact rationals they are; a Distribution is itself.
+        Raises InvalidRequest."""
+        if isinstance(weights, Distribution):
+            return weights
+        listed = plain_list(weights, name, "a list of numbers")
+        rounded = isinstance(weights, np.ndarray) or any(isinstance(value, float) for value in listed)
+        return cls.from_floats(weights, name) if rounded else cls(listed, name)
 
     @classmethod
     def from_integers(cls, weights: list[int], name: str = "weights") -> Distribution:

@@ -14,6 +14,7 @@ Words come from the operating system in bulk (`Source`). Against timing attacks 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
@@ -119,8 +120,9 @@ class Sampler:
     def _settle(self, sums: Sequence[int], value: int, bits: int) -> int:
         """The outcome of a draw whose first bits are `value`: more words until its cell meets one piece only."""
         while True:
-            first = _locate(sums, value * sums[-1], bits)
-            last = _locate(sums, (value + 1) * sums[-1] - 1, bits)
+            # of the pieces with the numbers value T / 2^bits and ((value + 1) T - 1) / 2^bits: the first C_i beyond
+            ends = value * sums[-1], (value + 1) * sums[-1] - 1
+            first, last = (bisect_right(sums, end, key=lambda c: c << bits) for end in ends)
             if first == last:
                 return first
             value = value << _WORD | int(self.source.short_words(1)[0])
@@ -142,15 +144,3 @@ def _table(sums: Sequence[int], bits: int) -> NDArray[np.int32]:
             start = whole + 1
         before = end
     return table
-
-
-def _locate(sums: Sequence[int], scaled: int, bits: int) -> int:
-    """The piece that holds the number scaled / 2^bits, 0 <= scaled / 2^bits < T: the first C_i > it."""
-    low, high = 0, len(sums) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if sums[middle] << bits > scaled:
-            high = middle
-        else:
-            low = middle + 1
-    return low

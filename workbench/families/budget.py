@@ -108,7 +108,7 @@ class BudgetRequest(Request):
         """Refuse what cannot be asked for more than one run. Raises InvalidRequest."""
         if self.runs == 1:
             return
-        if self.notion != "dp" or self.minimise != "loss" or isinstance(self.epsilon, Mapping):
+        if not notion(self.notion).composes or self.minimise != "loss" or isinstance(self.epsilon, Mapping):
             InvalidRequest.must("runs", "1 but for notion dp, one epsilon, and minimise error", self.runs)
         if not self.certified and self.check != "audit":
             InvalidRequest.must("runs", f"1 where check is {self.check}", self.runs)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Positions, Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import exact, nearest_float
+from workbench.exact.numbers import nearest_float, number_where
 from workbench.exact.plain import plain_numbers
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
@@ -29,9 +29,8 @@ def error_function(loss: Any) -> tuple[float, float]:
     """(a, b) of the error a |e| + b e²: loss "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e²."""
     if loss in ("absolute", "squared"):
         return (1.0, 0.0) if loss == "absolute" else (0.0, 1.0)
-    share = exact(loss, "loss", "absolute, squared, or a share of absolute in [0, 1]")
-    if not 0 <= share <= 1:
-        InvalidRequest.must("loss", "absolute, squared, or a share of absolute in [0, 1]", loss)
+    wanted = "absolute, squared, or a share of absolute in [0, 1]"
+    share = number_where(loss, "loss", wanted, lambda number: 0 <= number <= 1)
     return float(share), float(1 - share)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.exact.arrays import Vector
-from workbench.io.files import write_whole
+from workbench.io.files import write_json
 from workbench.io.shown import Shown
 
 if TYPE_CHECKING:
@@ -48,8 +47,7 @@ class ShownMechanism(Shown):
 
     def save(self, path: str | Path) -> None:
         """Write the mechanism, which claims nothing, whole or not at all; `workbench.load` reads it back."""
-        data = {"format": MECHANISM, "version": VERSION, "mechanism": self.to_dict()}
-        write_whole(path, (json.dumps(data, indent=1) + "\n").encode())
+        write_json(path, {"format": MECHANISM, "version": VERSION, "mechanism": self.to_dict()})
 
 
 def draw_law(axis: Axes, outputs: Vector, knots: Vector, ends: Vector) -> None:

@@ -65,7 +65,12 @@ class Profile(Shown):
     def at(self, epsilon: Real) -> ExpNumber:
         """The exact δ at ε >= 0, as the number a - b e^ε (b = 0 for "pdp"). Raises InvalidRequest."""
         value = positive(epsilon, "epsilon", or_zero=True)
-        return largest(self._on(curve, value) for curve in self.curves)
+
+        def ends_beyond(piece: Piece) -> bool:
+            return piece.high is None or sign_exp(piece.high, Fraction(1), value) > 0
+
+        there = (curve[bisect_left(curve, True, key=ends_beyond)] for curve in self.curves)  # pieces are sorted
+        return largest(ExpNumber.of(piece.p, piece.q, value) for piece in there)
 
     def delta(self, epsilon: Real) -> float:
         """δ at ε >= 0, rounded up. Raises InvalidRequest."""
@@ -75,13 +80,6 @@ class Profile(Shown):
     def deltas(self, epsilons: Iterable[Real]) -> Vector:
         """`delta` at each ε. Shape (len(epsilons),). Raises InvalidRequest."""
         return np.array([self.delta(epsilon) for epsilon in epsilons])
-
-    def _on(self, curve: tuple[Piece, ...], epsilon: Fraction) -> ExpNumber:
-        def ends_beyond(piece: Piece) -> bool:
-            return piece.high is None or sign_exp(piece.high, Fraction(1), epsilon) > 0
-
-        piece = curve[bisect_left(curve, True, key=ends_beyond)]  # pieces are sorted
-        return ExpNumber.of(piece.p, piece.q, epsilon)
 
     @cached_property
     def _logs(self) -> dict[Fraction, float]:
@@ -146,11 +144,11 @@ def _pieces(laws: Laws, notion: DeltaNotion) -> tuple[Piece, ...]:
     return tuple(reversed(pieces))
 
 
-def plot_profile(mechanism: Any, path: Path | str, epsilons: Iterable[Real] = (), title: str = "") -> None:
+def plot_profile(mechanism: Any, path: Path | str, epsilons: Iterable[Real] = ()) -> None:
     """Draw the exact profiles of a mechanism (.png, .svg or .pdf). epsilons: budgets to mark. Raises InvalidRequest."""
     from workbench.io.figures import save_figure
 
-    save_figure(profile_figure(mechanism, epsilons, title), Path(path))
+    save_figure(profile_figure(mechanism, epsilons), Path(path))
 
 
 def profile_figure(mechanism: Any, epsilons: Iterable[Real] = (), title: str = "") -> Figure:

@@ -8,7 +8,6 @@ from oracle_truth import ahead, both_ways, dp_error, hop_distances, hop_law, que
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from models.oracles import OutsideDomain
 from models.oracles.bounded_difference import column_cut_law
 from models.oracles.hops import hop_weights, multiples, order
 from models.oracles.single_distance import single_distance_law
@@ -154,18 +153,3 @@ def test_order_and_multiples():
 def test_a_million_elements_take_a_moment(sizes, shifts, limit):
     distances = hop_distances(sizes, shifts)
     assert distances.max() == limit
-
-
-def test_bad_questions_are_refused_in_one_line():
-    with pytest.raises(OutsideDomain, match=r"^epsilon must be a finite number > 0\. Got -1\.$"):
-        hop_law((5,), [(1,)], -1)
-    with pytest.raises(OutsideDomain, match=r"^epsilon must be a finite number > 0\. Got inf\.$"):
-        hop_law((5,), [(1,)], math.inf)
-    with pytest.raises(OutsideDomain, match=r"^epsilon must give a number for every shift\. Missing \(2,\)\.$"):
-        hop_law((5,), [(1,), (2,)], {(1,): 1.0})
-    with pytest.raises(OutsideDomain, match=r"^every shift must be a tuple of 2 whole number\(s\)\. Got \(1,\)\.$"):
-        hop_law((5, 5), [(1,)], 1.0)
-    with pytest.raises(OutsideDomain, match=r"^every size must be a whole number >= 1\. Got 0\.$"):
-        hop_law((0,), [(0,)], 1.0)
-    with pytest.raises(OutsideDomain, match=r"^sizes must name at least one cyclic group\. Got \(\)\.$"):
-        hop_law((), [], 1.0)

@@ -222,15 +222,10 @@ class _LabelFamily(Family):
     # What a design shows.
 
     def exact(self, design: Design) -> dict[str, Any]:
-        privacy = design.privacy
         if design.claim.notion.has_delta or not design.claim.in_epsilon_delta:
-            return {
-                "pdp_delta": float(privacy.pdp_delta),
-                "dp_delta": privacy.dp_delta.upper,
-                "pure_epsilon": privacy.pure_epsilon,
-            }
+            return super().exact(design)
         known = 0.0 if design.private else None  # within the budget every δ at it is 0; beyond it none is computed
-        return {"pdp_delta": known, "dp_delta": known, "pure_epsilon": privacy.pure_epsilon}
+        return {"pdp_delta": known, "dp_delta": known, "pure_epsilon": design.privacy.pure_epsilon}
 
     def columns(self, design: Design) -> dict[str, Any]:
         return {"outputs_used": outputs_in_use(design.mechanism)}

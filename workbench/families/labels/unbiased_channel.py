@@ -241,7 +241,4 @@ class Kept:
 def _mixture(left: Distribution, right: Distribution, share: Fraction) -> Distribution:
     """share · left + (1 - share) · right, for 0 < share < 1."""
     a, b = share.numerator * right.total, (share.denominator - share.numerator) * left.total
-    divisor = math.gcd(a, b)
-    a, b = a // divisor, b // divisor
-    mixed = [a * x + b * z for x, z in zip(left.integers, right.integers, strict=True)]
-    return Distribution.from_integers(mixed, "a mixture of two rows")
+    return Distribution.from_integers((a * left.array + b * right.array).tolist(), "a mixture of two rows")

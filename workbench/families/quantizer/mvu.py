@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,15 @@ from workbench.families.quantizer.laws import (
     knots_of,
 )
 from workbench.families.quantizer.limit import alphabet_bound
-from workbench.families.quantizer.outputs import Descents, alphabets, best_outputs, merged, mirrored, oriented
+from workbench.families.quantizer.outputs import (
+    Descents,
+    alphabets,
+    asymmetric,
+    best_outputs,
+    merged,
+    mirrored,
+    oriented,
+)
 from workbench.mechanisms.piecewise_affine import Quantizer
 
 _SHRUNK = (0.0, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4)  # shares of ε that are given up, one after the other
@@ -48,7 +57,6 @@ def mvu(
     inputs: int | None = None,
     reach: float = math.inf,
     starts: int = 5,
-    bound: bool = True,
 ) -> QuantizerAnswer:
     """The MVU mechanism with a given alphabet, or with so many optimised outputs.
 
@@ -63,38 +71,37 @@ def mvu(
         reach: the largest output allowed in size when the alphabet is optimised; 40 times the least feasible reach by
             default.
         starts: of the alphabet search.
-        bound: also compute the lower bound over alphabets.
 
     Raises:
         Infeasible.
     """
     epsilon, loss, metric, solver = question.budget, question.loss, question.metric, question.solver
-    searched = isinstance(outputs, int)
     m = outputs if isinstance(outputs, int) else len(outputs)
     knots = knots_of((), inputs or m)
     points = np.array(knots, dtype=float)
-    reached: tuple[float, ...] = ()
+    bins: Sequence[Any]
     if isinstance(outputs, int):
-        shown, reached = _alphabet(question, points, outputs, starts, reach)
+        bins, reached = _alphabet(question, points, m, starts, reach)
     else:
-        shown = np.array(outputs, dtype=float)
+        bins, reached = outputs, ()
+    shown = np.array(bins, dtype=float)
     even = np.array_equal(shown, -shown[::-1])
     problem = grid_problem(points, shown.size, loss, symmetric=even, metric=metric, solver=solver)
     answer = problem.answer(epsilon, shown, start="cold")
     problem.close()
     if answer is None:
         raise Infeasible(f"No unbiased matrix with these outputs is private at epsilon = {epsilon:g}.")
-    bins = shown.tolist() if isinstance(outputs, int) else outputs
-    lower = None if searched else answer.solution.bound
-    if bound and searched and metric is None:
-        lower = alphabet_bound(points, question, reach, m)
-    quantizer = Quantizer.from_ends("MVU", bins, knots, answer.laws)
-    return QuantizerAnswer(answer.value, lower, quantizer, answer.solution, reached)
+    lower = answer.solution.bound
+    if isinstance(outputs, int):
+        lower = alphabet_bound(points, question, reach, m) if metric is None else None
+    return QuantizerAnswer(
+        answer.value, lower, Quantizer.from_ends("MVU", bins, knots, answer.laws), answer.solution, reached
+    )
 
 
 def _alphabet(
     question: LawQuestion, points: Vector, m: int, starts: int, reach: float
-) -> tuple[Vector, tuple[float, ...]]:
+) -> tuple[list[float], tuple[float, ...]]:
     """The best outputs, symmetric or, without a metric, not, and what every start reached. Raises Infeasible."""
     epsilon, metric = question.budget, question.metric
     problem = grid_problem(points, m, question.loss, metric=metric, solver=question.solver)
@@ -118,7 +125,7 @@ def _alphabet(
     # the least reach itself leaves a proof no room: a millionth of its excess beyond it
     least = 1 + (1 + 1e-6) * problem.excess(epsilon)
     outputs[[0, -1]] = min(outputs[0], -least), max(outputs[-1], least)
-    return outputs, reached
+    return outputs.tolist(), reached
 
 
 def _perturbed(outputs: Vector, epsilon: float, count: int, reach: float) -> list[Vector]:
@@ -128,10 +135,8 @@ def _perturbed(outputs: Vector, epsilon: float, count: int, reach: float) -> lis
     for _ in range(count):
         start = np.sort(outputs * (1 + rng.uniform(-0.5, 0.5, m)) + rng.uniform(-0.35, 0.35, m))
         begin.append(np.concatenate([[min(start[0], -least)], start[1:-1], [max(start[-1], least)]]))
-    for _ in range(count):
-        far = least + (least if math.isinf(reach) else max(0.0, reach - least)) * rng.random(2) ** 3
-        begin.append(np.concatenate([[-far[0]], np.sort(least * rng.uniform(-1, 1, m - 2)), [far[1]]]))
-    return begin
+    reaches = least, 2 * least if math.isinf(reach) else max(least, reach)
+    return begin + [asymmetric(rng, m, reaches, least) for _ in range(count)]
 
 
 def mvu_curve(epsilons: Sequence[Real], *, bits: int = 5, iterations: int = 20) -> list[tuple[float, float, Quantizer]]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -34,9 +34,9 @@ from solvers.backend import Options, Session, backend
 from solvers.search import OpenNodes
 from solvers.solution import Solution
 from workbench.families.outcome import translated_errors
+from workbench.families.quantizer.laws import QuantizerAnswer
 from workbench.mechanisms.baselines.two_bin import rqm_selection, two_bin
 from workbench.mechanisms.density import Density, uniform
-from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import symmetric_bins
 
 WIDTHS = (0.01, 0.002, 0.0004)  # of slices: the paper's, then thinner where that leaves no solution
@@ -49,14 +49,10 @@ _FINE = 2.0**20  # at a small ε masses are small: in units of 2^-20 a tolerance
 
 
 @dataclass(frozen=True)
-class OptmAnswer:
-    """proxy: the upper bound on the MAE that the LP minimises, (8) halved; solution: of the winning LP;
-    quantizer: the mechanism, exact; bounds: of the winning LP."""
+class OptmAnswer(QuantizerAnswer):
+    """objective: the upper bound on the MAE that the LP minimises, (8) halved; bounds: of q, in the winning LP."""
 
-    proxy: float
-    solution: Solution
-    quantizer: Quantizer
-    bounds: Bounds
+    bounds: Bounds = field(default_factory=dict)
 
 
 def shape_of(bins: Sequence[Fraction], density: Density) -> TwoBinShape:
@@ -247,7 +243,7 @@ def optm(
         return None
     point, bounds = search.best
     quantizer = two_bin(list(bins), *shape.selection(point.x), name="OPTM")
-    return OptmAnswer(point.objective, point.solution, quantizer, bounds)
+    return OptmAnswer(point.objective, None, quantizer, point.solution, bounds=bounds)
 
 
 def optm_thinner(bins: Sequence[Fraction], epsilon: Fraction, density: Density | None = None) -> OptmAnswer | None:

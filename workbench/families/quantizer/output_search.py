@@ -38,6 +38,7 @@ from workbench.families.quantizer.outputs import (
     Descents,
     LocalOptimum,
     alphabets,
+    asymmetric,
     best_outputs,
     merged,
     oriented,
@@ -143,7 +144,8 @@ class _OutputSearch:
             mean = math.fsum(np.prod(self.question.density.grid([0.0]), axis=0))
             begin += [s + mean * (np.abs(s) < 0.9 * np.abs(s).max()) for s in spread]
         if m <= _FEW:
-            begin += [*_random(m, self.reach, self.limit, 2 * self.starts)]
+            rng = np.random.default_rng(m)
+            begin += [asymmetric(rng, m, (self.reach, self.limit), 1.0) for _ in range(2 * self.starts)]
             begin += self._scan(free, self._split(last, m))[:1]
         search(begin, False)
         if not optima:
@@ -275,11 +277,3 @@ class _OutputSearch:
 def _shaken(outputs: Vector) -> Vector:
     """Symmetric outputs, no longer symmetric: every inner gap a tenth longer or shorter in turn."""
     return np.sort(outputs + np.resize((0.1, -0.1, 0.05), outputs.size) * np.diff(outputs).min())
-
-
-def _random(m: int, reach: float, limit: float, count: int) -> Iterator[Vector]:
-    """Asymmetric outputs: outermost ones at most to the limit, inner ones uniform in [-1, 1]."""
-    rng = np.random.default_rng(m)
-    for _ in range(count):
-        far = reach + (limit - reach) * rng.random(2) ** 3
-        yield np.concatenate([[-far[0]], np.sort(rng.uniform(-1, 1, m - 2)), [far[1]]])

@@ -70,6 +70,13 @@ def alphabets(m: int, epsilon: float, inputs: int, starts: int, reach: float = m
     return [np.clip(start, -reach, reach) for start in begin]
 
 
+def asymmetric(rng: np.random.Generator, m: int, reaches: tuple[float, float], inside: float) -> Vector:
+    """Random outputs (m,): outermost ones between two reaches, most near the first, inner ones uniform in ±inside."""
+    near, far = reaches
+    ends = near + (far - near) * rng.random(2) ** 3
+    return np.concatenate([[-ends[0]], np.sort(inside * rng.uniform(-1, 1, m - 2)), [ends[1]]])
+
+
 def merged(outputs: Vector, laws: Vector, least: float = 1e-6) -> tuple[Vector, Vector]:
     """Outputs closer than `least` as one, their masses added, and unused ones left out: a search may end so.
 

@@ -124,16 +124,14 @@ class QuantizerProblem(Problem):
             at = f"at epsilon = {self.law.budget:g}"
             raise NotProven(f"OPTM's linear programs have no solution for these bins {at}.")
         note = "OPTM minimises an upper bound of the MAE (the objective shown); it proves no bound on the MAE itself."
-        return QuantizerAnswer(result.proxy, None, result.quantizer, result.solution, words=(note,))
+        return replace(result, words=(note,))
 
     def _product(self) -> QuantizerAnswer:
         """The best two-bin mechanism, with a proven bound. Raises NotProven."""
         best = product_optimum(self._found_bins(), self.law)
         if best is None:
             raise NotProven(f"No two-bin mechanism was found for these bins at epsilon = {self.law.budget:g}.")
-        gap = (best.value - best.bound) / best.value
-        words = () if best.closed else (f"Stopped after {best.nodes} boxes; the optimum is at most {gap:.2%} below.",)
-        return QuantizerAnswer(best.value, best.bound, best.quantizer, best.solution, words=words)
+        return best
 
     def _least(self) -> float | None:
         """The smallest feasible ε for given bins (None: bins are free). Raises Infeasible below it."""
@@ -164,7 +162,7 @@ class QuantizerProblem(Problem):
         outputs = "outputs within the reach" if bins is None else "these outputs"
         budget = float(request.epsilon)
         sentence = f"No unbiased {relation} quantizer with {outputs} and knots exists at epsilon = {budget:g}."
-        if request.metric != "squared" or self.bins is None or -1 in self.bins or 1 in self.bins:
+        if request.metric != "squared" or self.bins is None or self.bins[0] == -1 or self.bins[-1] == 1:
             return sentence
         points = request.inputs or len(self.bins)
         cuts = knots_of((), points) if request.method == "mvu" else knots_of(self.bins, request.extra_knots)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -16,29 +15,15 @@ import numpy as np
 from models.two_bin import Key, ProductModel, TwoBinShape
 from solvers.arrays import Vector
 from solvers.search import OpenNodes
-from solvers.solution import Solution
-from workbench.families.quantizer.laws import LawQuestion
+from workbench.families.quantizer.laws import LawQuestion, QuantizerAnswer
 from workbench.families.quantizer.optm import Live, Point, optm, rqm_laws, shape_of, widths_for
 from workbench.mechanisms.baselines.two_bin import two_bin
 from workbench.mechanisms.density import Density
-from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization_error import error_of
 
 Box = dict[Key, tuple[Vector, Vector]]
 
 _GAP = 1e-5
-
-
-@dataclass(frozen=True)
-class ProductAnswer:
-    """value: of the best product found; bound: proven for all products; solution: of the LP that gave it."""
-
-    value: float
-    bound: float
-    quantizer: Quantizer
-    solution: Solution
-    nodes: int
-    closed: bool
 
 
 def _gains(shape: TwoBinShape, density: Density, loss: object) -> tuple[Vector, ...]:
@@ -61,10 +46,10 @@ def product_optimum(
     question: LawQuestion,
     *,
     nodes: int = 400,
-) -> ProductAnswer | None:
+) -> QuantizerAnswer | None:
     """The best two-bin mechanism for these bins under the exact ε and the exact error; None when there is none.
 
-    It stops at a gap of 1e-5, absolute. nodes: at most so many boxes (then `closed` is False and `bound` still holds).
+    It stops at a gap of 1e-5, absolute. nodes: at most so many boxes (then words say so, and the bound still holds).
     """
     law, epsilon = question.density, question.budget
     shape = shape_of(bins, law)
@@ -114,8 +99,12 @@ def product_optimum(
     if best is None:
         return None
     built = two_bin(list(bins), *shape.selection(best.x), name="product optimum")
+    words: tuple[str, ...] = ()
     proven = min(value() - _GAP, boxes.bound)
-    return ProductAnswer(value(), proven, built, best.solution, visited, proven == value() - _GAP)
+    if proven < value() - _GAP:
+        left = (value() - proven) / value()
+        words = (f"Stopped after {visited} boxes; the optimum is at most {left:.2%} below.",)
+    return QuantizerAnswer(value(), proven, built, best.solution, words=words)
 
 
 def _split(model: ProductModel, box: Box, x: Vector) -> list[Box]:

@@ -1,6 +1,6 @@
 """Instances of the quantizer models: the exact quantizer LP, its metric form, MVU's LP in P, OPTM's Theorem 5.
 
-Which there are says instances.toml beside this file.
+Which there are says programs.toml beside this file.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache, partial
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -101,7 +101,6 @@ def _two_bin_instance(name: str, bins: list[str], epsilon: str, around: Mapping[
 
 def instances() -> list[Instance]:
     """The quantizer instances of the suites."""
-    text = resources.files("workbench.families.quantizer").joinpath("instances.toml").read_text("utf-8")
-    listed = tomllib.loads(text)
+    listed = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
     laws, library = ([_law_instance(*row) for row in listed[suite]] for suite in ("laws", "library"))
     return [*laws, *(_two_bin_instance(*row) for row in listed["two_bins"]), *library]

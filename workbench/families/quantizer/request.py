@@ -10,6 +10,7 @@ from models.quantizer import smallest_reach
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
 from workbench.families.base import Request
+from workbench.families.option import spell
 from workbench.families.quantizer.laws import LawQuestion, silent
 from workbench.mechanisms.quantization import Quantization
 from workbench.privacy.claim import Claim
@@ -91,22 +92,19 @@ class QuantizerRequest(Request):
         method, loss, metric = self.method, self.loss, self.metric
         if self.knots == 1:
             InvalidRequest.must("knots", "0, or at least 2: they are equally spaced from -c to c", self.knots)
-        if self.knots is not None and method != "exact":
-            raise InvalidRequest(f"knots must be left out unless method is exact. Got {self.knots} for {method}.")
-        if metric is not None and method not in ("exact", "mvu"):
-            raise InvalidRequest(
-                f"metric must be left out with method {method}, whose laws jump at bins. Got {metric}."
-            )
         if method == "optm" and loss != "absolute":
             raise InvalidRequest(f"loss must be absolute with method optm, whose LP bounds it. Got {loss}.")
-        if self.inputs is not None and method != "mvu":
-            raise InvalidRequest(f"inputs must be left out unless method is mvu. Got {self.inputs} for {method}.")
-        if self.reach is not None and self.question.bins is not None:
-            raise InvalidRequest(f"reach must be left out with bins, which say it. Got {float(self.reach):g}.")
+        for name, fits, unless in (
+            ("knots", method == "exact", f"unless method is exact, not {method}"),
+            ("metric", method in ("exact", "mvu"), f"with method {method}, whose laws jump at bins"),
+            ("inputs", method == "mvu", f"unless method is mvu, not {method}"),
+            ("reach", self.question.bins is None, "with bins, which say it"),
+            ("proof_file", self.prove, "without prove"),
+        ):
+            if getattr(self, name) is not None and not fits:
+                raise InvalidRequest(f"{name} must be left out {unless}. Got {spell(getattr(self, name))}.")
         if self.prove:
             self._provable()
-        elif self.proof_file is not None:
-            raise InvalidRequest(f"proof_file must be left out without prove. Got {self.proof_file}.")
         if self.epsilon * self.scale < LEAST:
             InvalidRequest.must("epsilon", f"at least {float(LEAST / self.scale):g}", self.epsilon)
         if self.epsilon * self.scale > LARGEST:

@@ -108,7 +108,7 @@ def _refined(bins: Bins, question: LawQuestion, top: float) -> Bins:
 
     def value_of(bins: Bins) -> float:
         best = product_optimum(bins, question, nodes=40 if m <= 6 else 4)
-        return math.inf if best is None else best.value
+        return math.inf if best is None else best.objective
 
     value, step = value_of(bins), Fraction(1, 5)
     while step > Fraction(1, 100):

@@ -85,7 +85,7 @@ class DyadicLaplace(Shown):
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "ell", "reach"):
-            object.__setattr__(self, name, positive_float(getattr(self, name), name))
+            self.__dict__[name] = positive_float(getattr(self, name), name)
         delta_zero(self.ell)
         if self.max_level < 0:
             finest = max(_FINEST, self.reach / MAX_QUOTIENT)

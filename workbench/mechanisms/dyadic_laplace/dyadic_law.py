@@ -42,6 +42,7 @@ from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecew
 
 _DEPTH = 72  # levels below δ = 1 and below δ₀: the mass beyond is under 2^-70
 _SERIES_TERMS = 12
+_NODE = 1 / math.sqrt(3)
 _DIGITS = 100
 _LARGEST = 2.0**500  # so that 1 + δ₀ℓ is a double
 
@@ -222,15 +223,18 @@ def tail(y: Vector, delta: Vector, ell: Vector | float) -> Vector:
 
     f_t(x + 2δ) = q f_t(x) for x >= 0, so only the quadratics on [0, 2) are needed.
     """
-    a, b, q = step_weights(delta, ell)
     far = np.abs(y)
     periods = np.floor(far / 2)
-    v = far - 2 * periods
-    first, second = np.maximum(1 - v, 0), 2 - v
-    near = b * first + (a - b) * first**2 / 2 + (b + q * a) / 2  # v in [0, 1]
-    late = q * a * (second - second**2 / 2) + b * second**2 / 2  # v in [1, 2)
-    mass: Vector = np.exp(-2 * delta * periods) * (np.where(v <= 1, near, late) + q / 2)
+    mass = np.exp(-2 * delta * periods) * _first_period(far - 2 * periods, *step_weights(delta, ell))
     return np.asarray(np.where(y >= 0, mass, 1 - mass))
+
+
+def _first_period(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
+    """`tail` at 0 <= v <= 2, from the weights of f_t: a quadratic on [0, 1], and one on [1, 2]."""
+    first, second = np.maximum(1 - v, 0), 2 - v
+    near = b * first + (a - b) * first**2 / 2 + (b + q * a) / 2
+    late = q * a * (second - second**2 / 2) + b * second**2 / 2
+    return np.asarray(np.where(v <= 1, near, late) + q / 2)
 
 
 def tail_mean(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> Vector:
@@ -249,24 +253,21 @@ def tail_mean(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> 
 def _tail_integral(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> Vector:
     """∫ of `tail` over [low, high], 0 <= low <= high: part of a period, whole periods, part of a period."""
     a, b, q = step_weights(delta, ell)
-    ramp, floor, rest = (a - b) / 2, (b + q * a + q) / 2, (b - q * a) / 2
 
     def within(start: Vector, stop: Vector) -> Vector:  # 0 <= start <= stop <= 2, in the period that begins at 0
-        length = np.minimum(stop, 1) - np.minimum(start, 1)
-        u, v = np.maximum(1 - start, 0), np.maximum(1 - stop, 0)
-        first = length * (floor + b * (u + v) / 2 + ramp * (u * u + u * v + v * v) / 3)
-        length = np.maximum(stop, 1) - np.maximum(start, 1)
-        u, v = np.minimum(2 - start, 1), np.minimum(2 - stop, 1)
-        second = length * (q / 2 + q * a * (u + v) / 2 + rest * (u * u + u * v + v * v) / 3)
-        integral: Vector = first + second
+        integral = np.asarray(0.0)
+        for cell in (0, 1):  # on each a quadratic, of which two Gauss-Legendre nodes are exact
+            begin, end = (np.clip(place, cell, cell + 1) for place in (start, stop))
+            middle, half = (begin + end) / 2, (end - begin) / 2
+            for node in (middle - half * _NODE, middle + half * _NODE):
+                integral = integral + half * _first_period(node, a, b, q)
         return integral
 
     first, last = np.floor(low / 2), np.floor(high / 2)
     start, stop = low - 2 * first, high - 2 * last
     same = first == last
-    whole = floor + b / 2 + ramp / 3 + q / 2 + q * a / 2 + rest / 3
     between = np.maximum(last - first - 1, 0)
-    middle = q * whole * np.expm1(-2 * delta * between) / np.expm1(-2 * delta)
+    middle = q * within(np.asarray(0.0), np.asarray(2.0)) * np.expm1(-2 * delta * between) / np.expm1(-2 * delta)
     end = within(np.where(same, start, 0.0), stop)
     begin = np.where(same, 0.0, within(np.where(same, 0.0, start), np.asarray(2.0)) + middle)
     integral: Vector = np.exp(-2 * delta * first) * begin + np.exp(-2 * delta * last) * end

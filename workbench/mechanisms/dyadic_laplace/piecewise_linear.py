@@ -32,7 +32,7 @@ import numpy.typing as npt
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers, Vector, Words
 from workbench.exact.numbers import positive
-from workbench.exact.plain import refuse_marked, whole_number
+from workbench.exact.plain import plain_array, whole_number
 from workbench.mechanisms.dyadic_laplace.randomness import (
     LocalStream,
     SharedStream,
@@ -65,8 +65,7 @@ def dithered_round(quotient: Vector, noise: Vector, w: Vector, u: Vector) -> Int
 
 def finite_reals(x: npt.ArrayLike, largest: float, bound: str) -> Vector:
     """x as doubles, each finite and at most `largest` in size (both public); raises InvalidRequest naming the first."""
-    refuse_marked(x, "x")
-    values = np.asarray(x)
+    values = plain_array(x, "x", "finite numbers")
     if values.dtype.kind not in "fiu":
         InvalidRequest.must("x", "a real number or an array of real numbers", f"dtype {values.dtype}")
     reals = values.astype(np.float64)
@@ -81,8 +80,7 @@ def finite_reals(x: npt.ArrayLike, largest: float, bound: str) -> Vector:
 
 def integers(m: npt.ArrayLike) -> Integers:
     """m as 64-bit integers; raises InvalidRequest for anything else."""
-    refuse_marked(m, "m", "integers")
-    values = np.asarray(m)
+    values = plain_array(m, "m", "integers")
     if values.dtype.kind not in "iu" or (values.dtype == np.uint64 and values.size and values.max() >= 2**63):
         InvalidRequest.must("m", "an integer or an array of integers below 2^63 in size", f"dtype {values.dtype}")
     return values.astype(np.int64)
@@ -174,8 +172,7 @@ class QuantizedPiecewiseLinear:
             InvalidRequest.must("core", "weights with a positive, finite sum", total)
         cdf = np.cumsum(blocks / total)
         cdf /= cdf[-1]
-        for name, value in (("step", step), ("core", tuple((weights / total).tolist())), ("_cdf", cdf)):
-            object.__setattr__(self, name, value)
+        self.__dict__.update(step=step, core=tuple((weights / total).tolist()), _cdf=cdf)
 
     def weight(self, k: npt.ArrayLike) -> Vector:
         """a_k for whole numbers k, any shape."""

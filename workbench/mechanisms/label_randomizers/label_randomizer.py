@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 from workbench.errors import InvalidRequest, NotCertified
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Real, exact, positive, sign_exp
-from workbench.exact.plain import plain_numbers
+from workbench.exact.plain import finite_numbers, plain_numbers, whole_number
 from workbench.exact.random_source import Source
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.labels import Labels
@@ -50,8 +50,7 @@ def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> tuple[Fracti
     """
     budget, share = positive(epsilon, "epsilon"), positive(split, "split")
     for name, count in (("k", k), ("n", n)):
-        if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
-            InvalidRequest.must(name, "an integer >= 1", count)
+        whole_number(count, name, 1)
     wanted = float(share) * math.sqrt(k / n) * _GRAIN
     first = Fraction(max(1, math.floor(wanted)), _GRAIN) if wanted < math.inf else budget
     if first >= budget:
@@ -67,9 +66,7 @@ def project(noisy: ArrayLike, projection: str = "clip") -> Vector:
     """Probabilities from noisy counts (k,): "clip" negative ones to 0 and divide by the sum (uniform when all are 0),
     or the nearest point of the "simplex" in Euclidean distance (counts divided by n). Raises InvalidRequest.
     """
-    h = plain_numbers(noisy, "noisy counts")
-    if not np.isfinite(h).all():
-        InvalidRequest.must("noisy counts", "finite numbers", h)
+    h = finite_numbers(noisy, "noisy counts")
     InvalidRequest.unless_among(PROJECTIONS, "projection", projection)
     if projection == "clip":
         kept = np.maximum(h, 0.0)

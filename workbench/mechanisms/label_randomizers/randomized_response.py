@@ -28,6 +28,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Real, exact, exp_bounds, positive
+from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.files import ratio, spelled
@@ -274,14 +275,16 @@ def k_ary(labels: Labels, epsilon: Real) -> RandomizedResponse:
     return RandomizedResponse(labels, labels.values, own, *odds_below(epsilon), "RR")
 
 
-def top_k(labels: Labels, count: int, epsilon: Real) -> RandomizedResponse:
+def top_k(labels: Labels, count: int, epsilon: Real, name: str = "") -> RandomizedResponse:
     """RRTop-k: randomized response over the `count` likeliest labels, the others answered uniformly among them.
 
-    Ties go to the smaller label. Raises InvalidRequest.
+    Ties go to the smaller label. name: of the mechanism, "RRTop-k" by default. Raises InvalidRequest.
     """
-    if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or not 1 <= count <= labels.k:
-        InvalidRequest.must("count", f"an integer in 1..{labels.k}", count)
-    return _top(labels, int(count), epsilon, f"RRTop-{count}")
+    kept = whole_number(count, "count", 1, labels.k)
+    chosen = np.sort(np.argsort(-labels.prior, kind="stable")[:kept])
+    own = np.full(labels.k, -1, dtype=np.int64)
+    own[chosen] = np.arange(kept)
+    return RandomizedResponse(labels, labels.values[chosen], own, *odds_below(epsilon), name or f"RRTop-{kept}")
 
 
 def with_prior(labels: Labels, epsilon: Real) -> RandomizedResponse:
@@ -289,12 +292,4 @@ def with_prior(labels: Labels, epsilon: Real) -> RandomizedResponse:
     odds, _ = odds_below(epsilon)
     likely = np.cumsum(np.sort(labels.prior)[::-1])
     count = int(np.argmax(likely / (float(odds) + np.arange(labels.k)))) + 1
-    return _top(labels, count, epsilon, "RRWithPrior")
-
-
-def _top(labels: Labels, count: int, epsilon: Real, name: str) -> RandomizedResponse:
-    order = np.argsort(-labels.prior, kind="stable")[:count]
-    chosen = np.sort(order)
-    own = np.full(labels.k, -1, dtype=np.int64)
-    own[chosen] = np.arange(count)
-    return RandomizedResponse(labels, labels.values[chosen], own, *odds_below(epsilon), name)
+    return top_k(labels, count, epsilon, "RRWithPrior")

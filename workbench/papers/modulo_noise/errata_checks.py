@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,6 @@ from workbench.mechanisms.additive import ModuloNoise
 from workbench.mechanisms.baselines.count_queries import (
     clamped_geometric,
     discrete_gaussian,
-    geometric_cdf,
-    geometric_pmf,
 )
 from workbench.papers.artifact import Numbers
 from workbench.papers.modulo_noise.common import law, needed, numbers, question_of, solve_each, staircase
@@ -136,10 +133,12 @@ def _short_groups(n: int, mu_bar: int, epsilon: float) -> dict[str, Any]:
 def _last_line(n: int) -> dict[str, Any]:
     """What the printed rows of the clamped geometric law α = 1/2 miss, which is f(n - q)."""
     ratio = Fraction(1, 2)
-    mass, below = partial(geometric_pmf, ratio), partial(geometric_cdf, ratio)
-    rows = [below(-q) + sum(mass(k - q) for k in range(1, n)) + 1 - below(n - q) for q in range(n + 1)]
+    noise = IntegerLaw(0, [1], ratio=ratio)
+    inside = [sum(noise.weight(k - q) for k in range(1, n)) for q in range(n + 1)]
+    kept = [noise.below(1 - q) + middle + noise.total - noise.below(n - q + 1) for q, middle in enumerate(inside)]
+    rows = [value / noise.total for value in kept]
     fixed = all(sum(row.integers) == row.total for row in clamped_geometric(n, ratio).rows)
-    exactly = fixed and all(1 - row == mass(n - q) for q, row in enumerate(rows))
+    exactly = fixed and all(1 - row == noise.weight(n - q) / noise.total for q, row in enumerate(rows))
     return {"missing": float(1 - min(rows)), "exactly": exactly}
 
 

@@ -73,7 +73,7 @@ def authors_optm_at(epsilon: str) -> Quantizer:
 def mvu_at(outputs: str | int, epsilon: str) -> Quantizer:
     """MVU's LP at a printed alphabet, or with so many searched outputs."""
     bins = read_bins(outputs) if isinstance(outputs, str) else outputs
-    return certified(mvu(law_question(epsilon, loss="squared"), bins, bound=False).quantizer, epsilon)
+    return certified(mvu(law_question(epsilon, loss="squared"), bins).quantizer, epsilon)
 
 
 @lru_cache(maxsize=256)

@@ -108,6 +108,7 @@ class Notion(ABC):
     series_work: what the logarithms, powers or quantiles of one outcome take at least, in such comparisons; what more a
     claim needs is counted while it is decided (`count_work`).
     per_distance: whether on real inputs the first parameter is per unit of |x - x'|.
+    composes: whether designs for many runs are proven in it, by the composition of dominating pairs.
     """
 
     name: ClassVar[str]
@@ -118,6 +119,7 @@ class Notion(ABC):
     convex: ClassVar[bool] = False
     ratio_decides: ClassVar[bool] = False
     per_distance: ClassVar[bool] = False
+    composes: ClassVar[bool] = False
     series_work: ClassVar[int] = 0
 
     def __eq__(self, other: object) -> bool:

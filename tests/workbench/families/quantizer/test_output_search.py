@@ -104,9 +104,7 @@ def test_optimised_outputs_are_never_worse_than_mvu(epsilon: str, m: int, loss: 
     squared error's best are near each other."""
     found = optimised_bins(m, LawQuestion(Fraction(epsilon), uniform(), loss=loss), starts=1, knots=11)
     assert found is not None
-    theirs = mvu(
-        LawQuestion(Fraction(epsilon), uniform(), "squared"), m, reach=usual_reach(float(epsilon)), bound=False
-    ).quantizer
+    theirs = mvu(LawQuestion(Fraction(epsilon), uniform(), "squared"), m, reach=usual_reach(float(epsilon))).quantizer
     assert found.objective <= (theirs.mae() if loss == "absolute" else theirs.mse()) * (1 + 1e-9)
     assert audit_extremes(found.quantizer, 0).pure_epsilon == pytest.approx(float(epsilon), abs=1e-6)
 

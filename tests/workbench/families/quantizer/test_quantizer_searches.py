@@ -45,8 +45,8 @@ def test_the_pruned_search_is_the_full_search():
     for a, b in zip(pruned, full, strict=True):
         assert (a is None) == (b is None)
         if a is not None and b is not None:
-            assert a.proxy == pytest.approx(b.proxy, abs=1e-9)
-            assert a.quantizer.mae() <= a.proxy + 1e-12  # (8) is an upper bound
+            assert a.objective == pytest.approx(b.objective, abs=1e-9)
+            assert a.quantizer.mae() <= a.objective + 1e-12  # (8) is an upper bound
 
 
 def test_optm_is_private_between_the_bounds_and_above_the_product_optimum():
@@ -59,12 +59,12 @@ def test_optm_is_private_between_the_bounds_and_above_the_product_optimum():
         found, best = optm(outputs, epsilon), product_optimum(outputs, LawQuestion(epsilon))
         assert found is not None
         assert best is not None
-        assert best.closed
+        assert not best.words
         assert audit_extremes(found.quantizer, 0).pure_epsilon <= float(epsilon) + 1e-9
         assert audit_extremes(best.quantizer, 0).pure_epsilon <= float(epsilon) + 1e-9
-        assert best.value == pytest.approx(product, abs=1.5e-4)
-        assert best.quantizer.mae() == pytest.approx(best.value, abs=1e-6)
-        assert best.bound <= best.value <= found.quantizer.mae()
+        assert best.objective == pytest.approx(product, abs=1.5e-4)
+        assert best.quantizer.mae() == pytest.approx(best.objective, abs=1e-6)
+        assert best.bound <= best.objective <= found.quantizer.mae()
         exact = exact_quantizer(tuple(outputs), LawQuestion(epsilon))
         assert exact is not None
         assert exact.objective < best.bound
@@ -101,8 +101,8 @@ def test_asymmetric_optm_for_a_clipped_normal():
     assert found is not None
     assert even is not None
     assert audit_extremes(found.quantizer, 0).pure_epsilon <= 1 + 1e-9
-    assert found.proxy <= found.quantizer.mae(density) * 2  # sane
-    assert found.quantizer.mae(density) <= found.proxy
+    assert found.objective <= found.quantizer.mae(density) * 2  # sane
+    assert found.quantizer.mae(density) <= found.objective
 
 
 def test_mvu_at_printed_alphabets_and_out_of_its_trap():
@@ -111,7 +111,7 @@ def test_mvu_at_printed_alphabets_and_out_of_its_trap():
         ("1", "-2.42,-1.69,1.69,2.42", 1.9300),
         ("1.5", "-1.83,-1.11,1.11,1.83", 1.2546),
     ):
-        found = mvu(LawQuestion(Fraction(epsilon), uniform(), "squared"), read_bins(alphabet), bound=False)
+        found = mvu(LawQuestion(Fraction(epsilon), uniform(), "squared"), read_bins(alphabet))
         assert found.quantizer.mae_51 == pytest.approx(value, abs=5e-5)
     best = mvu(LawQuestion(Fraction("1.5"), uniform(), "squared"), 4)
     assert best.objective == pytest.approx(1.61978, abs=1e-4)  # the best symmetric outputs: 1.636118
@@ -154,7 +154,7 @@ def test_thin_slices_serve_where_thick_ones_leave_nothing():
 
 def test_mvu_by_distance_is_private_for_all_real_inputs():
     # a ratio e^{εw} between grid points w apart would give the affine law in between a slope (e^{εw} - 1)/w > ε
-    found = mvu(LawQuestion(ONE, uniform(), "squared", "absolute"), BINS, bound=False)
+    found = mvu(LawQuestion(ONE, uniform(), "squared", "absolute"), BINS)
     assert audit_extremes(found.quantizer, 0).metric_epsilon == pytest.approx(1, abs=1e-9)
 
 
