@@ -275,14 +275,12 @@ def errata(paper: str, computed: Mapping[str, Numbers], sources: Mapping[str, Ro
     turn: constants, expressions of those before, or the `value` of an expression on the rows of a source. `holds`
     states the condition on these.
     """
-    return [
-        _erratum(stated, dict(computed[name](**stated.get("given", {}))) if name in computed else {}, sources)
-        for name, stated in declared(paper)["errata"].items()
-    ]
+    return [_erratum(stated, computed.get(name, dict), sources) for name, stated in declared(paper)["errata"].items()]
 
 
-def _erratum(stated: Mapping[str, Any], words: dict[str, Any], sources: Mapping[str, Rows]) -> Erratum:
-    words = {**stated.get("given", {}), **words}
+def _erratum(stated: Mapping[str, Any], compute: Numbers, sources: Mapping[str, Rows]) -> Erratum:
+    given = stated.get("given", {})
+    words = {**given, **compute(**given)}
     for word, what in stated.get("numbers", {}).items():
         if isinstance(what, Mapping):
             words[word] = sources[what["of"]](**what["given"]).eval(what["value"])
