@@ -16,7 +16,7 @@ neighbouring databases move the answer by a difference mu in M. With f the noise
 
 (13) bounds the mass on which the privacy loss exceeds eps, the DP-LP the hockey-stick divergence; both are LP (14) at
 delta = 0. Every model takes one eps per difference (metric privacy) and linear constraints of the user's own. Convex
-bounds (`models.convex_bounds`) are numbers here, not parameters: notions that amount to infinitely many add those that
+bounds (`models.requirements`) are numbers here, not parameters: notions that amount to infinitely many add those that
 an answer breaks, and the optimum over the ones that are stated is a lower bound.
 
 | paper                | here                        |
@@ -40,9 +40,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from models.affine_program import AffineProgram, Part
-from models.convex_bounds import bound_rows, check_kinds, is_conic
 from models.modulo_constraints import Equations, UserConstraints, coordinates, equations_of
-from models.requirements import HOCKEY_STICK, RATIO_BOUNDS, Bound
+from models.requirements import HOCKEY_STICK, RATIO_BOUNDS, Bound, bound_rows, check_kinds, is_conic
 from solvers.arrays import Flags, Positions, Vector
 from solvers.canonical import compile
 from solvers.program import Program, stating

@@ -99,31 +99,30 @@ class RestatedProgram(GrowingProgram):
     def __init__(self, costs: Vector, equal: Iterable[tuple[Vector, float]], solver: str) -> None:
         rows, right = zip(*equal, strict=True)
         self._costs, self._solver, self.version = costs, solver, ""
-        self._parts = [sp.coo_array(np.array(rows))]
-        self._right, self._fixed = [np.array(right, dtype=float)], len(rows)
+        self._A, self._right, self._fixed = sp.csr_array(np.array(rows)), np.array(right, dtype=float), len(rows)
 
     def extend(self, places: Positions, rows: sp.csr_array, right: float) -> None:
         """As of a live program."""
-        before, width = sum(part.size for part in self._right), max(part.shape[1] for part in self._parts)
-        at = places + self._fixed, width + np.arange(places.size)
-        self._parts.append(sp.coo_array((np.ones(places.size), at), shape=(before, width + places.size)))
-        kept = rows.tocoo()
-        (row, column), shape = kept.coords, (before + rows.shape[0], max(rows.shape[1], width + places.size))
-        self._parts.append(sp.coo_array((kept.data, (row + before, column)), shape=shape))
-        self._right.append(np.full(rows.shape[0], right))
+        height, before = self._A.shape
+        width = max(rows.shape[1], before + places.size)
+        at = places + self._fixed, before + np.arange(places.size)
+        new = sp.csr_array((np.ones(places.size), at), shape=(height, width))
+        old, kept = (
+            sp.csr_array((part.data, part.indices, part.indptr), shape=(part.shape[0], width))
+            for part in (self._A, rows)
+        )
+        self._A = sp.csr_array(sp.vstack([old + new, kept]))
+        self._right = np.append(self._right, np.full(rows.shape[0], right))
 
     @property
     def program(self) -> Program:
         """What is stated so far."""
-        right = np.concatenate(self._right)
-        width = max(part.shape[1] for part in self._parts)
-        values = np.concatenate([part.data for part in self._parts])
-        places = [np.concatenate([part.coords[k] for part in self._parts]) for k in range(2)]
-        seen = np.abs(values) >= SMALLEST
-        A = sp.csc_array((values[seen], (places[0][seen], places[1][seen])), shape=(right.size, width))
-        lower = np.full(right.size, -np.inf)
-        lower[: self._fixed] = right[: self._fixed]
-        costs = np.concatenate([self._costs, np.zeros(width - self._costs.size)])
+        A, right = sp.csc_array(self._A), self._right
+        A.data[np.abs(A.data) < SMALLEST] = 0.0
+        A.eliminate_zeros()
+        width = A.shape[1]
+        lower = np.append(right[: self._fixed], np.full(right.size - self._fixed, -np.inf))
+        costs = np.append(self._costs, np.zeros(width - self._costs.size))
         none, most = np.zeros(width), np.full(width, np.inf)
         return Program("growing", Data(costs, 0.0, A, lower, right, none, most, np.zeros(width, dtype=bool)))
 

@@ -21,15 +21,16 @@ from workbench.families.base import Family, Session
 from workbench.families.frontier_plan import EPSILON, BudgetTask, Frontier, Row, compared, later, several
 from workbench.families.notion_points import BUDGET, notion_requests
 from workbench.families.option import (
+    CERTIFY,
     MAX_LOSS,
     MINIMISE,
     NOTION_PARAMETERS,
     OPTIONS,
+    RUNS,
     SOLVER,
     TIME_LIMIT,
     Option,
     anything,
-    certify_option,
     check_option,
     count,
     flag,
@@ -37,7 +38,7 @@ from workbench.families.option import (
     listed,
     one_of,
     or_zero,
-    share,
+    probabilities,
     spell,
     text,
 )
@@ -104,14 +105,6 @@ def _epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:
     return positive(value, name)
 
 
-def _prior(value: Any, name: str) -> tuple[Fraction, ...]:
-    """Probabilities of the true answer: a list, or a CSV file of them."""
-    from workbench.mechanisms.points import cells_of
-
-    wanted = "a list of probabilities, one for every answer"
-    return tuple(listed(share)(value if isinstance(value, str) else cells_of(value, name, wanted), name))
-
-
 def _equal(value: Any, name: str) -> tuple[tuple[int, ...], ...]:
     """ "1=8,2=7": groups of row-major noise values with equal masses."""
     groups = value.split(",") if isinstance(value, str) else value
@@ -162,7 +155,9 @@ class _Modulo(Family):
             "one for every noise value (in Python: an array, or a function of it).",
         ),
         *NOTION_PARAMETERS,
-        Option("prior", _prior, help="CSV with N probabilities of the true answer (loss prior-squared).", kind=Path),
+        Option(
+            "prior", probabilities, help="CSV with N probabilities of the true answer (loss prior-squared).", kind=Path,
+        ),
         Option("zero_mean", flag, False, "Require noise of mean zero.", kind=bool),
         Option("equal", _equal, help='Require equal masses: "1=8,2=7" (row-major noise values).'),
         Option(
@@ -170,10 +165,10 @@ class _Modulo(Family):
             help="More linear constraints, as a function of the CVXPY variable f (N,).",
         ),
         MINIMISE,
-        Option("runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int),
+        RUNS,
         Option("method", one_of(*METHODS), "fast", "fast, or literal: PDP with delta > 0 as the printed MILP."),
         check_option(*CHECKS),
-        certify_option(),
+        CERTIFY,
         SOLVER,
         TIME_LIMIT,
         Option(
@@ -355,7 +350,7 @@ FRONTIER = Frontier(
         SOLVER,
         replace(TIME_LIMIT, help="Seconds of one solve; then its interval counts."),
         Option("whole", flag, False, "Trace every exact piece to its end, however long it takes.", kind=bool),
-        certify_option(),
+        CERTIFY,
     ),
     later("workbench.families.modulo.frontier", "plan"),
     (
