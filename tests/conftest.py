@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 # One thread of linear algebra a process, set before numpy is loaded: there are as many processes as cores, and threads
-# that wait for each other cost the numerical tests a quarter. `papers/test_same_bytes.py` sets other numbers.
+# that wait for each other cost the numerical tests a quarter. `workbench/papers/test_same_bytes.py` sets other numbers.
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 

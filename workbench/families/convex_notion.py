@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -25,17 +24,13 @@ from solvers.search import Deadline
 from solvers.solution import Solution, Termination, lagrangian_bound
 from workbench.errors import Infeasible, InvalidRequest, NotProven
 from workbench.families.infeasible import is_proven
-from workbench.families.option import spell
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import in_numbers
 from workbench.families.tangent_cuts import Tangents, polish
-from workbench.io.files import spelled
 from workbench.privacy.audit import Privacy
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import Requirement, notion
+from workbench.privacy.notions import Requirement
 
-PARAMETERS = ("epsilon", "alpha", "rho", "mu", "curve", "tradeoff")  # of these notions
-OTHERS = dict.fromkeys(PARAMETERS[1:])  # what a notion of one bound on ratios has no use for
 _EXCESS = 1e-9  # over a limit, relative, that is left to the repair
 _CLOSE_ENOUGH = 1e-6  # at which linear programs do not go on
 _ROUNDS, _FEW = 40, 3  # of cuts; of them before linear programs go on
@@ -199,56 +194,9 @@ def _solved(program: Program, solver: str, options: Options) -> Solution:
     return solution
 
 
-def left_out(request: Any, defaults: Mapping[str, Any]) -> None:
-    """Refuse what the notion of a request has no use for: option -> its default. Raises InvalidRequest."""
-    for name, plain in defaults.items():
-        got = getattr(request, name)
-        if got != plain and (got or name != "delta"):
-            shown = repr(got) if isinstance(got, str) else spell(got)
-            InvalidRequest.must(name, f"left out when notion is {request.notion}", shown)
-
-
-def check_several_bounds(request: Any, defaults: Mapping[str, Any]) -> None:
-    """Check the budget of a notion of several bounds. defaults: as `left_out`. Raises InvalidRequest."""
-    left_out(request, defaults)
-    first, value = next(iter(request.claim.values.items()))
-    if not value:
-        InvalidRequest.must(first, f"> 0 for the notion {request.notion}", "0")
-
-
-def check_one_bound(request: Any) -> None:
-    """Check the budget, and what is minimised, of a notion of one bound on ratios. Raises InvalidRequest."""
-    left_out(request, OTHERS)
-    measure, minimise, most = notion(request.notion), request.minimise, request.max_loss
-    if request.epsilon is None:
-        raise InvalidRequest("epsilon must be given. Got none.")
-    if minimise == "delta" and not measure.has_delta:
-        InvalidRequest.must("minimise", f"loss or epsilon when notion is {measure.name}, which has no delta", "'delta'")
-    if (most is None) == (minimise != "loss"):
-        got = "none" if most is None else spelled(most)
-        InvalidRequest.must("max_loss", "given where delta or epsilon is minimised, and only there", got)
-    if request.delta and minimise != "delta" and not measure.has_delta:
-        InvalidRequest.must("delta", f"0 when notion is {measure.name}", spelled(request.delta))
-
-
-def claim_of(request: Any) -> Claim:
-    """The claim of a request under a notion of several bounds."""
-    return Claim(request.notion, **notion(request.notion).budget({name: getattr(request, name) for name in PARAMETERS}))
-
-
 def meets(privacy: Privacy, claim: Claim) -> bool:
     """Whether the exact audit meets a claim; a tight one may stay undecided."""
     try:
         return privacy.holds(claim)
     except NotProven:
         return False
-
-
-def budget_words(claim: Claim) -> str:
-    """The budget in words."""
-    values: Mapping[str, Any] = claim.values
-    for name, pair in (("curve", "(epsilon, delta)"), ("tradeoff", "(alpha, beta)")):
-        if name in values:
-            points: Sequence[tuple[Fraction, Fraction]] = values[name]
-            return f"{pair} = " + ", ".join(f"({float(a):g}, {float(b):g})" for a, b in points)
-    return ", ".join(f"{name} = {float(value):g}" for name, value in values.items())

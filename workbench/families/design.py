@@ -40,7 +40,9 @@ class Reports(ABC):
     draws: ClassVar[bool] = True
 
     def status(self, design: Design) -> str:
-        """How the search stopped."""
+        """How the search stopped; of many runs nothing better was found."""
+        if getattr(design.request, "runs", 1) > 1:
+            return "found"
         return "optimal" if design.solution is None else str(design.solution.termination)
 
     def exact(self, design: Design) -> dict[str, Any]:

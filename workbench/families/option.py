@@ -114,11 +114,18 @@ def one_of(*words: str, more: Callable[[], Iterable[str]] = tuple) -> Reader:
 
     def read(value: Any, name: str) -> str:
         known = (*words, *more())
-        if not isinstance(value, str) or value not in known:
-            InvalidRequest.must(name, f"one of {', '.join(known)}", repr(value))
-        return value
+        InvalidRequest.unless_among(known, name, value)
+        return str(value)
 
     return read
+
+
+def two_ends(value: Any, name: str, wanted: str) -> tuple[Any, Any]:
+    """The ends of "LOW..HIGH", or two values. wanted: what it must be, in words."""
+    ends = value.split("..") if isinstance(value, str) else value
+    if not isinstance(ends, (list, tuple)) or len(ends) != 2:
+        InvalidRequest.must(name, wanted, repr(value))
+    return ends[0], ends[1]
 
 
 def flag(value: Any, name: str) -> bool:

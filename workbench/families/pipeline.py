@@ -79,8 +79,7 @@ class ProblemSession(Session):
 
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
         """The design at a point, or the least ε there."""
-        if not isinstance(start, str) or start not in set(Start):
-            InvalidRequest.must("start", f"one of {', '.join(Start)}", repr(start))
+        InvalidRequest.unless_among([*Start], "start", start)
         request: Any = self.request if point is None else self.request.at(point)
         if getattr(request, "minimise", "loss") == "epsilon":
             return self._least(request, "epsilon", self._tried)

@@ -84,6 +84,11 @@ def write_whole(path: Path | str, content: bytes | Iterable[bytes], *, private: 
         raise
 
 
+def write_json(path: Path | str, data: Any, *, private: bool = False) -> None:
+    """`write_whole` of JSON on lines. Raises InvalidRequest, OSError."""
+    write_whole(path, (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode(), private=private)
+
+
 def write_new(path: Path, content: bytes | Iterable[bytes], *, private: bool = False, like: Path | None = None) -> None:
     """Write a file that must not exist yet; nothing is left of one that could not be written. Raises OSError.
 

@@ -12,8 +12,6 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, jsonable, positive, probability
 from workbench.families.base import Family, Session
-from workbench.families.composed import composed_exact, composed_facts
-from workbench.families.design import exact_words
 from workbench.families.frontier_plan import Frontier, compared, later, several
 from workbench.families.notion_points import OPTIONS as GRIDS
 from workbench.families.notion_points import notion_requests
@@ -192,69 +190,34 @@ class _Channels(Family):
 
     # What a design shows.
 
-    def status(self, design: Design) -> str:
-        return super().status(design) if design.request.runs == 1 else "found"
-
     def columns(self, design: Design) -> dict[str, Any]:
         return {"outputs_used": int((design.mechanism.matrix.max(axis=0) > _USED).sum())}
 
     def json(self, design: Design) -> dict[str, Any]:
-        request = design.request
-        epsilon = request.epsilon
-        if not design.claim.in_epsilon_delta:
-            return {
-                **design.claim.to_dict(),
-                "loss_name": request.losses.name,
-                "loss_value": jsonable(design.details["loss"]),
-                "question": request.question.to_dict(),
-                "channel": design.mechanism.matrix.tolist(),
-            }
+        from workbench.families.budget import budget_json
+
         return {
-            **{name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "max_loss")},
-            **({} if request.runs == 1 else {"runs": request.runs, "exact": composed_exact(design)}),
-            "loss_name": request.losses.name,
+            **budget_json(design),
+            "loss_name": design.request.losses.name,
             "loss_value": jsonable(design.details["loss"]),
-            "epsilon": None if epsilon is None else float(epsilon),
-            "delta": float(design.claim.delta if request.runs == 1 else request.delta or 0),
-            "question": request.question.to_dict(),
+            "question": design.question.to_dict(),
             "channel": design.mechanism.matrix.tolist(),
         }
 
-    def request_words(self, design: Design) -> str:
-        """The budget in words."""
-        r = design.request
-        if not design.claim.in_epsilon_delta:
-            from workbench.families.convex_notion import budget_words
-
-            return f"{r.notion}, {budget_words(design.claim)}"
-        per = " per unit of distance" if r.per_distance else ""
-        budget = "" if r.max_loss is None else f", {r.losses.name} loss <= {float(r.max_loss):.9g}"
-        delta = "" if r.minimise == "delta" else f", delta = {float(design.claim.delta):g}"
-        if r.runs > 1:
-            return f"{r.notion}, epsilon = {float(r.epsilon):g}, delta = {float(r.delta):g} for {r.runs} runs in all"
-        if r.minimise == "epsilon":
-            return f"the least epsilon for {r.notion}{per}{delta}{budget}"
-        least = "the least delta for " if r.minimise == "delta" else ""
-        return f"{least}{r.notion}, epsilon = {float(r.epsilon):g}{per}{delta}{budget}"
-
     def facts(self, design: Design) -> list[tuple[str, str]]:
+        from workbench.families.budget import budget_facts
+
         r = design.request
         what = f"{r.losses.name} loss" if r.minimise == "loss" else r.minimise
         under = "for the worst input" if r.question.prior is None else "expected"
         best = "best of all channels on these outputs" if r.runs == 1 else f"best found for {r.runs} runs"
         value = f"{design.objective:.9g} ({best}, {under})"
-        shown = exact_words(design)
         used = self.columns(design)["outputs_used"]
         return [
             (f"least {what}", value),
             ("bound", design.bound_words + ("" if design.gap is None else f" (gap {design.gap:.2g})")),
-            ("asked", self.request_words(design)),
-            (
-                "exact",
-                f"pure epsilon {shown['pure_epsilon']}, DP delta {shown['dp_delta']}, PDP delta {shown['pdp_delta']}",
-            ),
+            *budget_facts(design),
             ("outputs", f"{used} of {r.question.m} in use"),
-            *composed_facts(design),
         ]
 
     def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
@@ -273,7 +236,7 @@ class _Channels(Family):
         q = design.question
         inputs, outputs = q.places
         return channel_plot(
-            inputs, outputs, design.mechanism.matrix, f"{q!r}\n{self.request_words(design)}: {design.objective:.6g}"
+            inputs, outputs, design.mechanism.matrix, f"{q!r}\n{design.request.budget_words}: {design.objective:.6g}"
         )
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, jsonable, nearest_float, probability
 from workbench.families.base import Family, Session
-from workbench.families.composed import composed_facts
 from workbench.families.frontier_plan import EPSILON, BudgetTask, Frontier, Row, compared, later, several
 from workbench.families.option import (
     NOTION_PARAMETERS,
@@ -228,19 +227,11 @@ class _LabelFamily(Family):
 
     # What a design shows.
 
-    def status(self, design: Design) -> str:
-        return super().status(design) if design.request.runs == 1 else "found"
-
     def exact(self, design: Design) -> dict[str, Any]:
-        privacy = design.privacy
         if design.claim.notion.has_delta or not design.claim.in_epsilon_delta:
-            return {
-                "pdp_delta": float(privacy.pdp_delta),
-                "dp_delta": privacy.dp_delta.upper,
-                "pure_epsilon": privacy.pure_epsilon,
-            }
+            return super().exact(design)
         known = 0.0 if design.private else None  # within the budget every δ at it is 0; beyond it none is computed
-        return {"pdp_delta": known, "dp_delta": known, "pure_epsilon": privacy.pure_epsilon}
+        return {"pdp_delta": known, "dp_delta": known, "pure_epsilon": design.privacy.pure_epsilon}
 
     def columns(self, design: Design) -> dict[str, Any]:
         return {"outputs_used": outputs_in_use(design.mechanism)}
@@ -275,12 +266,13 @@ class _LabelFamily(Family):
         return shown
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
+        from workbench.families.budget import composed_facts
+
         r = self.json(design)
-        budget = f"{_budget(design)}, {r['neighbours']} pairs"
         return [
             (f"least {r['loss']} loss", f"{design.objective:.9g}, by {r['method']}"),
             ("bound", design.bound_words),
-            ("asked", f"{r['notion']}, {budget}" + (f" for {r['runs']} runs in all" if "runs" in r else "")),
+            ("asked", f"{design.request.budget_words}, {r['neighbours']} pairs"),
             ("exact", f"pure epsilon {r['exact']['epsilon']}"),
             ("outputs", f"{r['d']} in use"),
             *composed_facts(design),
@@ -305,19 +297,8 @@ class _LabelFamily(Family):
         from workbench.io.figures import channel_plot
 
         r, mechanism = self.json(design), design.mechanism
-        budget = f"ε = {r['epsilon']:g}" if design.claim.in_epsilon_delta else _budget(design)
-        title = f"{design.question!r}, {r['notion']} at {budget}: {r['loss']} loss {design.objective:.6g}"
+        title = f"{design.question!r}, {design.request.budget_words}: {r['loss']} loss {design.objective:.6g}"
         return channel_plot(design.question.values, mechanism.outputs, mechanism.matrix, title)
-
-
-def _budget(design: Design) -> str:
-    """What was asked, in words."""
-    request = design.request
-    if design.claim.in_epsilon_delta:
-        return f"epsilon = {float(request.epsilon):g}, delta = {float(request.delta):g}"
-    from workbench.families.convex_notion import budget_words
-
-    return budget_words(design.claim)
 
 
 def outputs_in_use(mechanism: Any) -> int:

@@ -118,8 +118,7 @@ def delta_frontier(
     most = probability(high, "high")
     if not most:
         InvalidRequest.must("high", "a number in (0, 1]", high)
-    if loss not in _LOSSES:
-        InvalidRequest.must("loss", f"one of {', '.join(_LOSSES)}", repr(loss))
+    InvalidRequest.unless_among(_LOSSES, "loss", loss)
     request = FAMILY.request(
         question,
         epsilon=epsilon,

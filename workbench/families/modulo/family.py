@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import jsonable, positive, probability
+from workbench.exact.numbers import positive, probability
 from workbench.families.base import Family, Session
-from workbench.families.composed import composed_exact, composed_facts
-from workbench.families.design import exact_words
 from workbench.families.option import (
     MAX_LOSS,
     MINIMISE,
@@ -266,59 +264,28 @@ class _Modulo(Family):
 
     # What a design shows.
 
-    def status(self, design: Design) -> str:
-        return super().status(design) if design.request.runs == 1 else "found"
-
     def json(self, design: Design) -> dict[str, Any]:
-        request, claim = design.request, design.claim
-        entries: dict[str, Any] = {"pmf": design.mechanism.pmf.tolist(), "loss": request.loss}
-        if request.runs > 1:
-            entries |= {"runs": request.runs, "exact": composed_exact(design)}
-            entries |= {name: jsonable(getattr(request, name)) for name in ("notion", "epsilon", "delta")}
-        elif request.cut:
-            entries |= claim.to_dict()
-        else:
-            entries |= {name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "max_loss")}
-            entries |= {"epsilon": jsonable(claim.epsilon), "delta": float(claim.delta)}
-        return entries | {"question": request.question.to_dict(), "directed": request.question.directed}
+        from workbench.families.budget import budget_json
+
+        question = design.question
+        entries = {"pmf": design.mechanism.pmf.tolist(), "loss": design.request.loss, **budget_json(design)}
+        return entries | {"question": question.to_dict(), "directed": question.directed}
 
     def heading(self, design: Design) -> str:
         relation = "directed" if design.question.directed else "symmetric"
         return f"{design.question!r}, {relation} differences"
 
-    def requested(self, design: Design) -> str:
-        r = design.request
-        if r.runs > 1:
-            return f"{r.notion}, epsilon = {float(r.epsilon):g}, delta = {float(r.delta):g} for {r.runs} runs in all"
-        if not design.claim.in_epsilon_delta:
-            from workbench.families.convex_notion import budget_words
-
-            return f"{r.notion}, {budget_words(design.claim)}"
-        epsilon = jsonable(design.claim.epsilon)
-        if r.minimise == "delta":
-            return f"the least delta for {r.notion}, epsilon = {epsilon}, {r.loss} <= {float(r.max_loss):.9g}"
-        if r.minimise == "epsilon":
-            delta = float(design.claim.delta)
-            return f"the least epsilon for {r.notion}, delta = {delta:g}, {r.loss} <= {float(r.max_loss):.9g}"
-        return f"{r.notion}, epsilon = {epsilon}, delta = {float(design.claim.delta):g}"
-
     def facts(self, design: Design) -> list[tuple[str, str]]:
+        from workbench.families.budget import budget_facts
+
         what = design.request.loss if design.request.minimise == "loss" else design.request.minimise
-        exact, epsilon = exact_words(design), design.privacy.epsilon
-        at = "" if design.claim.in_epsilon_delta else f" (at epsilon = {float(epsilon or 0):g})"
         order = "x".join(map(str, design.question.sizes))
         runs = design.request.runs
         best = f"best noise modulo {order}" if runs == 1 else f"best found modulo {order} for {runs} runs"
         return [
             (f"least {what}", f"{design.objective:.9g} ({best})"),
             ("bound", design.bound_words),
-            ("asked", self.requested(design)),
-            (
-                "exact",
-                f"PDP delta {exact['pdp_delta']}, DP delta {exact['dp_delta']}, "
-                f"pure epsilon {exact['pure_epsilon']}{at}",
-            ),
-            *composed_facts(design),
+            *budget_facts(design),
         ]
 
     def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
@@ -333,7 +300,7 @@ class _Modulo(Family):
         from workbench.io.figures import pmf_plot
 
         what = {"loss": design.request.loss, "delta": "δ", "epsilon": "ε"}[design.request.minimise]
-        title = f"{self.heading(design)}\n{self.requested(design)}: {what} {design.objective:.6g}"
+        title = f"{self.heading(design)}\n{design.request.budget_words}: {what} {design.objective:.6g}"
         return pmf_plot(design.mechanism.pmf, design.question.sizes, title)
 
 

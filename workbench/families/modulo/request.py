@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,10 @@ from numpy.typing import NDArray
 from models.modulo import LOSSES, ModuloModel, OwnLosses, loss_vector
 from models.modulo_constraints import StatedEquations, UserConstraints
 from models.requirements import RatioBound
-from solvers.backend import Options
 from workbench.errors import Infeasible, InvalidRequest
 from workbench.exact.numbers import Real, exact, nearest_float
 from workbench.exact.plain import refuse_marked
-from workbench.families.base import Request
-from workbench.families.composed import check_runs
-from workbench.families.convex_notion import check_one_bound, check_several_bounds, claim_of
+from workbench.families.budget import BudgetRequest
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds, ratio_notions
 from workbench.families.user_constraints import checked_constraints
@@ -32,60 +29,38 @@ from workbench.mechanisms.points import cells_of
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair import Pattern, exact_loss
 
-if TYPE_CHECKING:
-    pass
-
-
 MOST_EPSILON = 20  # 2^20 e^20 is the largest coefficient of a scaled program, 5e14
 LEAST_EPSILON = Fraction(1, 10**12)
 MOST_COLUMNS = 5_000_000
-_ONE_BOUND = {"minimise": "loss", "max_loss": None, "delta": None, "method": "fast", "runs": 1}
 _EACH = "a finite number >= 0"
 
 Budgets = Mapping[Shift, Fraction]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ModuloRequest(Request):
+class ModuloRequest(BudgetRequest):
     """The least-loss noise within the budget of a notion, or the least δ or ε within max_loss.
 
-    epsilon: one number, or one for each shift; budgets: the same for every difference; alpha, rho, mu, curve, tradeoff:
-    of notions of several convex bounds, of which only the loss of one run is minimised.
-    delta: where δ is not minimised what may be spent, else an upper limit or None; max_loss: of the loss, where it is
-    not minimised. losses: (N,) or (answers, N), what each noise value costs. constraints: more linear ones on f (N,).
-    runs: that the budget is for in all.
+    epsilon: one number, or one for each shift; budgets: the same for every difference. losses: (N,) or (answers, N),
+    what each noise value costs. constraints: more linear ones on f (N,).
     """
 
     question: ModuloNoise
-    epsilon: Fraction | Mapping[Any, Fraction] | None = None
-    delta: Fraction | None = None
-    notion: str = "dp"
-    alpha: Fraction | None = None
-    rho: Fraction | None = None
-    mu: Fraction | None = None
-    curve: Any = None
-    tradeoff: Any = None
     loss: str = "error-rate"
     prior: tuple[Fraction, ...] | None = None
-    minimise: str = "loss"
-    max_loss: Fraction | None = None
     constraints: UserConstraints | None = None
     method: str = "fast"
-    runs: int = 1
-    solver: str = "highs"
-    options: Options = field(default_factory=Options)
 
     def __post_init__(self) -> None:
         _ = self.losses
         if self.cut:
-            check_several_bounds(self, _ONE_BOUND)
+            self.check_several_bounds(method="fast")
             return
-        check_one_bound(self)
+        self.check_one_bound()
         if self.minimise == "epsilon" and isinstance(self.epsilon, Mapping):
             raise InvalidRequest("epsilon must be one number, an upper limit, where it is minimised.")
         _ = self.budgets
-        if self.runs > 1:
-            check_runs(self)
+        self.check_runs()
 
     def at(self, point: Mapping[str, Any]) -> Self:
         """The same request at other values. Raises InvalidRequest."""
@@ -109,15 +84,10 @@ class ModuloRequest(Request):
         return budgets_of(self.question, self.epsilon)
 
     @cached_property
-    def cut(self) -> bool:
-        """Whether the notion states several convex bounds, or more than can be listed, and not one on a ratio."""
-        return self.notion not in ratio_notions()
-
-    @cached_property
     def claim(self) -> Claim:
         """What a mechanism is audited for."""
         if self.cut:
-            return claim_of(self)
+            return self.convex_claim
         return Claim(self.notion, self.budgets if isinstance(self.epsilon, Mapping) else self.epsilon, self.delta)
 
     @cached_property

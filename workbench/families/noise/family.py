@@ -32,6 +32,7 @@ from workbench.families.option import (
     one_of,
     or_zero,
     share,
+    two_ends,
 )
 from workbench.io.files import names_file
 from workbench.privacy.notions import notion
@@ -49,10 +50,8 @@ _SHOWN = 12  # noise values a report lists
 
 def _clamp(value: Any, name: str) -> tuple[int, int]:
     """ "0..100", or two integers."""
-    parts = value.split("..") if isinstance(value, str) else value
-    if not isinstance(parts, (list, tuple)) or len(parts) != 2:
-        InvalidRequest.must(name, "answers LOW..HIGH, such as 0..100", repr(value))
-    return integers(parts[0], name), integers(parts[1], name)
+    low, high = two_ends(value, name, "answers LOW..HIGH, such as 0..100")
+    return integers(low, name), integers(high, name)
 
 
 def _loss(value: Any, name: str) -> str | tuple[Fraction, ...]:
@@ -256,7 +255,7 @@ class _NoiseFamily(Family):
         rows = [
             (f"least {what}", f"{design.objective:.9g} ({self.class_words(design)})"),
             ("bound", f"{design.bound_words}: no {'symmetric' if request.runs > 1 else 'such'} noise {least}"),
-            ("asked", _request_words(request) + (f" for {request.runs} runs in all" if request.runs > 1 else "")),
+            ("asked", request.budget_words),
             ("exact", f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}{_exact_at(design)}"),
         ]
         if composed := design.details.get("composed"):
@@ -298,7 +297,7 @@ class _NoiseFamily(Family):
 
         request, mechanism = design.request, design.mechanism
         what = request.loss_name if request.minimise == "loss" else request.minimise
-        title = f"{mechanism.describe()}\n{_request_words(request)}: {what} {design.objective:.6g}"
+        title = f"{mechanism.describe()}\n{request.budget_words}: {what} {design.objective:.6g}"
         if isinstance(mechanism, AdditiveRealNoise):
             edges, values = mechanism.density()
             others = curves(request, edges)
@@ -310,21 +309,6 @@ class _NoiseFamily(Family):
         near = abs(int(law.first))
         shown = {name: (x[abs(x) <= near], y[abs(x) <= near]) for name, (x, y) in curves(request, values).items()}
         return noise_plot(values, law.floats, title, shown)
-
-
-def _request_words(request: Any) -> str:
-    """The notion and its budget."""
-    from workbench.families.convex_notion import budget_words
-
-    if request.convex:
-        return f"{request.notion}, {budget_words(request.claim)}"
-    if request.minimise != "loss":
-        budget = f"{request.loss_name} loss <= {float(request.max_loss):.9g}"
-        other = "delta" if request.minimise == "epsilon" else "epsilon"
-        return (
-            f"the least {request.minimise} for {request.notion}, {other} = {float(getattr(request, other)):g}, {budget}"
-        )
-    return f"{request.notion}, epsilon = {float(request.epsilon):g}, delta = {float(request.delta):g}"
 
 
 def _budget(design: Design) -> dict[str, Any]:

@@ -134,6 +134,8 @@ class _Quantizer(Family):
     def checked(self, question: Any, values: dict[str, Any]) -> QuantizerRequest:
         from workbench.families.quantizer.request import QuantizerRequest
 
+        if values["loss"] is None:
+            values["loss"] = "squared" if values["method"] == "mvu" else "absolute"
         return QuantizerRequest(question=question, **values)
 
     def open(self, request: Any) -> Session:

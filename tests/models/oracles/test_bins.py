@@ -1,0 +1,191 @@
+"""RR-on-Bins: the fast algorithm, the printed one, the channel evaluated directly, and exact rationals."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.losses import loss_named
+from models.oracles import bins, monge
+
+LOSSES = ("squared", "absolute", "poisson", "poisson-deviance", "pinball:0.8")
+
+
+def direct(made: bins.Bins, labels: np.ndarray, prior: np.ndarray, epsilon: float, loss: str) -> float:
+    """The loss of Algorithm 1's channel, row by row: nothing shared with the algorithms."""
+    e, d, cost = math.exp(epsilon), made.d, loss_named(loss)
+    own = [max(j for j in range(d) if made.starts[j] <= i) for i in range(labels.size)]
+    total = 0.0
+    for i, y in enumerate(labels):
+        for j, o in enumerate(made.values):
+            total += prior[i] / prior.sum() * (e if own[i] == j else 1) / (e + d - 1) * float(cost(o, y))
+    return total
+
+
+def check(labels: np.ndarray, prior: np.ndarray, epsilon: float, loss: str, rel: float = 1e-9) -> None:
+    fast = bins.optimal_bins(labels, prior, epsilon, loss)
+    slow = bins.printed_bins(labels, prior, epsilon, loss)
+    top = labels.max()
+    size = {"squared": np.ptp(labels) ** 2}.get(loss, top * (1 + abs(math.log(max(top, 1e-9)))))
+    slack = rel * abs(slow.objective) + 1e-12 * size  # the printed algorithm's sums cancel
+    assert abs(fast.objective - slow.objective) <= slack
+    assert fast.objective == pytest.approx(direct(fast, labels, prior, epsilon, loss), rel=1e-9, abs=1e-12 * size)
+    assert fast.bound <= fast.objective
+    assert fast.bound >= fast.objective - 1e-10 * size
+    assert fast.starts[0] == 0
+    assert (np.diff(fast.starts) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("labels", "prior", "epsilon", "loss", "value", "d"),
+    [
+        (np.arange(21.0), None, 0.5, "squared", 35.0205916791, 2),
+        (np.arange(21.0), None, 4, "squared", 6.75867268725, 4),
+        (np.arange(21.0), None, 1, "absolute", 4.47836540514, 2),
+        (np.arange(21.0), None, 2, "poisson", -13.8539307418, 2),
+        (np.arange(31.0), 0.8 ** np.arange(31), 4, "squared", 5.26975709484, 4),
+        (np.arange(31.0), 0.8 ** np.arange(31), 2, "absolute", 2.12674082007, 3),
+        (np.arange(20.0) ** 2, 1 / np.arange(1, 21), 1, "squared", 6245.94252704, 2),
+        (np.arange(20.0) ** 2, 1 / np.arange(1, 21), 4, "absolute", 16.9610234662, 6),
+    ],
+)
+def test_known_values(labels, prior, epsilon, loss, value, d):
+    for search in (bins.optimal_bins, bins.printed_bins):
+        made = search(labels, prior, epsilon, loss)
+        assert made.objective == pytest.approx(value, rel=1e-11)
+        assert made.d == d
+
+
+Y, P, Q = np.array([5.0, 8, 10, 14]), np.array([25.0, 5, 2, 4]) / 36, 2.0
+
+
+def loss(r: int, i: int, clamped: bool) -> float:
+    """L or L_c of labels r..i-1 in the counter-example, by trying every label as output."""
+    tried = [j for j in range(4) if not clamped or r - 1 <= j <= i]
+    inside = np.where((np.arange(4) >= r) & (np.arange(4) < i), 1 + Q, 1.0)
+    return min(float(P * inside @ np.abs(Y[j] - Y)) for j in tried)
+
+
+def test_the_counter_example_needs_clamping():
+    made = bins.optimal_bins(Y, P, math.log(3), "absolute")
+    assert made.objective == pytest.approx(float(Fraction(55, 36)), rel=1e-14)
+    quadruples = [(a, b, c, d) for a, b, c, d in combinations(range(5), 4)] + [
+        (a, b, b, d) for a, b, d in combinations(range(5), 3)
+    ]
+
+    def gap(quadruple: tuple[int, ...], clamped: bool) -> float:
+        a, b, c, d = quadruple
+        if b == c:
+            return 0.0
+        return loss(a, d, clamped) + loss(b, c, clamped) - loss(a, c, clamped) - loss(b, d, clamped)
+
+    assert min(gap(quadruple, False) for quadruple in quadruples) < -1e-3  # L is not Monge
+    assert min(gap(quadruple, True) for quadruple in quadruples) > -1e-12  # L_c is
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_clamped_loss_is_monge(loss):
+    rng = np.random.default_rng(5)
+    for _ in range(6):
+        k = 9
+        y, p = np.sort(rng.uniform(0.5, 20, k)), rng.dirichlet(np.full(k, 0.4))
+        arguments = bins._table(y, p, math.expm1(rng.uniform(0.2, 6)), loss_named(loss))
+        w = {(r, i): monge.interval_loss(arguments, r, i) for r in range(k) for i in range(r + 1, k + 1)}
+        scale = max(w.values())
+        for a, b, c, d in combinations(range(k + 1), 4):
+            assert w[a, c] + w[b, d] <= w[a, d] + w[b, c] + 1e-12 * scale
+
+
+priors = st.lists(st.floats(0, 1), min_size=1, max_size=14).filter(lambda p: sum(p) > 1e-3)
+
+
+@settings(max_examples=120, deadline=None)
+@given(priors, st.floats(math.log(0.01), math.log(12)), st.sampled_from(LOSSES), st.randoms(use_true_random=False))
+def test_fast_equals_printed_equals_direct(prior, log_epsilon, loss, random):
+    labels = np.cumsum([random.choice([1, 1, 2, 0.25, 7]) for _ in prior])
+    check(labels, np.array(prior), math.exp(log_epsilon), loss)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 12.0])
+def test_near_point_mass_ties_and_zeros(loss, epsilon):
+    labels = np.arange(1.0, 13)
+    for prior in (
+        np.eye(12)[4] + 1e-9,
+        np.eye(12)[0],
+        np.tile([1.0, 0.0], 6),
+        np.repeat([1.0, 3.0], 6),
+        np.ones(12),
+    ):
+        check(labels, prior, epsilon, loss)
+
+
+def test_labels_far_from_zero_lose_nothing():
+    near = bins.optimal_bins(np.arange(40.0), None, 3.0, "squared")
+    far = bins.optimal_bins(np.arange(40.0) + 2.0**30, None, 3.0, "squared")
+    assert far.objective == pytest.approx(near.objective, rel=1e-12)
+    assert np.array_equal(near.starts, far.starts)
+
+
+def test_large_sets_agree_with_a_coarse_grid_and_prove_a_bound():
+    for loss in ("squared", "absolute", "poisson-deviance"):
+        made = bins.optimal_bins(np.arange(50_000.0), None, 4.0, loss)
+        small = bins.printed_bins(np.arange(200.0), None, 4.0, loss)
+        power = 2 if loss == "squared" else 1
+        assert made.objective / 50_000**power == pytest.approx(small.objective / 200**power, rel=2e-2)
+        assert made.bound == pytest.approx(made.objective, rel=1e-12)
+
+
+def test_plain_python_and_compiled_code_agree_to_the_last_bit(monkeypatch):
+    compiled = monge._compiled()
+    monkeypatch.setattr(monge, "interval_loss", monge._interval_loss)
+    monkeypatch.setattr(monge, "divergence", monge._divergence)
+    rng = np.random.default_rng(11)
+    for loss in ("squared", "absolute", "pinball:0.9"):
+        for k in (1, 2, 3, 17, 60, 150):
+            y, p = np.cumsum(rng.exponential(size=k)), rng.dirichlet(np.full(k, 0.5))
+            assert np.array_equal(monge._prefix_pairs(y * p), compiled.prefix_pairs(y * p))
+            arguments = bins._table(y, p, math.expm1(rng.uniform(0.01, 20)), loss_named(loss))
+            for penalty in (0.0, 10.0 ** rng.uniform(-3, 3)):
+                plain, fast = monge._least_partition(arguments, penalty), compiled.least_partition(arguments, penalty)
+                assert (plain[0], plain[2]) == (fast[0], fast[2])
+                assert np.array_equal(plain[1], fast[1])
+
+
+def test_small_problems_load_no_compiler():
+    asked = """
+import sys
+from models.oracles import bins, monge
+assert bins.optimal_bins(range(monge._SMALL), None, 1.0).d and "numba" not in sys.modules
+assert bins.optimal_bins(range(1, 9), None, 1.0, "poisson").d and "numba" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", asked], check=True)
+
+
+def test_prefix_pairs_keep_what_a_running_sum_loses():
+    values = np.array([1e16, 1.0, 1.0, -1e16, 1.0])
+    high, low = monge.prefix_pairs(values)
+    assert [Fraction(h) + Fraction(v) for h, v in zip(high, low, strict=True)][-1] == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilon": 0}, "epsilon must be in"),
+        ({"epsilon": 31}, "epsilon must be in"),
+        ({"loss": "error-rate"}, "for RR-on-Bins"),
+        ({"loss": "poisson", "labels": [-1, 2]}, "labels must be >= 0"),
+    ],
+)
+def test_bad_requests(change, message):
+    request = {"labels": [1.0, 2.0], "prior": None, "epsilon": 1.0, "loss": "squared"} | change
+    with pytest.raises(ValueError, match=message):
+        bins.optimal_bins(**request)

@@ -1,0 +1,130 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle_truth import hop_law, level_cut_law, pdp_delta, pdp_error
+
+from models.oracles.single_distance import (
+    breakpoints,
+    level_curve,
+    single_distance_law,
+)
+
+FIG_9 = [0.528945, 0.055750, 0.005876, 0.249856, 0.026335, 0.002776, 0.118023, 0.012440]
+
+
+def test_fig_9_both_cases():
+    np.testing.assert_allclose(single_distance_law((8,), (3,), 0.75, 0.0).pmf, FIG_9, atol=5e-7)
+    even = single_distance_law((8,), (2,), 0.75, 0.0).pmf
+    assert np.all(even[1::2] == 0.0)
+    np.testing.assert_allclose(even[2::2] / even[:-2:2], math.exp(-0.75), rtol=1e-12)
+
+
+def printed_theorem_2(n: int, epsilon: float, delta: float) -> np.ndarray:
+    """(19)-(21) as printed, sorted masses; n is the paper's n."""
+    a = math.exp(-epsilon)
+
+    def lower(k: int) -> float:
+        return 0.0 if k == 0 else a ** (n - k) * (1 - a) / (1 - a ** (n - k + 1))
+
+    def upper(k: int) -> float:
+        return 1.0 if k == n else a ** (n - k - 1) * (1 - a) / (1 - a ** (n - k + 1))
+
+    hops = np.arange(n + 1)
+    for k in range(n + 1):
+        if lower(k) <= delta <= upper(k):
+            head = (1 - a) / (1 - a ** (n - k + 1)) * a**hops  # (20); its k = 0 is Lemma 3
+            return np.where(hops <= n - k, head, 0.0)
+        if k and upper(k - 1) < delta <= lower(k):
+            tail = np.exp((n - hops) * epsilon) * np.expm1(epsilon) / np.expm1(k * epsilon) * (1 - delta / lower(k))
+            return np.where(hops <= n - k, delta * np.exp((n - k - hops) * epsilon), tail)
+    raise AssertionError("the sections cover [0, 1]")
+
+
+@pytest.mark.parametrize(("size", "mu"), [(8, 3), (8, 2), (9, 6), (10, 5), (11, 4)])
+@pytest.mark.parametrize("epsilon", [0.2, 0.75, 2.0])
+def test_theorem_2_as_printed_with_remark_3_read_right(size, mu, epsilon):
+    cycle = size // math.gcd(size, mu)
+    for delta in np.linspace(0.0, 1.0, 41):
+        masses = single_distance_law((size,), (mu,), epsilon, delta).pmf[np.arange(cycle) * mu % size]
+        np.testing.assert_allclose(masses, printed_theorem_2(cycle - 1, epsilon, delta), atol=1e-12)
+
+
+def test_breakpoints_are_19a_to_19c_and_bend_the_curve():
+    lower, upper = breakpoints(8, 0.75)
+    a, n = math.exp(-0.75), 7
+    assert lower[0] == 0.0
+    assert upper[-1] == 1.0
+    for k in range(1, 8):
+        assert lower[k] == pytest.approx(a ** (n - k) * (1 - a) / (1 - a ** (n - k + 1)), rel=1e-12)
+        assert upper[k - 1] == pytest.approx(a ** (n - k) * (1 - a) / (1 - a ** (n - k + 2)), rel=1e-12)
+
+        def error(delta: float) -> float:
+            return single_distance_law((8,), (3,), 0.75, delta).value
+
+        flat, ramp = (lower[k] + upper[k]) / 2, (upper[k - 1] + lower[k]) / 2
+        assert error(flat) == pytest.approx(error(lower[k]), rel=1e-12)
+        assert error(upper[k - 1]) > error(ramp) > error(lower[k])
+        assert error(ramp) == pytest.approx((error(upper[k - 1]) + error(lower[k])) / 2, rel=1e-12)
+
+
+@given(st.integers(2, 30), st.floats(0.05, 3.0), st.floats(0.0, 0.99))
+@settings(max_examples=200, deadline=None)
+def test_corollary_1_inverts_theorem_2(order, epsilon, error_rate):
+    needed = level_curve(order, epsilon, error_rate)
+    assert single_distance_law((order,), (1,), epsilon, needed).value <= error_rate + 1e-9
+    if needed > 1e-9:
+        assert single_distance_law((order,), (1,), epsilon, needed * (1 - 1e-6)).value > error_rate + 1e-13
+
+
+def test_corollary_1_edge_error_rates():
+    assert level_curve(5, 1.0, 0.0) == 1.0
+    assert level_curve(5, 1e-6, 0.85) == 0.0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_theorem_2_is_the_milp(seed):
+    rng = np.random.default_rng(seed)
+    size, epsilon, delta = int(rng.integers(3, 9)), float(rng.uniform(0.3, 1.5)), float(rng.uniform(0.02, 0.6))
+    mu = int(rng.integers(1, size))
+    law = single_distance_law((size,), (mu,), epsilon, delta)
+    assert law.kind == "optimum"
+    assert law.value == pytest.approx(pdp_error((size,), [(mu,)], epsilon, delta), abs=2e-5)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_symmetric_law_is_the_milp(seed):
+    rng = np.random.default_rng(100 + seed)
+    size, epsilon, delta = int(rng.integers(3, 9)), float(rng.uniform(0.3, 1.5)), float(rng.uniform(0.02, 0.6))
+    mu = int(rng.integers(1, (size + 1) // 2))
+    law = single_distance_law((size,), (mu,), epsilon, delta, both_ways=True)
+    assert law.value == pytest.approx(pdp_error((size,), [(mu,), (size - mu,)], epsilon, delta), abs=2e-5)
+
+
+@given(st.integers(3, 25), st.integers(1, 24), st.floats(0.02, 4.0), st.floats(0.0, 1.0), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_both_laws_are_feasible_and_match_the_level_cut(size, mu, epsilon, delta, symmetric):
+    mu = 1 + mu % (size - 1)
+    symmetric = symmetric and 2 * mu != size
+    law = single_distance_law((size,), (mu,), epsilon, delta, both_ways=symmetric)
+    shifts = [(mu,), (size - mu,)] if symmetric else [(mu,)]
+    assert law.pmf.sum() == pytest.approx(1.0, abs=1e-12)
+    assert law.pmf.min() >= 0.0
+    assert law.value == pytest.approx(1.0 - law.pmf[0], abs=1e-12)
+    assert pdp_delta(law.pmf, (size,), shifts, epsilon) <= delta * (1 + 1e-12) + 1e-15
+    assert law.value <= hop_law((size,), shifts, epsilon).value + 1e-15
+    assert level_cut_law((size,), shifts, epsilon, delta).value == pytest.approx(law.value, abs=1e-12)
+
+
+def test_a_vector_shift_runs_through_its_own_cycle():
+    law = single_distance_law((4, 6), (2, 3), 1.0, 0.1)  # order 2
+    assert np.flatnonzero(law.pmf).tolist() == [0, 2 * 6 + 3]
+    assert law.value == pytest.approx(1 / (1 + math.e), rel=1e-12)
+
+
+def test_small_delta_at_the_far_end_of_a_long_cycle():
+    law = single_distance_law((3000,), (1,), 1.0, 1e-300)
+    assert law.value == pytest.approx(math.exp(-1.0), rel=1e-12)
+    assert np.isfinite(law.pmf).all()

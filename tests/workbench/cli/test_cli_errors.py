@@ -1,0 +1,321 @@
+"""What a command says when something is wrong: one line, in one form, exit code 2; whatever stdout is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from workbench.cli import main
+from workbench.errors import InvalidRequest
+from workbench.mechanisms.density import normal
+from workbench.mechanisms.dyadic_laplace.randomness import SharedStream
+
+WORKBENCH = [sys.executable, "-P", "-m", "workbench"]
+
+
+def run(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(line.split())
+    said = capsys.readouterr()
+    return int(stop.value.code or 0), said.out, said.err
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("design modulo --n eight --epsilon 1", "n must be an integer. Got eight."),
+        ("design modulo --n=eight --epsilon 1", "n must be an integer. Got eight."),
+        ("results list --limit -1", "limit must be at least 0. Got -1."),
+        ("design modulo --n 8", "epsilon must be given. Got none."),
+        ("design modulo --n 8 --epsilon", "epsilon must be given. Got none."),
+        ("audit", "file must be given. Got none."),
+        ("doctor --json=3", "json must be given without a value. Got 3."),
+        ("design channel --cost x", "No such option --cost; did you mean --constraint, --loss or --plot?"),
+        ("check --jsn x", "No such option --jsn; did you mean --json?"),
+        ("adit", "No such command adit; did you mean 'audit'?"),
+        ("doctor now", "arguments must be those that --help lists. Got now besides."),
+        ("doctor " + "x" * 9999, "arguments must be those that --help lists. Got xxx"),
+    ],
+)
+def test_a_wrong_command_line_is_said_in_the_one_form(capsys: pytest.CaptureFixture[str], line: str, message: str):
+    code, out, err = run(line, capsys)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"InvalidRequest: {message}")
+    assert len(err) < 400
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "frontier table --bits 1e400 --epsilon 1",
+        "reproduce --only nothing",
+        "reproduce --only nothing --results new/folder",
+        "compare --suite small --solvers nobody --out new/folder",
+        "programs export new/folder --names nothing*",
+    ],
+)
+def test_a_request_that_is_refused_leaves_no_folder(
+    capsys: pytest.CaptureFixture[str], line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run(line, capsys)
+    assert (code, len(err.strip().splitlines())) == (2, 1)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1 --density=normal:0,1e-300",
+        "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1 --density=normal:1e300,1",
+        "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1 --c 1e5000",
+        "design quantizer --bins=-1e5000,1e5000 --epsilon 1",
+        "audit rqm --with bins=-3,-0.5,0.5,3 --with q=0.2 --with c=1e-5000",
+        "design labels --labels 0..3 --epsilon 1 --loss huber:1e300",
+        "results export o.csv --ledger=. --spec=nobody",
+    ],
+)
+def test_numbers_beyond_doubles_are_refused_without_a_warning(capsys: pytest.CaptureFixture[str], line: str):
+    code, _, err = run(line, capsys)
+    assert code == 2
+    assert err.startswith("InvalidRequest: ")
+    assert err.count("\n") == 1
+
+
+def test_densities_at_the_ends_of_what_is_allowed():
+    for mu, sigma in ((0, 1e-4), (1e6, 1e-4), (-1e6, 1e6), (0.3, 1e-4)):
+        density = normal(mu, sigma).checked()
+        assert density.masses([-1, 0, 1]).sum() == pytest.approx(1)
+    for mu, sigma in ((0, 9e-5), (2e6, 1), (0, 2e6), (0, 0), (0, -1), ("1e5000", 1), (0, "nan")):
+        with pytest.raises(InvalidRequest, match="must be "):
+            normal(mu, sigma)
+
+
+def test_composition_at_delta_one(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    (tmp_path / "pmf.csv").write_text("0.5\n0.25\n0.25\n0\n")
+    for times in (1, 3):
+        code, out, err = run(f"compose {tmp_path / 'pmf.csv'} --max-shift 1 --times {times} --delta 1 --json", capsys)
+        assert (code, err) == (0, "")
+        assert '"epsilon": 0.0' in out
+
+
+def test_what_is_not_reachable_is_no_success(capsys: pytest.CaptureFixture[str]):
+    code, out, err = run("design laplace --epsilon 11 --bits 5", capsys)
+    assert (code, out) == (2, "")
+    assert err.startswith("Infeasible: Not reachable: no ell brings the mean length")
+    assert err.count("\n") == 1
+
+
+def test_brackets_in_a_help_text_are_no_markup(capsys: pytest.CaptureFixture[str]):
+    out = run("design laplace --help", capsys)[1]
+    assert out.count("[low, high]") == 2
+
+
+def test_list_alone_lists(capsys: pytest.CaptureFixture[str]):
+    code, out, _ = run("compare --list", capsys)
+    assert code == 0
+    assert "instances" in out
+    assert "Usage" not in out
+
+
+@pytest.mark.parametrize("where", ["/proc/none", "file/folder", "file"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "reproduce --results {}",
+        "frontier modulo --n 4 --max-shift 1 --epsilon 1 --out {}",
+        "frontier laplace --epsilon 1 --bits 5 --out {}",
+        "compare --suite small --out {}",
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_found_before_the_work(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, where: str
+):
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("")
+    code, out, err = run(line.format(where), capsys)
+    assert (code, out) == (2, "")
+    assert "must be a folder that can be written. Got " in err
+    assert err.count("\n") == 1
+
+
+# Streams.
+
+
+def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", f'"$0" -P -m workbench {line}', sys.executable],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+GOOD = "design laplace --epsilon 1 --bits 5"
+FULL = "WorkbenchError: The output cannot be written: No space left on device.\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
+@pytest.mark.parametrize(
+    ("line", "code", "err"),
+    [
+        (f"{GOOD} > /dev/full", 2, FULL),
+        (f"{GOOD} --json > /dev/full", 2, FULL),
+        ("--version > /dev/full", 2, FULL),
+        (f"{GOOD} --epsilon x --json > /dev/full", 2, "InvalidRequest: epsilon must be a finite number > 0. Got x.\n"),
+        (f"{GOOD} --epsilon x 2> /dev/full", 2, ""),
+        (f"{GOOD} >&-", 0, ""),
+        (f"{GOOD} --json >&- <&-", 0, ""),
+        (f"{GOOD} --epsilon x >&- 2>&-", 2, ""),
+        (f"{GOOD} 2>&- >/dev/null", 0, ""),
+        (f"{GOOD} | true; exit ${{PIPESTATUS[0]}}", None, ""),  # a reader that has left: quiet
+    ],
+)
+def test_stdout_that_is_closed_or_full(tmp_path: Path, line: str, code: int | None, err: str):
+    done = shell(line, tmp_path)
+    assert done.stderr == err
+    assert done.returncode == code if code is not None else done.returncode in (0, 1)
+
+
+def test_a_closed_stdout_never_becomes_a_file(tmp_path: Path):
+    """The next file that is opened would take the number of stdout, and what is printed would end up in it."""
+    done = shell("laplace keygen key >&- 2>&-", tmp_path)
+    assert done.returncode == 0
+    assert (tmp_path / "key").stat().st_size == 32
+
+
+@pytest.mark.parametrize("text", ["raise RuntimeError('theirs')", "import nothing_there", "x ="])
+def test_a_foreign_package_that_raises_is_named(tmp_path: Path, text: str):
+    (tmp_path / "models.py").write_text(text)
+    done = subprocess.run(
+        [*WORKBENCH, "design", "modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("WorkbenchError: Designing needs the workbench's own package 'models'")
+    assert done.stderr.count("\n") == 1
+
+
+# Wrong types from Python (tests/fuzz looks for more).
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: SharedStream(bytes(16), bytes(16), position=True), "position must be an integer"),
+        (lambda: wb.Quantization(bins=3), "bins must be a list of numbers. Got 3."),
+        (lambda: wb.Quantization(bins=["x", "y"]), "a bin must be"),
+        (lambda: wb.DataLaw.point("0.5"), "x must be a finite number."),  # type: ignore[arg-type]
+        (lambda: wb.sweep(3), "specification must be the path of a file. Got 3."),  # type: ignore[arg-type]
+        (
+            lambda: wb.sweep({"grid": {"model": "modulo", "n": 3, "max_shift": 1, "epsilon": 1}}, 3),
+            "ledger must be the path of a file. Got 3.",
+        ),  # type: ignore[arg-type]
+        (lambda: wb.design(wb.ModuloNoise(n=3, max_shift=1), epsilon=1, constraints=""), "constraints must be"),
+        (lambda: wb.design(wb.ModuloNoise(n=3, max_shift=1), epsilon=1, solver=[1, 2]), "solver must be"),
+    ],
+)
+def test_a_wrong_type_is_one_sentence_that_names_the_argument(call: Any, message: str):
+    with pytest.raises(InvalidRequest) as raised:
+        call()
+    assert str(raised.value).startswith(message)
+
+
+def test_composition_of_disjoint_and_of_nearly_disjoint_laws():
+    disjoint = wb.AdditiveNoise(wb.ModuloNoise(n=1, max_shift=1), [1, 0])
+    for times in (1, 2, 100):
+        found = wb.compose(disjoint, times, delta=0.5)
+        assert (found.epsilon, found.epsilon_low) == (float("inf"), float("inf"))
+        found = wb.compose(disjoint, times, epsilon=3)
+        assert (found.delta, found.delta_low) == (1.0, 1.0)
+        assert wb.compose(disjoint, times, delta=1).epsilon == 0.0
+    extreme = wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [2, 1000000, 0])
+    assert wb.compose(extreme, 100, delta=0.5, interval=1e-2).epsilon == float("inf")
+
+
+NOISE, INTEGERS = "design modulo --n 4 --max-shift 1", "design noise --on integers --sensitivity 1 --loss squared"
+CHANNEL, LABELS = "design channel --answers 0..4 --max-shift 1", "design labels --labels 0..4 --method lp"
+
+
+@pytest.mark.parametrize("command", [NOISE, INTEGERS, CHANNEL, LABELS])
+@pytest.mark.parametrize(
+    ("max_loss", "message"),
+    [
+        ("zcdp --rho 1e400", "rho must be 0, or of a size from 5e-324 to 1.79e308. Got 1e400."),
+        ("gdp --mu 1e-400", "mu must be 0, or of a size from 5e-324 to 1.79e308. Got 1e-400."),
+        ("renyi --epsilon 1 --alpha 1", "alpha must be a finite number > 1. Got 1."),
+        ("zcdp --rho 1e101", "rho must be between 1e-100 and 1e+100. Got 1e101."),
+        ("renyi --epsilon 1 --alpha 1e300", "alpha must be 1 + 1e-9 at least and 1e+09 at most. Got 1e300."),
+        ("renyi --epsilon 1 --alpha " + f"1.{'0' * 20}1", "alpha must be 1 + 1e-9 at least"),
+        ("nonsense --epsilon 1", "notion must be one of "),
+    ],
+)
+def test_a_budget_that_no_float_holds_is_refused(
+    capsys: pytest.CaptureFixture[str], command: str, max_loss: str, message: str
+):
+    code, out, err = run(f"{command} --notion {max_loss}", capsys)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"InvalidRequest: {message}")
+    if max_loss.startswith("nonsense"):
+        assert all(name in err for name in ("dp", "pure", "curve", "renyi", "zcdp", "gdp"))
+
+
+@pytest.mark.parametrize("number", ["1e400", "1e-400", "1e-5000", "1e-300"])
+def test_numbers_that_no_double_holds_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, number: str):
+    """Options and cells alike; what a double just holds is an answer or a refusal, and shown with an exponent."""
+    for name, text in (
+        ("m.csv", "0.9,0.1\n0.5,0.5"),
+        ("d.csv", "age\n1\n2\n1"),
+        ("prior.csv", f"0,{number}\n1,1\n2,3"),
+        ("own.csv", f"x,0,1\n0,0.5,{number}\n1,0.5,0.5"),
+    ):
+        (tmp_path / name).write_text(text)
+    frontier, labels = "frontier modulo --n 2 --max-shift 1 --no-baselines", "privatise labels {}/d.csv --column age"
+    for line in (
+        f"audit {{}}/m.csv --epsilon {number}",
+        f"design quantizer --levels 4 --epsilon 1 --reach {number}",
+        f"design quantizer --levels 2 --epsilon {number}",
+        f"{frontier} --max-loss {number}",
+        f"{frontier} --epsilon 1 --level {number}",
+        f"{frontier} --epsilon 1 --delta {number}",
+        f"frontier table --bits {number}",
+        f"frontier laplace --bits 5 --epsilon {number}",
+        f"frontier labels --labels 0..3 --epsilon {number}",
+        f"frontier quantizer --levels 2 --epsilon 1 --no-baselines --loss {number}",
+        f"{labels} --epsilon {number} --out {{}}/o.csv",
+        f"{labels} --epsilon 1 --split {number} --out {{}}/o.csv",
+        "design channel --answers 0..2 --max-shift 1 --epsilon 1 --prior {}/prior.csv",
+        "frontier channel --answers 0..1 --max-shift 1 --epsilon 1 --baseline {}/own.csv",
+    ):
+        code, out, err = run(line.replace("{}", str(tmp_path)), capsys)
+        assert code in (0, 2), (line, err)
+        assert code == 2 or number == "1e-300", line
+        assert (err.startswith("InvalidRequest: ") and err.count("\n") == 1) or code == 0, (line, err)
+        assert "0" * 30 not in out + err, line
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (f"{NOISE} --notion curve --curve 1e300:0.1", "InvalidRequest: epsilon must be at most 300 in a program."),
+        (f"{INTEGERS} --notion curve --curve 1e300:0.1", "InvalidRequest: epsilon must be between 1e-09 and 700."),
+        (f"{INTEGERS} --notion dp --epsilon 1e300", "InvalidRequest: epsilon must be between 1e-09 and 700."),
+        (f"{CHANNEL} --notion renyi --alpha 4 --epsilon 1e300", "InvalidRequest: (alpha - 1) times the divergence"),
+        (f"{NOISE} --minimise epsilon --max-loss=-1", "Infeasible: No noise has loss error-rate below 0."),
+    ],
+)
+def test_a_budget_beyond_programs_is_refused(capsys: pytest.CaptureFixture[str], line: str, message: str):
+    code, out, err = run(line, capsys)
+    assert (code, out) == (2, "")
+    assert err.startswith(message)

@@ -1,0 +1,385 @@
+"""`workbench privatise noise` and `quantizer`: what is published, what it is said to cost, what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+import stat
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.cli import main
+from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+from workbench.privacy.column_release import PrivacyBudget, Release, ReleaseLedger, together
+from workbench.privacy.expected_error import expected_error
+
+AGE = "noise p.csv --column age --mechanism noise.json"
+PEOPLE = "who,age,change\nann,1,0.25\nbob,4,-1\nann,0,0.75\ncyd,4,1\nann,2,0\nbob,3,-0.5\n"
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("certificates")
+    noise = AdditiveNoise(wb.ModuloNoise(n=4, max_shift=4), [4, 1, 1, 1, 1])
+    wb.Certificate(noise, "dp", "3/2", "1/100").save(folder / "noise.json")
+    noise.save(folder / "raw.json")
+    wb.Certificate(AdditiveNoise(wb.ModuloNoise(n=4, shifts=[1], directed=True), [2, 1, 1, 1, 1]), "pure", 1).save(
+        folder / "step.json"
+    )
+    quantizer = PiecewiseAffine.of([-1, 1], [-2, 2], [[3, 1], [1, 3]])
+    wb.Certificate(quantizer, "pure", "11/10").save(folder / "quantizer.json")
+    quantizer.save(folder / "raw-quantizer.json")
+    pair = AdditiveNoise(wb.ModuloNoise(sizes=[2, 2], shifts=[(0, 1)]), [2, 1, 1, 1])
+    wb.Certificate(pair, "pure", 1).save(folder / "vector.json")
+    wb.Certificate(noise, "zcdp", parameters={"rho": 1}).save(folder / "zcdp.json")
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("p.csv").write_text(PEOPLE)
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], line: str, certificates: Path) -> tuple[int, str, str]:
+    words = [certificates / word if word.endswith(".json") and "/" not in word else word for word in line.split()]
+    with pytest.raises(SystemExit) as stop:
+        main(["privatise", *map(str, words)])
+    out, err = capsys.readouterr()
+    return stop.value.code or 0, " ".join(out.split()), err
+
+
+def rows_of(path: str) -> list[list[str]]:
+    with Path(path).open(newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_a_column_through_noise(folder: Path, certificates: Path, capsys):
+    code, out, _ = run(capsys, "noise p.csv --column age --mechanism noise.json --out o.csv --json", certificates)
+    assert code == 0
+    report = json.loads(Path("o.csv.json").read_text())
+    assert json.loads(out) == report | {"file": "o.csv", "clipped_rows": 0, "rows_of_one_person": None}
+    assert report["claim"] == {"notion": "dp", "epsilon": "1.5", "delta": "0.01"}
+    assert report["budget"] == {"epsilon": 1.5, "delta": 0.01, "per_distance": False}
+    assert report["expected_error"] == pytest.approx(
+        {
+            "probability of a wrong answer": 0.5,
+            "mean distance modulo n + 1": 0.75,
+            "mean absolute error of answers spread evenly": 1,
+            "largest mean absolute error of any answer": 1.25,
+            "largest shift of the mean of any answer": 1.25,
+        }
+    )
+    assert any("k times as large" in sentence for sentence in report["words"])
+    assert any("Another release" in sentence for sentence in report["words"])
+    assert any("other columns are copied" in sentence for sentence in report["words"])
+    before, after = rows_of("p.csv"), rows_of("o.csv")
+    assert [[row[0], row[2]] for row in after] == [[row[0], row[2]] for row in before]
+    assert {row[1] for row in after[1:]} <= set("01234")
+    assert stat.S_IMODE(Path("o.csv").stat().st_mode) == 0o600
+
+
+def test_a_column_through_a_quantizer(folder: Path, certificates: Path, capsys):
+    line = "quantizer p.csv --column change --mechanism quantizer.json --out o.csv"
+    code, out, _ = run(capsys, line, certificates)
+    assert code == 0
+    assert {row[2] for row in rows_of("o.csv")[1:]} <= {"2", "-2"}
+    report = json.loads(Path("o.csv.json").read_text())
+    # E|M(x) - x| = 2 - (x/2) x: 2 at 0, and 2 - 1/6 on average
+    assert report["expected_error"]["largest mean absolute error of any input"] == pytest.approx(2, rel=1e-12)
+    assert report["expected_error"]["mean absolute error of inputs spread evenly"] == pytest.approx(11 / 6, rel=1e-12)
+    assert report["budget"]["epsilon"] == 1.1
+    assert "epsilon = 1.1" in out
+
+
+def test_published_noise_follows_its_law():
+    noise = AdditiveNoise(wb.ModuloNoise(n=4, max_shift=4), [4, 1, 1, 1, 1])
+    answers = np.repeat(np.arange(5), 20_000)
+    found = (noise.publish(answers, insecure_seed=1) - answers) % 5
+    for answer in range(5):
+        counts = np.bincount(found[answers == answer], minlength=5)
+        expected = 20_000 * np.array([4, 1, 1, 1, 1]) / 8
+        assert float(((counts - expected) ** 2 / expected).sum()) < 25  # chi-square, 4 degrees: 5e-5
+    assert not np.array_equal(noise.publish(answers), noise.publish(answers))
+    for wrong in (np.array([0.0]), np.array([5]), np.array([-1]), np.array([[1]])):
+        with pytest.raises(wb.InvalidRequest, match="answers must be"):
+            noise.publish(wrong)
+    vector = AdditiveNoise(wb.ModuloNoise(sizes=(2, 2), shifts=[(0, 1)]), [1, 1, 1, 1])
+    with pytest.raises(wb.InvalidRequest, match="mechanism must be"):
+        vector.publish(answers)
+
+
+def test_rows_of_one_person_add_up(folder: Path, certificates: Path, capsys):
+    line = "noise p.csv --column age --mechanism noise.json --out o.csv --person who --json"
+    code, out, _ = run(capsys, line, certificates)
+    assert code == 0
+    published = Path("o.csv.json").read_text()  # with nothing that tells how many rows somebody has
+    assert {"rows_of_one_person", "budget"}.isdisjoint(json.loads(published))
+    assert "4.5" not in published
+    assert "3 rows" not in published
+    assert "k times as large." in published
+    report = json.loads(out)
+    assert report["rows_of_one_person"] == 3
+    assert report["budget_of_a_row"]["epsilon"] == 1.5
+    assert report["budget"]["epsilon"] == 4.5
+    assert Fraction(3, 100) <= Fraction(report["budget"]["delta"]) < Fraction(3, 100) * (1 + Fraction(1, 10**15))
+    assert any("together epsilon = 4.5, delta = 0.03" in sentence for sentence in report["words"])
+
+
+def test_a_second_release_of_a_column_adds_up(folder: Path, certificates: Path, capsys):
+    line = "noise p.csv --column age --mechanism noise.json --ledger account"
+    assert run(capsys, f"{line} --out o.csv", certificates)[0] == 0
+    assert not [word for word in json.loads(Path("o.csv.json").read_text())["words"] if "release" in word]
+    assert stat.S_IMODE(Path("account").stat().st_mode) == 0o600
+    report = json.loads(run(capsys, f"{line} --out o2.csv --person who --json", certificates)[1])
+    published = json.loads(Path("o2.csv.json").read_text())
+    assert not [key for key in published if "releases" in key]
+    assert not [word for word in published["words"] if "release" in word]
+    assert report["releases_of_this_column"] == 2
+    assert report["budget_of_all_releases_of_this_column"] == {"epsilon": 6.0, "delta": 0.04, "per_distance": False}
+    # the same numbers under another name are known again; another column of these people adds to the whole
+    Path("renamed.csv").write_text(PEOPLE.replace("age", "years"))
+    line = "noise renamed.csv --column years --mechanism step.json --ledger account --out o3.csv"
+    code, out, _ = run(capsys, line, certificates)
+    assert (code, "release 3 of this column" in out, "epsilon = 7, delta = 0.04" in out) == (0, True, True)
+    line = "quantizer p.csv --column change --mechanism quantizer.json --ledger account --out o4.csv"
+    code, out, _ = run(capsys, line, certificates)
+    assert (code, "release 4 of these data" in out, "epsilon = 8.1, delta = 0.04" in out) == (0, True, True)
+    account = ReleaseLedger.read(Path("account"))
+    assert [release.output for release in account.releases] == ["o.csv", "o2.csv", "o3.csv", "o4.csv"]
+    for number in PEOPLE.split():  # neither numbers nor an unkeyed digest of them
+        assert number not in Path("account").read_text()
+    Path("other").write_text(Path("account").read_text())
+    assert ReleaseLedger.read(Path("new")).digest(np.ones(3)) != account.digest(np.ones(3))
+
+
+def test_budgets_of_labels_add_up(folder: Path, certificates: Path, capsys):
+    line = "labels p.csv --column age --epsilon 9 --labels 0..4 --ledger account --person who --out"
+    report = json.loads(run(capsys, f"{line} o.csv --json", certificates)[1])
+    assert not {"rows_of_one_person", "budget"} & json.loads(Path("o.csv.json").read_text()).keys()
+    assert (report["rows_of_one_person"], report["budget_of_a_row"]["epsilon"], report["budget"]["epsilon"]) == (
+        3,
+        9,
+        27,
+    )
+    assert any("together epsilon = 27" in sentence for sentence in report["words"])
+    code, out, _ = run(capsys, f"{line} o2.csv", certificates)
+    assert (code, "release 2 of this column" in out, "add up to epsilon = 54" in out) == (0, True, True)
+    code, out, _ = run(capsys, "labels p.csv --column age --epsilon 9 --labels 0..4 --out o3.csv", certificates)
+    assert (code, "k times as large" in out, "--ledger adds up" in out) == (0, True, True)
+
+
+def test_what_has_no_epsilon_is_said_and_not_summed(folder: Path, certificates: Path, capsys):
+    line = "noise p.csv --column age --mechanism zcdp.json --ledger account --person who --out"
+    report = json.loads(run(capsys, f"{line} o.csv --json", certificates)[1])
+    assert (report["budget"], report["claim"]) == (None, {"notion": "zcdp", "rho": "1"})
+    assert any("3 rows, whose budgets add up" in sentence for sentence in report["words"])
+    code, out, _ = run(capsys, f"{line} o2.csv", certificates)
+    assert (code, "release 2 of this column" in out, "they do add up" in out) == (0, True, True)
+
+
+def test_what_is_protected_less_is_said(folder: Path, certificates: Path, capsys):
+    assert run(capsys, "noise p.csv --column age --mechanism step.json --out o.csv", certificates)[0] == 0
+    words = " ".join(json.loads(Path("o.csv.json").read_text())["words"])
+    assert "one side" in words
+    assert "further apart are protected less" in words
+
+
+def test_raw_mechanisms_need_a_word(folder: Path, certificates: Path, capsys):
+    for kind, column, name in (("noise", "age", "raw.json"), ("quantizer", "change", "raw-quantizer.json")):
+        line = f"{kind} p.csv --column {column} --mechanism {name} --out o.csv"
+        code, _, err = run(capsys, line, certificates)
+        assert (code, "must be a certificate (or use --raw)" in err) == (2, True)
+        assert not Path("o.csv").exists()
+        assert run(capsys, f"{line} --raw", certificates)[0] == 0
+        report = json.loads(Path("o.csv.json").read_text())
+        assert (report["certified"], report["claim"]) == (False, None)
+        least = np.log(4 if kind == "noise" else 3)
+        assert least <= report["pure_epsilon"] <= least * (1 + 1e-12)
+        assert report["budget"]["epsilon"] == report["pure_epsilon"]
+        assert any("no certificate" in sentence for sentence in report["words"])
+        Path("o.csv").unlink()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "noise p.csv --column change --mechanism noise.json",
+            "line 2 of p.csv, column change, must be an integer in 0..4. Got '0",
+        ),
+        (
+            "noise big.csv --column 1 --mechanism noise.json",
+            "line 2 of big.csv, column 1, must be an integer in 0..4. Got '7' (2",
+        ),
+        (
+            "quantizer big.csv --column 1 --mechanism quantizer.json",
+            "line 2 of big.csv, column 1, must be in [-1, 1]. Got '7'",
+        ),
+        (
+            "noise odd.csv --column a --mechanism noise.json",
+            "line 3 of odd.csv, column a, must be a finite number. Got '1_0'",
+        ),
+        (
+            "noise wide.csv --column a --mechanism noise.json",
+            "line 2 of wide.csv, column a, must be a finite number. Got '１'",
+        ),
+        (
+            "noise nan.csv --column a --mechanism noise.json --clip",
+            "line 2 of nan.csv, column a, must be a finite number",
+        ),
+        ("noise p.csv --column age --mechanism quantizer.json", "mechanism must be additive noise on the answers 0..n"),
+        ("noise p.csv --column age --mechanism vector.json", "mechanism must be additive noise on the answers 0..n"),
+        ("quantizer p.csv --column change --mechanism noise.json", "mechanism must be a mechanism on real inputs"),
+        ("noise p.csv --column age --mechanism noise.json --person age", "person must be another column"),
+        ("noise p.csv --column age --mechanism noise.json --person no", "column must be a column of p.csv"),
+        ("noise gap.csv --column a --mechanism noise.json --person b", "line 3 of gap.csv must say whose row it is"),
+        ("noise p.csv --column age --mechanism noise.json --insecure-seed -1", "insecure_seed must be"),
+        ("noise two.csv --column b --mechanism noise.json", "column must be one of 2 and 3, by number: two.csv has 2"),
+        ("noise two.csv --column a --mechanism noise.json --person b", "two.csv has 2 columns b. Got b."),
+        ("noise long.csv --column a --mechanism noise.json", "line 5 of long.csv, column a, must be a finite number"),
+        (f"{AGE} --ledger p.csv", "ledger must be another file than the input"),
+        (f"{AGE} --ledger o.csv", "ledger must be another file than the output"),
+        ("noise p.csv --column age --mechanism noise.json --ledger odd.csv", "odd.csv: "),
+        ("noise p.csv --column age --mechanism ./o.csv", "output must be another file than the mechanism"),
+        ("noise ./o.csv.json --column age --mechanism noise.json", "report beside the output must be another file"),
+        ("noise p.csv --column age --mechanism missing.json", "must be a file that can be read"),
+    ],
+)
+def test_what_is_refused_leaves_nothing(folder: Path, certificates: Path, capsys, line: str, message: str):
+    Path("big.csv").write_text("0\n7\n9\n")
+    Path("odd.csv").write_text("a\n1\n1_0\n")
+    Path("wide.csv").write_text("a\n１\n", encoding="utf-8")
+    Path("nan.csv").write_text("a\nnan\n")
+    Path("gap.csv").write_text("a,b\n1,x\n2,\n")
+    Path("two.csv").write_text("a,b,b\n1,2,3\n")
+    Path("long.csv").write_text('b,a\n"one\ntwo\r\nthree",1\n2,x\n\n')
+    if "./o.csv" in line:
+        Path("o.csv").write_text("x")
+        Path("o.csv.json").write_text("age\n1\n")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    code, out, err = run(capsys, f"{line} --out o.csv", certificates)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_empty_lines_at_the_end_are_no_rows(folder: Path, certificates: Path, capsys):
+    Path("end.csv").write_text("age\n1\n2\n\n \n\n")
+    code, out, _ = run(capsys, "noise end.csv --column age --mechanism noise.json --out o.csv --json", certificates)
+    assert (code, json.loads(out)["rows"], len(rows_of("o.csv"))) == (0, 2, 3)
+
+
+def test_clipping_is_done_when_asked_and_said(folder: Path, certificates: Path, capsys):
+    Path("big.csv").write_text("0\n7\n-9\n")
+    line = "--column 1 --clip --json --out o.csv --mechanism"
+    for kind, name in (("noise", "noise.json"), ("quantizer", "quantizer.json")):
+        code, out, _ = run(capsys, f"{kind} big.csv {line} {name}", certificates)
+        assert (code, json.loads(out)["clipped_rows"]) == (0, 2)
+        report = json.loads(Path("o.csv.json").read_text())
+        assert "clipped_rows" not in report  # it is a fact about the data
+        assert any("were moved to the nearest" in sentence for sentence in report["words"])
+
+
+def test_a_release_that_cannot_be_written_is_not_in_the_ledger(folder: Path, certificates: Path, capsys, monkeypatch):
+    from workbench.cli import privatise
+
+    line = "noise p.csv --column age --mechanism noise.json --ledger account --out"
+    assert run(capsys, f"{line} o.csv", certificates)[0] == 0
+    before = Path("account").read_bytes()
+
+    def full(path: Path, content: bytes, *, private: bool = False) -> None:
+        wb.InvalidRequest.must("output", "a file that can be written", path.name)
+
+    monkeypatch.setattr(privatise, "write_output", full)
+    assert run(capsys, f"{line} o2.csv", certificates)[0] == 2
+    assert Path("account").read_bytes() == before
+    Path("account").unlink()
+    assert run(capsys, f"{line} o2.csv", certificates)[0] == 2
+    assert not Path("account").exists()
+
+
+def test_a_seed_is_repeatable_and_called_insecure(folder: Path, certificates: Path, capsys):
+    line = "noise p.csv --column age --mechanism noise.json --insecure-seed 3 --out"
+    for name in ("a.csv", "b.csv"):
+        assert run(capsys, f"{line} {name}", certificates)[0] == 0
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+    assert "Not for a release" in Path("a.csv.json").read_text()
+
+
+def test_sums_of_budgets():
+    half, unbounded = PrivacyBudget(Fraction(1, 2), Fraction(2, 5)), PrivacyBudget(None)
+    assert together([half, half], 2) == PrivacyBudget(Fraction(2), Fraction(1))
+    assert together([half, unbounded]).epsilon is None
+    assert str(together([unbounded])) == "epsilon = unbounded"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"format": "x"},
+        {"version": 2},
+        {"version": True},
+        {"key": "ab"},
+        {"key": "é" * 64},
+        {"releases": {}},
+        {"releases": [{}]},
+        {"more": 1},
+    ],
+)
+def test_damaged_ledgers_are_refused(tmp_path: Path, damage: dict):
+    path = tmp_path / "account"
+    ledger = ReleaseLedger("ab" * 32).add(Release("age", "cd", "dp", PrivacyBudget(Fraction(1), Fraction(0)), "o.csv"))
+    ledger.save(path)
+    assert ReleaseLedger.read(path) == ledger
+    path.write_text(json.dumps(json.loads(path.read_text()) | damage))
+    with pytest.raises(wb.CorruptFile, match="account"):
+        ReleaseLedger.read(path)
+    for wrong in ("-1", 1, "1_0", "nan"):
+        data = json.loads(
+            json.dumps(
+                {
+                    "column": "a",
+                    "digest": "b",
+                    "notion": "dp",
+                    "output": "o",
+                    "budget": {"epsilon": wrong, "delta": "0", "per_distance": False},
+                }
+            )
+        )
+        with pytest.raises(wb.CorruptFile):
+            Release.from_dict(data)
+
+
+def test_largest_error_is_found_inside_pieces():
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        knots = np.sort(np.concatenate([[-1, 1], rng.uniform(-1, 1, rng.integers(0, 4))]))
+        outputs = np.sort(rng.uniform(-2, 2, rng.integers(2, 6)))
+        ends = rng.dirichlet(np.ones(outputs.size), 2 * knots.size - 2)
+        mechanism = PiecewiseAffine.of(knots.tolist(), outputs.tolist(), ends)
+        found = expected_error(mechanism).worst
+        x = np.linspace(-1, 1, 20_001)
+        seen = float(mechanism.error_at(x).max())
+        assert seen <= found + 1e-12
+        assert found <= seen + 1e-3
+
+
+@pytest.mark.parametrize("weights", [[4, 1, 1, 1, 1], [1, 5, 0, 2, 9], [7, 2, 1, 0, 0, 1, 2]])
+def test_errors_of_noise_modulo_are_those_of_the_numbers_published(weights: list[int]):
+    """Noise that wraps around is n off, not 1: beside the circular error stands that of the column."""
+    order = len(weights)
+    noise = AdditiveNoise(wb.ModuloNoise(n=order - 1, max_shift=1), weights)
+    off = [[(x + eta) % order - x for eta in range(order)] for x in range(order)]
+    errors, shifts = np.abs(off) @ noise.pmf, np.array(off) @ noise.pmf
+    stated = noise.published_error()
+    assert stated["mean absolute error of answers spread evenly"] == pytest.approx(errors.mean())
+    assert stated["largest mean absolute error of any answer"] == pytest.approx(errors.max())
+    assert stated["largest shift of the mean of any answer"] == pytest.approx(np.abs(shifts).max())
+    assert float(expected_error(noise).mean) == pytest.approx(errors.mean())

@@ -1,0 +1,309 @@
+"""Comparing solvers: instances, one process per run, what is made of the rows, what is kept on Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pickle
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from solvers.backend import Options, solve
+from solvers.program import Program
+from workbench.cli import main
+from workbench.comparison.report import COLUMNS, SHIFT, profile, recommendations, shifted_mean, summary
+from workbench.comparison.run import installed, run_one, run_suite, verdict_rows
+from workbench.errors import InvalidRequest, SolverUnavailable
+from workbench.families.programs import SUITES, chosen
+from workbench.io.result import Result
+from workbench.papers.solver_comparison import artifacts
+
+
+def test_instances_are_named_once_and_cover_every_model() -> None:
+    names = [instance.name for instance in chosen("default")]
+    assert len(set(names)) == len(names)
+    models = {instance.model.split(",")[0] for instance in chosen("default")}
+    assert {
+        "LP (14)",
+        "DP-LP",
+        "MILP (13)",
+        "minimum δ by DP-LP",
+        "minimum δ by MILP (15)",
+        "exact quantizer LP",
+        "MVU LP in P",
+        "OPTM LP",
+        "channel LP",
+    } <= models
+    assert {instance.name for instance in chosen("small")} < set(names)
+    assert [instance.name for instance in chosen("default", "mvu-*, noise-lp-n8")] == [
+        "noise-lp-n8",
+        "mvu-m4",
+        "mvu-m16",
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "noise-milp-n8",
+        "noise-min-delta-dp-n16",
+        "quantizer-m4",
+        "mvu-m4",
+        "optm-m4",
+        "channel-unbiased-k6",
+        "noise-lp-metric-n24",
+        "quantizer-metric-m6",
+    ],
+)
+def test_judges_certify_an_optimum_at_its_own_loss(name: str) -> None:
+    (instance,) = chosen("default", name)
+    program, values = instance.build()
+    found = solve(program, values, options=Options(time_limit=60.0))
+    assert found.optimal
+    assert found.x is not None
+    assert found.objective is not None
+    judged = instance.judge(found.x, found.objective)
+    assert judged.certified
+    if judged.certified_objective is not None:
+        assert judged.certified_objective == pytest.approx(found.objective, abs=1e-6)
+    if judged.private:
+        assert judged.exact_delta is None or judged.exact_delta <= judged.claimed_delta + 1e-15
+
+
+def test_a_point_that_is_not_private_is_found_out() -> None:
+    (instance,) = chosen("default", "noise-lp-n8")
+    program, _ = instance.build()
+    x = np.zeros(program.shape[1])
+    x[program.block("f").start] = 1.0  # no noise at all
+    judged = instance.judge(x, 0.0)
+    assert not judged.private
+    assert math.isinf(judged.exact_epsilon)
+    assert judged.exact_delta == 1.0
+
+
+def _fake(**more: Any) -> dict[str, Any]:
+    return {
+        "instance": "a",
+        "model": "LP",
+        "kind": "LP",
+        "rows": 1,
+        "columns": 1,
+        "solver": "s",
+        "status": "optimal",
+        "objective": 1.0,
+        "bound": 1.0,
+        "residual": 0.0,
+        "seconds": 0.01,
+        **more,
+    }
+
+
+def test_rows_are_judged_together() -> None:
+    rows = verdict_rows(
+        [
+            _fake(solver="right"),
+            _fake(solver="wrong", objective=1.1, bound=1.1),  # says optimal above the optimum: a false bound
+            _fake(solver="rough", objective=0.9, bound=0.9, residual=1e-3),  # below it, but infeasible
+            _fake(solver="late", status="time_limit", objective=1.2, bound=0.5),
+            {"instance": "a", "kind": "LP", "solver": "gone", "status": "crashed", "failure": "..."},
+        ]
+    )
+    by = {row["solver"]: row for row in rows}
+    assert {row["best_objective"] for row in rows} == {1.0}
+    assert {row["best_bound"] for row in rows} == {1.0}
+    assert [name for name, row in by.items() if row["solved"]] == ["right"]
+    assert [name for name, row in by.items() if row["contradicted"]] == ["wrong"]
+    assert by["late"]["gap_to_best"] == pytest.approx(0.2 / 1.2)
+    assert by["late"]["gap"] == pytest.approx(0.7 / 1.2)
+    assert by["gone"]["gap_to_best"] is None
+
+
+def test_summary_and_profile() -> None:
+    rows = []
+    for name, fast, slow in (("a", 0.01, 0.02), ("b", 0.04, 0.01), ("c", 0.03, None)):
+        rows.append(_fake(instance=name, solver="fast", seconds=fast))
+        rows.append(
+            _fake(instance=name, solver="slow", seconds=slow or 9.0, status="optimal" if slow else "time_limit")
+        )
+    table = Result("runs", verdict_rows(rows), columns=COLUMNS).to_frame()
+    assert list(table.columns) == list(COLUMNS)
+    found = summary(table, 10.0).set_index("solver")
+    assert found["solved"].to_dict() == {"fast": 3, "slow": 2}
+    expected = (0.02 * 0.05 * 0.04) ** (1 / 3) - SHIFT
+    assert found["shifted_mean_seconds"]["fast"] == pytest.approx(expected)
+    assert found["shifted_mean_seconds"]["slow"] == pytest.approx((0.03 * 0.02 * 10.01) ** (1 / 3) - SHIFT)
+    curves = profile(table)
+    assert curves["fast"][0] == pytest.approx([1, 1, 4])
+    assert curves["slow"][0] == pytest.approx([1, 2])  # the failure is infinitely slow
+    assert curves["slow"][1] == pytest.approx([1 / 3, 2 / 3])
+    assert shifted_mean([0.5, 0.5]) == pytest.approx(0.5)
+
+
+def test_which_solver_to_use_rests_on_what_is_certified() -> None:
+    def said(*solvers: dict[str, Any]) -> str:
+        table = Result("runs", verdict_rows([_fake(**given) for given in solvers]), columns=COLUMNS).to_frame()
+        (sentence,) = recommendations(summary(table, 10.0))
+        return sentence
+
+    proven = {"private": False, "certified": True, "certified_objective": 1 + 4e-13}
+    rough = proven | {"private": True, "certified_objective": 1 + 2e-8}
+    for seconds in (0.004, 0.006):
+        highs, gurobi = {"solver": "highs", "seconds": 0.005}, {"solver": "gurobi", "seconds": seconds}
+        assert said(gurobi | proven, highs | proven).startswith(
+            "For LPs use highs: it solved 1 of 1, 1 of its 1 answers"
+        )
+        assert said(gurobi | proven, highs | rough).startswith("For LPs use gurobi")
+        assert said(gurobi | rough, highs | proven).startswith("For LPs use highs")
+    assert said({"solver": "highs", "seconds": 1.0} | proven, gurobi | proven).startswith("For LPs use gurobi")
+    assert said({"solver": "highs"}) == "For LPs use highs: it solved 1 of 1, at 1 times the seconds of the fastest."
+
+
+def test_a_solver_that_cannot_state_it_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def runner(*_: Any, **__: Any) -> dict[str, Any]:
+        raise AssertionError("must not be run")
+
+    monkeypatch.setattr("workbench.comparison.run.run_one", runner)
+    run = run_suite(chosen("small", "noise-milp-n8"), ["ortools:glop"])
+    assert [row["status"] for row in run.rows] == ["not applicable"]
+
+
+def test_a_worker_gets_the_program_itself() -> None:
+    """What crosses to the process is the program at its numbers; what a solver prints is no answer."""
+    (instance,) = chosen("small", "mvu-m4")
+    program, values = instance.build()
+    again = pickle.loads(pickle.dumps(instance.fixed()))
+    assert (again.name, again.sense, again.scale, again.shape) == (
+        program.name,
+        program.sense,
+        program.scale,
+        program.shape,
+    )
+    one, two = program.data(values), again.data()
+    for name in ("c", "row_lower", "row_upper", "lower", "upper", "integrality"):
+        assert (getattr(one, name) == getattr(two, name)).all()
+    assert one.offset == two.offset
+    assert (one.A != two.A).nnz == 0
+
+
+def test_a_process_per_run_and_its_death_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    import workbench.comparison.run as module
+
+    (instance,) = chosen("small", "mvu-m4")
+    run = run_suite([instance], ["highs"], time_limit=30.0)
+    assert run.rows[0]["status"] == "optimal"
+    assert run.rows[0]["certified"]
+    assert not run.interrupted
+
+    def doomed(script: str) -> list[dict[str, Any]]:
+        real = module.subprocess.Popen
+
+        def popen(command: list[str], **more: Any) -> Any:
+            return real([command[0], "-c", script], **more)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(module.subprocess, "Popen", popen)
+            patch.setattr(module, "GRACE", 0.5)
+            return list(run_suite([instance], ["highs"], time_limit=0.5))
+
+    (row,) = doomed("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert (row["status"], "SIGKILL" in row["failure"]) == ("crashed", True)
+    (row,) = doomed("raise SystemExit('out of memory')")
+    assert (row["status"], "out of memory" in row["failure"]) == ("crashed", True)
+    (row,) = doomed("import time; time.sleep(60)")
+    assert row["status"] == "killed"
+    assert row["wall"] < 30
+    assert not verdict_rows([row])[0]["solved"]
+
+
+def test_interrupt_keeps_finished_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    def runner(task: Program, solver: str, limit: float, **more: Any) -> dict[str, Any]:
+        calls.append(solver)
+        if len(calls) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return run_one(task, solver, limit, **more) if len(calls) == 1 else {"status": "error", "failure": "x"}
+
+    monkeypatch.setattr("workbench.comparison.run.run_one", runner)
+    run = run_suite(chosen("small", "mvu-m4"), ["highs", "gurobi", "scip"])
+    assert run.interrupted
+    assert [row["solver"] for row in run.rows] == ["highs"]
+    assert artifacts(run, "small", 1.0)[0].table["solved"].tolist() == [1]
+
+
+def test_a_report_without_any_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.cli.console.out.width", 120)  # no cell is folded, whatever COLUMNS says
+    monkeypatch.setattr(
+        "workbench.comparison.run.run_one", lambda *_, **__: {"status": "licence", "failure": "too large"}
+    )
+    arguments = ["compare", "--suite", "small", "--solvers", "gurobi", "--instances", "mvu-m4"]
+    with pytest.raises(SystemExit) as end:
+        main([*arguments, "--out", str(tmp_path)])
+    assert end.value.code == 0
+    said = capsys.readouterr().out
+    assert "0 of 1" in said
+    assert "1 licence" in said
+    assert "nan" not in said.lower()
+    assert (tmp_path / "scatter.png").exists()
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["compare", "--suite", "small", "--solvers", "highs,ortools:glop", "--instances", "mvu-*,noise-milp-*"]
+    with pytest.raises(SystemExit) as end:
+        main([*arguments, "--out", str(tmp_path), "--json"])
+    assert end.value.code == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(row["instance"], row["solver"], row["status"]) for row in found["runs"]] == [
+        ("noise-milp-n8", "highs", "optimal"),
+        ("noise-milp-n8", "ortools:glop", "not applicable"),
+        ("mvu-m4", "highs", "optimal"),
+        ("mvu-m4", "ortools:glop", "optimal"),
+    ]
+    assert {path.name for path in tmp_path.iterdir()} >= {"summary.csv", "performance_profile.png", "scatter.svg"}
+    assert pd.read_csv(tmp_path / "performance_profile.csv")["solver"].tolist() == ["highs", "ortools:glop"] * 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--suite", "x"],
+        ["--suite", "small", "--solvers", "x"],
+        ["--suite", "small", "--instances", "x"],
+        ["--json"],
+        ["--suite", "small", "--solvers", "ortools:glop", "--instances", "noise-milp-n8"],
+        ["--suite", "small", "--time-limit", "0"],
+        ["--suite", "small", "--solvers", ","],
+        ["--suite", "small", "modulo", "--n", "8", "--max-shift", "3", "--epsilon", "1"],
+    ],
+)
+def test_bad_input_is_refused_in_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["compare", *arguments])
+    assert end.value.code == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_reproduction_leaves_it_out_unless_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import workbench.papers.reproduce as module
+
+    monkeypatch.setattr(module, "PAPERS", {"solver_comparison": "workbench.papers.solver_comparison"})
+    lines: list[str] = []
+    module.reproduce(None, None, tmp_path, progress=lambda done, total, line: lines.append(line))
+    assert lines == []  # minutes, and times of a machine: only by name or with full
+
+
+def test_installed_solvers() -> None:
+    assert "highs" in installed()
+    with pytest.raises(SolverUnavailable):
+        installed(["nobody"])
+    with pytest.raises(InvalidRequest):
+        installed([])
+    assert SUITES["default"][0] == 1

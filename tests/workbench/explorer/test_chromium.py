@@ -1,0 +1,258 @@
+"""The page in a real browser: what a reader does, and that every number shown is the API's."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from bench.chromium import Chromium, Page
+from workbench.cli.explore import _forward
+from workbench.explorer.given import exact_values, listing
+from workbench.explorer.server import Server
+from workbench.families.design import Design
+from workbench.families.registry import families, family
+
+SETTLED = """document.querySelectorAll('main .card').length > 2 &&
+    [...document.querySelectorAll('.card > p')].every((p) => p.hidden || !p.textContent.startsWith('computing'))"""
+FAMILIES = [kind.name for kind in families()]
+
+
+@pytest.fixture(autouse=True)
+def closing(browser: Chromium) -> Iterator[None]:
+    yield
+    browser.close_pages()
+
+
+def opened(browser: Chromium, server: Server, state: dict[str, Any] | None = None, **size: int) -> Page:
+    page = browser.open("about:blank", wait=False, **size)
+    keep = "document.addEventListener('workbench-drawn', (event) => { window.view = event.detail; })"
+    page.call("Page.addScriptToEvaluateOnNewDocument", source=keep)
+    page.go(server.address(urlencode(state or {}, doseq=True)))
+    page.wait("document.querySelector('main')?.dataset.drawn || document.querySelector('.status.error')")
+    return page
+
+
+def designed(name: str, given: dict[str, Any], check: str) -> Design:
+    kind = family(name)
+    with kind.open(kind.request_of(exact_values(kind, given) | {"check": check})) as session:
+        return session.design()
+
+
+def shown(value: Any) -> str:
+    """A cell of a table, as the page writes it."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else f"{value:.9g}"
+
+
+def same(text: str, value: Any, *, hot: bool = False) -> bool:
+    """Whether a cell shows a value to nine digits; hot: but for the rounding of a live session."""
+    if isinstance(value, float) and text not in ("inf", "-inf"):
+        return float(text) == pytest.approx(float(f"{value:.9g}"), rel=1e-8 if hot else 0, abs=1e-12 if hot else 0)
+    return text == shown(value)
+
+
+def row_of(page: Page) -> dict[str, str]:
+    """The table of the row, as it stands on the page."""
+    page.js("document.querySelector('.card.tall details').open = true")
+    page.wait("document.querySelector('.card.tall details table')")
+    rows = page.js("""[...document.querySelectorAll('.card.tall details table tr')].slice(1)
+        .map((row) => [...row.cells].map((cell) => cell.textContent))""")
+    return dict(rows)
+
+
+def check_clean(page: Page) -> None:
+    assert page.complaints == []
+    assert all(re.match(r"http://127\.0\.0\.1:\d+/|data:|blob:|about:|file:", url) for url in page.requests), (
+        page.requests
+    )
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_is_drawn_with_the_numbers_of_the_api(browser: Chromium, server: Server, name: str) -> None:
+    page = opened(browser, server, {"family": name})
+    given = next(entry["first"] for entry in listing() if entry["name"] == name)
+    design = designed(name, given, "audit")
+    assert float(page.js("document.querySelector('.value').textContent")) == pytest.approx(design.objective, rel=1e-8)
+    row = row_of(page)
+    for column, value in design.row().items():
+        if column not in ("start", "residual", "gap"):  # of a hot start, another vertex may be as good
+            assert same(row[column], value, hot=True) or column in ("bound", "pure_epsilon"), column
+    facts = dict(
+        page.js("[...document.querySelectorAll('.card.tall tr')].map((r) => [...r.cells].map((c) => c.textContent))")
+    )
+    assert {label for label, _ in design.facts()} <= set(facts)
+    if family(name).draws:
+        assert page.js("document.querySelectorAll('svg.chart, img.picture').length") >= 1
+    check_clean(page)
+
+
+def test_a_reader_drags_changes_certifies_exports(browser: Chromium, server: Server, tmp_path: Path) -> None:
+    given = {"n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"}
+    page = opened(browser, server, {"family": "modulo", **given})
+    page.wait(SETTLED)
+
+    # ε is dragged with the mouse, and its number follows
+    slider = "document.querySelector('#option-epsilon ~ input[type=range]').getBoundingClientRect()"
+    x, y = page.js(f"(({{ left, top, width, height }}) => [left + 0.7 * width, top + height / 2])({slider})")
+    before = int(page.js("document.querySelector('main').dataset.drawn"))
+    page.mouse("mousePressed", x, y, 1)
+    for step in range(5):
+        page.mouse("mouseMoved", x - 4 * step, y, 1)
+    page.mouse("mouseReleased", x - 16, y)
+    page.wait(f"Number(document.querySelector('main').dataset.drawn) > {before}")
+    page.wait("window.view.given.epsilon === document.getElementById('option-epsilon').value")
+    given["epsilon"] = page.js("document.getElementById('option-epsilon').value")
+    assert given["epsilon"] != "1.5"
+    assert page.js("new URLSearchParams(location.hash.slice(1)).get('epsilon')") == given["epsilon"]
+    assert page.js("window.view.objective") == pytest.approx(designed("modulo", given, "audit").objective, rel=1e-8)
+    page.js("history.back() ?? 1")
+    page.wait("document.getElementById('option-epsilon').value === '1.5'")
+    given["epsilon"] = "1.5"
+
+    # certified: the row is that of the command line, to the last digit shown
+    page.wait(SETTLED)
+    page.click("Certify")
+    page.wait("document.querySelector('.badge.proven')")
+    design = designed("modulo", given, "certify")
+    row = row_of(page)
+    assert set(row) == set(design.row())
+    for column, value in design.row().items():
+        assert same(row[column], value), column
+    assert page.js("window.view.certificate") == design.certificate.content().decode()  # type: ignore[union-attr]
+
+    # exported, and read again without a network
+    folder = tmp_path / "downloads"
+    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+    page.click("Export page")
+    end = time.monotonic() + 30
+    while not (folder / "explore-modulo.html").exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    copy = browser.open("about:blank", wait=False)
+    copy.call("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0)
+    copy.go((folder / "explore-modulo.html").as_uri())
+    copy.wait("document.querySelectorAll('svg.chart').length >= 5")
+    row = row_of(copy)
+    for column, value in design.row().items():
+        assert same(row[column], value), column
+    data = json.loads(copy.js("document.getElementById('data').textContent"))["export"]
+    assert data["view"]["certificate"] == design.certificate.content().decode()  # type: ignore[union-attr]
+    for step in data["steps"][::4]:
+        assert step["objective"] == pytest.approx(designed("modulo", step["given"], "audit").objective, rel=1e-8)
+    copy.give("step", "0", "input")
+    at = copy.js("document.querySelector('.value').textContent")
+    assert float(at) == pytest.approx(min(data["steps"], key=lambda one: one["hot"]["epsilon"])["objective"], rel=1e-8)
+    assert not [url for url in copy.requests if url.startswith("http")]
+    check_clean(copy)
+
+    # another family
+    page.give("family", "quantizer")
+    page.wait("window.view.heading.startsWith('Quantization')")
+    check_clean(page)
+
+
+def test_a_preliminary_design_says_so_until_it_is_complete(browser: Chromium, server: Server) -> None:
+    """The answer to a slider is made preliminary on its way to the page, which then asks for the complete one."""
+    page = opened(browser, server, {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"})
+    page.wait(SETTLED)
+    page.js("""void ((real) => { window.asked = []; window.seen = []; window.fetch = async (address, given) => {
+        const answer = await real(address, given), task = address.split('/').pop();
+        window.asked.push(task);
+        if (task !== 'design') return answer;
+        const lines = (await answer.text()).split('\\n').filter(Boolean).map((line) => JSON.parse(line));
+        Object.assign(lines.at(-1).result, { preliminary: true, objective: 0.75 });
+        return new Response(lines.map((line) => JSON.stringify(line) + '\\n').join('')); }; })(window.fetch)""")
+    page.js("""document.addEventListener('workbench-drawn', () => window.seen.push([
+        document.querySelector('.value').textContent, Boolean(document.querySelector('.badge.open')),
+        Boolean(document.querySelector('.badge.proven'))])) ?? 1""")
+    page.give("option-epsilon", "1.4")
+    page.wait("window.seen.length === 2")
+    given = {"n": "8", "max_shift": "3", "epsilon": "1.4", "delta": "0.1"}
+    assert page.js("window.seen[0]") == ["0.75", True, False]
+    assert page.js("window.asked.slice(0, 2)") == ["design", "complete"]  # before any curve
+    value, *badges = page.js("window.seen[1]")
+    assert float(value) == pytest.approx(designed("modulo", given, "audit").objective, rel=1e-8)
+    assert badges == [False, False]
+    page.wait(SETTLED)
+    assert page.js("document.querySelector('.status').textContent") == ""
+    check_clean(page)
+
+
+def test_the_least_epsilon_for_an_error(browser: Chromium, server: Server) -> None:
+    page = opened(browser, server, {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "notion": "dp"})
+    page.js("void (document.querySelector('.inverse input').value = '0.4')")
+    page.click("least epsilon")
+    page.wait("document.querySelector('.status').textContent.startsWith('Least epsilon')")
+    page.wait("window.view.given.epsilon === document.getElementById('option-epsilon').value")
+    least = page.js("document.getElementById('option-epsilon').value")
+    given = {"n": "8", "max_shift": "3", "notion": "dp"}
+    assert designed("modulo", given | {"epsilon": least}, "audit").objective <= 0.4
+    assert designed("modulo", given | {"epsilon": str(float(least) - 0.001)}, "audit").objective > 0.4
+    check_clean(page)
+
+
+@pytest.mark.parametrize(
+    ("fragment", "words"),
+    [
+        ("family=nothing", "family must be one of modulo, noise"),
+        ("family=modulo&n=0&epsilon=1", "n must be an integer"),
+        ("family=modulo&<img src=x onerror=alert(1)>=1", "option must be one of"),
+        ("%%%&&=", "option must be one of"),
+    ],
+)
+def test_a_bad_fragment_is_a_sentence(browser: Chromium, server: Server, fragment: str, words: str) -> None:
+    page = browser.open(server.address() + "#" + fragment)
+    page.wait("document.querySelector('.status.error')")
+    assert words in page.js("document.querySelector('.status').textContent")
+    assert page.js("document.querySelectorAll('img').length") == 0
+    check_clean(page)
+
+
+def test_two_tabs_and_a_phone(browser: Chromium, server: Server) -> None:
+    first = opened(
+        browser, server, {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5"}, width=360, height=740
+    )
+    second = opened(browser, server, {"family": "modulo", "n": "4", "max_shift": "1", "epsilon": "1"})
+    assert first.js("window.view.given.n") == "8"
+    assert second.js("window.view.given.n") == "4"
+    first.wait(SETTLED)
+    assert first.js("document.documentElement.scrollWidth") <= 360
+    reached = first.js("""[...document.querySelectorAll('input, select, button, summary')].filter((one) => {
+        one.focus(); return document.activeElement !== one && !one.disabled && one.checkVisibility(); }).length""")
+    assert reached == 0
+    unnamed = first.js("""[...document.querySelectorAll('input, select')].filter((one) =>
+        !one.labels?.length && !one.getAttribute('aria-label')).length""")
+    assert unnamed == 0
+    check_clean(first)
+
+
+def test_the_server_stops_while_a_page_is_open(browser: Chromium) -> None:
+    with Server() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        page = opened(browser, server, {"family": "modulo"})
+        page.wait(SETTLED)
+        server.shutdown()
+        thread.join()
+    page.give("option-epsilon", "2")
+    page.wait("document.querySelector('.status.error')")
+    assert "server" in page.js("document.querySelector('.status').textContent")
+
+
+def test_the_file_of_its_owner_forwards_to_the_page(browser: Chromium, server: Server, tmp_path: Path) -> None:
+    address = server.address("family=modulo&n=4&max_shift=1&epsilon=1")
+    page = browser.open(_forward(address, tmp_path))
+    page.wait("document.querySelector('main')?.dataset.drawn")
+    assert page.js("location.href") == address
+    assert page.js("document.referrer") == ""
+    check_clean(page)

@@ -1,0 +1,216 @@
+"""Noise designed under notions of several bounds: curve, Rényi, zCDP, GDP; optimal, certified, refused in words."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.cli import main
+from workbench.families.modulo.family import FAMILY
+from workbench.mechanisms.additive import AdditiveNoise
+from workbench.privacy.audit import audit
+
+SMALL, LINE = wb.ModuloNoise(n=2, max_shift=1), wb.ModuloNoise(n=9, max_shift=2)
+BUDGETS = {
+    "curve": {"curve": "0.5:0.1,1:0.01"},
+    "tradeoff": {"tradeoff": "0:1,0.1:0.6,0.4:0.2,1:0"},
+    "renyi": {"alpha": 4, "epsilon": "0.5"},
+    "zcdp": {"rho": "0.1"},
+    "gdp": {"mu": 1},
+}
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    captured = capsys.readouterr()
+    return int(stop.value.code or 0), captured.out, captured.err
+
+
+@pytest.mark.parametrize("notion", BUDGETS)
+def test_on_three_values_bisection_finds_the_same(notion):
+    """f = (1 - 2a, a, a) by symmetry: the least a that the exact audit accepts."""
+    made = wb.design(SMALL, notion=notion, **BUDGETS[notion])
+    low, high = Fraction(0), Fraction(1, 3)
+    for _ in range(30):
+        a = (low + high) / 2
+        privacy = audit(AdditiveNoise(SMALL, [1 - 2 * a, a, a]), 0)
+        low, high = (low, a) if privacy.meets(notion, **BUDGETS[notion]) else (a, high)
+    assert made.objective == pytest.approx(float(2 * high), rel=1e-6)
+    assert made.bound <= made.objective <= made.bound * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("notion", BUDGETS)
+@pytest.mark.parametrize("loss", ["squared", "error-rate"])
+def test_the_answer_is_certified_and_within_its_bound(notion, loss, tmp_path: Path):
+    made = wb.design(LINE, notion=notion, loss=loss, **BUDGETS[notion])
+    assert made.private
+    assert made.status == "optimal"
+    assert made.bound <= made.objective * (1 + 1e-12)
+    assert made.objective <= made.bound * (1 + 1e-5)
+    made.save(tmp_path / "made.json")
+    proof = wb.check(tmp_path / "made.json")
+    assert proof.claim.notion.name == notion
+    assert proof.objective.name == loss
+    tool = Path(__file__).parents[4] / "tools" / "check_certificate.py"
+    done = subprocess.run([sys.executable, "-I", str(tool), str(tmp_path / "made.json")], capture_output=True)
+    assert (done.returncode, b": proven: " in done.stdout) == (0, True)
+    tighter = {
+        "curve": {"curve": "0.5:0.09,1:0.005"},
+        "renyi": {"alpha": 4, "epsilon": "0.45"},
+        "tradeoff": {"tradeoff": "0:1,0.1:0.61,0.4:0.21,1:0"},
+        "zcdp": {"rho": "0.09"},
+        "gdp": {"mu": "0.9"},
+    }[notion]
+    assert not made.privacy.meets(notion, **tighter)
+
+
+def test_a_curve_of_one_point_is_dp():
+    both = [
+        wb.design(LINE, loss="squared", **{"notion": name} | max_loss)
+        for name, max_loss in (("curve", {"curve": [(1, "0.05")]}), ("dp", {"epsilon": 1, "delta": "0.05"}))
+    ]
+    assert both[0].objective == pytest.approx(both[1].objective, rel=1e-9)
+
+
+def test_notions_that_imply_each_other_are_ordered():
+    """ρ-zCDP implies D_2 <= 2ρ, and pure ε implies ε²/2-zCDP: the optima follow."""
+    loss = {"loss": "squared"}
+    concentrated = wb.design(LINE, notion="zcdp", rho="0.125", **loss).objective
+    assert wb.design(LINE, notion="renyi", alpha=2, epsilon="0.25", **loss).objective <= concentrated * (1 + 1e-7)
+    assert concentrated <= wb.design(LINE, notion="pure", epsilon="0.5", **loss).objective * (1 + 1e-7)
+
+
+def test_constraints_vectors_and_directed_differences():
+    made = wb.design(LINE, notion="zcdp", rho="0.1", loss="squared", constraints=lambda f: [f[1] == f[9]])
+    assert made.private
+    vector = wb.design(wb.ModuloNoise(sizes=(3, 3), shifts=[(0, 1), (1, 0)]), notion="renyi", alpha="1.5", epsilon=1)
+    assert vector.private
+    one_sided = wb.design(wb.ModuloNoise(n=8, max_shift=2, directed=True), notion="gdp", mu=1, loss="squared")
+    both = wb.design(wb.ModuloNoise(n=8, max_shift=2), notion="gdp", mu=1, loss="squared")
+    assert one_sided.objective <= both.objective * (1 + 1e-6)
+
+
+def test_a_session_moves_along_the_budget():
+    with FAMILY.open(FAMILY.request(LINE, notion="renyi", alpha=2, epsilon=1, loss="squared")) as session:
+        errors = [session.design({"epsilon": Fraction(e)}).objective for e in ("0.25", "0.5", "1")]
+        assert errors == sorted(errors, reverse=True)
+        assert session.row({"epsilon": Fraction(1, 2)})["certified"]
+        with pytest.raises(wb.InvalidRequest, match="delta must be left out when notion is renyi"):
+            session.design({"delta": Fraction(1, 2)})
+
+
+def test_raw_answers_are_audited_and_claim_nothing():
+    made = wb.design(LINE, notion="zcdp", rho="0.1", loss="squared", certify=False)
+    assert made.certificate is None
+    assert made.objective == pytest.approx(made.bound, rel=1e-5)
+    assert isinstance(made.private, bool)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--notion", "zcdp"), "rho must be given for the notion zcdp"),
+        (("--notion", "zcdp", "--rho", "0"), "rho must be a finite number > 0"),
+        (("--notion", "renyi", "--alpha", "1", "--epsilon", "1"), "alpha must be a finite number > 1"),
+        (("--notion", "renyi", "--alpha", "2"), "epsilon must be given"),
+        (("--notion", "gdp", "--mu", "1", "--epsilon", "1"), "The parameters of the notion gdp must be mu"),
+        (("--notion", "curve", "--curve", "x"), "curve must be a list of pairs"),
+        (("--notion", "curve", "--curve", "1e300:0.1"), "epsilon must be at most 300"),
+        (("--notion", "gdp", "--mu", "1e9"), "mu must be at most 20"),
+        (("--notion", "tradeoff", "--tradeoff", "0:1,0.5:0.6,1:0"), "tradeoff must be at most 1 - alpha"),
+        (
+            ("--notion", "tradeoff", "--tradeoff", "0:0.5,0.1:0.4,0.5:0.1,0.6:0"),
+            "tradeoff must be convex. Got (0.5",
+        ),
+        (
+            ("--notion", "tradeoff", "--tradeoff", "0:0.5,0.1:0.2,0.2:0.3,0.6:0"),
+            "tradeoff must be a function that does",
+        ),
+        (("--notion", "tradeoff", "--tradeoff", "0.1:0.5,0.6:0"), "tradeoff must be a function from alpha = 0"),
+        (("--notion", "tradeoff", "--tradeoff", "0:1,1e-200:1e-150,1:0"), "epsilon must be at most 300"),
+        (
+            ("--notion", "pdp", "--epsilon", "1", "--tradeoff", "0:1,1:0"),
+            "tradeoff must be left out when notion is pdp",
+        ),
+        (("--notion", "pdp", "--epsilon", "1", "--rho", "1"), "rho must be left out when notion is pdp"),
+        (("--notion", "zcdp", "--rho", "1", "--minimise", "delta", "--max-loss", "1"), "minimise must be left out"),
+        (("--notion", "pdp"), "epsilon must be given"),
+    ],
+)
+def test_bad_requests_get_one_sentence(capsys, more, message):
+    code, out, err = run(capsys, "design", "modulo", "--n", "6", "--max-shift", "1", *more)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_the_command_line_and_its_json(capsys):
+    import json
+
+    code, out, err = run(
+        capsys,
+        "design",
+        "modulo",
+        "--n",
+        "6",
+        "--max-shift",
+        "1",
+        "--notion",
+        "zcdp",
+        "--rho",
+        "0.5",
+        "--loss",
+        "squared",
+        "--json",
+    )
+    made = json.loads(out)
+    assert code == 0, err
+    assert (made["notion"], made["rho"], made["certified"]) == ("zcdp", "0.5", True)
+    assert math.isclose(sum(made["pmf"]), 1)
+    assert np.all(np.array(made["pmf"]) > 0)
+
+
+LABELS = wb.Labels.uniform(0, 3)
+
+
+@pytest.mark.parametrize("notion", BUDGETS)
+def test_channels_are_designed_under_the_same_notions(notion, tmp_path: Path):
+    made = wb.design(LABELS, method="lp", notion=notion, **BUDGETS[notion])
+    assert made.private
+    assert made.objective <= made.bound * (1 + 1e-5)
+    assert made.bound <= made.objective * (1 + 1e-12)
+    made.save(tmp_path / "made.json")
+    assert wb.check(tmp_path / "made.json").claim.notion.name == notion
+    assert str(made)
+    assert made.to_dict()["notion"] == notion
+    near = wb.design(LABELS, method="lp", notion=notion, neighbours="consecutive", **BUDGETS[notion])
+    assert near.objective <= made.objective * (1 + 1e-6)
+
+
+def test_a_channel_under_a_curve_of_one_point_is_dp():
+    one = wb.design(LABELS, method="lp", notion="curve", curve=[(1, "0.05")])
+    assert one.objective == pytest.approx(
+        wb.design(LABELS, method="lp", notion="dp", epsilon=1, delta="0.05").objective, rel=1e-7
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"notion": "zcdp"}, "rho must be given"),
+        ({"notion": "zcdp", "rho": 1, "method": "bins"}, "method must be lp"),
+        ({"notion": "pure", "epsilon": 1, "mu": 1}, "mu must be left out"),
+        ({}, "epsilon must be given"),
+    ],
+)
+def test_bad_channel_requests_are_refused(given, message):
+    with pytest.raises(wb.InvalidRequest, match=message):
+        wb.design(LABELS, **{"method": "lp"} | given)

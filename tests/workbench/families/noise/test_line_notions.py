@@ -1,0 +1,287 @@
+"""Noise on the integers and the reals, and finite channels, under DP curves, Rényi DP, zCDP and GDP."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from models.line_losses import LineLoss
+from models.line_program import LineProgram
+from models.oracles.canonical_noise import canonical_loss, discrete_gaussian, rounded_gaussian
+from models.requirements import HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY, Bound
+from workbench.cli import main
+from workbench.exact.integer_law import IntegerLaw
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+from workbench.privacy.audit import audit
+
+BUDGETS = {
+    "curve": {"curve": "0.5:0.1,1:0.01"},
+    "tradeoff": {"tradeoff": "0:1,0.1:0.6,0.4:0.2,1:0"},
+    "renyi": {"alpha": 4, "epsilon": "0.5"},
+    "zcdp": {"rho": "0.05"},
+    "gdp": {"mu": "1.5"},
+}
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    captured = capsys.readouterr()
+    return int(stop.value.code or 0), captured.out, captured.err
+
+
+@pytest.mark.parametrize("notion", BUDGETS)
+def test_noise_on_the_integers_is_certified_and_within_its_bound(notion, tmp_path: Path):
+    made = wb.design(wb.IntegerNoise(1), notion=notion, **BUDGETS[notion])
+    assert made.private
+    assert made.status == "optimal"
+    assert made.bound <= made.objective <= made.bound * (1 + 1e-5)
+    assert made.oracle.agrees
+    if notion == "zcdp":  # the discrete Gaussian has 10: next to nothing is gained
+        assert 9.993 < made.bound <= made.objective < 10
+    made.save(tmp_path / "made.json")
+    proof = wb.check(tmp_path / "made.json")
+    assert proof.claim.notion.name == notion
+    tighter = {
+        name: Fraction(value) * Fraction(9, 10) if name != "alpha" else value
+        for name, value in BUDGETS[notion].items()
+        if name not in ("curve", "tradeoff")
+    }
+    points = {"curve": {"curve": "0.5:0.09,1:0.009"}, "tradeoff": {"tradeoff": "0:1,0.1:0.61,0.4:0.21,1:0"}}
+    claim = {"parameters": {**tighter, **points.get(notion, {})}}
+    if "epsilon" in tighter:
+        claim = {"epsilon": tighter["epsilon"], "parameters": {"alpha": 4}}
+    with pytest.raises(wb.NotCertified):
+        wb.Certificate(made.mechanism, notion, **claim)
+    text = (tmp_path / "made.json").read_text()
+    law = json.loads(text)["mechanism"]["weights"]
+    heavy = max(law, key=lambda weight: int(weight, 0))
+    (tmp_path / "other.json").write_text(text.replace(heavy, hex(int(heavy, 0) * 2)))
+    with pytest.raises(wb.WorkbenchError):
+        wb.check(tmp_path / "other.json")
+
+
+def test_known_laws():
+    """Geometric noise by its closed form; one (ε, δ) by the LP's known optimum; the rounded Gaussian by its law."""
+    b = math.exp(-0.7)
+    assert canonical_loss([(0.7, 0.0)], lambda k: k * k) == pytest.approx(2 * b / (1 - b) ** 2, rel=1e-12)
+    assert canonical_loss([(1.0, 1e-3)], lambda k: k * k) == pytest.approx(1.7739, abs=5e-5)
+    assert rounded_gaussian(0.3, lambda k: k * k) == pytest.approx(1 / 0.09 + 1 / 12, rel=1e-9)
+    assert discrete_gaussian(10.0, lambda k: k * k) == pytest.approx(10, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", [HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY])
+def test_the_relaxation_is_below_every_law_that_is_feasible(kind):
+    """Geometric noise is feasible for its own divergences: every bound lies below its loss."""
+    ratio = math.exp(-0.5)
+    law = IntegerLaw(-1, [Fraction(ratio), 1, Fraction(ratio)], 1, Fraction(ratio))
+    loss = float(AdditiveIntegerNoise(wb.IntegerNoise(1), law).loss("squared"))
+    p, q, _ = law.compared(1)
+    total, pairs = float(law.total), [(float(a), float(b)) for a, b in zip(p, q, strict=True)]
+    if kind == POWER_CONE:
+        bound = Bound(POWER_CONE, 3.0, sum(a**3 * b**-2 for a, b in pairs) / total)
+    elif kind == RELATIVE_ENTROPY:
+        bound = Bound(RELATIVE_ENTROPY, 1.0, sum(a * math.log(a / b) for a, b in pairs) / total)
+    else:
+        bound = Bound(HOCKEY_STICK, math.exp(0.5), 0.0)
+    before = 0.0
+    for size in (3, 8, 15):
+        program = LineProgram(1, size, [LineLoss.named("squared").at], [bound])
+        near = program.columns(np.array([float(mass / law.total) for mass in law.window(-40, 40)]))
+        answer = program.solve(near)
+        assert before * (1 - 1e-9) <= float(answer.bound) <= loss * (1 + 1e-9)
+        assert float(answer.bound) == pytest.approx(answer.value, rel=1e-7)
+        before = float(answer.bound)
+    assert before > (0.9 if kind == HOCKEY_STICK else 0.5) * loss
+
+
+def test_merged_outcomes_are_those_of_the_exact_law():
+    """P and Q of the open program are those of the exact law, all beyond the reach as one outcome."""
+    law = IntegerLaw(-3, [1, 2, 3, 4, 3, 2, 1], 2, Fraction(1, 4))
+    total = float(law.total)
+    program = LineProgram(2, 3, [LineLoss.named("absolute").at], [], folded=False)
+    x = np.array([float(mass) / total for mass in (*law.window(-5, 5), law.total - law.below(6), law.below(-5))])
+    p, q = program.compared.laws(x)
+    for shift, first, row in zip(program.shifts.tolist(), p, q, strict=True):
+        inside = [(float(law.weight(eta)), float(law.weight(eta + shift))) for eta in range(-3, 4)]
+        right = float(law.total - law.below(4)), float(law.total - law.below(4 + shift))
+        left = float(law.below(-3)), float(law.below(-3 + shift))
+        exact = np.array([*inside, right, left]) / total
+        assert np.column_stack([first, row]) == pytest.approx(exact)
+    folded = LineProgram(2, 3, [LineLoss.named("absolute").at], [])
+    half = np.append(x[5:11], x[11])
+    for shift in range(2):
+        pairs = np.column_stack([law[shift] for law in folded.compared.laws(half)])
+        assert pairs == pytest.approx(np.column_stack([p[shift], q[shift]]))
+
+
+def test_losses_that_are_not_even_clamped_and_on_the_reals():
+    prior = [Fraction(1, 8)] * 4 + [Fraction(1, 2)]
+    made = wb.design(wb.IntegerNoise(1, clamp=(0, 4)), notion="zcdp", rho="0.3", prior=prior)
+    assert made.private
+    assert made.objective <= made.bound * (1 + 1e-5)
+    audited = audit(made.mechanism, 0)
+    assert audited.meets("zcdp", rho="0.3")
+    assert not audited.meets("zcdp", rho="0.1")
+    curve = wb.design(wb.RealNoise(1), notion="curve", curve="1:0.2", loss="absolute", gap="5e-3")
+    dp = wb.design(wb.RealNoise(1), epsilon=1, delta="0.2", loss="absolute", gap="5e-3")
+    assert curve.objective == pytest.approx(dp.objective, rel=1e-6)
+    both = wb.design(wb.RealNoise(1), notion="curve", curve="0.5:0.3,1:0.2", loss="absolute", gap="2e-2")
+    assert both.private
+    assert both.objective > dp.bound
+
+
+def test_a_curve_with_a_pure_end_has_tails():
+    made = wb.design(wb.IntegerNoise(2), notion="curve", curve="0.5:0.1,2:0", loss="absolute")
+    assert made.private
+    assert made.mechanism.noise.ratio
+    assert made.objective <= made.bound * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("notion", ["curve", "renyi"])
+def test_channels(notion, tmp_path: Path):
+    question = wb.FiniteQuery("0..4", max_shift=1)
+    made = wb.design(question, notion=notion, **BUDGETS[notion])
+    assert made.private
+    assert made.objective <= made.bound * (1 + 1e-3)
+    clamped = wb.design(wb.IntegerNoise(1, clamp=(0, 4)), notion=notion, **BUDGETS[notion])
+    assert made.bound <= clamped.objective
+    made.save(tmp_path / "made.json")
+    assert wb.check(tmp_path / "made.json").claim.notion.name == notion
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("noise --on integers --notion zcdp", "rho must be given for the notion zcdp"),
+        ("noise --on integers --notion zcdp --rho 0", "rho must be a finite number > 0"),
+        ("noise --on integers --notion zcdp --rho 99", "the budget must be missed by randomized response"),
+        ("noise --on integers --notion renyi --alpha 1 --epsilon 1", "alpha must be a finite number > 1"),
+        ("noise --on integers --notion pdp --epsilon 1", "notion must be one of dp, pure, curve, tradeoff, renyi"),
+        ("noise --on integers --notion curve --curve 1:2", "delta must be"),
+        ("noise --on integers --epsilon 1 --rho 1", "rho must be left out when notion is dp"),
+        ("noise --on integers", "epsilon must be given"),
+        ("noise --on integers --notion gdp --mu 1 --delta 0.1", "delta must be left out when notion is gdp"),
+        ("noise --on integers --notion gdp --mu 1 --runs 4", "runs must be left out when notion is gdp"),
+        ("noise --on integers --epsilon 1 --max-loss 3", "max_loss must be given where delta or epsilon is"),
+        ("noise --on integers --minimise epsilon", "max_loss must be given where delta or epsilon is"),
+        ("noise --on integers --minimise delta --epsilon 1", "max_loss must be given where delta or epsilon is"),
+        ("noise --on integers --minimise delta --max-loss 1", "epsilon must be given"),
+        ("noise --on integers --minimise delta --max-loss 1 --epsilon 1 --notion pure", "minimise must be loss or eps"),
+        ("noise --on integers --minimise delta --max-loss 1 --notion zcdp --rho 1", "minimise must be loss but for"),
+        ("modulo --n 4 --max-shift 1 --minimise epsilon", "max_loss must be given where"),
+        ("modulo --n 4 --max-shift 1 --minimise epsilon --max-loss 0.9", "any epsilon is enough"),
+        ("channel --answers 0..3 --max-shift 1 --notion zcdp", "rho must be given for the notion zcdp"),
+        ("channel --answers 0..3 --max-shift 1 --epsilon 1 --mu 1", "mu must be left out when notion is dp"),
+        ("channel --answers 0..3 --max-shift 1 --notion gdp --mu 1 --minimise delta --max-loss 1", "minimise must be"),
+    ],
+)
+def test_requests_that_make_no_sense_get_one_sentence(capsys, arguments, message):
+    code, out, err = run(capsys, "design", *arguments.split())
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.strip().splitlines()) <= 2
+
+
+@pytest.mark.parametrize(
+    ("question", "options"),
+    [
+        (wb.ModuloNoise(n=8, max_shift=2), {"notion": "dp", "max_loss": "0.5", "delta": "0.01"}),
+        (wb.ModuloNoise(n=8, max_shift=2), {"notion": "pure", "max_loss": "5", "loss": "squared"}),
+        (wb.IntegerNoise(2), {"notion": "pure", "max_loss": "3", "loss": "absolute"}),
+        (wb.IntegerNoise(1), {"max_loss": "2.5", "delta": "0.01"}),
+    ],
+)
+def test_the_least_epsilon_of_a_loss(question, options):
+    """A certificate at ε within the budget, and a bound above it at 1e-6 less."""
+    made = wb.design(question, minimise="epsilon", **options)
+    assert made.private
+    assert made.certificate is not None
+    assert float(made.certificate.epsilon) == made.objective
+    assert made.bound <= made.objective <= made.bound * (1 + 1e-6)
+    rest = {name: value for name, value in options.items() if name != "max_loss"}
+    max_loss = float(options["max_loss"])
+    assert wb.design(question, epsilon=made.certificate.epsilon, **rest).objective <= max_loss
+    less = Fraction(made.certificate.epsilon) * (1 - Fraction(1, 10**6))
+    assert wb.design(question, epsilon=less, **rest).bound > max_loss
+
+
+@pytest.mark.parametrize(
+    ("question", "options"),
+    [
+        (wb.IntegerNoise(1), {"epsilon": 1, "max_loss": "1.5"}),
+        (wb.IntegerNoise(2), {"epsilon": 1, "max_loss": "1.5", "loss": "absolute"}),
+        (wb.IntegerNoise(1, (0, 10)), {"epsilon": 1, "max_loss": 1}),
+        (wb.IntegerNoise(1), {"epsilon": "0.5", "max_loss": "0.001"}),
+    ],
+)
+def test_the_least_delta_of_a_loss(question, options):
+    """A certificate at δ within the budget, and a bound above it at 1e-6 less."""
+    made = wb.design(question, minimise="delta", **options)
+    assert made.private
+    assert made.status == "optimal"
+    assert float(made.certificate.delta) == made.objective == made.to_dict()["delta"]
+    assert made.bound <= made.objective <= made.bound * (1 + 1e-6)
+    assert made.certificate.objective.value <= Fraction(options["max_loss"])
+    rest = {name: value for name, value in options.items() if name != "max_loss"}
+    less = Fraction(made.certificate.delta) * (1 - Fraction(1, 10**6))
+    assert wb.design(question, delta=less, **rest).bound > float(options["max_loss"])
+
+
+def test_the_least_delta_by_one_linear_program():
+    """min δ over f on -40..40 with the loss as a row, stated by SciPy."""
+    from scipy.optimize import linprog
+
+    size, max_loss = 40, 2.0
+    n, m = 2 * size + 1, 2 * size + 3
+    f, moved = np.zeros((m, n)), np.zeros((m, n))
+    f[1:-1], moved[:-2] = np.eye(n), np.eye(n)
+    rows = [np.hstack([(np.arange(n) - size) ** 2.0, np.zeros(2 * m + 1)])[None]]
+    for k, (one, other) in enumerate(((f, moved), (moved, f))):
+        slack = np.zeros((m, 2 * m + 1))
+        slack[:, k * m : (k + 1) * m] = -np.eye(m)
+        total = np.zeros((1, n + 2 * m + 1))
+        total[0, n + k * m : n + (k + 1) * m], total[0, -1] = 1, -1
+        rows += [np.hstack([one - np.exp(0.9) * other, slack]), total]
+    limits = np.zeros(sum(map(len, rows)))
+    limits[0] = max_loss
+    whole = np.hstack([np.ones(n), np.zeros(2 * m + 1)])[None]
+    loss = np.append(np.zeros(n + 2 * m), 1.0)
+    found = linprog(loss, np.vstack(rows), limits, whole, [1.0], method="highs")
+    made = wb.design(wb.IntegerNoise(1), minimise="delta", epsilon="0.9", max_loss=max_loss)
+    assert made.objective == pytest.approx(found.fun, rel=1e-6)
+
+
+def test_no_delta_is_needed_for_a_loss_that_pure_noise_has():
+    made = wb.design(wb.IntegerNoise(1), minimise="delta", epsilon=1, max_loss=2)
+    assert (made.objective, made.bound, made.status, made.certificate.delta) == (0, 0, "optimal", 0)
+    with pytest.raises(wb.Infeasible, match=r"Loss squared at most 0\.5 needs delta > 0\.1: there the least is"):
+        wb.design(wb.IntegerNoise(1), minimise="delta", epsilon=1, max_loss="0.5", delta="0.1")
+
+
+def test_frontiers_of_every_budget():
+    table = wb.frontier(
+        wb.IntegerNoise(1), notion="dp,renyi", epsilon="0.5,1", delta="0.1", alpha="2", max_loss="2,3"
+    ).to_frame()
+    points, least = table[table["curve"] == "point"], table[table["mechanism"] == "least epsilon"]
+    assert len(points) == 4
+    assert points["certified"].all()
+    assert (points["bound"] <= points["objective"]).all()
+    assert least["objective"].tolist() == sorted(least["objective"], reverse=True)
+    gaussian = table[(table["mechanism"] == "discrete Gaussian") & (table["notion"] == "renyi")]
+    assert (gaussian["objective"].to_numpy() >= points[points["notion"] == "renyi"]["bound"].to_numpy()).all()
+    channel = wb.frontier(wb.FiniteQuery("0..2", max_shift=1), notion="renyi", alpha=2, epsilon="0.5,1").to_frame()
+    assert channel["objective"].is_monotonic_decreasing
+    with pytest.raises(wb.InvalidRequest, match="rho must be given for the notion zcdp"):
+        wb.frontier(wb.IntegerNoise(1), notion="zcdp")
+
+
+def test_verification_of_channels_and_of_noise():
+    result = wb.verify("highs", family="channel", small=True)
+    assert all(row["agrees"] for row in result)

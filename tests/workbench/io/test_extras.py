@@ -1,0 +1,81 @@
+"""Without an extra every command says which one it needs, before it starts working, and keeps what it has."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from workbench.io import extras
+from workbench.papers import gallery, reproduce
+from workbench.papers.artifact import Artifact, Paper
+from workbench.privacy.opendp import measurement
+from workbench.sweeps.export import writable
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in extras.EXTRAS.values():
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+def _artifact(full: bool) -> Artifact:
+    import pandas as pd
+
+    return Artifact("first", "First", pd.DataFrame({"x": [1.0]}), None, "a caption")
+
+
+def _fails(full: bool) -> Artifact:
+    raise wb.WorkbenchError("No.")
+
+
+@pytest.fixture
+def paper(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Paper("modulo-noise", "A paper", "", {"first": _artifact, "second": _fails}, needs={"second": "learning"})
+    for module in (reproduce, gallery):
+        monkeypatch.setattr(module, "load", lambda name: made)
+
+
+def test_every_extra_is_known() -> None:
+    text = (Path(__file__).parents[3] / "pyproject.toml").read_text("utf-8")
+    import tomllib
+
+    declared = set(tomllib.loads(text)["project"]["optional-dependencies"]) - {"all", "dev", "docs"}
+    assert declared == set(extras.EXTRAS)
+    assert all(extras.present(package) for package in extras.EXTRAS.values())  # `make install` installs all of them
+
+
+@pytest.mark.usefixtures("bare")
+@pytest.mark.parametrize(
+    ("extra", "call"),
+    [
+        ("opendp", lambda noise, folder: measurement(noise)),
+        ("parquet", lambda noise, folder: writable(folder / "a.parquet")),
+        ("cluster", lambda noise, folder: wb.sweep("examples/sweeps/modulo.toml", folder / "l", cluster="tcp://a:1")),
+        ("learning", lambda noise, folder: wb.reproduce("label-dp", "table1", folder)),
+    ],
+)
+def test_a_missing_extra_is_named_before_anything_is_written(extra: str, call: Any, tmp_path: Path) -> None:
+    noise = wb.AdditiveNoise.from_pmf(wb.ModuloNoise(n=2, max_shift=1), [0.5, 0.25, 0.25])
+    with pytest.raises(wb.NotInstalled, match=rf"pip install 'dp-workbench\[{extra}\]'"):
+        call(noise, tmp_path)
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.usefixtures("bare", "paper")
+def test_a_reproduction_leaves_out_what_an_extra_is_missing_for_and_says_so_first(tmp_path: Path) -> None:
+    said: list[str] = []
+    found = wb.reproduce("modulo-noise", results=tmp_path, jobs=1, progress=lambda done, total, line: said.append(line))
+    assert said[0].startswith("Left out: modulo-noise second, which need the extra 'learning'")
+    assert (found.finished, found.total, found.interrupted) == (1, 1, False)
+    assert "### First" in (tmp_path / "README.md").read_text("utf-8")
+
+
+@pytest.mark.usefixtures("paper")
+def test_an_artifact_that_fails_leaves_the_gallery_of_the_others(tmp_path: Path) -> None:
+    with pytest.raises(wb.WorkbenchError, match=r"^No\.$"):
+        wb.reproduce("modulo-noise", results=tmp_path, jobs=1)
+    assert "### First" in (tmp_path / "README.md").read_text("utf-8")

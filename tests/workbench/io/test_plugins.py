@@ -1,0 +1,316 @@
+"""What another package adds joins every command, with no line of ours edited; nothing is installed."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import workbench as wb
+from workbench.io import plugins
+
+PACKAGE = Path(__file__).parents[2] / "plugin_package"
+
+
+# Commands one after the other in one process: most of what a process of the workbench costs is its imports.
+COMMANDS = """
+import contextlib, io, json, sys
+from workbench.cli import main
+
+done = []
+for arguments in json.loads(sys.argv[1]):
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main(arguments)
+        except SystemExit as stop:
+            code = stop.code or 0
+    done.append((code, out.getvalue(), err.getvalue()))
+print(json.dumps(done))
+"""
+
+
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+    @property
+    def answer(self) -> dict:
+        """What a command with --json says that has done its work."""
+        assert self.returncode == 0, self.stderr
+        return json.loads(self.stdout)
+
+
+def process(*arguments: str, folder: Path, path: tuple[Path, ...] = (PACKAGE,)) -> subprocess.CompletedProcess[str]:
+    """A Python of its own, which finds the packages of the path."""
+    places = os.pathsep.join([*map(str, path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": places, "COLUMNS": "200"},
+    )
+
+
+def workbench(*commands: tuple[str, ...], folder: Path, path: tuple[Path, ...] = (PACKAGE,)) -> list[Done]:
+    """What commands do, all in one new process."""
+    done = process("-c", COMMANDS, json.dumps(commands), folder=folder, path=path)
+    assert done.returncode == 0, done.stderr
+    return [Done(*each) for each in json.loads(done.stdout)]
+
+
+def test_a_family_a_mechanism_and_a_certificate(tmp_path: Path) -> None:
+    listing, designed, shown = workbench(
+        ("design", "--help"),
+        ("design", "response", "--k", "3", "--epsilon", "1", "--save", "proof.json", "--json"),
+        ("check", "proof.json"),
+        folder=tmp_path,
+    )
+    assert "response" in listing.stdout
+    design = designed.answer
+    assert design["objective"] == pytest.approx(2 / (math.e + 2), rel=1e-6)
+    assert design["oracle"]["agrees"]
+    assert design["certified"]
+    written = json.loads((tmp_path / "proof.json").read_text())
+    assert written["mechanism"]["kind"] == "answers"
+    assert written["record"]["checked_by"] == {"mechanism of kind answers": "workbench-example 1.2"}
+    assert shown.returncode == 0, shown.stderr
+    assert "code of workbench-example 1.2" in " ".join(shown.stdout.split())
+    without = process("-m", "workbench", "check", "proof.json", folder=tmp_path, path=())
+    assert without.returncode == 2
+    assert "must be of kind" in without.stderr
+
+
+def test_every_verb_on_a_mechanism_that_shares_no_code_with_ours(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(str(PACKAGE))
+    monkeypatch.setattr(plugins, "_read", set())  # entry points are read once in a process, perhaps already
+    monkeypatch.setattr(plugins, "_plugins", {group: {} for group in plugins.GROUPS})
+    coin = importlib.import_module("workbench_example.coin").Coin("1/4")
+    proof = wb.certify(coin, "pure", "1.2")
+    assert proof.foreign == {"mechanism of kind coin": "workbench-example 1.2"}
+    with pytest.raises(wb.NotCertified, match="exact pure epsilon"):
+        wb.certify(coin, "pure", 1)
+    for form in (coin, proof):
+        assert wb.audit(form, 1).pure_epsilon == pytest.approx(math.log(3))
+        assert {*wb.sample(form, 100, answer=1)} == {0, 1}
+        assert wb.compose(form, 2, delta=0).epsilon == pytest.approx(2 * math.log(3))
+        assert wb.profile(form, "dp").deltas([0])[0] == pytest.approx(0.5)
+        assert wb.audit(form, loss="absolute").error.mean == Fraction(1, 4)
+        assert wb.risk(form).advantage == 0.5
+    (tmp_path / "coin.json").write_bytes(proof.content())
+    (tmp_path / "rows.csv").write_text("x\n" + "0\n1\n" * 50)
+    (tmp_path / "strange.csv").write_text("x\n2\n")
+    asked = ("--column", "x", "--mechanism", "coin.json", "--insecure-seed", "1")
+    done, refused = workbench(
+        ("privatise", "noise", "rows.csv", *asked, "--out", "out.csv", "--json"),
+        ("privatise", "noise", "strange.csv", *asked, "--out", "none.csv"),
+        folder=tmp_path,
+    )
+    report = done.answer
+    assert report["expected_error"] == {"probability of a wrong answer": 0.25}
+    assert 1.2 <= report["budget"]["epsilon"] < 1.2 + 1e-12
+    assert "One coin for every row." in report["words"]
+    published = (tmp_path / "out.csv").read_text().split()[1:]
+    assert 5 <= sum(a != b for a, b in zip(published, ["0", "1"] * 50, strict=True)) <= 50
+    assert "must be 0 or 1" in refused.stderr
+
+
+def test_a_sweep_a_frontier_and_the_comparison(tmp_path: Path) -> None:
+    (tmp_path / "spec.toml").write_text('[[grid]]\nmodel = "response"\nk = [2, 3]\nepsilon = [1]\n')
+    swept, frontier, compared = workbench(
+        ("sweep", "spec.toml", "--ledger", "rows.db", "--jobs", "2", "--json"),
+        ("frontier", "response", "--k", "2", "--epsilon", "1", "--json"),
+        ("compare", "response", "--k", "3", "--epsilon", "1", "--solvers", "highs,linprog", "--json"),
+        folder=tmp_path,
+    )
+    assert swept.answer["statuses"] == {"optimal": 2}
+    assert frontier.answer["rows"][0]["objective"] == pytest.approx(1 / (math.e + 1), rel=1e-6)
+    rows = compared.answer["rows"]
+    assert [row["solver"] for row in rows] == ["highs", "linprog"]
+    assert all(row["oracle_agrees"] for row in rows)
+
+
+def test_a_notion_a_backend_and_baselines(tmp_path: Path) -> None:
+    asked = ("modulo", "--n", "4", "--max-shift", "1", "--delta", "0.1", "--json")
+    solvers, halved, dp, table = (
+        done.answer
+        for done in workbench(
+            ("doctor", "--json"),
+            ("design", *asked, "--epsilon", "2", "--notion", "halved"),
+            ("design", *asked, "--epsilon", "1", "--notion", "dp", "--solver", "linprog"),
+            ("frontier", *asked, "--epsilon", "1", "--level", "none", "--notion", "dp"),
+            folder=tmp_path,
+        )
+    )
+    assert "linprog" in {row["name"] for row in solvers["solvers"]}
+    assert halved["objective"] == pytest.approx(dp["objective"], rel=1e-6)
+    assert dp["solver"] == "linprog"
+    good = next(row for row in table["rows"] if row["mechanism"] == "half-uniform")
+    assert good["curve"] == "baseline"
+    assert good["objective"] == pytest.approx(0.9 * 4 / 5)
+    assert good["private"] is True
+    bad = next(row for row in table["rows"] if row["mechanism"] == "impudent")
+    assert bad["objective"] is None
+    assert "misses the request" in bad["failure"]
+
+
+def _package(folder: Path, name: str, entries: str, code: str) -> Path:
+    info = folder / f"{name}-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(entries)
+    (folder / f"{name}.py").write_text(code)
+    return folder
+
+
+def test_what_fails_is_one_line_and_a_duplicate_is_refused(tmp_path: Path) -> None:
+    broken = _package(
+        tmp_path / "a", "broken", "[workbench.backends]\nx = broken:X\n", "raise RuntimeError('no\\nway')"
+    )
+    taking = _package(
+        tmp_path / "b",
+        "taking",
+        "[workbench.backends]\nhighs = taking:H\nlinprog = taking:L\n",
+        "from solvers.highs import Highs\nclass H(Highs): pass\nclass L(Highs):\n    name = 'linprog'\n",
+    )
+    done = process("-m", "workbench", "doctor", "--json", folder=tmp_path, path=(PACKAGE, broken, taking))
+    assert done.returncode == 0
+    assert "linprog" in {row["name"] for row in json.loads(done.stdout)["solvers"]}
+    lines = done.stderr.splitlines()
+    assert len(lines) == 3
+    assert any("broken 1" in line and "RuntimeError: no way" in line for line in lines)
+    assert any("'highs' of taking 1 is taken by dp-workbench" in line for line in lines)
+    both = [line for line in lines if "'linprog'" in line]
+    assert "workbench-example 1.2" in both[0]
+    assert "taking 1" in both[0]
+
+
+def test_a_single_file_joins_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import workbench as wb\nfrom workbench.privacy.notions.dp import DP\n"
+        "@wb.register\nclass Mine(DP):\n    name, title = 'mine', 'my DP'\n"
+    )
+    (tmp_path / "spec.toml").write_text(
+        '[[grid]]\nmodel = "modulo"\nn = [3, 4]\nmax_shift = 1\nepsilon = 1\nnotion = "mine"\n'
+    )
+    asked = ("design", "modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1", "--notion", "mine")
+    refused, missing, designed, swept = workbench(
+        asked,
+        ("--plugin", "none.py", "doctor"),
+        ("--plugin", "mine.py", *asked, "--save", "proof.json"),
+        ("--plugin", "mine.py", "sweep", "spec.toml", "--ledger", "rows.db", "--jobs", "2", "--json"),
+        folder=tmp_path,
+        path=(),
+    )
+    assert designed.returncode == 0, designed.stderr
+    assert json.loads((tmp_path / "proof.json").read_text())["record"]["checked_by"] == {"notion mine": "mine.py"}
+    assert swept.answer["statuses"] == {"optimal": 2}
+    assert refused.returncode == 2
+    assert "notion must be one of" in refused.stderr
+    assert "plugin must be a Python file" in missing.stderr
+
+
+LINPROG = Path(__file__).parents[3] / "docs" / "adding.md"
+
+
+def test_the_documented_backend_is_compared(tmp_path: Path) -> None:
+    """It takes no time limit, and gets none that nobody asked for; one that was asked for is refused."""
+    code = LINPROG.read_text().partition("```python\n# linprog.py\n")[2].partition("```")[0]
+    (tmp_path / "documented.py").write_text(code.replace('"linprog"', '"documented"'))
+    asked = (
+        "--plugin",
+        "documented.py",
+        "compare",
+        "modulo",
+        "--n",
+        "4",
+        "--max-shift",
+        "1",
+        "--epsilon",
+        "1",
+        "--notion",
+        "pure",
+        "--solvers",
+        "highs,documented",
+        "--json",
+    )
+    plain, limited = workbench(asked, (*asked, "--time-limit", "5"), folder=tmp_path, path=())
+    first, second = plain.answer["rows"]
+    assert (first["status"], second["status"]) == ("optimal", "optimal")
+    assert second["objective"] == pytest.approx(first["objective"], rel=1e-6)
+    assert [row["status"] for row in limited.answer["rows"]] == ["optimal", "refused"]
+    assert "time_limit" in limited.answer["rows"][1]["failure"]
+
+
+def test_what_others_print_or_end_is_no_answer_of_ours(tmp_path: Path) -> None:
+    """Prints go to stderr under --json; sys.exit is a failure, not the end; names are no markup."""
+    (tmp_path / "noisy.py").write_text(
+        "import sys\nimport workbench as wb\nfrom workbench.families.baseline import Baseline\n"
+        "def prints(request):\n    print('said meanwhile')\n"
+        "def leaves(request): sys.exit(0)\n"
+        "wb.register(Baseline('b[red]x', 'modulo', prints))\nwb.register(Baseline('[/nope]', 'modulo', leaves))\n"
+        "print('said at the start')\n"
+    )
+    (tmp_path / "leaves.py").write_text("import sys\nsys.exit(0)\n")
+    (tmp_path / "family.py").write_text(
+        "import sys\nimport workbench as wb\nfrom workbench.privacy.notions.dp import DP\n"
+        "@wb.register\nclass Mine(DP):\n    name, title = 'mine', 'my DP'\n"
+        "    def measure(self, laws, values):\n        sys.exit(0)\n"
+    )
+    asked = ("modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1")
+    run = ("-m", "workbench", "--plugin")
+    done = process(*run, "noisy.py", "frontier", *asked, "--level", "none", "--json", folder=tmp_path, path=())
+    assert done.returncode == 0, done.stderr
+    errors = {row["mechanism"]: row["failure"] for row in json.loads(done.stdout)["rows"]}
+    assert "no mechanism of it" in errors["b[red]x"]
+    assert "SystemExit" in errors["[/nope]"]
+    assert done.stderr.count("said") == 2
+    shown = process(*run, "noisy.py", "frontier", *asked, "--level", "none", folder=tmp_path, path=())
+    assert shown.returncode == 0, shown.stderr
+    assert "b[red]x" in shown.stdout
+    assert "[/nope]" in shown.stdout
+    left = process(*run, "leaves.py", "doctor", folder=tmp_path, path=())
+    assert (left.returncode, left.stdout) == (2, "")
+    assert "plugin leaves.py cannot be loaded. SystemExit" in left.stderr
+    ended = process(*run, "family.py", "design", *asked, "--notion", "mine", "--json", folder=tmp_path, path=())
+    assert ended.returncode == 2
+    assert "sys.exit" in json.loads(ended.stdout)["message"]
+
+
+def test_register_refuses_what_is_nothing_of_ours() -> None:
+    with pytest.raises(wb.InvalidRequest, match="plugin must be a Family, a Notion"):
+        wb.register(3)
+
+
+def test_baselines_stand_beside_quantized_laplace_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quantizer whose law is affine from -1 to 1 in the given bits; its error under the data is an exact integral."""
+    from workbench.families import baseline
+    from workbench.io.plugins import Plugin
+
+    def randomized(request: object, steepest: str = "0.5") -> wb.PiecewiseAffine:
+        share = Fraction(1, 2) - Fraction(steepest) / 8  # the largest slope of ln p is (1/2 - share)/share
+        return wb.PiecewiseAffine.of([-1, 1], [-1, 1], [[1 - share, share], [share, 1 - share]])
+
+    made = [("two", randomized), ("steep", lambda request: randomized(request, "3"))]
+    kinds = {name: Plugin(baseline.Baseline(name, "laplace", build), "theirs") for name, build in made}
+    monkeypatch.setattr(baseline, "plugins", lambda group: kinds)
+    rows = wb.frontier("laplace", epsilon=1, bits="1/2,2", ell=2).rows
+    theirs = {(row["mechanism"], row["bits"]): row for row in rows if row["curve"] == "baseline"}
+    good = theirs["two", 2.0]
+    share = 1 / 2 - 1 / 16
+    assert good["private"] is True
+    assert good["objective"] == pytest.approx(1 + 1 / 3 - 2 * (1 - 2 * share) / 3)  # 1 + x² - 2x E[M(x)], E[M(x)] ~ x
+    assert "at most 2^0.5 outputs" in theirs["two", 0.5]["failure"]
+    assert "objective" not in theirs["steep", 2.0]
+    assert "misses the request" in theirs["steep", 2.0]["failure"]

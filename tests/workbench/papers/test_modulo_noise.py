@@ -1,0 +1,299 @@
+"""The reproduction of the modulo-noise paper: values, verdicts, errata, truthfulness, files."""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from models.oracles import bounds
+from models.oracles.bounded_difference import column_cut_law
+from models.oracles.single_distance import level_curve, single_distance_law
+from workbench.errors import InvalidRequest
+from workbench.mechanisms.baselines.count_queries import FAMILIES
+from workbench.mechanisms.channel import Channel, within
+from workbench.papers import artifact as artifacts
+from workbench.papers import gallery as pages
+from workbench.papers import reproduce as gallery
+from workbench.papers.artifact import Comparison, declared, printed
+from workbench.papers.modulo_noise import PAPER, common, errata_checks, figures, formula_checks
+from workbench.papers.modulo_noise.curves import column_cut_curve, least_baseline, single_curve, steps
+from workbench.privacy.curve import profile
+
+PRINTED = printed("modulo_noise")
+
+
+def restated(monkeypatch: pytest.MonkeyPatch, **grids: str) -> None:
+    """What the paper's file declares, with other grids."""
+    stated = copy.deepcopy(declared("modulo_noise"))
+    for own in stated.values():
+        for part in own.get("rows", []):
+            part["given"] |= {name: grid for name, grid in grids.items() if ":" in str(part["given"].get(name))}
+    monkeypatch.setattr(artifacts, "declared", lambda paper: stated)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slow artifacts on coarse grids."""
+    restated(monkeypatch, epsilon="0.5,2", delta="0,0.2,0.5")
+    monkeypatch.setattr(formula_checks, "EPSILONS", (1.0,))
+
+
+# Every artifact: it runs, it draws, nothing surprises.
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", PAPER.artifacts)
+def test_every_artifact_runs_and_draws_and_nothing_is_surprising(name: str) -> None:
+    artifact = PAPER.artifacts[name](False)
+    assert artifact.name == name
+    assert len(artifact.table) > 3
+    assert not [c.what for c in artifact.comparisons if c.surprising]
+    assert artifact.caption.endswith((".", ".)"))
+    assert "nan" not in artifact.caption
+    if artifact.draw is None:
+        assert name == "formulas"
+        return
+    figure = artifact.draw(artifact.table)
+    for axis in figure.axes:
+        assert axis.get_xlabel() or axis.get_label() == "<colorbar>"
+        assert axis.get_ylabel()
+        assert axis.get_label() == "<colorbar>" or axis.get_title()
+
+
+def test_solver_and_closed_form_agree_in_every_table_that_has_both() -> None:
+    for name in ("fig1", "fig14", "eq59", "fig13"):
+        table = PAPER.artifacts[name](False).table
+        assert np.abs(table["law"] - table["solver"]).max() < 1e-8, name
+    for name in ("fig9", "fig10"):
+        table = PAPER.artifacts[name](False).table
+        at_zero = table[table["eta"] == 0]
+        assert np.abs(at_zero["law"] - at_zero["solver_f0"]).max() < 1e-8, name
+    table = PAPER.artifacts["table1"](False).table
+    assert np.abs(table["law_f0"] - table["optimum_f0"]).max() < 1e-8
+
+
+# Check values.
+
+
+def test_fig9_masses_without_delta() -> None:
+    table = PAPER.artifacts["fig9"](False).table
+    found = table[(table["panel"] == "a") & (table["delta"] == 0)]["law"].tolist()
+    assert found == pytest.approx(
+        [0.528945, 0.055750, 0.005876, 0.249856, 0.026335, 0.002776, 0.118023, 0.012440], abs=5e-7
+    )
+
+
+def test_fig11_left() -> None:
+    table = PAPER.artifacts["fig11"](False).table
+    table = table[(table["panel"] == "left") & (table["epsilon"] == 1)]
+    check = [0.334759, 0.4843226, 0.5957772, 0.652479, 0.6918719, 0.7124741, 0.7281718, 0.7463883, 0.7680307]
+    assert table["solver"].tolist() == pytest.approx(check, abs=5e-7)
+    assert table["law"].tolist() == pytest.approx(check, abs=5e-7)
+
+
+def test_fig13_and_fig14_check_values() -> None:
+    fig13 = PAPER.artifacts["fig13"](False).table
+    corner = fig13[(fig13["panel"] == "b") & (fig13["eta1"] == 0) & (fig13["eta2"] == 0)]
+    assert corner["law"].item() == pytest.approx(0.8174751, abs=5e-8)
+    fig14 = PAPER.artifacts["fig14"](False).table
+    right = fig14[(fig14["panel"] == "right") & (fig14["eta"] == 0)]["error_rate"]
+    assert right.tolist() == pytest.approx([0.8622908, 0.7335712, 0.5717809], abs=5e-8)
+
+
+def test_table1_optima_and_what_the_printed_staircases_need() -> None:
+    table = figures.table1().table
+    assert table["optimum_f0"].tolist() == pytest.approx([0.543191999, 0.549827669, 0.554833107, 0.558290369], abs=1e-9)
+    assert table["optimum_needs_delta"][1] == pytest.approx(0.054749, abs=5e-7)
+    symmetric = table["printed_needs_delta_symmetric"].tolist()
+    assert symmetric == pytest.approx([0.785597, 0.785597, 0.802456, 0.806317], abs=5e-7)
+    assert 1 - table["optimum_f0_symmetric"][0] == pytest.approx(0.589887, abs=5e-7)
+    assert (table["optimum_needs_delta"] <= table["delta"] + 1e-12).all()
+
+
+def test_dp_against_pdp_check_values() -> None:
+    question = common.question_of(n=8, max_shift=3)
+    assert common.solve_each(question, [(1.5, 0.2)]) == pytest.approx([0.4346976], abs=5e-8)
+    assert common.solve_each(question, [(1.5, 0.2)], notion="dp") == pytest.approx([0.3654464], abs=5e-8)
+
+
+def test_fig7_honest_symmetric_noise_is_worse_than_every_baseline_in_mse(monkeypatch: pytest.MonkeyPatch) -> None:
+    restated(monkeypatch, epsilon="0.25,1,2,3")
+    table = PAPER.artifacts["fig7"](False).table
+    here = table[table["panel"] == "a"]
+    optimum = here[here["mechanism"] == "symmetric"]["delta"].min()
+    assert here[here["curve"] == "steps"]["delta"].max() < optimum
+
+
+# Errata and truthfulness.
+
+
+def test_every_erratum_is_shown_by_its_check() -> None:
+    listed = (PAPER.errata or list)()
+    assert [e.place for e in listed if not e.holds] == []
+    places = " ".join(e.place for e in listed)
+    for place in (
+        *("Section 2.1", "(13h)", "Remark 3", "(23)", "δ = 0.1212", "δ = 0.1522", "(15)", "(31)", "(38)", "(41)"),
+        *("(34)", "(37b)", "Appendix 10", "(46)", "(50)", "Figs 6 and 8", "(58)"),
+    ):
+        assert place in places, place
+    assert len({(e.place, e.printed) for e in listed}) == len(listed)
+
+
+def test_an_erratum_check_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`holds` is computed: were Table 1's printed optimum right, the erratum would not be shown."""
+    altered = copy.deepcopy(common.numbers())
+    altered["table1"]["pmf"][1][0] = 0.5498
+    monkeypatch.setattr(errata_checks, "numbers", lambda: altered)
+    assert [e.holds for e in (PAPER.errata or list)() if "Table 1, column" in e.place] == [False, True]
+
+
+@pytest.mark.parametrize("name", ["table1", "eq59", "fig10", "fig1"])
+def test_a_printed_number_is_never_used_to_compute_ours(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = [c.ours for c in PAPER.artifacts[name](False).comparisons]
+    altered = copy.deepcopy(common.numbers())
+    altered["table1"]["pmf"] = [[0.5] * 9] * 4
+    altered["eq59"] |= {"scalar": [0.5] * 5, "joint": [[0.5] * 5] * 5, "marginal": [0.5] * 5}
+    altered["fig10"]["names"] = ["a", "b", "c"]
+    altered["fig1"]["order_a"]["order"] = [9] * 8
+    monkeypatch.setattr(figures, "numbers", lambda: altered)
+    monkeypatch.setattr(artifacts, "printed", lambda paper: altered)
+    assert [c.ours for c in PAPER.artifacts[name](False).comparisons] == honest
+
+
+def test_the_printed_numbers_are_complete() -> None:
+    figures = [f"fig{k}" for k in range(1, 15)]
+    assert set(PRINTED) == {*figures, "table1", "eq59", "text"}
+    assert set(figures) | {"table1", "eq59"} <= set(PAPER.artifacts)
+    for key in (*figures, "table1", "eq59"):
+        assert PRINTED[key]["place"]
+    assert np.shape(PRINTED["table1"]["pmf"]) == (4, 9)
+    assert np.shape(PRINTED["eq59"]["joint"]) == (5, 5)
+    for column in PRINTED["table1"]["pmf"]:
+        assert sum(column) == pytest.approx(1, abs=5e-4)
+    assert sum(map(sum, PRINTED["eq59"]["joint"])) == pytest.approx(1, abs=2e-3)
+    for stairs in PRINTED["fig10"]["step_lengths"]:
+        assert sum(stairs) == 9
+
+
+def test_captions_say_what_the_paper_omits_and_what_is_one_sided() -> None:
+    for name in ("fig1", "fig3", "fig9", "fig14", "eq59", "table1"):
+        assert "differences are one-sided, as the paper takes them" in PAPER.artifacts[name](False).caption
+    for name in ("fig1", "fig2", "fig9", "fig14", "fig6"):
+        assert re.search(r"paper omits|sketch", PAPER.artifacts[name](False).caption), name
+    assert any("[10] is missing" in remark for remark in PAPER.remarks)
+
+
+def test_verdicts() -> None:
+    right = Comparison("x", "p", 0.5, 0.50004, 0.5e-4)
+    assert (right.verdict, right.surprising) == ("agrees", False)
+    assert Comparison("x", "p", 0.5, 0.6, 0.5e-4).verdict == "DIFFERS"
+    assert Comparison("x", "p", 0.5, 0.6, 0.5e-4, expected=False).verdict == "differs: erratum"
+    assert Comparison("x", "p", 0.5, 0.5, 0.5e-4, expected=False).surprising
+    assert Comparison("x", "p", 0.5, math.nan, 0.5e-4).surprising
+
+
+# Curves and baselines.
+
+
+@pytest.mark.parametrize(("n", "mu_bar", "epsilon"), [(8, 3, 1.5), (12, 4, 1.0), (9, 3, 0.75)])
+def test_the_column_cut_curve_passes_through_the_law(n: int, mu_bar: int, epsilon: float) -> None:
+    delta, mass = np.array(column_cut_curve(n, mu_bar, epsilon)).T
+    assert (np.diff(delta) >= -1e-15).all()
+    assert delta[-1] == mass[-1] == 1
+    for at in np.linspace(0, 1, 173):
+        assert np.interp(at, delta, mass) == pytest.approx(
+            1 - column_cut_law(n, mu_bar, epsilon, float(at)).value, abs=1e-12
+        )
+
+
+def test_the_single_distance_curve_and_its_symmetric_inverse() -> None:
+    delta, mass = np.array(single_curve(8, 0.6)).T
+    for at in np.linspace(0, 1, 57):
+        law = bounds((8,), [(3,)], True, 0.6, float(at), "mass-above-ratio").strongest
+        assert law is not None
+        assert np.interp(at, delta, mass) == pytest.approx(1 - law.value, abs=1e-12)
+    for epsilon in (0.4, 1.2, 1.6, 1.72, 2.5):
+        least = level_curve(8, epsilon, 0.3, both_ways=True)
+        assert single_distance_law((8,), (1,), epsilon, least, both_ways=True).value <= 0.3 + 1e-12
+        if least > 0:
+            assert single_distance_law((8,), (1,), epsilon, least * 0.999, both_ways=True).value > 0.3
+
+
+@pytest.mark.parametrize(("family", "parameter"), [("geometric", 0.4), ("gaussian", 1.3), ("exponential", 0.9)])
+def test_steps_are_the_masses_beyond_e_to_the_epsilon(family: str, parameter: float) -> None:
+    channel = FAMILIES[family].build(6, parameter)
+    found = steps(Channel.of(channel, within(6, 1)), parameter)
+    p = np.concatenate([channel.matrix[:-1], channel.matrix[1:]])
+    q = np.concatenate([channel.matrix[1:], channel.matrix[:-1]])
+    starts = found["epsilon"].to_numpy()
+    for at, delta in zip([*((starts[:-1] + starts[1:]) / 2), starts[-1] + 0.01], found["delta"], strict=True):
+        assert np.where(p > math.exp(at) * q, p, 0).sum(axis=1).max() == pytest.approx(delta, abs=1e-12)
+
+
+def test_least_parameters() -> None:
+    def least(family: str) -> float:
+        return float(least_baseline(family, 8, [1.0], 0.3)["parameter"].item())
+
+    assert least("geometric") == pytest.approx(math.exp(-1), rel=1e-7)
+    for family in ("gaussian", "exponential"):
+        below = FAMILIES[family].build(8, least(family) * (1 - 1e-6))
+        assert profile(Channel.of(below, within(8, 1)), "pdp").delta(1.0) > 0.3
+
+
+# Files.
+
+
+ONLY = ("fig1", "table1")
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The folders of two runs of the same artifacts."""
+    runs = tmp_path_factory.mktemp("a"), tmp_path_factory.mktemp("b")
+    for run in runs:
+        found = gallery.reproduce(["modulo-noise"], ONLY, run)
+        assert (found.finished, found.interrupted) == (len(ONLY), False)
+        assert not found.to_frame()["surprising"].any()
+        assert len(found) == 52
+    return runs
+
+
+def test_files_are_the_same_bytes_twice_and_the_gallery_links_to_them(twice: tuple[Path, Path]) -> None:
+    one, two = twice
+    files = sorted(path.relative_to(one) for path in one.rglob("*") if path.is_file())
+    assert len(files) == 2 + 4 * len(ONLY)  # README.md and index.html, then four of each
+    for path in files:
+        assert (one / path).read_bytes() == (two / path).read_bytes(), path
+    links = re.findall(r"\]\((?!http)([^)]+)\)", (one / "README.md").read_text("utf-8"))
+    assert len(links) == 1 + 3 * len(ONLY)
+    for link in links:
+        assert (one / link).is_file(), link
+    for name in ONLY:
+        image = matplotlib.image.imread(one / "modulo-noise" / f"{name}.png")
+        assert min(image.shape[:2]) > 400
+        assert len(np.unique(image[::3, ::3, :3].sum(axis=2))) > 20
+
+
+def test_the_gallery_folds_long_tables_and_shows_markdown_as_words(twice: tuple[Path, Path]) -> None:
+    text = (twice[0] / "README.md").read_text("utf-8")
+    assert "<summary>16 of 16 printed numbers agree</summary>" in text
+    assert "37 of 52 printed numbers agree, 15 differ because of an erratum." in text
+    assert pages._text("ρ* and |M| and f_0 < 1") == r"ρ\* and \|M\| and f\_0 \< 1"
+    for line in text.splitlines():
+        if line.startswith("| "):
+            assert len(re.findall(r"(?<!\\)\|", line)) == 7
+
+
+def test_an_unknown_artifact_or_paper_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="only must be one of fig1"):
+        gallery.reproduce(["modulo-noise"], ["fig99"], tmp_path)
+    with pytest.raises(InvalidRequest, match=r"formulas \(modulo-noise\); fig2, .* \(dql\); .* Got 'fig99'\.$"):
+        gallery.reproduce(None, ["fig99"], tmp_path)
+    with pytest.raises(InvalidRequest, match="paper must be one of modulo-noise"):
+        gallery.load("nothing")

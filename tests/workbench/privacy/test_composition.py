@@ -1,0 +1,316 @@
+"""Profiles, dominating pairs, composition and OpenDP, each against the exact audit."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import workbench as wb
+from workbench.privacy import composition
+from workbench.privacy.composition import compose
+from workbench.privacy.curve import plot_profile, profile
+from workbench.privacy.dominating_pair import dominating_pair
+from workbench.privacy.opendp import MEASURES, measurement, renyi
+
+WEIGHTS = st.lists(st.integers(0, 60), min_size=5, max_size=9).filter(lambda w: sum(w) > 0)
+EPSILONS = ["0", "0.1", "0.7", "1", "2.5", "6"]
+
+
+def hole() -> wb.AdditiveNoise:
+    return wb.AdditiveNoise(wb.ModuloNoise(n=8, max_shift=2), [400, 120, 50, 0, 3, 7, 0, 60, 130])
+
+
+def plain() -> wb.AdditiveNoise:
+    return wb.AdditiveNoise(wb.ModuloNoise(n=8, max_shift=2), [400, 120, 50, 20, 3, 7, 22, 60, 130])
+
+
+def one_pair() -> wb.AdditiveNoise:
+    """One comparison, which is its own dominating pair."""
+    return wb.AdditiveNoise(wb.ModuloNoise(n=8, shifts=[2], directed=True), plain().masses)
+
+
+# Profiles.
+
+
+@settings(max_examples=40, deadline=None)
+@given(WEIGHTS, st.booleans())
+def test_the_profile_is_the_audit_at_every_epsilon(weights, directed):
+    noise = wb.AdditiveNoise(wb.ModuloNoise(n=len(weights) - 1, max_shift=2, directed=directed), weights)
+    dp, pdp = profile(noise, "dp"), profile(noise, "pdp")
+    for epsilon in EPSILONS:
+        audit = wb.audit(noise, epsilon)
+        assert dp.at(epsilon).compare(audit.dp_delta) == 0
+        assert pdp.at(epsilon).a == audit.pdp_delta
+        for curve in (dp, pdp):
+            assert curve.heights(np.array([float(epsilon)]))[0] == pytest.approx(curve.delta(epsilon), abs=1e-12)
+    assert dp.pure_epsilon == pdp.pure_epsilon == wb.audit(noise, 0).pure_epsilon
+
+
+def test_the_profile_changes_where_it_says():
+    noise = plain()
+    pdp = profile(noise, "pdp")
+    for end in pdp.ends[1:]:
+        before, after = (pdp.delta(Fraction(float(end)) + step) for step in (Fraction(-1, 10**9), Fraction(1, 10**9)))
+        assert after <= before
+    heights = [pdp.delta(float(e)) for e in np.linspace(0, pdp.pure_epsilon, 50)]
+    assert heights == sorted(heights, reverse=True)
+    assert pdp.delta(pdp.pure_epsilon) == 0
+    with pytest.raises(wb.InvalidRequest):
+        profile(noise, "rdp")
+
+
+def test_a_profile_of_many_pieces_is_drawn_in_seconds(tmp_path):
+    weights = np.random.default_rng(3).integers(1, 10**6, 600).tolist()
+    noise = wb.AdditiveNoise(wb.ModuloNoise(n=599, max_shift=20), weights)
+    start = time.perf_counter()
+    plot_profile(noise, tmp_path / "p.png")
+    assert time.perf_counter() - start < 20  # point by point in exact arithmetic: minutes
+    assert len(profile(noise).ends) > 4000
+
+
+def test_the_profile_of_a_quantizer_and_a_plot(tmp_path):
+    law = wb.PiecewiseAffine.of([-1, 1], [-3, 3], [[Fraction(2, 3), Fraction(1, 3)], [Fraction(1, 3), Fraction(2, 3)]])
+    curve = profile(law)
+    assert curve.delta(0) == pytest.approx(1 / 3)
+    assert curve.delta("0.6932") == 0
+    with pytest.raises(wb.InvalidRequest, match="real inputs"):
+        profile(law, "pdp")
+    plot_profile(law, tmp_path / "p.svg", ["0.5"])
+    plot_profile(hole(), tmp_path / "q.png")
+    assert (tmp_path / "q.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(wb.InvalidRequest, match="named"):
+        plot_profile(law, tmp_path / "p.bmp")
+
+
+# Dominating pairs.
+
+
+@settings(max_examples=40, deadline=None)
+@given(WEIGHTS, st.booleans(), st.fractions(min_value=0, max_value=20))
+def test_the_pair_attains_the_worst_hockey_stick_exactly(weights, directed, e):
+    noise = wb.AdditiveNoise(wb.ModuloNoise(n=len(weights) - 1, max_shift=2, directed=directed), weights)
+    pair = dominating_pair(noise)
+    assert sum(pair.p) == sum(pair.q) == 1
+    assert min(*pair.p, *pair.q) >= 0
+    f = noise.exact_pmf
+    worst = max(
+        sum(max(Fraction(0), f[k] - e * f[(k + shift) % len(f)]) for k in range(len(f)))
+        for (shift,) in noise.question.differences
+    )
+    assert sum(max(Fraction(0), a - e * b) for a, b in zip(pair.p, pair.q, strict=True)) == worst
+
+
+def test_the_pair_is_exact_beyond_floats():
+    tiny = Fraction(1, 10**400)
+    rows = wb.Channel.from_rows([[Fraction(1, 10), Fraction(1, 2), Fraction(2, 5)], [0, tiny, 1 - tiny]])
+    pair = dominating_pair(wb.Channel([rows.rows[0], rows.rows[1]], [(0, 1)]))
+    assert [(a, b) for _, a, b in pair.steps][:2] == [(Fraction(1, 10), 0), (Fraction(3, 5), tiny)]
+
+
+# Composition.
+
+
+@pytest.mark.parametrize("make", [hole, plain])
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_one_run_is_the_exact_delta(make, epsilon):
+    exact = wb.audit(make(), epsilon).dp_delta
+    found = compose(make(), 1, epsilon=epsilon)
+    assert (found.delta_low, found.delta) == (exact.lower, exact.upper)
+    if 0 < found.delta < 1:
+        back = compose(make(), 1, delta=found.delta)
+        assert back.epsilon <= float(epsilon) + 1e-9
+        assert compose(make(), 1, epsilon=back.epsilon).delta == pytest.approx(found.delta, abs=1e-12)
+
+
+@pytest.mark.parametrize("make", [hole, plain])
+@pytest.mark.parametrize("times", [2, 12])
+def test_another_library_finds_no_less_below_and_no_more_above(make, times):
+    pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    pair = dominating_pair(make())
+    laws = [{i: math.log(mass) for i, mass in enumerate(law) if mass} for law in (pair.q, pair.p)]
+
+    def other(pessimistic: bool):
+        return pld.from_two_probability_mass_functions(
+            *laws, pessimistic_estimate=pessimistic, value_discretization_interval=5e-4, symmetric=False
+        ).self_compose(times)
+
+    above, below = other(True), other(False)
+    epsilon = times / 4
+    found = compose(make(), times, epsilon=epsilon)
+    assert found.delta_low <= found.delta
+    assert below.get_delta_for_epsilon(epsilon) <= found.delta + 1e-10
+    assert found.delta_low <= above.get_delta_for_epsilon(epsilon) + 1e-10
+    found = compose(make(), times, delta="1e-3")
+    assert found.epsilon_low <= found.epsilon
+    assert below.get_epsilon_for_delta(1e-3) <= found.epsilon + 1e-7
+    assert found.epsilon_low <= above.get_epsilon_for_delta(1e-3) + 1e-7
+
+
+def test_both_orders_of_one_sided_neighbours_count_when_they_are_given():
+    # P puts 1/4 where Q has nothing, Q nothing where P has nothing
+    rows = wb.Channel.of([[1, 3], [0, 4]], [(0, 1)], directed=True)
+    assert compose(rows, 1, epsilon=3).delta >= 0.25
+    assert compose(rows, 2, epsilon=3).delta >= 1 - 0.75**2
+    back = wb.Channel.of([[1, 3], [0, 4]], [(1, 0)], directed=True)
+    assert compose(back, 1, epsilon=0).delta >= float(wb.audit(back, 0).dp_delta.lower) > 0.24
+    assert compose(back, 3, epsilon=1).delta == 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.integers(0, 9), min_size=3, max_size=3).filter(any),
+    st.lists(st.integers(0, 9), min_size=3, max_size=3).filter(any),
+    st.sampled_from([2, 3, 45]),
+    st.sampled_from(["0", "0.05", "0.4", "1.7"]),
+)
+def test_the_bounds_hold_the_exact_product(one, two, times, epsilon):
+    """Of two laws on three outcomes: the product's hockey stick, in exact arithmetic over all compositions."""
+    p, q = ([Fraction(k, sum(law)) for k in law] for law in (one, two))
+    if times == 45 and epsilon != "0.4":
+        return
+    exact = Fraction(0)
+    e = Fraction(*math.exp(float(epsilon)).as_integer_ratio())
+    of_p, of_q = ([[mass**i for i in range(times + 1)] for mass in law] for law in (p, q))
+    for i in range(times + 1):
+        for j in range(times + 1 - i):
+            k = times - i - j
+            ways = math.comb(times, i) * math.comb(times - i, j)
+            exact += ways * max(
+                Fraction(0), of_p[0][i] * of_p[1][j] * of_p[2][k] - e * of_q[0][i] * of_q[1][j] * of_q[2][k]
+            )
+    rows = wb.Channel.of([one, two], [(0, 1)], directed=True)
+    found = compose(rows, times, epsilon=epsilon, interval=5e-3 if times == 45 else 1e-3)
+    assert found.delta_low <= float(exact) + 1e-12
+    assert float(exact) <= found.delta + 1e-12
+    assert found.delta - found.delta_low < 0.02
+
+
+def test_several_mechanisms_are_composed_by_the_product_of_their_pairs():
+    first, second = [[3, 2], [2, 3]], [[5, 1], [1, 5]]
+    joint = [[a * b * c for a in one for b in one for c in two] for one, two in zip(first, second, strict=True)]
+    for epsilon in ("0", "0.5", "2"):
+        exact = wb.audit(wb.Channel.from_rows(joint), epsilon).dp_delta
+        found = compose([wb.Channel.from_rows(first), wb.Channel.from_rows(second)], [2, 1], epsilon=epsilon)
+        assert found.times == (2, 1)
+        assert found.delta_low <= exact.upper
+        assert exact.lower <= found.delta < exact.upper + 1e-6
+    for bad in ([1], [1, 2, 3], [1, 0], [1, True], []):
+        with pytest.raises(wb.InvalidRequest, match="times must be"):
+            compose([plain(), plain()], bad, epsilon=1)
+
+
+def test_composition_beats_adding_up_and_says_what_is_infinite():
+    found, single = compose(plain(), 50, delta="1e-6"), compose(one_pair(), 50, delta="1e-6")
+    pure = wb.audit(plain(), 0).pure_epsilon
+    assert found.epsilon_low <= found.epsilon < 50 * pure
+    assert single.epsilon - single.epsilon_low < 3e-4 * single.epsilon
+    assert found.epsilon - found.epsilon_low < 3e-3 * found.epsilon  # of the fixed neighbours
+    assert compose(hole(), 50, delta="1e-6", interval=0.01).epsilon == math.inf
+    assert compose(plain(), 50, delta=0).epsilon == pytest.approx(50 * pure, rel=1e-12)
+    assert compose(hole(), 50, delta=0).epsilon_low == math.inf
+    assert compose(hole(), 50, delta=1).epsilon == 0
+    for bad in (
+        {"times": 0, "delta": 0},
+        {"times": 1},
+        {"times": 1, "delta": 0, "epsilon": 1},
+        {"times": 1, "delta": 0, "interval": 0},
+    ):
+        with pytest.raises(wb.InvalidRequest):
+            compose(plain(), **bad)
+
+
+def test_a_million_runs_are_answered_on_a_coarser_grid(monkeypatch):
+    """On grids of fewer points than usual, which only widens what is between the bounds."""
+    for points, runs, budget in ((1 << 13, 10**6, {"epsilon": 10**6}), (1 << 16, 500, {"delta": "1e-6"})):
+        monkeypatch.setattr(composition, "_FINE", 2 * points)
+        monkeypatch.setattr(composition, "_COARSE", points)
+        found = compose(one_pair(), runs, **budget)
+        assert 0 <= found.delta_low <= found.delta <= 1
+    assert 0 < found.epsilon - found.epsilon_low < 0.001 * found.epsilon
+
+
+def test_without_the_extra_one_sentence_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "opendp", None)
+    with pytest.raises(wb.WorkbenchError, match=r"dp-workbench\[opendp\]"):
+        measurement(plain())
+
+
+# OpenDP.
+
+
+@pytest.fixture
+def dp():
+    dp = pytest.importorskip("opendp.prelude")
+    dp.enable_features("contrib", "honest-but-curious")
+    return dp
+
+
+def count(dp):
+    return dp.t.make_count(dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance())
+
+
+def test_it_chains_after_a_count_and_the_maps_are_the_audit(dp):
+    noise = plain()
+    for distance in (1, 2, 5, 100):
+        question = wb.ModuloNoise(n=8, max_shift=min(distance, 8))
+        exact = wb.audit(wb.AdditiveNoise(question, noise.masses), 1)
+        chained = {m: count(dp) >> measurement(noise, m, epsilon=1 if m == "approximate" else None) for m in MEASURES}
+        assert chained["max_divergence"].map(distance) == exact.pure_epsilon
+        assert chained["approximate"].map(distance) == (1.0, exact.dp_delta.upper)
+        rho = chained["zero_concentrated_divergence"].map(distance)
+        assert rho >= exact.pure_epsilon**2 / 2
+        curve = chained["renyi_divergence"].map(distance)
+        assert 0 < curve(1.5) < curve(4.0) < exact.pure_epsilon
+        assert curve(2.0) <= 2 * rho
+        for one in chained.values():
+            assert 0 <= one([1, 2, 3]) <= 8
+
+
+def test_it_composes(dp):
+    chained = count(dp) >> measurement(plain())
+    both = dp.c.make_composition([chained, chained])
+    assert both.map(1) >= 2 * chained.map(1)
+    assert len(both([1, 2])) == 2
+
+
+def test_inputs_are_clamped_and_noise_is_the_mechanisms(dp):
+    point = wb.AdditiveNoise(wb.ModuloNoise(n=4, max_shift=1), [0, 1, 0, 0, 0])  # always adds 1 modulo 5
+    release = measurement(point)
+    assert [release(k) for k in (-7, 0, 3, 4, 99)] == [1, 1, 4, 0, 0]
+    assert release.map(1) == math.inf
+    assert release.map(0) == 0.0
+
+
+def test_a_certified_design_can_be_exported(dp):
+    d = wb.design(wb.ModuloNoise(n=8, max_shift=2), epsilon=1)
+    assert measurement(d).map(2) <= 1.0
+    assert measurement(d.certificate).map(1) <= 1.0
+
+
+def test_bad_exports():
+    vector = wb.AdditiveNoise(wb.ModuloNoise(sizes=(2, 2), shifts=[(0, 1)]), [1, 1, 1, 1])
+    for bad in ((vector,), ("x",), (plain(), "rdp"), (plain(), "approximate")):
+        with pytest.raises(wb.InvalidRequest):
+            measurement(*bad)
+    with pytest.raises(wb.InvalidRequest, match="epsilon"):
+        measurement(plain(), epsilon=1)
+
+
+def test_renyi_is_an_upper_bound_of_the_definition():
+    f = plain().masses.floats
+    for alpha in (1.5, 2.0, 10.0):
+        worst = max(
+            math.log(math.fsum(f**alpha * f[plain().question.index(shift)] ** (1 - alpha))) / (alpha - 1)
+            for shift in plain().question.differences
+        )
+        assert worst * (1 - 1e-12) <= renyi(plain(), alpha) <= worst * (1 + 1e-12)
+    assert renyi(hole(), 2.0) == math.inf
+    with pytest.raises(wb.InvalidRequest, match="alpha"):
+        renyi(plain(), 1.0)

@@ -1,0 +1,161 @@
+"""Expected losses of every kind of mechanism, against sums and integrals written out, and their worst inputs."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from tests.workbench.privacy.test_verbs import CASES, Design
+from workbench.mechanisms.baselines.two_bin import rqm
+from workbench.mechanisms.density import normal
+from workbench.mechanisms.label_randomizers.randomized_response import k_ary
+from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+from workbench.privacy.expected_error import expected_error
+
+FINITE = [name for name, case in CASES.items() if case.mechanism.inputs is not None]
+LOSS = {"absolute": abs, "squared": lambda r: r * r, "error-rate": lambda r: int(r != 0)}
+
+
+@pytest.mark.parametrize("loss", LOSS)
+@pytest.mark.parametrize("name", [name for name in FINITE if name != "vector noise"])
+def test_the_loss_of_finitely_many_inputs_is_the_sum_written_out(name: str, loss: str) -> None:
+    mechanism = CASES[name].mechanism
+    outputs = [Fraction(o) for o in np.asarray(mechanism.outputs).tolist()]
+    inputs = np.asarray(mechanism.inputs).tolist()
+    losses = [
+        sum(p * LOSS[loss](o - Fraction(x)) for o, p in zip(outputs, (mechanism.law(x)), strict=True)) for x in inputs
+    ]
+    column = [inputs[0], inputs[-1], inputs[-1]]
+    found = expected_error(mechanism, loss, column)
+    assert found.mean == (losses[0] + 2 * losses[-1]) / 3
+    assert found.worst == max(losses)
+    assert losses[inputs.index(found.worst_input)] == max(losses)
+    assert expected_error(mechanism, loss, {inputs[0]: 1, inputs[-1]: 2}).mean == found.mean
+
+
+def test_a_label_randomizer_is_judged_by_its_own_prior() -> None:
+    mechanism = CASES["RR-on-Bins"].mechanism
+    own, uniform = (expected_error(mechanism, "squared", data) for data in (None, mechanism.inputs))
+    assert own.mean == expected_error(mechanism, "squared", mechanism.labels).mean != uniform.mean
+    assert float(own.mean) == pytest.approx(mechanism.loss(lambda output, label: (output - label) ** 2), rel=1e-12)
+
+
+def test_noise_of_a_vector_query_is_right_or_wrong() -> None:
+    mechanism = CASES["vector noise"].mechanism
+    found = expected_error(mechanism, "error-rate", [[0, 1], [1, 2]])
+    assert found.mean == found.worst == Fraction(7, 10)
+    with pytest.raises(wb.InvalidRequest, match=r"^loss must be error-rate for a vector query\. Got 'squared'\.$"):
+        expected_error(mechanism, "squared")
+
+
+def _jumps() -> PiecewiseAffine:
+    """Two pieces with a jump between them, biased, three outputs."""
+    return PiecewiseAffine.of([-1, 0, 2], [-2, Fraction(1, 2), 3], [[3, 1, 1], [1, 3, 1], [1, 1, 3], [0, 4, 1]])
+
+
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+@pytest.mark.parametrize("mechanism", [rqm("-2,-0.5,0.5,2", "0.3"), _jumps()], ids=["rqm", "jumps"])
+def test_the_loss_on_real_inputs(mechanism: PiecewiseAffine, loss: str) -> None:
+    low, high = mechanism.knots[0], mechanism.knots[-1]
+    fine = [low + (high - low) * Fraction(k, 700) for k in range(701)]
+    errors = [sum(p * LOSS[loss](b - x) for p, b in zip(mechanism.law(x), mechanism.bins, strict=True)) for x in fine]
+    found = expected_error(mechanism, loss)
+    assert isinstance(found.mean, Fraction)
+    assert max(errors) <= found.worst <= max(errors) + Fraction(1, 50)
+    assert float(found.mean) == pytest.approx(float(sum(errors)) / 701, abs=1e-2)
+    assert expected_error(mechanism, loss, [float(x) for x in fine[::100]]).mean == pytest.approx(
+        float(np.mean(mechanism.error_at([float(x) for x in fine[::100]], loss))), rel=1e-12
+    )
+    at_knots = expected_error(mechanism, loss, dict.fromkeys(mechanism.knots[1:], 1)).mean
+    laws = [mechanism.law(x) for x in mechanism.knots[1:]]  # the right limit inside, the left one at the end
+    sums = [
+        sum(p * LOSS[loss](b - x) for p, b in zip(law, mechanism.bins, strict=True))
+        for law, x in zip(laws, mechanism.knots[1:], strict=True)
+    ]
+    assert at_knots == sum(sums) / len(sums)
+    if low == -high:
+        assert float(found.mean) == pytest.approx(mechanism.expected(loss), rel=1e-12)
+        clipped = expected_error(mechanism, loss, "normal:0.5,0.1")
+        assert clipped.mean == pytest.approx(mechanism.expected(loss, normal(0.5, 0.1)), rel=1e-9)
+
+
+def test_a_law_that_is_no_polynomial_of_pieces_has_no_worst_input() -> None:
+    mechanism = CASES["Poisson binomial"].mechanism
+    found = expected_error(mechanism, "squared", [0.5, Fraction(1, 2)])
+    p = Fraction(1, 2) + mechanism.theta / 2
+    assert found.mean == p * (1 - p) / 3 / mechanism.theta**2  # variance of a binomial, scaled by 1/(θ n), n = 3
+    assert found.worst is None
+    assert expected_error(mechanism, "squared").mean == pytest.approx(mechanism.mse(), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_audit_states_a_loss(name: str) -> None:
+    case = CASES[name]
+    loss = "error-rate" if name == "vector noise" else "absolute"
+    found = wb.audit(case.mechanism, loss=loss)
+    error = found.error.to_dict()
+    assert wb.audit(Design(case.mechanism), loss=loss).to_dict() == found.to_dict()
+    assert error["worst_error"] is None or error["mean_error"] <= error["worst_error"] * (1 + 1e-12)
+    assert 0 < found.pure_epsilon <= float(case.epsilon) + 1e-12
+    assert error["exact"] or name == "Poisson binomial"
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("k-ary", {"data": [3]}),
+        ("k-ary", {"data": "uniform"}),
+        ("k-ary", {"loss": "poisson"}),
+        ("k-ary", {"data": {0: -1}}),
+        ("k-ary", {"data": {0: 0}}),
+        ("affine", {"data": [3]}),
+        ("affine", {"loss": "error-rate"}),
+        ("affine", {"data": [float("nan")]}),
+        ("affine", {"data": "lognormal"}),
+        ("affine", {"data": []}),
+    ],
+)
+def test_bad_losses_and_data_are_refused_in_one_form(name: str, options: dict[str, Any]) -> None:
+    with pytest.raises(wb.InvalidRequest, match=r" must be .* Got (?s:.)*\.$"):
+        wb.audit(CASES[name].mechanism, **options)
+
+
+def test_what_would_take_for_ever_is_refused() -> None:
+    labels = wb.Labels.uniform(0, 2100)
+    with pytest.raises(wb.InvalidRequest, match=r"^inputs times outputs must be at most 4000000 .* Got 4414201\.$"):
+        wb.audit(k_ary(labels, 1), loss="absolute")
+
+
+def test_a_column_is_read_from_a_file(tmp_path: Any) -> None:
+    file = tmp_path / "column.csv"
+    file.write_text("amount\n0\n1\n1\n")
+    mechanism = CASES["channel, all rows"].mechanism
+    assert wb.audit(mechanism, data=file).error == wb.audit(mechanism, data=[0, 1, 1]).error
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("k-ary", "--loss absolute"),
+        ("affine", "--data normal:0,0.5 --loss squared"),
+        ("vector noise", "--loss error-rate"),
+    ],
+)
+def test_the_command_states_the_loss_of_a_file(name: str, options: str, tmp_path: Any, capsys: Any) -> None:
+    from workbench.cli import main
+
+    file = str(tmp_path / "mechanism.json")
+    wb.save(CASES[name].mechanism, file)
+    shown = []
+    for more in (["--json"], []):
+        with pytest.raises(SystemExit) as end:
+            main(["audit", file, *options.split(), *more])
+        assert end.value.code == 0
+        shown.append(capsys.readouterr().out)
+    assert 0 < json.loads(shown[0])["mean_error"] <= json.loads(shown[0])["worst_error"]
+    assert "exact pure epsilon" in shown[1]

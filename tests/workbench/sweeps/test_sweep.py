@@ -1,0 +1,430 @@
+"""Sweeps: every point answered once, failures as rows, hot starts checked, dead workers survived, exports the same."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from workbench.cli import main
+from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.families.base import Session
+from workbench.families.registry import names
+from workbench.mechanisms.modulo import ModuloNoise
+from workbench.sweeps import workers as sweep_workers
+from workbench.sweeps.export import flat
+from workbench.sweeps.ledger import Ledger
+from workbench.sweeps.specification import read_spec
+from workbench.sweeps.workers import Task, on_processes, work
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "sweeps"
+SMALL = {"model": "modulo", "n": 6, "max_shift": 2, "notion": "dp", "delta": [0, 0.1], "epsilon": "0.5:1.5:6"}
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return int(stop.value.code or 0), captured.out, captured.err
+
+
+def content(path: Path) -> list[dict[str, Any]]:
+    with Ledger(path, create=False) as book:
+        return flat(book)
+
+
+def test_every_model_of_the_registry_is_in_the_examples_and_they_run(capsys, tmp_path: Path):
+    ledger = tmp_path / "ledger.sqlite"
+    for file in sorted(EXAMPLES.glob("*.toml")):
+        jobs = 2 if file.stem == "models" else 1
+        code, out, _ = run(capsys, "sweep", file, "--ledger", ledger, "--jobs", jobs, "--json")
+        made = json.loads(out)
+        assert code == 0
+        assert made["solved"] == made["points"] > 20
+        assert set(made["statuses"]) <= {"optimal", "found"}
+    rows = content(ledger)
+    assert {row["model"] for row in rows} == set(names())
+    for row in rows:
+        assert row["oracle_agrees"] in (True, None)
+        assert (row["audited"], row["private"]) == (
+            (True, row["private"]) if row["model"] != "laplace" else (False, None)
+        )
+        assert row["certified"] is True or row["check"] != "certify"
+
+
+def test_a_row_is_what_designing_alone_gives(tmp_path: Path):
+    wb.sweep({"grid": {**SMALL, "check": "audit"}}, tmp_path / "a.sqlite", jobs=1)
+    for row in content(tmp_path / "a.sqlite"):
+        made = wb.design(
+            ModuloNoise(n=6, max_shift=2), epsilon=row["epsilon"], delta=row["delta"], notion="dp", certify=False
+        )
+        assert row["objective"] == pytest.approx(made.objective, abs=1e-9)
+        assert row["bound"] == pytest.approx(row["objective"], abs=1e-8)
+        assert (row["status"], row["audited"], row["oracle"]) == ("optimal", True, made.oracle.name)
+
+
+def test_an_answer_says_what_was_checked_of_it(tmp_path: Path):
+    for check, status in (("none", "claimed"), ("bound", "optimal")):
+        wb.sweep({"grid": {**SMALL, "check": check}}, tmp_path / f"{check}.sqlite", jobs=1)
+        rows = content(tmp_path / f"{check}.sqlite")
+        assert {(row["audited"], row["status"]) for row in rows} == {(False, status)}
+        assert "private" not in rows[0]
+        if check == "none":
+            assert {row["bound"] for row in rows} == {None}
+        else:
+            assert all(row["bound"] == pytest.approx(row["objective"], abs=1e-8) for row in rows)
+            assert all(row["residual"] < 1e-9 for row in rows)
+
+
+def test_a_limit_on_the_least_delta_holds_whatever_is_checked(tmp_path: Path):
+    for check in ("none", "bound", "audit", "certify"):
+        least = {"model": "modulo", "n": 4, "max_shift": 1, "notion": "dp", "minimise": "delta", "max_loss": "0.3"}
+        wb.sweep({"grid": {**least, "delta": ["0.01", 1], "epsilon": "0.5", "check": check}}, tmp_path / check, jobs=1)
+        within, beyond = sorted(content(tmp_path / check), key=lambda row: -row["delta"])
+        assert within["objective"] == pytest.approx(0.54606071, abs=1e-6)
+        assert (beyond["status"], beyond["objective"]) == ("infeasible", None)
+        assert "needs delta >= 0.546" in beyond["failure"]
+
+
+def test_a_solver_that_calls_a_wrong_point_optimal_is_believed_by_nobody(tmp_path: Path, monkeypatch):
+    """The bound decides: a point a percent away from the optimum is "not_proven", from hot and from cold starts."""
+    from solvers.solution import Solution
+
+    true = Solution.objective.func  # type: ignore[attr-defined]
+    monkeypatch.setattr(Solution, "objective", property(lambda self: true(self) * 1.01))
+    outcome = wb.sweep({"grid": {**SMALL, "check": "bound"}}, tmp_path / "a.sqlite", jobs=1)
+    assert outcome.statuses == {"not_proven": 12}
+    reasons = {row["failure"] for row in content(tmp_path / "a.sqlite")}
+    assert reasons == {"says optimal, but its bound does not prove it"}
+
+
+def test_a_sweep_returns_the_rows_of_its_points(tmp_path: Path):
+    """A Result like any other: table, plot, files; rows known before are among them, those of other sweeps are not."""
+    ledger = tmp_path / "a.sqlite"
+    wb.sweep({"grid": {**SMALL, "n": 3}}, ledger, jobs=1)
+    part = wb.sweep({"grid": {**SMALL, "epsilon": 0.5}}, ledger, jobs=1)
+    result = wb.sweep({"name": "small", "grid": SMALL}, ledger, jobs=1)
+    assert isinstance(result, wb.Result)
+    assert (len(result), result.points, result.known) == (12, 12, part.points)
+    assert repr(result) == "Result('Sweep small', 12 rows)"
+    table = result.to_frame()
+    assert set(table["sizes"]) == {"[7]"}
+    kept = {row["key"]: row["objective"] for row in content(ledger) if row["sizes"] == "[7]"}
+    assert {row["key"]: row["objective"] for row in result} == kept
+    files = result.save(tmp_path / "out")
+    assert [file.name for file in files] == ["sweep.csv", "objective.png", "objective.svg"]
+    assert result.to_dict()["solved"] == 12 - part.points
+    assert pickle.loads(pickle.dumps(result)).to_frame().equals(table)
+    assert "<svg" in result._repr_html_()
+    assert {line.get_drawstyle() for line in result.plot().axes[0].lines} == {"default"}
+    under_pdp = wb.sweep({"grid": {**SMALL, "notion": "pdp"}}, ledger, jobs=1)  # what may jump is drawn in steps
+    assert [line.get_drawstyle() for line in under_pdp.plot().axes[0].lines] == ["default", "steps-post"]
+
+
+def test_what_is_known_is_not_solved_again_and_the_path_does_not_matter(tmp_path: Path, monkeypatch):
+    first, second = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
+    seen = []
+    outcome = wb.sweep({"grid": SMALL}, first, jobs=1, progress=lambda o: seen.append(o.solved))
+    assert (outcome.points, outcome.known, outcome.solved, outcome.left) == (12, 0, 12, 0)
+    assert seen[0] == 0
+    assert seen[-1] == 12
+    monkeypatch.setattr(sweep_workers, "work", None)  # whoever solves now, fails
+    again = wb.sweep({"grid": SMALL}, first, jobs=1)
+    assert (again.known, again.solved) == (12, 0)
+    monkeypatch.undo()
+    wb.sweep({"grid": SMALL}, second, jobs=2)
+    assert content(first) == content(second)
+    wider = wb.sweep({"grid": {**SMALL, "epsilon": "0.5:1.7:7"}}, first, jobs=1)
+    assert (wider.points, wider.known, wider.solved) == (14, 12, 2)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_disk_that_fills_up_ends_the_sweep_and_what_was_committed_serves_the_next(tmp_path: Path, jobs: int):
+    grid = {**SMALL, "max_shift": [1, 2, 3], "notion": ["dp", "pdp"], "epsilon": "0.5:1.5:10"}
+    with Ledger(tmp_path / "a.sqlite") as book:
+        book._db.execute(f"pragma max_page_count = {book._one('pragma page_count') + 20}")
+        with pytest.raises(WorkbenchError, match="disk is full"):
+            wb.sweep({"grid": grid}, book, jobs=jobs)
+        kept = list(book.rows())
+    assert 0 < len(kept) < 120
+    outcome = wb.sweep({"grid": grid}, tmp_path / "a.sqlite", jobs=jobs)
+    assert (outcome.known, outcome.left) == (len(kept), 0)
+    wb.sweep({"grid": grid}, tmp_path / "b.sqlite", jobs=1)
+    assert content(tmp_path / "a.sqlite") == content(tmp_path / "b.sqlite")
+
+
+def test_a_damaged_or_locked_ledger_ends_the_sweep_in_one_line(tmp_path: Path, capsys):
+    spec, ledger = tmp_path / "spec.toml", tmp_path / "a.sqlite"
+    spec.write_text('[[grid]]\nmodel = "modulo"\nn = 6\nmax_shift = 2\nepsilon = "0.5:1.5:40"\n')
+    assert run(capsys, "sweep", spec, "--ledger", ledger, "--jobs", 1)[0] == 0
+    content_ = ledger.read_bytes()
+    ledger.write_bytes(content_[:4096] + b"\xa5" * (len(content_) - 4096))
+    code, _, said = run(capsys, "sweep", spec, "--ledger", ledger, "--jobs", 1)
+    assert (code, said.count("\n"), "is damaged" in said) == (2, 1, True)
+
+
+def test_two_sweeps_may_share_a_ledger(tmp_path: Path):
+    spec, ledger, others = read_spec({"grid": {**SMALL, "delta": [0, 0.1, 0.2]}}), tmp_path / "a.sqlite", []
+
+    def meanwhile(outcome: Any) -> None:
+        if not outcome.solved and not others:
+            others.append(None)
+            others[0] = wb.sweep(spec, ledger, jobs=1)
+
+    mine = wb.sweep(spec, ledger, jobs=1, progress=meanwhile)
+    assert (mine.solved, mine.left, others[0].solved) == (18, 0, 18)
+    assert len(content(ledger)) == 18
+
+
+def test_a_failed_solve_is_a_row_with_its_reason(tmp_path: Path):
+    grids = [
+        {**SMALL, "minimise": "delta", "max_loss": [0.2, 0.7], "delta": 0.01, "epsilon": 0.5},
+        {**SMALL, "solver": "ortools:glop", "notion": "pdp", "delta": 0.1, "epsilon": 1, "method": "literal"},
+        {**SMALL, "solver": "gurobi", "n": 999, "max_shift": 3, "delta": 0, "epsilon": 1, "check": "none"},
+        {"model": "quantizer", "bins": "-1,0,1", "epsilon": 1},
+        {"model": "laplace", "bits": 1.01, "epsilon": 1},
+    ]
+    outcome = wb.sweep({"grid": grids}, tmp_path / "a.sqlite", jobs=1)
+    assert outcome.solved == outcome.points == 6
+    found = {(row["model"], row["solver"], row["status"]): row for row in content(tmp_path / "a.sqlite")}
+    assert ("modulo", "ortools:glop", "unavailable") in found
+    assert ("modulo", "gurobi", "licence") in found
+    assert "delta >=" in found["modulo", "highs", "infeasible"]["failure"]
+    assert "beyond" in found["quantizer", "highs", "infeasible"]["failure"]
+    assert found["laplace", None, "infeasible"]["failure"]
+    for row in found.values():
+        assert (row["objective"], row["audited"]) == (None, False)
+
+
+class _Session(Session):
+    """Answers 1 from a cold start; hot ones are wrong by `lie` at the third point."""
+
+    def __init__(self, lie: float) -> None:
+        self.lie, self.solves = lie, 0
+
+    def design(self, point: Mapping[str, Any] | None = None, *, start: str = "hot") -> Any:
+        raise NotImplementedError
+
+    def row(self, point: Mapping[str, Any], *, start: str = "hot") -> dict[str, Any]:
+        self.solves += 1
+        hot = start == "hot" and point["k"] > 0
+        if point.get("fails") and hot:
+            return {"status": "not_proven", "objective": None, "start": "hot"}
+        return {
+            "status": "optimal",
+            "objective": 1.0 + self.lie * (hot and point["k"] == 2),
+            "start": "hot" if hot else "cold",
+        }
+
+
+def task(**more: Any) -> Task:
+    points = tuple({"k": k, **more} for k in range(5))
+    return Task("modulo", {}, points, (0, 2, 4), None, sweep_workers.versions(None))
+
+
+@pytest.mark.parametrize(("lie", "solves", "start"), [(0.0, 7, "hot"), (1e-10, 7, "hot"), (1e-4, 11, "cold")])
+def test_where_a_hot_start_lies_all_of_its_task_is_solved_cold(lie: float, solves: int, start: str):
+    session = _Session(lie)
+    answers = [answer for answer, _ in sweep_workers._walk(session, task())]
+    assert session.solves == solves
+    assert [a["start"] for a in answers] == ["cold", start, start, start, start]
+    words = "a cold start agrees" if start == "hot" else "a hot start disagreed; the whole task was solved cold"
+    assert answers[2]["recheck"] == words
+    assert answers[2]["objective"] == pytest.approx(1.0, abs=1e-9)
+
+
+def test_a_failure_is_believed_from_a_cold_start_only():
+    answers = [answer for answer, _ in sweep_workers._walk(_Session(0.0), task(fails=True))]
+    assert [a["status"] for a in answers] == ["optimal"] * 5
+    assert {a["start"] for a in answers} == {"cold"}
+
+
+def test_hot_starts_are_used_and_checked(tmp_path: Path):
+    grid = {**SMALL, "check": "none", "epsilon": "0.5:1.5:60", "delta": [0.05, 0.1]}  # δ = 0 is a program of its own
+    wb.sweep({"grid": grid}, tmp_path / "a.sqlite", jobs=1)
+    rows = content(tmp_path / "a.sqlite")
+    assert sum(row["start"] == "hot" for row in rows) > 100
+    assert sum(row["recheck"] == "a cold start agrees" for row in rows) >= 3  # three corners and a percent
+
+
+class _Deadly:
+    """A task that kills its process the first `times` times it arrives."""
+
+    def __init__(self, place: Path, times: int) -> None:
+        self.place, self.times = place, times
+
+    def __reduce__(self):
+        return _arrived, (str(self.place), self.times)
+
+
+def _arrived(place: str, times: int) -> Task:
+    with open(place, "a") as file:
+        file.write("x")
+    if len(Path(place).read_text()) <= times:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return _plain()
+
+
+def _plain() -> Task:
+    spec = read_spec({"grid": {**SMALL, "check": "none"}})
+    c = spec.chunks[0]
+    return Task(c.model, c.fixed, c.points, c.recheck, c.backend, c.versions)
+
+
+@pytest.mark.parametrize(("times", "given_up"), [(1, False), (3, False), (99, True)])
+def test_a_dead_process_costs_its_tasks_a_retry_and_nothing_else(tmp_path: Path, times: int, given_up: bool):
+    tasks = [_plain(), _plain(), _Deadly(tmp_path / "count", times), *[_plain() for _ in range(4)]]
+    found = list(on_processes(tasks, 2))  # type: ignore[arg-type]
+    assert sorted(at for at, _ in found) == list(range(7))
+    assert {at for at, answers in found if answers is None} == ({2} if given_up else set())
+    expected = [answer for _, answer, _ in work(_plain())]
+    assert all([answer for _, answer, _ in answers] == expected for _, answers in found if answers is not None)
+
+
+def test_a_task_that_was_given_up_is_reported_and_can_be_run_again(tmp_path: Path, capsys, monkeypatch):
+    from workbench.sweeps import run as sweeping
+
+    monkeypatch.setattr(sweeping, "_answers", lambda chunks, *_: (given_up for given_up in [(0, None)]))
+    spec = tmp_path / "spec.toml"
+    spec.write_text('[[grid]]\nmodel = "modulo"\nn = 3\nmax_shift = 1\nepsilon = [0.5, 1]\n')
+    code, out, _ = run(capsys, "sweep", spec, "--ledger", tmp_path / "a.sqlite", "--json")
+    assert (code, json.loads(out)["given_up"], json.loads(out)["left"]) == (1, 2, 2)
+    monkeypatch.undo()
+    code, out, _ = run(capsys, "sweep", spec, "--ledger", tmp_path / "a.sqlite", "--json", "--jobs", 1)
+    assert (code, json.loads(out)["solved"], json.loads(out)["left"]) == (0, 2, 0)
+
+
+def test_a_worker_of_another_version_is_refused():
+    with pytest.raises(WorkbenchError, match="other versions"):
+        work(Task("modulo", {}, (), (), "highs", {"workbench": "0.0.1", "highspy": "1"}))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_loses_nothing(tmp_path: Path, jobs: int):
+    spec, ledger = tmp_path / "spec.toml", tmp_path / "a.sqlite"
+    spec.write_text(
+        '[[grid]]\nmodel = "modulo"\nn = 8\nmax_shift = [1, 2, 3]\nnotion = ["dp", "pdp"]\nepsilon = "0.1:4:2000"\n'
+    )
+    command = [sys.executable, "-m", "workbench", "sweep", str(spec), "--ledger", str(ledger), "--jobs", str(jobs)]
+    running = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    deadline = time.monotonic() + 100
+    while time.monotonic() < deadline and not _count(ledger):
+        time.sleep(0.1)
+    os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to the parent and to its workers
+    out, said = running.communicate(timeout=60)
+    assert running.returncode == 2, said
+    assert out == ""
+    count = _count(ledger)
+    assert said.splitlines()[-1].startswith(f"WorkbenchError: Interrupted; {count} of 12000 rows are in")
+    assert said.count("Traceback") == 0
+    assert 0 < count < 12000
+
+
+def _count(ledger: Path) -> int:
+    try:
+        with Ledger(ledger, create=False) as book:
+            return len(book)
+    except WorkbenchError:  # not there yet
+        return 0
+
+
+def test_exports_say_the_same_and_where_it_comes_from(tmp_path: Path, capsys):
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    spec, ledger = tmp_path / "spec.toml", tmp_path / "a.sqlite"
+    spec.write_text(
+        '[[grid]]\nmodel = "modulo"\nn = 6\nmax_shift = 2\n'
+        'notion = ["pdp", "dp"]\ndelta = [0, 0.1]\nepsilon = [0.5, 1]\n'
+    )
+    assert run(capsys, "sweep", spec, "--ledger", ledger, "--jobs", 1)[0] == 0
+    wb.sweep({"grid": {**SMALL, "epsilon": 2}}, ledger, jobs=1)
+    for name, rows in (("all.csv", 10), ("some.csv", 8), ("some.parquet", 8)):
+        more = () if name == "all.csv" else ("--spec", spec, "--effort")
+        code, out, _ = run(capsys, "results", "export", tmp_path / name, "--ledger", ledger, "--json", *more)
+        assert (code, json.loads(out)["rows"], json.loads(out)["missing"]) == (0, rows, 0)
+    with (tmp_path / "some.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    table = pyarrow.read_table(tmp_path / "some.parquet")
+    assert table.column_names == list(lines[0])
+    for line, row in zip(lines, table.to_pylist(), strict=True):
+        assert line["key"] == row["key"]
+        assert float(line["objective"]) == row["objective"]
+        assert float(line["epsilon"]) == row["epsilon"]
+        assert float(line["pure_epsilon"]) == row["pure_epsilon"]
+        assert line["private"] == str(row["private"]).lower()
+        assert float(line["seconds"]) > 0
+    assert "seconds" not in (tmp_path / "all.csv").read_text().splitlines()[0]
+    origin = json.loads((tmp_path / "some.csv.json").read_text())
+    assert origin["sha256"] == hashlib.sha256((tmp_path / "some.csv").read_bytes()).hexdigest()
+    assert spec.read_text() in [kept["text"] for kept in origin["specifications"]]
+    assert json.loads(table.schema.metadata[b"dp-workbench"])["rows"] == 8
+    assert origin["versions"][0]["highspy"]
+
+
+def test_list_and_show(tmp_path: Path, capsys, monkeypatch):
+    monkeypatch.setattr("workbench.cli.console.out.width", 120)  # no cell is folded, whatever COLUMNS says
+    ledger = tmp_path / "a.sqlite"
+    wb.sweep({"grid": [SMALL, {"model": "laplace", "bits": [1.01, 6], "epsilon": 1}]}, ledger, jobs=1)
+    code, out, _ = run(capsys, "results", "list", "--ledger", ledger, "--status", "infeasible", "--json")
+    listed = json.loads(out)
+    assert (code, listed["rows_in_ledger"], listed["matching"]) == (0, 14, 1)
+    key = listed["rows"][0]["key"]
+    code, out, _ = run(capsys, "results", "show", key[:9], "--ledger", ledger, "--json")
+    shown = json.loads(out)
+    assert shown["key"] == key
+    assert shown["request"]["parameters"]["bits"] == "1.01"
+    assert "mean length" in shown["answer"]["failure"]
+    code, out, _ = run(capsys, "results", "show", key[:9], "--ledger", ledger)
+    assert (code, key in out, "infeasible" in out) == (0, True, True)
+    code, out, _ = run(capsys, "results", "list", "--ledger", ledger, "--model", "modulo", "--limit", 3)
+    assert (code, "3 of 12 matching rows, 14 in" in out.replace("\n", " ")) == (0, True)
+    assert "private" in out  # an audited optimum of a solver's own PMF need not be
+    for bad in ("zz", "", "0123456789"):
+        code, _, said = run(capsys, "results", "show", bad, "--ledger", ledger)
+        assert (code, said.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("sweep", "none.toml"), "specification must be a file that can be read"),
+        (("sweep", "SPEC", "--jobs", "0"), "jobs must be an integer in 1..1024. Got 0"),
+        (("sweep", "SPEC", "--jobs", "2", "--cluster", "tcp://x:1"), "jobs must be left out"),
+        (("sweep", "SPEC", "--ledger", "/proc/none/ledger.sqlite"), "cannot be made"),
+        (("results", "list"), "ledger must be an existing file"),
+        (("results", "export", "table.txt"), "named .csv or .parquet"),
+        (("results", "export", "none/table.csv"), "existing folder"),
+    ],
+)
+def test_bad_requests_are_one_line(tmp_path: Path, capsys, monkeypatch, arguments: tuple[str, ...], words: str):
+    monkeypatch.chdir(tmp_path)
+    given = [str(EXAMPLES / "modulo.toml") if a == "SPEC" else a for a in arguments]
+    code, _, said = run(capsys, *given)
+    assert (code, said.count("\n")) == (2, 1)
+    assert words in said
+
+
+def test_dry_run_counts_and_writes_nothing(tmp_path: Path, capsys):
+    ledger = tmp_path / "a.sqlite"
+    code, out, _ = run(capsys, "sweep", EXAMPLES / "modulo.toml", "--ledger", ledger, "--dry-run", "--json")
+    assert (code, json.loads(out)) == (0, {"name": "modulo", "points": 60, "tasks": 12, "known": 0})
+    assert not ledger.exists()
+
+
+def test_the_python_face_refuses_too(tmp_path: Path):
+    with pytest.raises(InvalidRequest, match="jobs"):
+        wb.sweep({"grid": SMALL}, tmp_path / "a.sqlite", jobs=True)
+    assert wb.Ledger is Ledger
