@@ -186,9 +186,7 @@ class Family(Reports):
         if ours:
             given = {name: values.pop(name) for name in ours if name in values}
             values["options"] = _solver_options(values.get("options"), given)
-        request = self.checked(question, values)
-        object.__setattr__(request, "family", self)
-        return request
+        return self.checked(question, {**values, "family": self})
 
     # Keys of sweeps.
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import ExpNumber, jsonable, round_up
-from workbench.families.oracle import OracleVerdict
+from workbench.families.oracle import OracleVerdict as OracleVerdict
 from workbench.io.shown import Shown
-from workbench.privacy.claim import Claim
+from workbench.privacy.claim import Claim as Claim
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from solvers.solution import Solution
     from workbench.privacy.certificate import Certificate
-
-__all__ = ["Claim", "Design", "OracleVerdict", "upward"]
 
 
 class Reports(ABC):
@@ -160,6 +158,12 @@ class Design(Shown):
         return relative_gap(self.objective, self.bound)
 
     @property
+    def effort(self) -> dict[str, Any]:
+        """Who solved it, in which version and how many seconds; nothing where no solver took part."""
+        names = ("solver", "version", "seconds") if self.solution is not None else ()
+        return {name: getattr(self.solution, name) for name in names}
+
+    @property
     def status(self) -> str:
         """How the search stopped."""
         return self.family.status(self)
@@ -281,14 +285,8 @@ class Design(Shown):
             "oracle": self.oracle.to_dict(), "words": list(self.words),
         }  # fmt: skip
         if self.solution is not None:
-            record |= {
-                "solver": self.solution.solver,
-                "version": self.solution.version,
-                "seconds": self.solution.seconds,
-                "claimed": self.claimed,
-                "above_claimed": self.above_claimed,
-                "above_bound": self.above_bound,
-            }
+            claims = ("claimed", "above_claimed", "above_bound")
+            record |= self.effort | {name: getattr(self, name) for name in claims}
         return record | self.family.json(self)
 
 

@@ -15,53 +15,36 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from solvers.search import bisect
 from workbench.errors import InvalidRequest
 from workbench.exact.distribution import over_common
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ball, ball_ends, nearest_float
-from workbench.families.channel.losses import Integers, LossTable
+from workbench.families.channel.losses import Integers
 from workbench.families.channel.repair import loss_of
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.integer_laws import NAMES, clamped_rows, fitted_laws
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.mechanism import Mechanism
 from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import MassAboveRatio, Requirement, notion
 from workbench.privacy.repair import threshold
 
+if TYPE_CHECKING:
+    from workbench.families.channel.request import ChannelRequest
+    from workbench.families.recommendation import Query
+
 _BITS = 112  # as `threshold`
 _ENCLOSED = 256  # of every mass and loss
 _AUDITED = 12_000_000  # masses that an audit of a channel compares
 
 
-class BudgetedQuery(Protocol):
-    """A finite query, what its outputs cost, and a budget: a request for a channel, or of `recommend`."""
-
-    @property
-    def question(self) -> FiniteQuery:
-        """Answers, neighbours, prior."""
-
-    @property
-    def losses(self) -> LossTable:
-        """What every output costs every answer."""
-
-    @property
-    def epsilon(self) -> Fraction | None:
-        """The budget."""
-
-    @property
-    def delta(self) -> Fraction | None:
-        """In [0, 1], None for 0."""
-
-    @property
-    def notion(self) -> str:
-        """Of privacy."""
+BudgetedQuery: TypeAlias = "ChannelRequest | Query"  # a finite query, what its outputs cost, and a budget
 
 
 @dataclass(frozen=True)
@@ -191,10 +174,7 @@ def _exponential(query: BudgetedQuery) -> Published:
         hit = np.where(p > q, p if whole else p - q, 0.0)
         return bool(hit.sum(axis=1).max() <= float(delta))
 
-    low, high = 0.0, 2 * float(epsilon) + 60.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if private(middle) else (low, middle)
+    low, _ = bisect(lambda log_ratio: not private(log_ratio), 0.0, 2 * float(epsilon) + 60.0, turns=40)
     for slack in (1e-12, 1e-9, 1e-7, 1e-5, 1e-3):
         log_ratio = low * (1 - slack)
         mechanism = Channel.of(_exponential_rows(k, log_ratio), pairs)

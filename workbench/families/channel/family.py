@@ -16,17 +16,15 @@ from workbench.families.frontier_plan import Frontier, compared, later, several
 from workbench.families.notion_points import OPTIONS as GRIDS
 from workbench.families.notion_points import notion_requests
 from workbench.families.option import (
+    CERTIFY,
     MAX_LOSS,
     MINIMISE,
     NOTION_PARAMETERS,
-    OPTIONS,
+    RUNS,
     SOLVER,
-    TIME_LIMIT,
+    SOLVING,
     Option,
     anything,
-    certify_option,
-    check_option,
-    count,
     flag,
     listed,
     one_of,
@@ -103,12 +101,8 @@ class _Channels(Family):
                  "of the CVXPY variable).",
         ),
         MINIMISE,
-        Option("runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int),
-        check_option("audit", "certify"),
-        certify_option(),
-        SOLVER,
-        TIME_LIMIT,
-        OPTIONS,
+        RUNS,
+        *SOLVING,
         MAX_LOSS,
         Option("delta", probability, help="In [0, 1]; 0 by default. Where it is minimised: an upper limit.", hot=True),
         Option(
@@ -158,13 +152,9 @@ class _Channels(Family):
 
     def key(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The question spelled out, so that a file's content counts and not its name."""
-        spelling = {option.name for option in self.options if option.question}
-        rest = {
-            name: value
-            for name, value in super().key({**values, **dict.fromkeys(spelling)}).items()
-            if name not in spelling
-        }
-        return rest | self.spelled_question(values).to_dict()
+        spelling = [option.name for option in self.options if option.question]
+        whole = super().key({**values, **dict.fromkeys(spelling)})
+        return {name: whole[name] for name in whole if name not in spelling} | self.spelled_question(values).to_dict()
 
     def points_per_task(self, values: Mapping[str, Any]) -> int:
         return 4
@@ -252,7 +242,7 @@ FRONTIER = Frontier(
         FAMILY.option("loss"),
         Option("baselines", flag, True, "Geometric noise and randomized response at the same budgets.", kind=bool),
         SOLVER,
-        certify_option(),
+        CERTIFY,
     ),
     later("workbench.families.channel.frontier", "plan"),
     (

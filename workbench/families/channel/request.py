@@ -196,11 +196,8 @@ class ChannelRequest(BudgetRequest):
 
     def levels(self) -> tuple[tuple[int, ...], list[Fraction]]:
         """(the group of every pair, the ε of every group)."""
-        epsilons = list(self.bounds.epsilons.values())
-        if not self.per_distance:
-            return (0,) * len(self.pairs or ()), epsilons
-        levels = sorted(set(epsilons))
-        return tuple(map(levels.index, epsilons)), levels
+        groups, epsilons = self.bounds.levels
+        return groups if self.per_distance else (0,) * len(self.pairs or ()), epsilons
 
     @cached_property
     def claim(self) -> Claim:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,11 @@ from workbench.families.base import Family, Session
 from workbench.families.frontier_plan import EPSILON, BudgetTask, Frontier, Row, compared, later, several
 from workbench.families.option import (
     NOTION_PARAMETERS,
-    OPTIONS,
     PROGRESS,
+    RUNS,
     SOLVER,
-    TIME_LIMIT,
+    SOLVING,
     Option,
-    certify_option,
-    check_option,
-    count,
     flag,
     listed,
     one_of,
@@ -146,16 +144,12 @@ class _LabelFamily(Family):
         Option("neighbours", _neighbours, "all", 'lp: all, consecutive, or positions "0-1,1-2".'),
         Option("notion", one_of(more=_notions), "dp", "lp: dp, pure or metric; curve, tradeoff, renyi, zcdp or gdp."),
         *NOTION_PARAMETERS,
-        Option("runs", count(1, 1024), 1, "lp with notion dp: for how many runs the budget is.", kind=int),
+        replace(RUNS, help="lp with notion dp: for how many runs the budget is."),
         Option(
             "constraints", _constraints, (), kind=list, command="constraint",
             help="lp, repeatable: unbiased, row-monotone, column-monotone, symmetric or honest.",
         ),
-        check_option("audit", "certify"),
-        certify_option(),
-        SOLVER,
-        TIME_LIMIT,
-        OPTIONS,
+        *SOLVING,
         PROGRESS,
         Option("delta", probability, Fraction(0), "lp with notion dp: in [0, 1].", hot=True),
         Option(

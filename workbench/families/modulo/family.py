@@ -18,15 +18,16 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import positive, probability
 from workbench.families.base import Family, Session
 from workbench.families.option import (
+    CERTIFY,
     MAX_LOSS,
     MINIMISE,
     NOTION_PARAMETERS,
     OPTIONS,
+    RUNS,
     SOLVER,
     TIME_LIMIT,
     Option,
     anything,
-    certify_option,
     check_option,
     count,
     flag,
@@ -34,7 +35,7 @@ from workbench.families.option import (
     listed,
     one_of,
     or_zero,
-    share,
+    probabilities,
 )
 from workbench.families.requirements import HOCKEY_STICK, convex_or_ratio_notion, ratio_kind
 
@@ -102,14 +103,6 @@ def _epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:
     return positive(value, name)
 
 
-def _prior(value: Any, name: str) -> tuple[Fraction, ...]:
-    """Probabilities of the true answer: a list, or a CSV file of them."""
-    from workbench.mechanisms.points import cells_of
-
-    wanted = "a list of probabilities, one for every answer"
-    return tuple(listed(share)(value if isinstance(value, str) else cells_of(value, name, wanted), name))
-
-
 def _equal(value: Any, name: str) -> tuple[tuple[int, ...], ...]:
     """ "1=8,2=7": groups of row-major noise values with equal masses."""
     groups = value.split(",") if isinstance(value, str) else value
@@ -160,7 +153,9 @@ class _Modulo(Family):
             "one for every noise value (in Python: an array, or a function of it).",
         ),
         *NOTION_PARAMETERS,
-        Option("prior", _prior, help="CSV with N probabilities of the true answer (loss prior-squared).", kind=Path),
+        Option(
+            "prior", probabilities, help="CSV with N probabilities of the true answer (loss prior-squared).", kind=Path,
+        ),
         Option("zero_mean", flag, False, "Require noise of mean zero.", kind=bool),
         Option("equal", _equal, help='Require equal masses: "1=8,2=7" (row-major noise values).'),
         Option(
@@ -168,10 +163,10 @@ class _Modulo(Family):
             help="More linear constraints, as a function of the CVXPY variable f (N,).",
         ),
         MINIMISE,
-        Option("runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int),
+        RUNS,
         Option("method", one_of(*METHODS), "fast", "fast, or literal: PDP with delta > 0 as the printed MILP."),
         check_option(*CHECKS),
-        certify_option(),
+        CERTIFY,
         SOLVER,
         TIME_LIMIT,
         Option(

@@ -11,7 +11,7 @@ from workbench.errors import InvalidRequest
 from workbench.families.frontier_plan import EPSILON, BudgetTask, Frontier, Row, compared, later, several
 from workbench.families.modulo.family import FAMILY
 from workbench.families.notion_points import BUDGET, least_points
-from workbench.families.option import SOLVER, TIME_LIMIT, Option, certify_option, count, flag, text
+from workbench.families.option import CERTIFY, SOLVER, TIME_LIMIT, Option, count, flag, text
 from workbench.families.requirements import ratio_notion
 from workbench.io.parameter_grid import grid
 
@@ -66,7 +66,7 @@ FRONTIER = Frontier(
         SOLVER,
         replace(TIME_LIMIT, help="Seconds of one solve; then its interval counts."),
         Option("whole", flag, False, "Trace every exact piece to its end, however long it takes.", kind=bool),
-        certify_option(),
+        CERTIFY,
     ),
     later("workbench.families.modulo.frontier", "plan"),
     (

@@ -136,7 +136,7 @@ class ModuloProblem(Problem):
     def _live(self, programs: Programs) -> SolverSession | FastSession:
         """The model's live solver."""
         request, live = self.request, programs.live
-        key = (request.minimise, bool(request.bounds.delta), request.levels[0], request.certified)
+        key = (request.minimise, bool(request.bounds.delta), request.bounds.levels[0], request.certified)
         with translated_errors():
             if key not in live:
                 model = request.model()

@@ -153,7 +153,7 @@ def _exact_program(request: ModuloRequest, program: Program, *, relaxed: bool = 
         return Fraction(math.ceil(value * (1 << 320)), 1 << 320) if relaxed else value * (1 - TAU)
 
     values: dict[str, list[Rational]] = {
-        "exp_epsilon": [ratio(epsilon) for epsilon in request.levels[1]],
+        "exp_epsilon": [ratio(epsilon) for epsilon in request.bounds.levels[1]],
         "delta": [allowed(request.bounds.delta)],
         "max_loss": [allowed(request.loss_limit or Fraction(0))],
     }

@@ -118,19 +118,9 @@ class ModuloRequest(BudgetRequest):
 
     # The model.
 
-    @cached_property
-    def levels(self) -> tuple[tuple[int, ...], list[Fraction]]:
-        """(the group of every difference, the ε of every group)."""
-        epsilons = self.bounds.epsilons.values()
-        different = {id(value): value for value in epsilons}.values()  # one number for all is one object
-        if len(different) == 1:
-            return (0,) * len(epsilons), [*different]
-        levels = sorted(set(different))
-        return tuple(map(levels.index, epsilons)), levels
-
     def parameters(self) -> Mapping[str, Any]:
         """The model's parameters. Raises Infeasible."""
-        limit, levels = self.loss_limit, [float(level) for level in self.levels[1]]
+        limit, levels = self.loss_limit, [float(level) for level in self.bounds.levels[1]]
         return self.model().values(levels, float(self.bounds.delta), None if limit is None else float(limit))
 
     def model(self, broken: Pattern | None = None) -> ModuloModel:
@@ -146,7 +136,7 @@ class ModuloRequest(BudgetRequest):
             (self.loss, self.prior),
             self.minimise,
             bool(self.bounds.delta),
-            self.levels[0],
+            self.bounds.levels[0],
             self.constraints,
         )
         return model if broken is None else replace(model, broken=np.stack([broken[shift] for shift in self.budgets]))

@@ -20,18 +20,15 @@ from workbench.families.option import (
     MAX_LOSS,
     MINIMISE,
     NOTION_PARAMETERS,
-    OPTIONS,
-    SOLVER,
-    TIME_LIMIT,
+    RUNS,
+    SOLVING,
     Option,
-    certify_option,
-    check_option,
     count,
     integers,
     listed,
     one_of,
     or_zero,
-    share,
+    probabilities,
     two_ends,
 )
 from workbench.io.files import names_file
@@ -79,12 +76,9 @@ def _notion(value: Any, name: str) -> str:
 
 def _prior(value: Any, name: str) -> tuple[Fraction, ...] | str | None:
     """Probabilities of the clamped answers: a list, or a CSV file of them; worst, or uniform (None)."""
-    from workbench.mechanisms.points import cells_of
-
     if isinstance(value, (str, Path)) and str(value) in ("worst", "uniform") and not Path(value).is_file():
         return "worst" if str(value) == "worst" else None
-    wanted = "uniform, worst, or probabilities, in a list or a file"
-    return tuple(listed(share)(value if isinstance(value, str) else cells_of(value, name, wanted), name))
+    return probabilities(value, name, "uniform, worst, or probabilities, in a list or a file")
 
 
 class _NoiseFamily(Family):
@@ -121,14 +115,10 @@ class _NoiseFamily(Family):
         *NOTION_PARAMETERS,
         Option("steps", count(1, 1024), help="Cells of a sensitivity, of the reals; refined by default.", kind=int),
         Option("gap", or_zero, help="Relative, of loss and bound; 1e-8, on the reals 2e-4 or, for ε > 2, 2e-3."),
-        Option("runs", count(1, 1024), 1, "For how many runs the budget is, of integer noise.", kind=int),
+        replace(RUNS, help="For how many runs the budget is, of integer noise."),
         MINIMISE,
         replace(MAX_LOSS, hot=False),
-        check_option("audit", "certify"),
-        certify_option(),
-        SOLVER,
-        TIME_LIMIT,
-        OPTIONS,
+        *SOLVING,
         Option("delta", probability, Fraction(0), "In [0, 1]. Where it is minimised: an upper limit.", hot=True),
         Option("epsilon", positive, help="Privacy budget > 0. Where it is minimised: an upper limit.", hot=True),
     )  # fmt: skip
