@@ -57,22 +57,19 @@ def product_optimum(
     live = Live(question.solver, epsilon=epsilon)
     best: Point | None = None
 
-    def solve(box: Box) -> Point | None:
-        return live.solve(model.lp(epsilon, box))
-
     def value() -> float:
         return math.inf if best is None else best.objective
 
     def fixed(q: dict[Key, Vector]) -> None:
         nonlocal best
-        point = solve({key: (law, law) for key, law in q.items()})
+        point = live.solve(model.lp(epsilon, {key: (law, law) for key, law in q.items()}))
         if point is not None and point.objective < value() - 1e-12:
             best = point
 
     boxes: OpenNodes[tuple[Box, Vector]] = OpenNodes()
 
     def put(box: Box) -> None:
-        point = solve(box)
+        point = live.solve(model.lp(epsilon, box))
         if point is not None:
             fixed({key: shape.read(point.x, key) for key in shape.bounded})
             if point.objective < value() - _GAP:
@@ -92,9 +89,8 @@ def product_optimum(
         for part in _split(model, box, x):
             put(part)
         if visited % 20 == 0:
-            question.progress(
-                f"{visited} boxes, between {bound:.6f} and {'nothing yet' if best is None else f'{value():.6f}'}"
-            )
+            reached = "nothing yet" if best is None else f"{value():.6f}"
+            question.progress(f"{visited} boxes, between {bound:.6f} and {reached}")
     live.close()
     if best is None:
         return None
