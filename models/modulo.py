@@ -12,12 +12,11 @@ neighbouring databases move the answer by a difference mu in M. With f the noise
     DP-LP               min rho'f   s.t.  sum f = 1, y >= f(eta) - e^eps f(eta + mu), y >= 0, sum y <= delta
     minimum delta (15)  the same constraints with delta a variable to minimise and rho'f <= max_loss
     of a pattern        (14) but for given pairs (eta, mu), which may be broken, with mass delta at most for every mu
-    convex bounds       min rho'f   s.t.  sum f = 1, and every bound of a difference holds of (f, f(. + mu))
+    convex bounds       min rho'f   s.t.  sum f = 1, and tangents of the bounds on (f, f(. + mu)), as they are needed
 
 (13) bounds the mass on which the privacy loss exceeds eps, the DP-LP the hockey-stick divergence; both are LP (14) at
-delta = 0. Every model takes one eps per difference (metric privacy) and linear constraints of the user's own. Convex
-bounds (`models.requirements`) are numbers here, not parameters: notions that amount to infinitely many add those that
-an answer breaks, and the optimum over the ones that are stated is a lower bound.
+delta = 0. Every model takes one eps per difference (metric privacy) and linear constraints of the user's own. Under
+convex bounds the model has no differences; `models.tangent_program` states them.
 
 | paper                | here                        |
 |----------------------|-----------------------------|
@@ -34,14 +33,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from models.affine_program import AffineProgram, Part
 from models.modulo_constraints import Equations, UserConstraints, coordinates, equations_of
-from models.requirements import HOCKEY_STICK, RATIO_BOUNDS, Bound, bound_rows, check_kinds, is_conic
+from models.requirements import HOCKEY_STICK, RATIO_BOUNDS
+from models.tangent_program import Comparisons
 from solvers.arrays import Flags, Positions, Vector
 from solvers.canonical import compile
 from solvers.program import Program, stating
@@ -143,7 +143,6 @@ class ModuloModel:
         groups: which eps each shift takes (positions in the parameter "exp_epsilon"); all 0 for one eps.
         constraints: more linear constraints on f, as a function of the CVXPY variable (N,).
         broken: (shifts, N) the pairs that may be broken, where they are given: then the model is linear.
-        bounds: of every difference several convex ones, in place of eps and delta.
     """
 
     sizes: tuple[int, ...]
@@ -155,14 +154,12 @@ class ModuloModel:
     groups: tuple[int, ...] = ()
     constraints: UserConstraints | None = None
     broken: Flags | None = None
-    bounds: Mapping[Shift, Sequence[Bound]] | None = None
 
     def __post_init__(self) -> None:
         if self.requires not in RATIO_BOUNDS:
             raise ValueError(f"requires must be one of {', '.join(RATIO_BOUNDS)}. Got {self.requires!r}.")
         if self.minimise == "delta" and not self.positive_delta:
             raise ValueError("positive_delta must be True where delta is minimised. Got False.")
-        check_kinds(chain(*(self.bounds or {}).values()))
 
     @property
     def kind(self) -> str:
@@ -184,7 +181,7 @@ class ModuloModel:
 
         groups = self.groups or (0,) * len(self.shifts)
         f = cp.Variable(math.prod(self.sizes), name="f", bounds=[0, 1])
-        exp_epsilon = cp.Parameter(max(groups) + 1, name="exp_epsilon", nonneg=True)
+        exp_epsilon = cp.Parameter(max(groups, default=0) + 1, name="exp_epsilon", nonneg=True)
         distortion = cp.max(self.loss @ f) if self.loss.ndim == 2 else self.loss @ f
         rows: list[Any] = [cp.sum(f) == 1]  # (13b)
         delta: Any = None
@@ -194,11 +191,7 @@ class ModuloModel:
             delta = cp.Parameter(name="delta", nonneg=True)
         for k, (mu, group) in enumerate(zip(self.shifts, groups, strict=True)):
             moved, label = f[shifted(self.sizes, mu)], "_".join(map(str, mu))  # f(eta + mu)
-            if self.bounds is None:
-                rows += self._privacy(f, moved, exp_epsilon[group], delta, label, k)
-                continue
-            for number, bound in enumerate(self.bounds[mu]):
-                rows += bound_rows(f, moved, bound, f"{label}_{number}")
+            rows += self._privacy(f, moved, exp_epsilon[group], delta, label, k)
         rows += self.constraints(f) if self.constraints else []
         if self.minimise == "delta":
             rows.append(distortion <= cp.Parameter(name="max_loss"))  # (15b)
@@ -231,16 +224,17 @@ class ModuloModel:
     def program(self) -> Program:
         """The model as a program, written directly where it is linear and its constraints are equations."""
         where = "x".join(map(str, self.sizes))
-        if self.bounds is not None:
-            every = [*chain(*self.bounds.values())]
-            conic = is_conic(every)
-            name = f"noise on {where} under {len(every)} bounds"
-            return compile(self.problem(), name, scale=1.0 if conic else MASS_SCALE, conic=conic)
         name = f"noise {self.kind} on {where} with {len(self.shifts)} differences"
         equations = equations_of(self.constraints)
         if equations is None or self._literal:
             return compile(self.problem(), name, scale=MASS_SCALE)
         return _Written(self, equations).program(name, MASS_SCALE)
+
+    def compared(self, shifts: Sequence[Shift]) -> Comparisons:
+        """f and f(. + mu) of differences, where bounds on them are stated by tangents."""
+        f, columns = self.program.block("f"), self.program.shape[1]
+        moved = np.stack([f.start + shifted(self.sizes, mu) for mu in shifts])
+        return Comparisons(sp.csr_array(sp.eye_array(columns)), f.start + np.arange(f.size), moved)
 
     def values(
         self, epsilons: Sequence[float], delta: float | None = None, max_loss: float | None = None
@@ -260,7 +254,7 @@ class _Written(AffineProgram):
         self.model, least, known = model, model.minimise == "delta", model.broken is not None
         groups = model.groups or (0,) * len(model.shifts)
         given: dict[str, tuple[int, ...]] = {"max_loss": ()} if least else {"delta": ()} if model.positive_delta else {}
-        super().__init__({"exp_epsilon": (max(groups) + 1,)} | given)
+        super().__init__(({"exp_epsilon": (max(groups) + 1,)} if groups else {}) | given)
         self.count = 0  # of inequalities and what CVXPY counts as such
         delta: Any = self.columns("delta", (), 0, 1) if least and not known else None
         worst = self._worst() if model.loss.ndim == 2 and not least else None

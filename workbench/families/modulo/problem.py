@@ -2,7 +2,7 @@
 
 route                              where the masses come from
 "exact optimum ...", ...           one bound on ratios: `workbench.families.modulo.repair`
-"repair"                           several convex bounds, with cuts
+"repair"                           several convex bounds, by tangents as they are needed
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.modulo_fast import FastSession, applies
-from solvers.program import Program
 from solvers.search import Deadline
 from solvers.session import Session as SolverSession
 from solvers.solution import Solution, Start, Termination
@@ -25,7 +23,7 @@ from workbench import __version__
 from workbench.errors import Infeasible, NotCertified, NotProven
 from workbench.exact.numbers import round_down
 from workbench.families.base import Row, Values
-from workbench.families.convex_notion import solve_with_cuts
+from workbench.families.convex_notion import solve_by_tangents
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.infeasible import refuse_infeasible
 from workbench.families.modulo.infeasible import explanation
@@ -72,12 +70,12 @@ class ModuloProblem(Problem):
     # Answers.
 
     def answered(self, programs: Programs | None, start: str) -> Answer:
-        """By an integer or linear program, or by cones, cuts and linear programs where the notion states several
-        bounds."""
+        """By an integer or linear program, with tangents where the notion states several bounds."""
         request = self.request
         if request.cut:
-            by_cuts, bound = self._by_cuts()
-            return Answer(self._noise(by_cuts), bound, by_cuts)
+            model, shifts = request.model(), request.question.differences
+            by_tangents = solve_by_tangents(request, shifts[0], model.program, model.compared(shifts))
+            return Answer(self._noise(by_tangents), by_tangents.bound, by_tangents)
         assert programs is not None
         solution = self.solved(programs, start)
         why = partial(explanation, ModuloProblem, request, programs) if self._explains else str
@@ -145,24 +143,6 @@ class ModuloProblem(Problem):
                 live[key] = model, opened or programs.backend.open(model.program, options)
         session: SolverSession | FastSession = live[key][1]
         return session
-
-    def _by_cuts(self) -> tuple[Solution, float | None]:
-        """The last answer and the best bound, by cones, cuts and linear programs."""
-        request, question = self.request, self.request.question
-
-        def columns(program: Program, shift: tuple[int, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-            at = program.block("f").start + np.arange(question.order)
-            return at, at[question.index(shift)]
-
-        return solve_with_cuts(
-            request.claim,
-            question.differences,
-            lambda bounds: request.model(bounds=bounds).program,
-            None,
-            request.solver,
-            request.options,
-            columns,
-        )
 
     # Designs.
 

@@ -123,20 +123,12 @@ class ModuloRequest(BudgetRequest):
         limit, levels = self.loss_limit, [float(level) for level in self.bounds.levels[1]]
         return self.model().values(levels, float(self.bounds.delta), None if limit is None else float(limit))
 
-    def model(self, broken: Pattern | None = None, bounds: Mapping[Shift, Any] | None = None) -> ModuloModel:
-        """The model. broken: the pairs that may be broken, where they are known; bounds: convex ones, in place of ε
-        and δ. Raises ValueError."""
-        if bounds is not None:
-            sizes, shifts = self.question.sizes, tuple(bounds)
-            return ModuloModel(
-                sizes,
-                shifts,
-                HOCKEY_STICK,
-                self.losses,
-                positive_delta=False,
-                constraints=self.constraints,
-                bounds=bounds,
-            )
+    def model(self, broken: Pattern | None = None) -> ModuloModel:
+        """The model, without differences where the notion states several bounds. broken: the pairs that may be broken,
+        where they are known. Raises ValueError."""
+        if self.cut:
+            loss = self.loss, self.prior
+            return _model(self.question.sizes, (), HOCKEY_STICK, loss, "loss", False, (), self.constraints)
         model = _model(
             self.question.sizes,
             tuple(self.budgets),

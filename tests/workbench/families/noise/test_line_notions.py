@@ -107,18 +107,18 @@ def test_merged_outcomes_are_those_of_the_exact_law():
     total = float(law.total)
     program = LineProgram(2, 3, [LineLoss.named("absolute").at], [], folded=False)
     x = np.array([float(mass) / total for mass in (*law.window(-5, 5), law.total - law.below(6), law.below(-5))])
-    p, q = program.laws(x)
-    for shift, row in zip(program.shifts.tolist(), q, strict=True):
+    p, q = program.compared.laws(x)
+    for shift, first, row in zip(program.shifts.tolist(), p, q, strict=True):
         inside = [(float(law.weight(eta)), float(law.weight(eta + shift))) for eta in range(-3, 4)]
         right = float(law.total - law.below(4)), float(law.total - law.below(4 + shift))
         left = float(law.below(-3)), float(law.below(-3 + shift))
         exact = np.array([*inside, right, left]) / total
-        assert np.column_stack([p, row]) == pytest.approx(exact)
+        assert np.column_stack([first, row]) == pytest.approx(exact)
     folded = LineProgram(2, 3, [LineLoss.named("absolute").at], [])
     half = np.append(x[5:11], x[11])
     for shift in range(2):
-        pairs = np.column_stack([folded.laws(half)[0], folded.laws(half)[1][shift]])
-        assert pairs == pytest.approx(np.column_stack([p, q[shift]]))
+        pairs = np.column_stack([law[shift] for law in folded.compared.laws(half)])
+        assert pairs == pytest.approx(np.column_stack([p[shift], q[shift]]))
 
 
 def test_losses_that_are_not_even_clamped_and_on_the_reals():
