@@ -25,8 +25,6 @@ from workbench.exact.plain import is_whole, whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 
-_ZERO = Fraction(0)
-
 
 def closed_upwards(weights: list[Any], least: Callable[[int, Any], Iterable[tuple[int, Any]]]) -> list[Any]:
     """The least weights >= these with w_j >= the floor of every (j, floor) that `least` gives for an i and its w_i.
@@ -98,16 +96,16 @@ class IntegerLaw:
         near = eta - blocks * self.period if eta > self.last else eta + blocks * self.period
         return (self.weights[near - self.first] if self.ratio or not blocks else 0), blocks
 
-    def window(self, low: int, high: int) -> list[Fraction]:
+    def window(self, low: int, high: int) -> list[Fraction | int]:
         """f(low..high), not normalised."""
         if self.ratio:
             return [self.weight(eta) for eta in range(low, high + 1)]
         start, end = max(low, self.first), min(high, self.last)
         inside = self.weights[start - self.first : end + 1 - self.first] if start <= end else ()
         before = min(max(0, self.first - low), high + 1 - low)
-        return [*[_ZERO] * before, *map(Fraction, inside), *[_ZERO] * (high + 1 - low - before - len(inside))]
+        return [*[0] * before, *inside, *[0] * (high + 1 - low - before - len(inside))]
 
-    def compared(self, shift: int) -> tuple[list[Fraction], list[Fraction], int]:
+    def compared(self, shift: int) -> tuple[list[Fraction | int], list[Fraction | int], int]:
         """(P, Q, low): f and f(· + shift) on low, low + 1, ..., and then on the merged outcomes of the tails, those of
         the right tail first."""
         low, high = self.first - abs(shift), self.last + abs(shift)

@@ -118,7 +118,7 @@ def refuse_marked(values: Any, name: str, constraint: str = "finite numbers") ->
 
 def _mark(values: Any, depth: int = 3) -> str | None:
     """What NumPy would drop from an array, or from one in lists of lists of this depth: a mask, or a unit."""
-    if type(values) in (int, float, str, bytes, range):
+    if type(values) in (int, Fraction, float, str, bytes, range):
         return None
     if depth and isinstance(values, Sequence) and not isinstance(values, (str, bytes, range)):
         return next((mark for part in values if (mark := _mark(part, depth - 1))), None)

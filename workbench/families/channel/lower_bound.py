@@ -89,7 +89,7 @@ def least_delta_bound(
     max_loss: Fraction,
     multipliers: Mapping[str, Vector],
 ) -> Fraction:
-    """A number that δ of no channel is below whose loss is within the budget: the same sum with τ ℓ for ℓ and the
+    """A number that δ of no channel is below whose loss is at most max_loss: the same sum with τ ℓ for ℓ and the
     max_loss handed back, over Σ_p max_o u[p,o] where that is more than 1."""
     tau = scaled(np.maximum(multipliers["losses"], 0.0), _BITS).tolist()
     shares = tau if prior is None else [(p.numerator * tau[0]) // p.denominator for p in prior]

@@ -38,8 +38,8 @@ class NoiseRequest(BudgetRequest):
     loss: absolute, squared (clamped also error-rate: losses of the published answer), or the losses of |η| = 0, 1, ...
     (clamped: of published minus true answer), the last one beyond; prior: of clamped answers, uniform by default, or
     "worst": the largest mean loss of any answer; gap: relative, between loss and bound; steps: of a sensitivity, of the
-    reals; found by refining where None; runs: that the budget is for in all; budget: of the loss, where ε or δ is
-    minimised, up to the one that is given.
+    reals; found by refining where None; runs: that the budget is for in all; max_loss: the largest loss allowed,
+    where ε or δ is minimised, up to the one that is given.
     """
 
     question: UnboundedNoise
