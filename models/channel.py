@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 
+_TINY, _TINY_SHARE = 1.1e-9, 1e-6  # size of a loss that solvers drop, and its share of the largest
+
 Pairs = tuple[tuple[int, int], ...]
 UserRows = Callable[["cp.Variable"], "Sequence[cp.Constraint]"]
 
@@ -137,6 +139,9 @@ class ChannelModel:
             rows += self._graph(M, exp_epsilon, self.pairs, delta)
         rows += self.extra(M)
         losses = np.where(np.isfinite(self.loss), self.loss, 0.0)
+        weighted = losses if self.prior is None else losses * self.prior[:, None]
+        tiny = np.abs(weighted) < min(_TINY, _TINY_SHARE * float(np.abs(weighted).max(initial=0.0)))
+        losses = np.where(tiny, 0.0, losses)  # by the solver: repair and bound have the losses as they are
         if self.prior is not None:
             loss = cp.sum(cp.multiply(losses * self.prior[:, None], M))
         else:

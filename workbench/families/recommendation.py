@@ -36,8 +36,9 @@ class Value(NamedTuple):
 
 
 def designed(kind: Family, question: Any, **options: Any) -> Value:
-    """What the certified design of a family costs, with its bound. Raises WorkbenchError."""
-    design = kind.designed(kind.request(question, **options))
+    """What the certified design of a family costs, with its bound; question: or a request, whole. Raises
+    WorkbenchError."""
+    design = kind.designed(kind.request(question, **options) if options else question)
     return Value(design.objective, design.bound, design.certificate is not None)
 
 

@@ -28,6 +28,7 @@ from workbench.mechanisms.points import Point, is_zero, point, points, rationals
 
 Pairs = tuple[tuple[int, int], ...]
 
+FREE = "free"
 _PAIRS = 2_000_000  # that are listed one by one
 
 
@@ -36,7 +37,8 @@ class FiniteQuery:
     """A finite question for any channel.
 
     inputs: numbers (read as the decimals they show), texts or tuples, all different; outputs: the same, by default the
-    inputs. Both may be a text "0..100", "0..5:0.5" (LOW..HIGH:STEP), "a,b,c", or a CSV file of one column.
+    inputs, "free" for any real numbers, which a design chooses. Both may be a text "0..100", "0..5:0.5"
+    (LOW..HIGH:STEP), "a,b,c", or a CSV file of one column.
     max_shift: numbers at most so far apart are neighbours; else neighbours: "all", "consecutive" in the order given,
     {"max_distance": D}, a list of pairs of inputs, a CSV of pairs (a third column: their distance), or a symmetric
     matrix of distances (k, k), inf between inputs that are no neighbours. Neighbours are symmetric: a pair in one order
@@ -53,12 +55,15 @@ class FiniteQuery:
     pairs: Pairs | None
     distances: tuple[Fraction, ...] | None
     prior: tuple[Fraction, ...] | None
+    free: bool
 
     def __init__(
         self, inputs: Any, outputs: Any = None, *, neighbours: Any = None, max_shift: Any = None, prior: Any = None
     ) -> None:
         values = points(inputs, "inputs")
-        self.__dict__.update(inputs=values, outputs=values if outputs is None else points(outputs, "outputs"))
+        free = isinstance(outputs, str) and outputs == FREE
+        listed = values if outputs is None or free else points(outputs, "outputs")
+        self.__dict__.update(inputs=values, outputs=listed, free=free)
         if len(values) < 2:
             InvalidRequest.must("inputs", "at least two for a neighbour relation", len(values))
         if (neighbours is None) == (max_shift is None):
@@ -111,6 +116,19 @@ class FiniteQuery:
         count, part = connected_components(edges, directed=False)
         return [np.flatnonzero(part == number).tolist() for number in range(count)]
 
+    def placed(self, outputs: tuple[Point, ...]) -> FiniteQuery:
+        """The same question with these outputs."""
+        names = ("inputs", "pairs", "distances", "prior", "free")
+        other = object.__new__(FiniteQuery)
+        other.__dict__.update({name: self.__dict__[name] for name in names}, outputs=outputs)
+        return other
+
+    def freed(self) -> FiniteQuery:
+        """The same question with real outputs, which a design chooses."""
+        other = self.placed(self.inputs)
+        other.__dict__["free"] = True
+        return other
+
     def metric_pairs(self) -> tuple[Pairs, tuple[Fraction, ...]]:
         """Pairs with their distances for metric privacy: those given, or |x - x'|, where the neighbours in increasing
         order suffice if all are (their budgets add up). Raises InvalidRequest."""
@@ -135,12 +153,14 @@ class FiniteQuery:
             "neighbours": "all" if self.pairs is None else [list(pair) for pair in self.pairs],
             "distances": None if self.distances is None else [*map(spelled, self.distances)],
             "prior": "worst" if self.prior is None else [*map(spelled, self.prior)],
+            **({"free": True} if self.free else {}),
         }
 
     def __repr__(self) -> str:
         first, last = shown(self.inputs[0]), shown(self.inputs[-1])
         relation = "every two neighbours" if self.pairs is None else f"{len(self.pairs)} pairs of neighbours"
-        return f"FiniteQuery({self.k} inputs {first}..{last}, {self.m} outputs, {relation})"
+        outputs = "real outputs" if self.free else f"{self.m} outputs"
+        return f"FiniteQuery({self.k} inputs {first}..{last}, {outputs}, {relation})"
 
     # Reading.
 

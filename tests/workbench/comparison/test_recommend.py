@@ -33,7 +33,7 @@ def test_a_count_is_served_by_the_best_channel_and_wrapping_is_said():
     assert served == sorted(served)
     assert (
         rows["best channel"]["objective"]
-        == wb.design("channel", answers="0..20", max_shift=1, epsilon=1, delta="1e-5").objective
+        == wb.design("channel", answers="0..20", max_shift=1, outputs="free", epsilon=1, delta="1e-5").objective
     )
     noise = wb.design(wb.ModuloNoise(n=20, max_shift=1), epsilon=1, delta="1e-5", loss="squared", notion="dp")
     assert rows["modulo noise"]["objective"] == noise.objective

@@ -72,6 +72,7 @@ class _Channels(Family):
         "design channel --answers 0..10 --max-shift 1 --epsilon 4 --delta 1e-5 --runs 8",
         "design channel --answers 0..10 --max-shift 2 --epsilon 1 --minimise delta --max-loss 1.5 --save channel.json",
         "design channel --answers 0..20 --max-shift 1 --notion zcdp --rho 0.1",
+        "design channel --answers 0..10 --max-shift 1 --outputs free --loss squared --epsilon 1",
         "(loss.csv has a row for every input and a column for every output)",
     )
     options = (
@@ -79,7 +80,10 @@ class _Channels(Family):
             "answers", anything, help='Inputs: "0..100", "0..5:0.5" (LOW..HIGH:STEP), "a,b,c" or a CSV of one column.',
             required=True, question=True,
         ),
-        Option("outputs", anything, help="What may be published, as --answers; by default the same.", question=True),
+        Option(
+            "outputs", anything, question=True,
+            help="What may be published, as --answers; by default the same; or free: any real numbers, chosen.",
+        ),
         Option("max_shift", exact, help="Answers at most so far apart are neighbours.", question=True),
         Option(
             "neighbours", anything, question=True,
@@ -143,6 +147,10 @@ class _Channels(Family):
             from workbench.families.many_runs import ManyRuns
 
             return ManyRuns(request)
+        if request.question.free:
+            from workbench.families.channel.free_outputs import FreeOutputsSession
+
+            return FreeOutputsSession(request)
         return ProblemSession(request, ChannelProblem, LEAST)
 
     # Keys of sweeps.
@@ -198,14 +206,23 @@ class _Channels(Family):
         what = f"{r.losses.name} loss" if r.minimise == "loss" else r.minimise
         under = "for the worst input" if r.question.prior is None else "expected"
         best = "best of all channels on these outputs" if r.runs == 1 else f"best found for {r.runs} runs"
+        if r.question.free:
+            best = "best of all channels with real outputs"
         value = f"{design.objective:.9g} ({best}, {under})"
         used = self.columns(design)["outputs_used"]
         return [
             (f"least {what}", value),
             ("bound", design.bound_words + ("" if design.gap is None else f" (gap {design.gap:.2g})")),
             *budget_facts(design),
-            ("outputs", f"{used} of {r.question.m} in use"),
+            ("outputs", self.published(design) if r.question.free else f"{used} of {r.question.m} in use"),
         ]
+
+    def published(self, design: Design) -> str:
+        """How many values a channel with free outputs publishes."""
+        q = design.question
+        used = np.flatnonzero(design.mechanism.matrix.max(axis=0) > _USED).tolist()
+        answers = {q.outputs[o] for o in used} <= {*q.inputs}
+        return f"publishes {len(used)} values, {'all of them answers' if answers else 'not only answers'}"
 
     def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
         from workbench.mechanisms.points import shown

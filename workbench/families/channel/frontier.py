@@ -14,9 +14,11 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from workbench.errors import NotProven
 from workbench.families.baseline import Baseline, baselines_of, code_of, own_baselines
 from workbench.families.channel.baselines import BASELINES, BudgetedQuery, audited, published
 from workbench.families.channel.family import FAMILY
+from workbench.families.channel.output_cells import CONVEX
 from workbench.families.channel.request import ChannelTooLarge
 from workbench.families.frontier_plan import (
     LEAST_EPSILON,
@@ -33,6 +35,7 @@ from workbench.families.notion_points import notion_plots, notion_requests
 from workbench.families.recommendation import Candidate, Query, Value, designed
 from workbench.families.requirements import ratio_notions
 from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.finite_query import FREE
 from workbench.privacy.audit import audit
 
 if TYPE_CHECKING:
@@ -95,12 +98,15 @@ def candidates(query: Query) -> Iterable[Candidate]:
     """The best channel and every baseline, each with its least parameter at the budget."""
     bits = math.ceil(math.log2(max(2, query.question.m)))
     prior = "the worst input" if query.question.prior is None else "the prior"
-    command = query.command("design channel", *_SPELLING, **_loss(query))
+    free = {"outputs": FREE} if _may_choose(query) else {}
+    command = query.command("design channel", *_SPELLING, **free, **_loss(query))
 
-    best = partial(designed, FAMILY, query.question, loss=query.loss, **query.budget)
+    question = query.question.freed() if free else query.question
     try:
-        FAMILY.request(query.question, loss=query.loss, **query.budget)
-        yield Candidate("best channel", f"made for {prior}; publishes only the outputs, {bits} bits", command, best)
+        request = FAMILY.request(question, loss=query.loss, **query.budget)
+        best = partial(_freed, request) if question.free else partial(designed, FAMILY, request)
+        publishes = "" if question.free else f"; publishes only the outputs, {bits} bits"
+        yield Candidate("best channel", f"made for {prior}{publishes}", command, best)
     except ChannelTooLarge as error:
         yield Candidate("best channel", reason=str(error))
     for name in BASELINES:
@@ -111,6 +117,27 @@ def candidates(query: Query) -> Iterable[Candidate]:
     ]
     for baseline, words in others:
         yield Candidate(baseline.name, words, None, partial(_other, query, baseline, words))
+
+
+def _may_choose(query: Query) -> bool:
+    """Whether a channel may publish any real numbers: nobody said which, and the loss has a proof over all of them."""
+    named = query.losses.named
+    given = "outputs" in (query.words or {}) or query.question.outputs != query.question.inputs
+    known = named is not None and named.kind in CONVEX and named.kind != "error-rate"
+    return not given and known and query.question.numbers is not None and not (query.notion == "pdp" and query.delta)
+
+
+def _freed(request: Any) -> Value:
+    """The best channel with outputs of its own; where its bound is not met, what is proven."""
+    try:
+        design = FAMILY.designed(request)
+    except NotProven as error:
+        if error.design is None or error.interrupted:
+            raise
+        design = error.design
+    published = FAMILY.published(design)
+    bits = math.ceil(math.log2(max(2, FAMILY.columns(design)["outputs_used"])))
+    return Value(design.objective, design.bound, design.certificate is not None, f"{published}, {bits} bits")
 
 
 def _usual(query: Query, name: str) -> Value:

@@ -37,7 +37,7 @@ from workbench.families.problem import Answer, Problem, Programs, Repaired
 from workbench.families.tangent_cuts import row_columns
 from workbench.mechanisms.channel import Channel
 
-_LARGE = 2_000  # compared masses from which interior point with crossover is faster than simplex
+LARGE = 2_000  # compared masses from which interior point with crossover is faster than simplex
 _DIRECT, _STATED = 2_000, 40_000  # masses of a line, certified or not, from which the closed form comes first
 _TRUNCATED = 5_000  # masses from which those that δ makes needless are left out at first
 _PROVEN = 5e-10  # relative gap, by the exact bound, above which the other algorithm is asked as well
@@ -102,7 +102,7 @@ class ChannelProblem(Problem):
     def _best(self, programs: Programs, start: str) -> tuple[ChannelModel, Solution, Fraction | None]:
         """The model, the best answer and the best bound of as many algorithms as it takes to close the gap."""
         request = self.request
-        large = request.compared >= _LARGE and not request.bounds.mass
+        large = request.compared >= LARGE and not request.bounds.mass
         given = request.options.algorithm is not None or programs.backend.name != "highs" or request.bounds.mass
         names = [None] if given else ["interior-point", "simplex"] if large else ["simplex", "interior-point"]
         order: list[tuple[str | None, bool]] = [(name, False) for name in names]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -16,6 +16,7 @@ from models.modulo import MASS_SCALE
 from workbench.errors import InvalidRequest
 from workbench.families.budget import BudgetRequest
 from workbench.families.channel.losses import LossTable, OwnLoss
+from workbench.families.channel.output_cells import CONVEX, LOWER
 from workbench.families.channel.repair import Edges, cheapest, loss_of
 from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind
 from workbench.io.files import spelled
@@ -57,6 +58,8 @@ class ChannelRequest(BudgetRequest):
 
     def __post_init__(self) -> None:
         self._check_constraints()
+        if self.question.free:
+            self._check_free()
         if self.cut:
             self._check_cut()
             return
@@ -70,6 +73,27 @@ class ChannelRequest(BudgetRequest):
             )
         self._check_size()
         self.check_runs()
+
+    def _check_free(self) -> None:
+        """Refuse what the proof over all real outputs does not cover."""
+        named, free = self.losses.named, "'free'"
+        if self.question.numbers is None:
+            InvalidRequest.must("outputs", "a list where answers are no numbers", free)
+        if (named is None or named.kind not in CONVEX) and self.losses.name != LOWER:
+            words = f"a list where the loss is none of {', '.join(CONVEX)}"
+            InvalidRequest.must("outputs", words, f"{free} with {self.losses.name}")
+        if self.cut:
+            InvalidRequest.must("outputs", f"a list where notion is {self.notion}", free)
+        if self.extended:
+            InvalidRequest.must("outputs", "a list where there are extra constraints", free)
+        if self.runs > 1:
+            InvalidRequest.must("outputs", "a list for more than one run", free)
+        if self.delta and ratio_kind(self.notion) == MASS_ABOVE_RATIO:
+            InvalidRequest.must("outputs", "a list where notion is pdp with delta > 0", free)
+
+    def placed(self, outputs: Sequence[Fraction], losses: LossTable) -> ChannelRequest:
+        """The same request on these outputs, at these losses. Raises ChannelTooLarge."""
+        return replace(self, question=self.question.placed(tuple(outputs)), losses=losses)
 
     def _check_cut(self) -> None:
         self.check_several_bounds()

@@ -127,6 +127,9 @@ def candidates(query: Query) -> Iterable[Candidate]:
     if q.pairs is not None or q.numbers is None or q.prior is None or query.per_distance:
         yield Candidate(_NAME, reason="it is for numbers of which every two are neighbours, under a prior")
         return
+    if "outputs" in (query.words or {}) and not q.free:
+        yield Candidate(_NAME, reason="it chooses its outputs, and here they are given")
+        return
     inputs = q.numbers[0]
     if named is None or named.kind not in BIN_LOSSES or sorted(inputs) != [*inputs]:
         yield Candidate(_NAME, reason="it is for increasing answers and the losses squared, absolute, pinball, poisson")

@@ -1,0 +1,240 @@
+"""The least-loss channel of all with real outputs: outputs chosen, with a bound that is exact and over all of them.
+
+    cells ──▶ lower question ──▶ outputs it uses ──▶ channel on them ──▶ outputs moved to where they cost least
+      ▲         (a bound)                                                   (mean, or Huber's)        │
+      └──────────────────── anchors at these outputs, cells that are in use cut ◀─────────────────────┘
+
+until bound and channel meet (`output_cells` says why they do), or nothing is gained. Every question on the way is a
+finite one (`ChannelProblem`), so it takes every notion that post-processing keeps, a prior or the worst input.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from solvers.arrays import Vector
+from solvers.solution import Solution, Termination
+from workbench.families.channel.losses import loss_table
+from workbench.families.channel.output_cells import LINEAR, lower, posterior_points
+from workbench.families.channel.problem import LARGE, ChannelProblem
+from workbench.families.channel.request import LEAST, ChannelRequest, ChannelTooLarge
+from workbench.families.design import Design
+from workbench.families.oracle import ABSOLUTE
+from workbench.families.pipeline import ProblemSession
+from workbench.families.problem import Answer, Programs
+
+_PARTS = (4, 2, 1)  # of the interval between two answers, at first
+_COMPARED = 15_000  # masses of the first lower question; fewer parts where there would be more
+_ROUNDS, _MOVES = 12, 4
+_EASY, _WORK = 40_000, 250_000  # masses compared in a search: from which a looser gap ends it, and most of all
+_SLACKS = 3  # with δ each mass counts so often
+_CLOSE, _SAID = 5e-8, 1e-6  # relative gaps: that ends the search, from which a design says what is proven
+_USED = 1e-9  # of a column, from which it counts as used
+_DIGITS = 11  # of the range, that an output has
+_APART = Fraction(1, 10**9)  # of the range, that two anchors are at least
+_STOPPED = (Termination.INTERRUPTED, Termination.TIME_LIMIT)
+
+
+class _Candidate(NamedTuple):
+    """A channel on some outputs. points: where its columns cost least, of those in use."""
+
+    request: ChannelRequest
+    answer: Answer
+    value: float
+    points: list[Fraction]
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the solver was."""
+        return self.answer.solution is not None and self.answer.solution.termination in _STOPPED
+
+
+class FreeOutputsProblem(ChannelProblem):
+    """The problem of a request whose outputs are free; its request, once answered, is that on the chosen outputs."""
+
+    def __init__(self, request: ChannelRequest) -> None:
+        super().__init__(request)
+        assert request.question.numbers is not None
+        assert request.losses.named is not None
+        self._named, self._inputs = request.losses.named, request.question.numbers[0]
+        self._ends = min(self._inputs), max(self._inputs)
+        width = self._ends[1] - self._ends[0]
+        self._work = 0
+        self._digits, self._apart = _DIGITS - math.ceil(math.log10(width)), width * _APART
+
+    def closed_form(self) -> Answer | None:
+        """None: outputs come first."""
+        return None
+
+    def answered(self, programs: Programs | None, start: str) -> Answer:
+        """The answer on the chosen outputs, with the bound over all real ones. Raises as `ChannelProblem`."""
+        if self._named.kind in LINEAR:
+            return _answer(self.request)
+        candidate, bound = self._searched()
+        self.request = self.outer = candidate.request
+        return replace(candidate.answer, bound=bound)
+
+    def proven(self, reached: Design) -> Design:
+        """The design, with what is proven of it. Raises NotProven, with the design."""
+        solution, bound, loss = reached.solution, reached.bound, reached.objective
+        done = solution is None or solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT)
+        if not done or bound is None or loss - bound > self.ENOUGH * abs(loss) + ABSOLUTE:
+            return super().proven(reached)
+        if loss - bound <= _SAID * abs(loss) + ABSOLUTE:
+            return reached
+        words = f"The optimum over all real outputs lies between {bound:.9g} and {loss:.9g}."
+        return replace(reached, words=(*reached.words, words))
+
+    def _searched(self) -> tuple[_Candidate, Fraction | None]:
+        """The best channel, and a bound on all; None where the first lower question is too large or stopped."""
+        bound: Fraction | None = None
+        best = self._moved(self._inputs)
+        anchors = self._first(best)
+        for _ in range(_ROUNDS):
+            if self._work > _WORK:
+                break
+            try:
+                below, shift = self._below(anchors)
+                least = None if below.answer.bound is None else Fraction(below.answer.bound) - shift
+                if least is not None and (bound is None or least > bound):
+                    bound = least
+                if below.stopped or self._enough(best.value, bound):
+                    break
+                near = [*below.points, *self._beside(anchors, below), *_used(best)]
+                candidate = self._moved(near)
+            except ChannelTooLarge:
+                break
+            gained = candidate.value < best.value - _CLOSE * abs(best.value)
+            best = candidate if candidate.value < best.value else best
+            if candidate.stopped or self._enough(best.value, bound):
+                break
+            more = self._spread(anchors, [*candidate.points, *_used(candidate), *below.points, *_used(below)])
+            if len(more) == len(anchors) and not gained:
+                break
+            anchors = more
+        return best, bound
+
+    def _enough(self, value: float, bound: Fraction | None) -> bool:
+        close = _CLOSE if self._work <= _EASY else self.ENOUGH
+        return bound is not None and value - float(bound) <= close * abs(value)
+
+    def _first(self, best: _Candidate) -> list[Fraction]:
+        """Anchors: the outputs of the best channel on the answers, moved, and what there is room for between them."""
+        answers = sorted(self._inputs)
+        each = self.request.compared // self.request.question.m
+        fits = (parts for parts in _PARTS if each * (parts * (len(answers) - 1) + 2) <= _COMPARED)
+        parts = next(fits, 0)
+        steps = [a + (b - a) * i / parts for a, b in pairwise(answers) for i in range(parts)]
+        return self._spread(self._ends, [*best.points, *_used(best), *steps])
+
+    def _below(self, anchors: Sequence[Fraction]) -> tuple[_Candidate, Fraction]:
+        """The channel at the tangents, and by how much its losses are above them. Raises ChannelTooLarge."""
+        low = lower(self._inputs, anchors, self._named)
+        placed = self.request.placed(low.knots, low.losses)
+        if placed.solver == "highs" and placed.options.algorithm is None:  # one that is near enough, not the better one
+            algorithm = "interior-point" if placed.compared >= LARGE else "simplex"
+            placed = replace(placed, options=replace(placed.options, algorithm=algorithm))
+        if placed.max_loss is None:
+            return self._candidate(placed), low.shift
+        return self._candidate(replace(placed, max_loss=placed.max_loss + low.shift)), Fraction(0)
+
+    def _beside(self, anchors: Sequence[Fraction], below: _Candidate) -> list[Fraction]:
+        """Where the worst input counts: anchors beside the knots in use, as no one weight of inputs says what costs
+        least."""
+        if self.request.question.prior is not None:
+            return []
+        at = [bisect_left(anchors, knot) for knot in _used(below)]
+        return [anchors[i] for j in at for i in (j - 1, j, j + 1) if 0 <= i < len(anchors)]
+
+    def _moved(self, outputs: Iterable[Fraction]) -> _Candidate:
+        """The channel on outputs, which are moved to where its columns cost least while that gains anything."""
+        best = self._at(outputs)
+        for _ in range(_MOVES if self.request.question.prior is not None else 0):
+            moved = self._at(best.points)
+            if not moved.value < best.value:
+                break
+            gain, best = best.value - moved.value, moved
+            if gain <= _CLOSE * abs(best.value):
+                break
+        return best
+
+    def _at(self, outputs: Iterable[Fraction]) -> _Candidate:
+        kept = [*outputs, *(self._inputs if self.request.max_loss is not None else ())]  # at which any loss is in reach
+        question = self.request.question.placed(tuple(self._spread((), kept)))
+        losses = loss_table(question, self._named.name)
+        return self._candidate(self.request.placed([o for o in question.outputs if isinstance(o, Fraction)], losses))
+
+    def _candidate(self, request: ChannelRequest) -> _Candidate:
+        self._work += request.compared * (_SLACKS if request.delta else 1)
+        answer = _answer(request)
+        lossy = request.max_loss is None
+        value = float(ChannelProblem(request).loss(answer.mechanism)) if lossy else answer.claimed or 0.0
+        matrix = answer.mechanism.matrix
+        weights = _weights(request, answer.solution)[:, None] * matrix
+        used = (matrix.max(axis=0) > _USED) & (weights.sum(axis=0) > 0)
+        points = posterior_points(self._named, request.question.places[0], weights[:, used])
+        return _Candidate(request, answer, value, [self._number(point) for point in points.tolist()])
+
+    def _number(self, point: float) -> Fraction:
+        """A point of so many digits, among the answers."""
+        scale = Fraction(10) ** self._digits
+        return min(max(Fraction(round(Fraction(point) * scale)) / scale, self._ends[0]), self._ends[1])
+
+    def _spread(self, known: Iterable[Fraction], more: Iterable[Fraction]) -> list[Fraction]:
+        """Known points and those of more that are not next to one, in order."""
+        kept = sorted(known)
+        for point in sorted({*more}):
+            at = bisect_left(kept, point)
+            if all(abs(point - near) >= self._apart for near in kept[max(at - 1, 0) : at + 1]):
+                kept.insert(at, point)
+        return kept
+
+
+class FreeOutputsSession(ProblemSession):
+    """The session of requests whose outputs are free."""
+
+    def __init__(self, request: ChannelRequest) -> None:
+        super().__init__(request, FreeOutputsProblem, LEAST)
+
+    def _least(self, request: ChannelRequest, name: str, least: Fraction) -> Design:
+        """The least ε, on the outputs chosen there."""
+        reached = super()._least(request, name, least)
+        outputs = reached.mechanism.labelled[1]
+        losses = loss_table(request.question.placed(outputs), request.loss)
+        return replace(reached, request=replace(reached.request.placed(outputs, losses)))
+
+
+def _answer(request: ChannelRequest) -> Answer:
+    """Of a request with its outputs."""
+    problem, programs = ChannelProblem(request), Programs(request.solver)
+    try:
+        return problem.closed_form() or problem.answered(programs, "cold")
+    finally:
+        programs.close()
+
+
+def _used(channel: _Candidate) -> list[Fraction]:
+    """The outputs in use."""
+    used = channel.answer.mechanism.matrix.max(axis=0) > _USED
+    outputs = channel.request.question.outputs
+    return [o for o, each in zip(outputs, used, strict=True) if each and isinstance(o, Fraction)]
+
+
+def _weights(request: ChannelRequest, solution: Solution | None) -> Vector:
+    """What every input counts: the prior, or the multipliers of the largest loss; (k,)."""
+    if request.weights is not None:
+        return request.weights
+    even = np.ones(request.question.k)
+    if solution is None or solution.row_dual is None:
+        return even
+    rows = [block for block in solution.program.rows if block.name == "losses"]
+    weights = [np.maximum(-solution.row_dual[row.start : row.start + row.size], 0.0) for row in rows]
+    return weights[0] if weights and weights[0].size == even.size and weights[0].any() else even
