@@ -191,11 +191,12 @@ def _of_reals(query: RealQuery, rows: list[Row]) -> Iterator[str]:
     if unbiased:
         yield _use(unbiased[0], " where many answers are averaged (unbiased)")
     if served[0] not in unbiased:
-        loss = _shown(served[0]["objective"])
-        yield (
-            f"For one answer alone the {served[0]['class']} (biased) costs least of the classes compared: {loss}. "
-            "Others may cost less."
+        loss, bound = _shown(served[0]["objective"]), served[0]["bound"]
+        others = (
+            "Others may cost less." if bound is None else f"No channel of the range costs less than {_shown(bound)}."
         )
+        name = served[0]["class"]
+        yield f"For one answer alone the {name} (biased) costs least of the classes compared: {loss}. {others}"
     constant = float(query.width / 4 if query.loss == "absolute" else query.width**2 / 12)
     if served[0]["objective"] > constant:
         middle = float(query.low + query.width / 2)

@@ -32,7 +32,7 @@ from workbench.families.frontier_plan import (
 )
 from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.notion_points import notion_plots, notion_requests
-from workbench.families.recommendation import Candidate, Query, Value, designed
+from workbench.families.recommendation import Candidate, Query, RealQuery, Value, designed
 from workbench.families.requirements import ratio_notions
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FREE
@@ -117,6 +117,14 @@ def candidates(query: Query) -> Iterable[Candidate]:
     ]
     for baseline, words in others:
         yield Candidate(baseline.name, words, None, partial(_other, query, baseline, words))
+
+
+def real_candidates(query: RealQuery) -> Iterable[Candidate]:
+    """The best channel on cells of the range."""
+    from workbench.families.channel.range import on_range
+
+    words = "biased; made for answers uniform on the range; publishes values of its own"
+    yield Candidate("channel on a grid", words, None, partial(on_range, query))
 
 
 def _may_choose(query: Query) -> bool:
