@@ -38,7 +38,7 @@ def on_range(query: RealQuery) -> Value:
     """Cost of the best channel on the finest cells that are tried, and the best bound on all channels of the range."""
     best: tuple[Fraction, _Cells, Design] | None = None
     bound = 0.0
-    for count in _CELLS:
+    for count in _counts(query):
         cells = _Cells(query, count)
         if best is not None and not cells.few:
             break
@@ -60,6 +60,13 @@ def on_range(query: RealQuery) -> Value:
     gap = float(cost - Fraction(bound)) / float(cost)
     proven = "within 1 % of any channel" if gap <= _CLOSE else f"not proven within 1 % of any channel ({gap:.2g})"
     return Value(float(cost), bound, design.certificate is not None, f"{cells.words}; {proven}")
+
+
+def _counts(query: RealQuery) -> list[int]:
+    """How many cells are tried: such that the sensitivity is so many cells, where that is possible."""
+    whole = (query.width / query.sensitivity).numerator
+    dividing = sorted({whole * -(-count // whole) for count in _CELLS})
+    return [count for count in dividing if count <= 2 * _CELLS[-1] and _Cells(query, count).few] or [*_CELLS]
 
 
 @dataclass(frozen=True)
