@@ -63,8 +63,8 @@ def test_neighbours_within_a_sensitivity():
 
 
 def test_a_range_that_is_shifted_and_scaled_costs_the_same():
-    first, second = on_range(query(0, 1, delta="0.05")), on_range(query(-100, 300, delta="0.05"))
+    first, second = on_range(query(0, 1)), on_range(query(-100, 300))
     assert second.objective == pytest.approx(400**2 * first.objective, rel=1e-6)
-    table = wb.recommend(range="-100..300", epsilon=1, delta="0.05")
+    table = wb.recommend(range="-100..300", epsilon=1)
     assert table[0]["class"] == "channel on a grid"
     assert table[0]["objective"] == pytest.approx(second.objective, rel=1e-12)
