@@ -84,7 +84,8 @@ class Within(ClaimedBounds):
         if self.ends:
             self.epsilon, self.delta = _shared([(float(stick.epsilon), float(stick.delta)) for stick in sticks])
         else:
-            self.epsilon, self.delta = pure_within(claim), 0.0
+            only = not sticks or len(sticks) > 1
+            self.epsilon, self.delta = pure_within(claim) if only else float(sticks[0].epsilon), 0.0
 
     def private(self, reach: int) -> IntegerLaw:
         """Noise well within the budget: pure at half of ε; or cut off where the last `reach` values of one side weigh
@@ -162,7 +163,7 @@ def pure_within(claim: Claim) -> float:
 def bracket(request: NoiseRequest, within: Within, loss: Callable[[LineNoise], Fraction], deadline: Deadline) -> Found:
     """The best noise found and a bound on all noise. loss: exact. Raises InvalidRequest, SolverError."""
     if isinstance(request.question, IntegerNoise):
-        return _integers(_Programs(request, within, deadline), request.question, loss)
+        return _integers(LinePrograms(request, within, deadline), request.question, loss)
     search = _Reals(request, within, deadline)
     try:
         search.run(request.steps)
@@ -172,12 +173,18 @@ def bracket(request: NoiseRequest, within: Within, loss: Callable[[LineNoise], F
     return search.result()
 
 
-class _Programs:
+class LinePrograms:
     """The programs of one request; how many there were, and rounds of work."""
 
     def __init__(self, request: NoiseRequest, within: Within, deadline: Deadline) -> None:
         self.request, self.within, self.deadline = request, within, deadline
         self.count, self.rounds, self.version = 0, 0, ""
+
+    def answer(self, line: LineProgram) -> Answer:
+        """The answer of a program without a guess."""
+        answer = line.solve(precision=1e-12, deadline=self.deadline, solver=self.request.solver)
+        self.count, self.rounds, self.version = self.count + 1, self.rounds + answer.rounds, answer.version
+        return answer
 
     def solve(self, line: LineProgram, near: Vector | None, finer: float, precision: float) -> Answer:
         """The answer of a program. near: a law on -k..k of a grid that is so many times coarser, None for a guess."""
@@ -202,12 +209,13 @@ class _Programs:
         return {"solver": self.request.solver, "version": self.version, "rounds": self.rounds}
 
 
-def _integers(programs: _Programs, question: IntegerNoise, loss: Callable[[LineNoise], Fraction]) -> Found:
+def _integers(programs: LinePrograms, question: IntegerNoise, loss: Callable[[LineNoise], Fraction]) -> Found:
     request, within, d = programs.request, programs.within, question.sensitivity
     gap, losses = Fraction(request.target / 10), [each.at for each in request.line_losses]
     folded = all(each.even for each in request.line_losses)
     within.check(d)
     size, bound, met = within.window(d, reals=False), Fraction(0), 0
+    size = max(size, *(0 if each.power or each.rising else each.span for each in request.line_losses))
     best: tuple[Fraction, AdditiveIntegerNoise] | None = None
     near: Vector | None = None
     for _ in range(_WINDOWS):
@@ -241,7 +249,7 @@ def _law(answer: Answer, within: Within) -> IntegerLaw:
     return IntegerLaw(-line.last, weights, d, Fraction(math.ceil(ratio * 2**20), 2**20))
 
 
-class _Reals(_Programs):
+class _Reals(LinePrograms):
     """Both sides on many grids, with the best of each; in units of Δ (Δ² for squared losses)."""
 
     def __init__(self, request: NoiseRequest, within: Within, deadline: Deadline) -> None:
