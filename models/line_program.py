@@ -155,7 +155,7 @@ class LineProgram:
         size = masses.size // 2
         eta = np.arange(0 if self.folded else -self.last, self.last + 1)
         coarse = np.floor(eta / finer + 0.5).astype(np.int64)
-        x = np.zeros(len(self.costs[0]))
+        x = np.zeros(self.base.shape[1])
         inside = np.abs(coarse) <= size
         x[: self.stated][inside] = masses[coarse[inside] + size]
         return x

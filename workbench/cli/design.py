@@ -81,7 +81,8 @@ def recommend(*, html: Path | None = None, plot: Path | None = None, **given: An
     check_outputs(files, {"plot file": plot, "html file": html})
     if (given["answers"] is None) == (given["range"] is None):
         raise InvalidRequest("The answers must be given by exactly one of answers and range.")
-    result = recommended(**{name: v for name, v in present(given).items() if v != _PLAIN.get(name)})
+    values = {name: v for name, v in present(given).items() if v != _PLAIN.get(name)}
+    result = recommended(**values, progress=lambda done, total, what: err.print(f"{done} of {total}: {what}"))
     if plot is not None:
         result.save(plot)
     if html is not None:

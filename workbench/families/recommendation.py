@@ -75,7 +75,8 @@ class Candidate:
     name: of the class; needs: what it does with answers, in a few words; command: the one that makes it, or None.
     solve: its value, computed when asked for; reason: why the class does not apply, instead. extra_loss: what makes the
     class cost more than another, such as "Wrapping around", where that is worth a sentence; contains: the names of
-    classes all of whose mechanisms are in this one.
+    classes all of whose mechanisms are in this one; programs: whether it goes to a solver, after those that do not;
+    simplicity: of what costs the same the least is recommended.
     """
 
     name: str
@@ -85,6 +86,8 @@ class Candidate:
     reason: str | None = None
     extra_loss: str | None = None
     contains: tuple[str, ...] = ()
+    programs: bool = False
+    simplicity: int = 2
 
 
 @dataclass(frozen=True, kw_only=True)

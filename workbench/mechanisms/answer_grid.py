@@ -1,6 +1,6 @@
 """Numbers as places on a grid, so that noise on integers serves answers of any start, step and order.
 
-    x = low + step place,  place = 0..last        step: the greatest number of which all differences are multiples
+x = low + step place,  place = 0..last        step: the greatest number of which all differences are multiples
 """
 
 from __future__ import annotations

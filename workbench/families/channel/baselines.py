@@ -12,7 +12,7 @@ Laws are exact; what they cost is enclosed to 100 bits or more, and the nearest 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -136,9 +136,10 @@ def _grid(query: BudgetedQuery) -> AnswerGrid:
     return grid
 
 
-def _rows(query: BudgetedQuery, grid: AnswerGrid, law: IntegerLaw, number: Callable[[Fraction], Any]) -> list[Any]:
-    """The masses of the outputs for every answer."""
-    return grid.rows_of([*clamped_rows(law, grid.last + 1, number)], query.question.m)
+def _rows(query: BudgetedQuery, grid: AnswerGrid, law: IntegerLaw, number: Callable[[Fraction], Any]) -> Iterator[Any]:
+    """The masses of the outputs for every answer; nothing is computed before the first is asked for, at the precision
+    that is set then."""
+    yield from grid.rows_of([*clamped_rows(law, grid.last + 1, number)], query.question.m)
 
 
 def _roughly(query: BudgetedQuery, grid: AnswerGrid, law: IntegerLaw) -> float:
@@ -151,8 +152,6 @@ def _roughly(query: BudgetedQuery, grid: AnswerGrid, law: IntegerLaw) -> float:
 def _clamped(name: str) -> Callable[[BudgetedQuery], Published]:
     def make(query: BudgetedQuery) -> Published:
         grid = _grid(query)
-        if name == "staircase" and grid.reach == 1:
-            raise NotApplicable("between answers one step apart it is the geometric noise")
         fitted = fitted_laws(name, grid.reach, *_spent(query), query.notion)
         best = min(fitted, key=lambda fit: _roughly(query, grid, fit.law)) if len(fitted) > 1 else fitted[0]
         loss = _expected(query, _rows(query, grid, best.law, ball))

@@ -88,6 +88,7 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
     return {**budget_plots(plain, ours, ours, SERIES, title, words), **notion_plots(table, SERIES, title, words)}
 
 
+_CHANNELS = ("integer noise, clamped", "modulo noise", *BASELINES)  # on the same outputs
 _SPELLING = ("answers", "outputs", "max_shift", "neighbours", "prior")
 
 
@@ -97,14 +98,20 @@ def candidates(query: Query) -> Iterable[Candidate]:
     prior = "the worst input" if query.question.prior is None else "the prior"
     command = query.command("design channel", *_SPELLING, **_loss(query))
 
-    best = partial(designed, FAMILY, query.question, loss=query.loss, **query.budget)
+    best = partial(designed, FAMILY, query.question, query.time, loss=query.loss, **query.budget)
     try:
         FAMILY.request(query.question, loss=query.loss, **query.budget)
-        yield Candidate("best channel", f"made for {prior}; publishes only the outputs, {bits} bits", command, best)
+        words = f"made for {prior}; publishes only the outputs, {bits} bits"
+        yield Candidate("best channel", words, command, best, contains=_CHANNELS, programs=True, simplicity=3)
     except ChannelTooLarge as error:
         yield Candidate("best channel", reason=str(error))
     for name in BASELINES:
-        yield Candidate(name, "published, made for no prior", None, partial(_usual, query, name))
+        if name == "clamped staircase" and query.grid is not None and query.grid.reach == 1:
+            yield Candidate(name, reason="between answers one step apart it is the geometric noise")
+            continue
+        simplicity = int(name != "randomized response")
+        words = "published, made for no prior"
+        yield Candidate(name, words, None, partial(_usual, query, name), simplicity=simplicity)
     others = [
         *((known, "your own baseline") for known in own_baselines(query.own, "channel")),
         *((known, f"of {package}") for known, package in baselines_of("channel")),

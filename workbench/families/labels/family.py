@@ -158,7 +158,7 @@ class _LabelFamily(Family):
     )  # fmt: skip
     frontier = "workbench.families.labels.family"
     programs = "workbench.families.labels.programs"
-    recommendation = "workbench.families.labels.frontier"
+    recommendation = "workbench.families.labels.recommendation"
 
     @property
     def question(self) -> type[Labels]:

@@ -306,10 +306,11 @@ def candidates(query: Query) -> Iterable[Candidate]:
     if query.question.prior is None:
         yield Candidate(_NAME, reason="its loss is that of a prior, not of the worst input")
         return
-    named, places = _named(query), "n + 1" if (grid.low, grid.step) == (0, 1) else f"{grid.last + 1} places"
+    named, places = _named(query), "n + 1" if not grid.low and grid.step == 1 else f"{grid.last + 1} places"
     needs = f"no prior; wraps around (answer + noise modulo {places}), and protects the pairs that wrap as well"
     command = query.command("design modulo", n=grid.last, max_shift=grid.reach, loss=named) if named else None
-    yield Candidate(_NAME, needs, command, partial(_best, query, grid, named), extra_loss="Wrapping around")
+    best = partial(_best, query, grid, named)
+    yield Candidate(_NAME, needs, command, best, extra_loss="Wrapping around", programs=True)
 
 
 def _named(query: Query) -> str | None:

@@ -160,10 +160,17 @@ def pure_within(claim: Claim) -> float:
     return low
 
 
-def bracket(request: NoiseRequest, within: Within, loss: Callable[[LineNoise], Fraction], deadline: Deadline) -> Found:
-    """The best noise found and a bound on all noise. loss: exact. Raises InvalidRequest, SolverError."""
+def bracket(
+    request: NoiseRequest,
+    within: Within,
+    loss: Callable[[LineNoise], Fraction],
+    deadline: Deadline,
+    known: AdditiveIntegerNoise | None = None,
+) -> Found:
+    """The best noise found and a bound on all noise. loss: exact; known: private noise on the integers that is perhaps
+    about the best. Raises InvalidRequest, SolverError."""
     if isinstance(request.question, IntegerNoise):
-        return _integers(LinePrograms(request, within, deadline), request.question, loss)
+        return _integers(LinePrograms(request, within, deadline), request.question, loss, known)
     search = _Reals(request, within, deadline)
     try:
         search.run(request.steps)
@@ -209,18 +216,30 @@ class LinePrograms:
         return {"solver": self.request.solver, "version": self.version, "rounds": self.rounds}
 
 
-def _integers(programs: LinePrograms, question: IntegerNoise, loss: Callable[[LineNoise], Fraction]) -> Found:
+def _integers(
+    programs: LinePrograms,
+    question: IntegerNoise,
+    loss: Callable[[LineNoise], Fraction],
+    known: AdditiveIntegerNoise | None,
+) -> Found:
     request, within, d = programs.request, programs.within, question.sensitivity
     gap, losses = Fraction(request.target / 10), [each.at for each in request.line_losses]
     folded = all(each.even for each in request.line_losses)
     within.check(d)
     size, bound, met = within.window(d, reals=False), Fraction(0), 0
     size = max(size, *(0 if each.power or each.rising else each.span for each in request.line_losses))
-    best: tuple[Fraction, AdditiveIntegerNoise] | None = None
+    best = None if known is None else (loss(known), known)
     near: Vector | None = None
+    if known is not None and best is not None:  # a window to where the loss ends may be all that is needed
+        least = min(size, d + max(each.span for each in request.line_losses))
+        bound = programs.solve(LineProgram(d, least, losses, within.bounds, folded), None, 1.0, 1e-12).bound
+        if best[0] - bound <= gap * best[0]:
+            return Found(known, bound, programs.work)
     for _ in range(_WINDOWS):
         answer = programs.solve(LineProgram(d, size, losses, within.bounds, folded), near, 1.0, 1e-12)
-        bound, near, least = max(bound, answer.bound), answer.masses, Fraction(answer.value)
+        bound, near, value_below = max(bound, answer.bound), answer.masses, Fraction(answer.value)
+        if best is not None and best[0] - bound <= gap * best[0]:
+            break
         if within.ends and answer.beyond:  # no dearer there, but no mechanism
             ended = LineProgram(d, size, losses, within.bounds, folded, open=False)
             answer = programs.solve(ended, near, 1.0, 1e-12)
@@ -228,7 +247,7 @@ def _integers(programs: LinePrograms, question: IntegerNoise, loss: Callable[[Li
         value = loss(mechanism)
         if best is None or value < best[0]:
             best = value, mechanism
-        met += value - least <= gap * value
+        met += value - value_below <= gap * value and value_below - bound <= Fraction(1, 1000) * value
         size = math.ceil(1.4 * size)
         if best[0] - bound <= gap * best[0] or programs.deadline.passed or met == _MET or not within.fits(d, size):
             break

@@ -21,7 +21,7 @@ from workbench.exact.numbers import exp_bounds, round_down
 from workbench.families.base import Values
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Within, bracket
-from workbench.families.noise.pure import pure_bracket
+from workbench.families.noise.pure import pure_bracket, told_at_times
 from workbench.families.noise.repair import repaired
 from workbench.families.noise.request import LEAST_DELTA, NoiseRequest
 from workbench.families.outcome import translated_errors
@@ -35,8 +35,8 @@ from workbench.privacy.certify import rounded_objective
 from workbench.privacy.repair import inverse_exponential, staircase
 
 _BITS = 64
-_TINY = Fraction(1, 10**6)  # δ up to which pure noise is tried
 _LEAST = Fraction(1, 1000)  # ε that is tried
+_LISTED = 400  # steps and sensitivity up to which pure noise is solved first
 _STEPS = 64  # of a sensitivity, for pure noise on the reals
 
 
@@ -173,18 +173,28 @@ class NoiseProblem(Problem):
         return Answer(best.mechanism, max(best.bound, Fraction(0)), law=within, details=details)
 
     def _bracket(self, within: Within) -> Found:
-        """From both sides; the best pure noise is private for every δ, and where δ is tiny has digits that noise which
-        ends has not."""
+        """From both sides; beside noise that ends, for which a tiny δ leaves no digits, pure noise mixed with a point
+        mass."""
         request = self.request
         programs = LinePrograms(request, within, self.deadline)
         if not request.convex and not request.reals and not request.delta:
             return pure_bracket(programs, self.loss)
-        best = bracket(request, within, self.loss, self.deadline)
-        if request.convex or request.reals or request.delta > _TINY or self.deadline.passed:
+        if request.convex or request.reals or not self._programmed() or request.delta >= 1:
+            return bracket(request, within, self.loss, self.deadline)
+        pure, loss = pure_bracket(programs, self.loss).mechanism, request.line_losses
+        least = min(range(-loss[0].span, loss[0].span + 1), key=lambda eta: max(each.at(eta) for each in loss))
+        known = told_at_times(pure, request.delta, least)
+        best = bracket(request, within, self.loss, self.deadline, known)
+        if best.mechanism is known:
             return best
-        pure = pure_bracket(programs, self.loss)
-        closer = self.loss(pure.mechanism) < self.loss(repaired(best.mechanism, within))
-        return replace(best, mechanism=pure.mechanism) if closer else best
+        closer = self.loss(known) < self.loss(repaired(best.mechanism, within))
+        return replace(best, mechanism=known) if closer else best
+
+    def _programmed(self) -> bool:
+        """Whether the losses end somewhere, so that a small program of pure noise is exact."""
+        span = max(each.span for each in self.request.line_losses)
+        listed = not any(each.power or any(each.slopes) for each in self.request.line_losses)
+        return listed and span + self.request.question.sensitivity <= _LISTED
 
     def _timing(self) -> dict[str, Any]:
         return {"seconds": self.deadline.elapsed}

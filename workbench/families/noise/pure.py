@@ -63,14 +63,27 @@ def pure_bracket(programs: LinePrograms, loss: Callable[[LineNoise], Fraction]) 
         bound = max(bound, answer.bound)
         for mechanism in laws_of(answer, question, epsilon):
             value = loss(mechanism)
-            best = min(best or (value, mechanism), (value, mechanism), key=lambda pair: pair[0])
+            if best is None or value < best[0]:
+                best = value, mechanism
         size = math.ceil(_GROWN * size)
-        assert best is not None
-        if best[0] - bound <= gap * best[0] or programs.deadline.passed or 2 * (size + d) > _COLUMNS:
+        if best is None or best[0] - bound <= gap * best[0] or programs.deadline.passed or 2 * (size + d) > _COLUMNS:
             break
         if sloped and size > _UNENDED:
             break
+    assert best is not None
     return Found(best[1], bound, programs.work)
+
+
+def told_at_times(mechanism: LineNoise, delta: Fraction, eta: int) -> AdditiveIntegerNoise:
+    """(1 - δ) of pure noise and δ of a point mass at η: (ε, δ)-private, and for a small δ about the best."""
+    assert isinstance(mechanism, AdditiveIntegerNoise)
+    law = mechanism.noise
+    low, high = min(law.first, eta), max(law.last, eta)
+    first = low - law.period * -(-(law.first - low) // law.period)
+    last = high + law.period * -(-(high - law.last) // law.period)
+    weights = [*map(Fraction, law.window(first, last))]
+    weights[eta - first] += delta / (1 - delta) * law.total
+    return mechanism.with_noise(IntegerLaw(first, weights, law.period, law.ratio))
 
 
 def laws_of(answer: Answer, question: IntegerNoise, epsilon: Fraction) -> list[AdditiveIntegerNoise]:

@@ -50,7 +50,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
     plain = named is not None and named.kind in NAMED and grid.whole
     command = _command(query, grid, named.name) if plain and named is not None else None
     yield Candidate(_NAME, words, command, partial(_best, query, grid, named.name if plain and named else None),
-                    contains=CLAMPED)  # fmt: skip
+                    contains=CLAMPED, programs=True)  # fmt: skip
 
 
 def _best(query: Query, grid: AnswerGrid, named: str | None) -> Value:
