@@ -36,7 +36,7 @@ COLUMNS = ("class", "objective", "bound", "certified", "command", "notes")
 _NONE = "No class serves this query with a certificate."
 _LOSS = FAMILY.option("loss")
 _LIMIT = Option("time_limit", seconds, Fraction(20), "Seconds for all classes together.")
-_STOPPED = "stopped"
+_STOPPED, _BORROWED = "stopped", "best so far:"
 _MORE = 600  # seconds of the command that goes on
 OPTIONS: tuple[Option, ...] = (
     *(option for option in FAMILY.options if option.question),
@@ -185,7 +185,7 @@ def _best_so_far(rows: list[Row], candidates: Sequence[Candidate]) -> Iterator[R
         least = min(inside, key=_by_loss, default=None)
         less = least is not None and (row["objective"] is None or least["objective"] < row["objective"])
         if _STOPPED in row["notes"] and least is not None and less:
-            notes = f"{row['notes']}; best so far: {least['class']}"
+            notes = f"{row['notes']}; {_BORROWED} {least['class']}"
             row = row | {"objective": least["objective"], "certified": True, "notes": notes}
         yield row
 
@@ -229,7 +229,7 @@ def _sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate]) -
         yield _NONE
         return
     loss = _shown(served[0]["objective"])
-    tied = [row for row in served if _shown(row["objective"]) == loss]
+    tied = [row for row in served if _shown(row["objective"]) == loss and _BORROWED not in row["notes"]]
     best = min(tied, key=lambda row: known[row["class"]].simplicity)
     lowest = _shown(min(row["objective"] if row["bound"] is None else row["bound"] for row in served))
     if best["bound"] is None:

@@ -32,7 +32,7 @@ from models.line_losses import cell_loss
 from models.line_program import Answer, LineProgram
 from models.oracles import line_noise
 from solvers.arrays import Vector
-from solvers.errors import LicenceExceeded
+from solvers.errors import LicenceExceeded, SolverError
 from solvers.search import Deadline, bisect
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.distribution import Distribution
@@ -232,17 +232,23 @@ def _integers(
     near: Vector | None = None
     if known is not None and best is not None:  # a window to where the loss ends may be all that is needed
         least = min(size, d + max(each.span for each in request.line_losses))
-        bound = programs.solve(LineProgram(d, least, losses, within.bounds, folded), None, 1.0, 1e-12).bound
+        if not programs.deadline.passed:
+            bound = programs.solve(LineProgram(d, least, losses, within.bounds, folded), None, 1.0, 1e-12).bound
         if best[0] - bound <= gap * best[0]:
             return Found(known, bound, programs.work)
     for _ in range(_WINDOWS):
-        answer = programs.solve(LineProgram(d, size, losses, within.bounds, folded), near, 1.0, 1e-12)
-        bound, near, value_below = max(bound, answer.bound), answer.masses, Fraction(answer.value)
-        if best is not None and best[0] - bound <= gap * best[0]:
+        try:
+            answer = programs.solve(LineProgram(d, size, losses, within.bounds, folded), near, 1.0, 1e-12)
+            bound, near, value_below = max(bound, answer.bound), answer.masses, Fraction(answer.value)
+            if best is not None and best[0] - bound <= gap * best[0]:
+                break
+            if within.ends and answer.beyond:  # no dearer there, but no mechanism
+                ended = LineProgram(d, size, losses, within.bounds, folded, open=False)
+                answer = programs.solve(ended, near, 1.0, 1e-12)
+        except SolverError:
+            if best is None or not programs.deadline.passed:
+                raise
             break
-        if within.ends and answer.beyond:  # no dearer there, but no mechanism
-            ended = LineProgram(d, size, losses, within.bounds, folded, open=False)
-            answer = programs.solve(ended, near, 1.0, 1e-12)
         mechanism = AdditiveIntegerNoise(question, _law(answer, within))
         value = loss(mechanism)
         if best is None or value < best[0]:

@@ -14,6 +14,7 @@ from typing import Any
 from models.line_losses import LineLoss
 from models.oracles import line_noise
 from models.oracles.canonical_noise import canonical_loss, discrete_gaussian, rounded_gaussian
+from solvers.errors import SolverError
 from solvers.search import Deadline
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.integer_law import IntegerLaw
@@ -168,7 +169,12 @@ class NoiseProblem(Problem):
         """By linear programs, from both sides."""
         with translated_errors():
             within = Within(self.claim)
-            best = self._bracket(within)
+            try:
+                best = self._bracket(within)
+            except SolverError:
+                if not self.deadline.passed:
+                    raise
+                raise NotProven("The search stopped at its time limit, before it had a mechanism.") from None
         details = {**best.work, **self._timing()}
         return Answer(best.mechanism, max(best.bound, Fraction(0)), law=within, details=details)
 
