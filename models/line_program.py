@@ -218,8 +218,8 @@ class Answer:
     @property
     def sides(self) -> tuple[float, float]:
         """The mass beyond on the right and on the left, of an open program."""
-        found = self.x[self.program.stated :]
-        return float(found[0]), float(found[-1])
+        far = self.x[self.program.stated :]
+        return float(far[0]), float(far[-1])
 
 
 def _proven(line: LineProgram, live: TangentProgram, point: Point) -> Fraction:

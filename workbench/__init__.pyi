@@ -117,6 +117,7 @@ def design(
     question: UnboundedNoise,
     *,
     loss: Any = 'squared',
+    unit: Any = '1',
     prior: Any = None,
     notion: Any = 'dp',
     alpha: Any = None,
@@ -138,7 +139,9 @@ def design(
 ) -> Design:
     """Design additive noise on all integers or all reals.
 
-        loss (default 'squared'): absolute, squared, error-rate (clamped), or a CSV of losses of |noise| 0, 1, 2, ...
+        loss (default 'squared'): absolute, squared, pinball:τ, huber:h, error-rate (clamped), or a CSV of losses of
+            |noise| 0, 1, 2, ...
+        unit (default '1'): What a step of clamped answers is worth to the loss.
         prior (default None): CSV with probabilities of the clamped answers, or worst; uniform by default.
         notion (default 'dp'): dp, pure, curve, tradeoff, renyi, zcdp or gdp.
         alpha (default None): renyi: the order > 1.

@@ -158,8 +158,8 @@ def _compared(query: Query | RealQuery, subject: str, progress: Progress) -> Res
 
 def _solved(query: Query | RealQuery, candidates: Sequence[Candidate], progress: Progress) -> list[Row]:
     """The rows, those without programs first; after Ctrl-C what was ready."""
-    waiting, rows = sorted(candidates, key=lambda one: one.programs), []
-    left = sum(one.programs and one.solve is not None for one in waiting)
+    waiting, rows = sorted(candidates, key=lambda candidate: candidate.programs), []
+    left = sum(candidate.programs and candidate.solve is not None for candidate in waiting)
     for candidate in waiting:
         if candidate.programs and candidate.solve is not None and query.time is not None:
             left -= 1

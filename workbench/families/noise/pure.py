@@ -94,12 +94,12 @@ def laws_of(answer: Answer, question: IntegerNoise, epsilon: Fraction) -> list[A
     after = _written(masses, right, d, float(ratio), constant)
     before = _written(masses[::-1], left, d, float(ratio), constant)
     whole = np.concatenate([before[::-1], masses, after])
-    first, found = -answer.program.last - before.size, []
+    first, laws = -answer.program.last - before.size, []
     for least in _SMALLEST:
         if (whole > least).any():
             weights = [round(mass * 2.0**_WEIGHT) if mass > least else 0 for mass in whole.tolist()]
-            found.append(AdditiveIntegerNoise(question, _closed(first, weights, d, ratio)))
-    return found
+            laws.append(AdditiveIntegerNoise(question, _closed(first, weights, d, ratio)))
+    return laws
 
 
 def _closed(first: int, weights: list[int], d: int, ratio: Fraction) -> IntegerLaw:

@@ -240,11 +240,11 @@ class NoiseRequest(BudgetRequest):
 
             if not isinstance(self.prior, str):
                 return (clamped(self.prior),)
-            each = [clamped([Fraction(q == one) for q in range(answers)]) for one in self.counted]
+            each = [clamped([Fraction(q == known) for q in range(answers)]) for known in self.counted]
             if any(each[k].table != each[-1 - k].table[::-1] for k in range((len(each) + 1) // 2)):
                 return tuple(each)
             pairs = zip(each, each[::-1], strict=True)
-            halves = [tuple((a + b) / 2 for a, b in zip(one.table, other.table, strict=True)) for one, other in pairs]
+            halves = [tuple((a + b) / 2 for a, b in zip(first.table, last.table, strict=True)) for first, last in pairs]
             return tuple(LineLoss(self.loss_name, 0, table, falls=True) for table in halves[: (len(each) + 1) // 2])
 
     def _unclamped(self) -> LineLoss:
