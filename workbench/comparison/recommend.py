@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from workbench.families.frontier_plan import NotApplicable
 from workbench.families.option import Option, one_of, read, seconds, two_ends
 from workbench.families.recommendation import Candidate, Query, RealQuery, TimeShares, all_candidates, texts
 from workbench.io.result import Plots, Progress, Result, Row, Values, check_progress, silent
+from workbench.mechanisms.points import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +38,7 @@ _NONE = "No class serves this query with a certificate."
 _LOSS = FAMILY.option("loss")
 _LIMIT = Option("time_limit", seconds, Fraction(20), "Seconds for all classes together.")
 _STOPPED, _BORROWED = "stopped", "best so far:"
+_TOLD = Fraction(42)  # the answer whose published law is told, where it is one
 _MORE = 600  # seconds of the command that goes on
 OPTIONS: tuple[Option, ...] = (
     *(option for option in FAMILY.options if option.question),
@@ -139,10 +141,13 @@ def _real(values: Values, progress: Progress) -> Result:
 def _compared(query: Query | RealQuery, subject: str, progress: Progress) -> Result:
     begin = time.perf_counter()
     candidates = list(all_candidates(query))
-    rows = _solved(query, candidates, progress)
+    mechanisms: dict[str, Any] = {}
+    rows = _solved(query, candidates, progress, mechanisms)
     rows = sorted(_best_so_far(rows, candidates), key=_by_loss)
     title = f"{subject}, {query.notion} at epsilon = {float(query.epsilon):g}, delta = {float(query.delta):g}"
-    sentences = tuple(_of_reals(query, rows) if isinstance(query, RealQuery) else _sentences(query, rows, candidates))
+    sentences = tuple(
+        _of_reals(query, rows) if isinstance(query, RealQuery) else _sentences(query, rows, candidates, mechanisms)
+    )
     return Result(
         title,
         rows,
@@ -156,8 +161,10 @@ def _compared(query: Query | RealQuery, subject: str, progress: Progress) -> Res
     )
 
 
-def _solved(query: Query | RealQuery, candidates: Sequence[Candidate], progress: Progress) -> list[Row]:
-    """The rows, those without programs first; after Ctrl-C what was ready."""
+def _solved(
+    query: Query | RealQuery, candidates: Sequence[Candidate], progress: Progress, mechanisms: dict[str, Any]
+) -> list[Row]:
+    """The rows, those without programs first, and the mechanisms of designs by class; after Ctrl-C what was ready."""
     waiting, rows = sorted(candidates, key=lambda candidate: candidate.programs), []
     left = sum(candidate.programs and candidate.solve is not None for candidate in waiting)
     for candidate in waiting:
@@ -165,11 +172,11 @@ def _solved(query: Query | RealQuery, candidates: Sequence[Candidate], progress:
             left -= 1
             query.time.waiting = left
         try:
-            rows.append(_row(candidate))
+            rows.append(_row(candidate, mechanisms))
+            value = rows[-1]["objective"]
+            progress(len(rows), len(waiting), candidate.name + ("" if value is None else f": {_shown(value)}"))
         except KeyboardInterrupt:
             break
-        value = rows[-1]["objective"]
-        progress(len(rows), len(waiting), candidate.name + ("" if value is None else f": {_shown(value)}"))
     return rows
 
 
@@ -190,7 +197,7 @@ def _best_so_far(rows: list[Row], candidates: Sequence[Candidate]) -> Iterator[R
         yield row
 
 
-def _row(candidate: Candidate) -> Row:
+def _row(candidate: Candidate, mechanisms: dict[str, Any]) -> Row:
     row: Row = dict.fromkeys(COLUMNS) | {"class": candidate.name, "notes": candidate.reason or candidate.needs}
     if candidate.solve is None:
         return row | {"command": candidate.command}
@@ -200,10 +207,11 @@ def _row(candidate: Candidate) -> Row:
         return row | {"notes": str(error)}
     except NotProven as error:
         command = candidate.command and f"{candidate.command} --time-limit {_MORE}"
-        return row | {"command": command, "notes": f"{_STOPPED}: {error}", "bound": error.bound}
+        return row | {"command": command, "notes": f"{_STOPPED}: {error}", "bound": max(0.0, error.bound or 0.0)}
     except WorkbenchError as error:
         return row | {"command": candidate.command, "notes": f"{type(error).__name__}: {error}"}
     notes, command = ": ".join(filter(None, (candidate.needs, value.pop("parameter")))), candidate.command
+    mechanisms[candidate.name] = value.pop("mechanism")
     if value.pop("stopped"):
         notes += f"; {_STOPPED}: the optimum of its class lies between the bound and this loss"
         command = command and f"{command} --time-limit {_MORE}"
@@ -222,7 +230,9 @@ def _use(best: Row, where: str = "") -> str:
     return f"Use the {best['class']}{where}: {loss}{proven}."
 
 
-def _sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate]) -> Iterator[str]:
+def _sentences(
+    query: Query, rows: list[Row], candidates: Sequence[Candidate], mechanisms: Mapping[str, Any]
+) -> Iterator[str]:
     """What to use, why, and what others cost beside it."""
     served, known = _certified(rows), {candidate.name: candidate for candidate in candidates}
     if not served:
@@ -244,10 +254,23 @@ def _sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate]) -
         yield f"It can cost no more than {'; '.join(inside)}: its class contains them."
     if query.losses.name == "squared" and query.question.numbers is not None:
         yield f"Its root mean squared error is {best['objective'] ** 0.5:.6g}."
+    publishes, mechanism = known[best["class"]].publishes, mechanisms.get(best["class"])
+    if publishes is not None and mechanism is not None and _BORROWED not in best["notes"]:
+        yield _published(query, partial(publishes, mechanism))
     for row in served:
         extra = known[row["class"]].extra_loss
         if extra and row["objective"] > 1.05 * best["objective"]:
             yield f"{extra} costs {row['objective'] / best['objective']:.3g}x."
+
+
+def _published(query: Query, shares: Callable[[int], Sequence[float]]) -> str:
+    """What comes out for one true answer: 42, or the middle one."""
+    inputs, outputs, grid = query.question.inputs, query.question.outputs, query.grid
+    order = range(len(inputs)) if grid is None else sorted(range(len(inputs)), key=grid.places.__getitem__)
+    at = inputs.index(_TOLD) if _TOLD in inputs else order[len(inputs) // 2]
+    each = sorted(zip(shares(at), outputs, strict=True), key=lambda pair: -pair[0])[:3]
+    likely = ", ".join(f"{shown(output)} ({share:.3g})" for share, output in each if share > 0)
+    return f"For a true {shown(inputs[at])} it publishes, most often: {likely}."
 
 
 def _shown(loss: float) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -30,13 +30,15 @@ from workbench.privacy.notions import notion
 class Value(NamedTuple):
     """objective: what the mechanism costs, exactly, as a float; bound: below which no mechanism of its class can cost
     (None: its parameters are given, or nothing is proven); certified: whether exact arithmetic proves it private;
-    parameter: of a published mechanism, in words; stopped: whether the time was up before the two met."""
+    parameter: of a published mechanism, in words; stopped: whether the time was up before the two met; mechanism: of a
+    design."""
 
     objective: float
     bound: float | None
     certified: bool
     parameter: str = ""
     stopped: bool = False
+    mechanism: Any = None
 
 
 class TimeShares:
@@ -65,7 +67,7 @@ def designed(kind: Family, question: Any, time: TimeShares | None = None, **opti
         if error.design is None:
             raise
         design, stopped = error.design, True
-    return Value(design.objective, design.bound, design.certificate is not None, stopped=stopped)
+    return Value(design.objective, design.bound, design.certificate is not None, "", stopped, design.mechanism)
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ class Candidate:
     solve: its value, computed when asked for; reason: why the class does not apply, instead. extra_loss: what makes the
     class cost more than another, such as "Wrapping around", where that is worth a sentence; contains: the names of
     classes all of whose mechanisms are in this one; programs: whether it goes to a solver, after those that do not;
-    simplicity: of what costs the same the least is recommended.
+    simplicity: of what costs the same the least is recommended; publishes: of its mechanism and the position of an
+    answer the probabilities of the query's outputs.
     """
 
     name: str
@@ -88,6 +91,7 @@ class Candidate:
     contains: tuple[str, ...] = ()
     programs: bool = False
     simplicity: int = 2
+    publishes: Callable[[Any, int], Sequence[float]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -102,7 +102,8 @@ def candidates(query: Query) -> Iterable[Candidate]:
     try:
         FAMILY.request(query.question, loss=query.loss, **query.budget)
         words = f"made for {prior}; publishes only the outputs, {bits} bits"
-        yield Candidate("best channel", words, command, best, contains=_CHANNELS, programs=True, simplicity=3)
+        yield Candidate("best channel", words, command, best, contains=_CHANNELS, programs=True, simplicity=3,
+                        publishes=lambda channel, i: channel.rows[i].floats)  # fmt: skip
     except ChannelTooLarge as error:
         yield Candidate("best channel", reason=str(error))
     for name in BASELINES:

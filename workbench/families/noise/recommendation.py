@@ -49,8 +49,15 @@ def candidates(query: Query) -> Iterable[Candidate]:
     named = query.losses.named
     plain = named is not None and named.kind in NAMED and grid.whole
     command = _command(query, grid, named.name) if plain and named is not None else None
-    yield Candidate(_NAME, words, command, partial(_best, query, grid, named.name if plain and named else None),
-                    contains=CLAMPED, programs=True)  # fmt: skip
+    best = partial(_best, query, grid, named.name if plain and named else None)
+
+    def publishes(mechanism: Any, i: int) -> list[float]:
+        shares = [0.0] * query.question.m
+        for mass, output in zip(mechanism.rows[grid.places[i]].floats.tolist(), grid.nearest, strict=True):
+            shares[output] += mass
+        return shares
+
+    yield Candidate(_NAME, words, command, best, contains=CLAMPED, programs=True, publishes=publishes)
 
 
 def _best(query: Query, grid: AnswerGrid, named: str | None) -> Value:
