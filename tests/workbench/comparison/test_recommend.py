@@ -40,7 +40,9 @@ def test_a_count_is_served_by_the_best_channel_and_wrapping_is_said():
     assert rows["clamped geometric"]["objective"] < noise.objective
     assert all(row["certified"] for row in result if row["objective"] is not None)
     assert rows["RR-on-Bins"]["notes"].startswith("it is for numbers of which every two are neighbours")
-    assert "It can cost no more than clamped truncated geometric" in result.sentences[1]
+    assert result.sentences[1].startswith(
+        "It can cost no more than integer noise, clamped; clamped truncated geometric"
+    )
     assert any("Wrapping around costs" in sentence for sentence in result.sentences)
     assert list(result.to_frame().columns) == ["class", "objective", "bound", "certified", "command", "notes"]
     shown = [tick.get_text() for tick in result.plot().axes[0].get_xticklabels()]
