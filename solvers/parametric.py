@@ -1,0 +1,414 @@
+"""The optimum of a linear program as a formula in its parameters, each region of a formula proven.
+
+    V(x, δ) = min c(x)'z   s.t.   lo <= A(x) z <= hi,   l <= z <= u
+
+A, c, l, u are polynomials in x, the sides lo, hi polynomials affine in δ. For a basis (basic columns F, rows T held at a
+side, as many) the point z_F = A[T,F]^-1 (side - A[T,rest] z_rest) and the multipliers y = A[T,F]^-T c_F are rational
+functions of x, z affine in δ. The basis is optimal, and c'z its formula, wherever
+
+    z_F within l, u;  A z within lo, hi  (affine in δ)        reduced costs c - A'y and y of the right sign  (x alone)
+
+Each is a sign of a polynomial: exact at one rational x, and without a root in the interval around it, it holds in the
+whole interval. A solver proposes the basis at that x; nothing of it is believed.
+
+Source: parametric programming, e.g. T. Gal, Postoptimal Analyses (1995); the roots as in `solvers.polynomials`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from math import lcm, prod
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from flint import fmpq, fmpq_poly, fmpz_poly
+from scipy.sparse import csr_array
+
+from .backend import Options, backend
+from .data import Data
+from .errors import NoRationalSolution
+from .polynomials import ONE, ZERO, Affine, Poly, fraction, rational
+from .program import Program
+from .session import Session
+from .solution import Termination
+
+_AT_LOWER, _BASIC, _AT_UPPER = 0, 1, 2  # of HiGHS's HighsBasisStatus
+
+Entry = tuple[fmpq_poly, fmpq_poly]  # of a program: its constant and its slope in δ
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What is held where. columns, rows: -1 at the lower, 1 at the upper side, 0 basic; a free column may be held at 0,
+    as -1."""
+
+    columns: tuple[int, ...]
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Vertex:
+    """What a basis says, symbolically.
+
+    Attributes:
+        point: of every column; multipliers: of every row (0 where it is basic).
+        value: the objective.
+        primal: what must not be negative, affine in δ; dual: the same, without δ.
+    """
+
+    basis: Basis
+    point: tuple[Affine, ...]
+    multipliers: tuple[Affine, ...]
+    value: Affine
+    primal: tuple[Affine, ...]
+    dual: tuple[Affine, ...]
+
+    def deltas_at(self, x: Fraction, low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
+        """The part of an interval of δ where the point is feasible at x; nothing: the lower end is above the upper."""
+        at, least, most = fmpq(x.numerator, x.denominator), rational(low), rational(high)
+        for condition in self.primal:
+            sign = condition.over(at)
+            here, slope = condition.constant(at), condition.slope(at)
+            if sign < 0:
+                here, slope = -here, -slope
+            if slope > 0:
+                least = max(least, -here / slope)
+            elif slope < 0:
+                most = min(most, -here / slope)
+            elif here < 0:
+                return high, low
+        return fraction(least), fraction(most)
+
+
+class Parametric:
+    """A program whose entries are polynomials in x, and whose rows' sides are affine in δ, in exact integers.
+
+    program: for the solver that proposes bases. powers: parameter -> the power of x that each of its entries is; delta:
+    the name of the parameter δ; numbers: the values of the other parameters; exact: section of the data -> position ->
+    the rational that its float stands for.
+
+    Raises:
+        NoRationalSolution: there are integer columns or cones, or δ moves more than sides of rows.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        powers: Mapping[str, Sequence[int]],
+        delta: str | None = None,
+        numbers: Mapping[str, Sequence[Fraction]] | None = None,
+        exact: Mapping[str, Mapping[int, Fraction]] | None = None,
+    ) -> None:
+        if program.is_mip or program.cones:
+            raise NoRationalSolution("A formula needs a program without integer columns and without cones.")
+        self.program, self.powers, self.delta = program, powers, delta
+        self.numbers, self.exact = numbers or {}, exact or {}
+        data = program.template
+        section = _Sections(program, self._parameters(), self.exact)
+        self.cost = [section.fixed("c", j) for j in range(data.c.size)]
+        self.offset = section.fixed("offset", 0)
+        self.bounds = [(section.bound("lower", j), section.bound("upper", j)) for j in range(data.c.size)]
+        rows: list[dict[int, fmpq_poly]] = [{} for _ in range(data.row_lower.size)]
+        columns = np.repeat(np.arange(data.c.size), np.diff(data.A.indptr)).tolist()
+        for at, (i, j) in enumerate(zip(data.A.indices.tolist(), columns, strict=True)):
+            entry = section.fixed("A", at)
+            if entry:
+                rows[i][j] = entry
+        self.rows: list[dict[int, Poly]] = []
+        self.sides: list[tuple[tuple[Poly, Poly] | None, tuple[Poly, Poly] | None]] = []
+        for i, row in enumerate(rows):
+            low, high = section.side("row_lower", i), section.side("row_upper", i)
+            parts = [part for side in (low, high) if side is not None for part in side]
+            common = lcm(*(int(v.denom()) for v in (*row.values(), *parts)))
+            self.rows.append({j: (v * common).numer() for j, v in row.items()})
+            whole = [None if s is None else ((s[0] * common).numer(), (s[1] * common).numer()) for s in (low, high)]
+            self.sides.append((whole[0], whole[1]))
+        self._session: Session | None = None
+        self._vertices: dict[Basis, Vertex] = {}
+
+    def _parameters(self) -> list[Entry]:
+        """What every entry of the stacked parameter vector is."""
+        stacked: list[Entry] = []
+        for name, shape in self.program.parameters.items():
+            if name == self.delta:
+                stacked.append((fmpq_poly([]), fmpq_poly([1])))
+            elif name in self.powers:
+                stacked += [(fmpq_poly([0] * power + [1]), fmpq_poly([])) for power in self.powers[name]]
+            else:
+                stacked += [(_constant(value), fmpq_poly([])) for value in self.numbers[name][: prod(shape)]]
+        return stacked
+
+    @cached_property
+    def relaxed(self) -> Parametric:
+        """The least sum of violations of rows: positive exactly where the program is infeasible."""
+        data, m, n = self.program.template, *self.program.shape
+        every = sp.eye_array(m, format="csc")
+        end, ones = np.full(2 * m, np.inf), np.ones(2 * m)
+        whole = Data(
+            np.r_[np.zeros(n), ones],
+            0.0,
+            sp.csc_array(sp.hstack([data.A, every, -every], format="csc")),
+            data.row_lower,
+            data.row_upper,
+            np.r_[data.lower, 0 * ones],
+            np.r_[data.upper, end],
+            np.zeros(n + 2 * m, dtype=bool),
+        )
+        moves = {name: move for name, move in self.program.moves.items() if name not in ("c", "offset")}
+        program = replace(self.program, template=whole, moves=moves)
+        kept = {name: known for name, known in self.exact.items() if name not in ("c", "offset")}
+        return Parametric(program, self.powers, self.delta, self.numbers, kept)
+
+    # Bases.
+
+    def basis_at(self, x: Fraction, delta: Fraction) -> Basis | None:
+        """What a solver proposes there; None where it finds the program infeasible."""
+        if self._session is None:
+            tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+            self._session = backend("highs").open(self.program, Options(algorithm="simplex", native=tight))
+        values: dict[str, Any] = {name: [float(x) ** power for power in self.powers[name]] for name in self.powers}
+        values |= {name: [float(v) for v in given] for name, given in self.numbers.items()}
+        if self.delta is not None:
+            values[self.delta] = float(delta)
+        solution = self._session.solve(values)
+        if solution.termination is Termination.INFEASIBLE:
+            return None
+        if solution.termination is not Termination.OPTIMAL or solution.basis is None:
+            raise NoRationalSolution(f"The solver proposes no basis: {solution.raw_status}.")
+        columns, rows = ([int(v) for v in part] for part in (solution.basis.col_status, solution.basis.row_status))
+        return Basis(
+            tuple(_held(status, ends) for status, ends in zip(columns, self.bounds, strict=True)),
+            tuple(_held(status, ends) for status, ends in zip(rows, self.sides, strict=True)),
+        )
+
+    def close(self) -> None:
+        """Give the solver's resources back."""
+        if self._session is not None:
+            self._session.close()
+        if "relaxed" in vars(self):
+            self.relaxed.close()
+
+    def vertex(self, basis: Basis) -> Vertex:
+        """The point, the multipliers and the conditions of a basis. Raises NoRationalSolution when it is singular."""
+        if basis not in self._vertices:
+            self._vertices[basis] = self._vertex(basis)
+        return self._vertices[basis]
+
+    def _vertex(self, basis: Basis) -> Vertex:
+        free = [j for j, at in enumerate(basis.columns) if not at]
+        tight = [i for i, at in enumerate(basis.rows) if at]
+        if len(free) != len(tight):
+            raise NoRationalSolution(f"The basis has {len(tight)} equations for {len(free)} unknowns.")
+        held = {
+            j: Affine.number(ends[at > 0] or 0)
+            for j, (at, ends) in enumerate(zip(basis.columns, self.bounds, strict=True))
+            if at
+        }
+        unknown = set(free)
+        equations: list[tuple[dict[int, Poly], Affine]] = []
+        for i in tight:
+            row, side = self.rows[i], self.sides[i][basis.rows[i] > 0]
+            assert side is not None
+            right = Affine.reduced(*side, ONE)
+            for j, entry in row.items():
+                if j in held and held[j].constant:
+                    right = right - held[j].times(entry)
+            equations.append(({j: entry for j, entry in row.items() if j in unknown}, right))
+        point = solved(equations) | held
+        transposed: dict[int, dict[int, Poly]] = {j: {} for j in free}
+        for i in tight:
+            for j, entry in self.rows[i].items():
+                if j in unknown:
+                    transposed[j][i] = entry
+        multipliers = solved([(transposed[j], _affine(self.cost[j])) for j in free])
+        value = _affine(self.offset)
+        for j, cost in enumerate(self.cost):
+            if cost:
+                value = value + point[j].times(cost.numer(), fmpz_poly([int(cost.denom())]))
+        return Vertex(
+            basis,
+            tuple(point[j] for j in range(len(self.cost))),
+            tuple(multipliers.get(i, Affine.number(0)) for i in range(len(self.rows))),
+            value,
+            _different(self._primal(basis, point)),
+            _different(self._dual(basis, multipliers)),
+        )
+
+    def _primal(self, basis: Basis, point: Mapping[int, Affine]) -> list[Affine]:
+        """Basic columns and rows within their sides."""
+        conditions = []
+        for j, (at, ends) in enumerate(zip(basis.columns, self.bounds, strict=True)):
+            if not at:
+                conditions += _within(point[j], [None if end is None else Affine.number(end) for end in ends])
+        for i, (at, sides) in enumerate(zip(basis.rows, self.sides, strict=True)):
+            if not at:
+                activity = Affine.number(0)
+                for j, entry in self.rows[i].items():
+                    activity = activity + point[j].times(entry)
+                conditions += _within(
+                    activity, [None if side is None else Affine.reduced(*side, ONE) for side in sides]
+                )
+        return conditions
+
+    def _dual(self, basis: Basis, multipliers: Mapping[int, Affine]) -> list[Affine]:
+        """Reduced costs of what is held, signed: what must not be negative."""
+        reduced = {j: _affine(self.cost[j]) for j, at in enumerate(basis.columns) if at}
+        conditions = []
+        for i, y in multipliers.items():
+            low, high = self.sides[i]
+            if low != high:
+                conditions.append(y if basis.rows[i] < 0 else y.times(-ONE))
+            if y.constant:
+                for j, entry in self.rows[i].items():
+                    if j in reduced:
+                        reduced[j] = reduced[j] - y.times(entry)
+        for j, cost in reduced.items():
+            low_end, high_end = self.bounds[j]
+            if low_end is None and high_end is None:
+                conditions += [cost, cost.times(-ONE)]  # a free column that is held costs nothing
+            elif low_end != high_end:
+                conditions.append(cost if basis.columns[j] < 0 else cost.times(-ONE))
+        return conditions
+
+
+class _Sections:
+    """The entries of a program's data as polynomials, read by section and position."""
+
+    def __init__(
+        self, program: Program, parameters: Sequence[Entry], exact: Mapping[str, Mapping[int, Fraction]]
+    ) -> None:
+        self.data, self.exact = program.template, exact
+        self.moved: dict[str, dict[int, Entry]] = {}
+        for section, (place, base, factors) in program.moves.items():
+            table, entries = csr_array(factors), self.moved.setdefault(section, {})
+            for k, at in enumerate(place.tolist()):
+                constant, slope = _constant(Fraction(base[k])), fmpq_poly([])
+                for m in range(table.indptr[k], table.indptr[k + 1]):
+                    factor, (first, second) = _constant(Fraction(table.data[m])), parameters[table.indices[m]]
+                    constant, slope = constant + factor * first, slope + factor * second
+                entries[at] = constant, slope
+
+    def entry(self, section: str, at: int) -> Entry:
+        """One entry, finite."""
+        if at in self.moved.get(section, {}):
+            return self.moved[section][at]
+        known = self.exact.get(section, {}).get(at)
+        if known is None:
+            values = self.data.A.data if section == "A" else np.atleast_1d(getattr(self.data, section))
+            known = Fraction(float(values[at]))
+        return _constant(known), fmpq_poly([])
+
+    def fixed(self, section: str, at: int) -> fmpq_poly:
+        """One that δ does not move. Raises NoRationalSolution."""
+        constant, slope = self.entry(section, at)
+        if slope:
+            raise NoRationalSolution("A formula in delta needs a program where delta moves sides of rows only.")
+        return constant
+
+    def bound(self, section: str, at: int) -> Fraction | None:
+        """A bound of a column, a number; None where there is none. Raises NoRationalSolution."""
+        if at not in self.moved.get(section, {}) and not np.isfinite(getattr(self.data, section)[at]):
+            return None
+        value = self.fixed(section, at)
+        if value.degree() > 0:
+            raise NoRationalSolution("A formula needs columns whose bounds no parameter moves.")
+        return Fraction(int(value[0].p), int(value[0].q))
+
+    def side(self, section: str, at: int) -> Entry | None:
+        """A side of a row; None where there is none."""
+        free = at not in self.moved.get(section, {}) and not np.isfinite(getattr(self.data, section)[at])
+        return None if free else self.entry(section, at)
+
+
+def _constant(value: Fraction | float) -> fmpq_poly:
+    number = Fraction(value)
+    return fmpq_poly([fmpq(number.numerator, number.denominator)])
+
+
+def _affine(polynomial: fmpq_poly) -> Affine:
+    return Affine.reduced(polynomial.numer(), ZERO, fmpz_poly([int(polynomial.denom())]))
+
+
+def _held(status: int, ends: tuple[object, object]) -> int:
+    """-1, 0 or 1 of a solver's word."""
+    if status == _BASIC:
+        return 0
+    return 1 if status == _AT_UPPER or (ends[0] is None and ends[1] is not None) else -1
+
+
+def _different(conditions: Sequence[Affine]) -> tuple[Affine, ...]:
+    """Those that are no numbers >= 0, each once."""
+    kept: dict[tuple[tuple[int, ...], ...], Affine] = {}
+    for condition in conditions:
+        parts = condition.constant, condition.slope, condition.over
+        if condition.slope or any(part.degree() > 0 for part in parts) or condition(Fraction(1)) < 0:
+            kept.setdefault(tuple(tuple(map(int, part.coeffs())) for part in parts), condition)
+    return tuple(kept.values())
+
+
+def _within(value: Affine, ends: Sequence[Affine | None]) -> list[Affine]:
+    low, high = ends
+    return ([] if low is None else [value - low]) + ([] if high is None else [high - value])
+
+
+def solved(equations: Sequence[tuple[Mapping[int, Poly], Affine]]) -> dict[int, Affine]:
+    """The solution of sparse square equations Σ entry_j z_j = right, by fraction-free elimination.
+
+    The pivot is an entry of a shortest row whose column is shortest (Markowitz); every row is divided by what its
+    entries have in common. Raises NoRationalSolution when they are singular.
+    """
+    open_rows: dict[int, tuple[dict[int, Poly], Poly, Poly]] = {}
+    where: dict[int, set[int]] = {}
+    for i, (entries, right) in enumerate(equations):
+        open_rows[i] = {j: v * right.over for j, v in entries.items()}, right.constant, right.slope
+        for j in entries:
+            where.setdefault(j, set()).add(i)
+    order: list[tuple[int, dict[int, Poly], Poly, Poly]] = []
+    while open_rows:
+        i = min(open_rows, key=lambda k: len(open_rows[k][0]))
+        row, constant, slope = open_rows.pop(i)
+        if not row:
+            raise NoRationalSolution("The basis is singular.")
+        j = min(row, key=lambda k: (len(where[k]), row[k].degree()))
+        for k in row:
+            where[k].discard(i)
+        pivot = row.pop(j)
+        order.append((j, row | {j: pivot}, constant, slope))
+        for k in where.pop(j):
+            others, first, second = open_rows[k]
+            entry = others.pop(j)
+            common = pivot.gcd(entry)
+            up, down = pivot // common, entry // common
+            changed = {c: v * up for c, v in others.items()}
+            for c, v in row.items():
+                here = changed.get(c, ZERO) - down * v
+                if here:
+                    changed[c] = here
+                    where[c].add(k)
+                elif changed.pop(c, None) is not None:
+                    where[c].discard(k)
+            open_rows[k] = _primitive(changed, first * up - down * constant, second * up - down * slope)
+    values: dict[int, Affine] = {}
+    for j, row, constant, slope in reversed(order):
+        right = Affine.reduced(constant, slope, ONE)
+        for k, entry in row.items():
+            if k != j:
+                right = right - values[k].times(entry)
+        values[j] = right.times(ONE, row[j])
+    return values
+
+
+def _primitive(row: dict[int, Poly], constant: Poly, slope: Poly) -> tuple[dict[int, Poly], Poly, Poly]:
+    """A row divided by what its entries have in common."""
+    common = constant.gcd(slope)
+    for entry in row.values():
+        if common == ONE:
+            break
+        common = common.gcd(entry)
+    if not common or common == ONE:
+        return row, constant, slope
+    return {j: v // common for j, v in row.items()}, constant // common, slope // common
