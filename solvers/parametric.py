@@ -2,8 +2,8 @@
 
     V(x, δ) = min c(x)'z   s.t.   lo <= A(x) z <= hi,   l <= z <= u
 
-A, c, l, u are polynomials in x, the sides lo, hi polynomials affine in δ. For a basis (basic columns F, rows T held at a
-side, as many) the point z_F = A[T,F]^-1 (side - A[T,rest] z_rest) and the multipliers y = A[T,F]^-T c_F are rational
+A, c, l, u are polynomials in x, the sides lo, hi polynomials affine in δ. For a basis (basic columns F, rows T held at
+a side, as many) the point z_F = A[T,F]^-1 (side - A[T,rest] z_rest) and the multipliers y = A[T,F]^-T c_F are rational
 functions of x, z affine in δ. The basis is optimal, and c'z its formula, wherever
 
     z_F within l, u;  A z within lo, hi  (affine in δ)        reduced costs c - A'y and y of the right sign  (x alone)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import TypeAlias
 
 from flint import fmpq, fmpz_poly
@@ -75,10 +76,35 @@ class Affine:
         numerator = value_at(self.constant, x) + delta * value_at(self.slope, x)
         return numerator / value_at(self.over, x)
 
+    def derivative(self, steps: int = 1) -> Affine:
+        """d/dε where x = e^(ε/steps): x/steps times that by x."""
+        constant = self.constant.derivative() * self.over - self.constant * self.over.derivative()
+        slope = self.slope.derivative() * self.over - self.slope * self.over.derivative()
+        x = fmpz_poly([0, 1])
+        return Affine.reduced(constant * x, slope * x, self.over * self.over * steps)
+
+    def slope_alone(self) -> Affine:
+        """d/dδ."""
+        return Affine.reduced(self.slope, ZERO, self.over)
+
+    def enclosed(self, low: Fraction, high: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
+        """Between what it lies for x in an interval of positive numbers where it has no pole."""
+        at = self.at(delta)
+        (a, b), (c, d) = (_range(part, low, high) for part in (at.constant, at.over))
+        ends = [first / second for first in (a, b) for second in (c, d)]
+        return min(ends), max(ends)
+
     @property
     def sign_of(self) -> Poly:
         """A polynomial of the same sign wherever there is no pole. Only without δ."""
         return self.constant if self.over.degree() == 0 else self.constant * self.over
+
+
+def _range(polynomial: Poly, low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
+    """Between what a polynomial lies in an interval of positive numbers: rising terms and falling ones apart."""
+    coefficients = polynomial.coeffs()
+    up, down = (fmpz_poly([value if (value > 0) == rises else 0 for value in coefficients]) for rises in (True, False))
+    return value_at(up, low) + value_at(down, high), value_at(up, high) + value_at(down, low)
 
 
 def value_at(polynomial: Poly, x: Fraction) -> Fraction:
@@ -149,6 +175,14 @@ class Root:
             return 0
         return -1 if left.high <= right.low else 1
 
+    def above(self, x: Fraction) -> bool:
+        """Whether it is more than a rational."""
+        return self.against(Root.rational(x)) > 0
+
+    def below(self, x: Fraction) -> bool:
+        """Whether it is less than a rational."""
+        return self.against(Root.rational(x)) < 0
+
     def __float__(self) -> float:
         root = self.within(Fraction(1, 1 << 60))
         return float((root.low + root.high) / 2)
@@ -172,7 +206,7 @@ def sign_changes(polynomial: Poly, low: Fraction, high: Fraction | None) -> int:
         at += [0] * (polynomial.degree() + 1 - len(at))
         moved = fmpz_poly(at[::-1])(fmpz_poly([1, 1]))
     signs = [value > 0 for value in moved.coeffs() if value]
-    return sum(first != second for first, second in zip(signs, signs[1:], strict=False))
+    return sum(first != second for first, second in pairwise(signs))
 
 
 def _scaled(polynomial: Poly, inner: Poly, over: int) -> Poly:
@@ -192,10 +226,9 @@ def roots_within(polynomial: Poly, low: Fraction, high: Fraction | None) -> Iter
     changes = sign_changes(polynomial, low, high)
     if not changes:
         return
-    if changes == 1 and high is not None:
-        if sign_at(polynomial, low) and sign_at(polynomial, high):
-            yield Root(polynomial, low, high)
-            return
+    if changes == 1 and high is not None and sign_at(polynomial, low) and sign_at(polynomial, high):
+        yield Root(polynomial, low, high)
+        return
     middle = 2 * abs(low) + 1 if high is None else (low + high) / 2
     yield from roots_within(polynomial, low, middle)
     if not sign_at(polynomial, middle):
@@ -224,11 +257,9 @@ def interval_around(polynomials: Iterable[Poly], x: Fraction, low: Root, high: R
                 high = first
         if sign_changes(polynomial, low.low, x):
             odd = _odd_part(tuple(map(int, polynomial.coeffs())))
-            last = None
-            for last in roots_within(odd, low.low, x):
-                pass
-            if last is not None and last.against(low) > 0:
-                low = last
+            roots = [*roots_within(odd, low.low, x)]
+            if roots and roots[-1].against(low) > 0:
+                low = roots[-1]
     return irreducible(low), None if high is None else irreducible(high)
 
 

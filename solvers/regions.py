@@ -5,8 +5,8 @@
 
                    δ_k(x):  F_k(x, δ_k) = F_k+1(x, δ_k)
 
-For given x the optimum V is convex in δ. F_k <= V wherever the multipliers of its basis have the right signs, whatever δ
-is; V <= F_k at δ_k-1 and δ_k where the points of the bases are feasible there, hence between them, as F_k is a chord
+For given x the optimum V is convex in δ. F_k <= V wherever the multipliers of its basis have the right signs, whatever
+δ is; V <= F_k at δ_k-1 and δ_k where the points of the bases are feasible there, hence between them, as F_k is a chord
 there: V = F_k for δ between. All of it is signs of polynomials in x around a sample (`solvers.polynomials`).
 
 What is not yet covered is sampled in its middle until nothing is left: regions are closed, and meet in algebraic
@@ -15,7 +15,7 @@ numbers that are compared exactly. A time limit leaves the regions that were fou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -84,6 +84,13 @@ def regions(
     return sorted(done, key=lambda region: float(region.low)), gaps
 
 
+def region_around(program: Parametric, x: Fraction, deltas: tuple[Fraction, Fraction]) -> Region:
+    """The whole region of x > 1 around a rational. Raises NoRationalSolution."""
+    return _region(
+        program, [x + Fraction(k, 1 << 60) for k in range(_TRIES)], (Root.rational(Fraction(1)), None), deltas
+    )
+
+
 def _without(gap: Ends, region: Region) -> list[Ends]:
     """What of a gap a region leaves."""
     left: list[Ends] = []
@@ -96,7 +103,12 @@ def _without(gap: Ends, region: Region) -> list[Ends]:
 
 def _sampled(program: Parametric, gap: Ends, deltas: tuple[Fraction, Fraction]) -> Region:
     """The region around a rational within a gap, cut to the gap."""
-    for x in _between(*gap):
+    return _region(program, _between(*gap), gap, deltas)
+
+
+def _region(program: Parametric, samples: Iterable[Fraction], gap: Ends, deltas: tuple[Fraction, Fraction]) -> Region:
+    """The region around the first sample that is on no border."""
+    for x in samples:
         try:
             formulas, conditions = _walked(program, x, deltas)
             signs = _signs(conditions, x)

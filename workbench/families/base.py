@@ -25,6 +25,7 @@ from workbench.families.option import Option, Place, read, spell
 
 if TYPE_CHECKING:
     from solvers.backend import Options
+    from workbench.families.stated import Stated
 
 
 _LONGEST = 1e9  # seconds; solvers refuse more
@@ -127,6 +128,10 @@ class Family(Reports):
         """The design of one request. Raises WorkbenchError."""
         with self.open(request) as session:
             return session.design()
+
+    def stated(self, request: Any) -> Stated:
+        """A request as a program in polynomials of e^ε, for `workbench.formula`. Raises InvalidRequest."""
+        raise InvalidRequest(f"The family {self.name} states no program whose optimum is a formula in e^epsilon.")
 
     def solve(self, request: Any) -> Design:
         """The design of one request, for a family without a hot start."""

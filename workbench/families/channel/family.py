@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from workbench.families.channel.request import ChannelRequest
     from workbench.families.design import Design
+    from workbench.families.stated import Stated
     from workbench.mechanisms.finite_query import FiniteQuery
 
 
@@ -130,6 +131,11 @@ class _Channels(Family):
     def spelled_question(self, values: Mapping[str, Any]) -> FiniteQuery:
         names = ("outputs", "max_shift", "neighbours", "prior")
         return self.question(values["answers"], **{name: values[name] for name in names})
+
+    def stated(self, request: Any) -> Stated:
+        """See `Family.stated`."""
+        program: Stated = request.stated()
+        return program
 
     def checked(self, question: Any, values: dict[str, Any]) -> ChannelRequest:
         from workbench.families.channel.losses import loss_table

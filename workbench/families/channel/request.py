@@ -20,7 +20,15 @@ from workbench.families.channel.losses import LossTable, OwnLoss
 from workbench.families.channel.repair import Edges, cheapest, loss_of
 from workbench.families.composed import check_runs
 from workbench.families.convex_notion import check_one_bound, check_several_bounds, claim_of
-from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind, ratio_notions
+from workbench.families.requirements import (
+    HOCKEY_STICK,
+    MASS_ABOVE_RATIO,
+    Bounds,
+    ratio_bounds,
+    ratio_kind,
+    ratio_notions,
+)
+from workbench.families.stated import Stated, places, refuse_curved, stated
 from workbench.io.files import spelled
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
@@ -276,3 +284,23 @@ class ChannelRequest(Request):
             minimise="delta" if least else "loss",
             support=support,
         )
+
+    def stated(self) -> Stated:
+        """The program in polynomials of e^ε. Raises InvalidRequest."""
+        refuse_curved(self.notion, [name for name in ratio_notions() if ratio_kind(name) == HOCKEY_STICK])
+        if self.minimise != "loss" or self.runs > 1:
+            raise InvalidRequest("A formula is that of the least loss of one run: leave minimise and runs out.")
+        q, losses, program = self.question, self.losses, self.model().program
+        first = program.block("M").start
+        table = [[Fraction(int(value), losses.unit) for value in row] for row in losses.values.tolist()]
+        exact = {"A": places(program.template.A.data.tolist(), {float(v): v for row in table for v in row})}
+        if q.prior is not None:
+            exact["c"] = {
+                first + i + j * q.k: q.prior[i] * value for i, row in enumerate(table) for j, value in enumerate(row)
+            }
+        names = {
+            f"P({output}|{label})": first + i + j * q.k
+            for i, label in enumerate(q.inputs)
+            for j, output in enumerate(q.outputs)
+        }
+        return stated(program, self.levels()[1], names, f"best channel, {losses.name} loss", exact)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from workbench.families.design import Design
     from workbench.families.modulo.request import ModuloRequest
+    from workbench.families.stated import Stated
     from workbench.mechanisms.modulo import ModuloNoise
 
 
@@ -205,6 +206,11 @@ class _Modulo(Family):
         if "epsilon" in values:
             _check_epsilon(values)
         return self.question(**{name: values[name] for name in names})
+
+    def stated(self, request: Any) -> Stated:
+        """See `Family.stated`."""
+        program: Stated = request.stated()
+        return program
 
     def checked(self, question: Any, values: dict[str, Any]) -> ModuloRequest:
         from workbench.families.modulo.request import request

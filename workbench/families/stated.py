@@ -1,0 +1,63 @@
+"""A question as a linear program whose entries are polynomials in x = e^(ε/steps): what formulas are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+from typing import TYPE_CHECKING
+
+from workbench.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from solvers.parametric import Parametric
+    from solvers.program import Program
+
+MOST_ROWS = 4_000  # of a program whose bases are solved symbolically: a minute or two a basis
+
+
+@dataclass(frozen=True)
+class Stated:
+    """program: in x and δ; masses: what of the mechanism each column is, by name; what: the class and the loss."""
+
+    program: Parametric
+    masses: Mapping[str, int]
+    what: str
+    steps: int = 1
+
+
+def stated(
+    program: Program,
+    levels: Sequence[Fraction],
+    masses: Mapping[str, int],
+    what: str,
+    exact: Mapping[str, Mapping[int, Fraction]],
+) -> Stated:
+    """A compiled program with parameters "exp_epsilon" (and "delta") as one in x.
+
+    levels: the budget of every entry of "exp_epsilon" at ε = 1; exact: position in a section of the data -> rational.
+    Raises InvalidRequest for a program that is too large.
+    """
+    from solvers.parametric import Parametric
+
+    if max(program.shape) > MOST_ROWS:
+        rows, columns = program.shape
+        size = f"{rows} rows and {columns} columns"
+        InvalidRequest.must("the program of a formula", f"of at most {MOST_ROWS} rows and columns", size)
+    steps = lcm(*(level.denominator for level in levels))
+    powers = [int(level * steps) for level in levels]
+    delta = "delta" if "delta" in program.parameters else None
+    return Stated(Parametric(program, {"exp_epsilon": powers}, delta, exact=exact), masses, what, steps)
+
+
+def refuse_curved(notion: str, linear: Iterable[str]) -> None:
+    """Raise InvalidRequest for a notion whose programs are not linear in masses with polynomials of e^ε."""
+    if notion not in linear:
+        kinds = ", ".join(linear)
+        raise InvalidRequest(f"A formula needs a notion of linear constraints ({kinds}). Got {notion!r}.")
+
+
+def places(values: Sequence[float], known: Mapping[float, Fraction]) -> dict[int, Fraction]:
+    """The positions of floats that stand for rationals that are not they."""
+    return {k: known[value] for k, value in enumerate(values) if value in known}
