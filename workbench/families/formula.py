@@ -10,16 +10,16 @@ best channel, absolute loss
 >>> round(float(low), 12), high - low < 1e-30
 (0.565044172306, True)
 
-A family states its program with polynomials in x = e^(ε/q) as entries (`Stated`); `solvers.regions` finds and proves the
-pieces. A formula is of the class the family optimises over ("best channel", "best noise modulo 9"), for all ε and δ of a
-piece: no sampling, no rounding.
+A family states its program with polynomials in x = e^(ε/q) as entries (`Stated`); `solvers.regions` finds and proves
+the pieces. A formula is of the class the family optimises over ("best channel", "best noise modulo 9"), and holds for
+all ε and δ of its piece: no sampling, no rounding.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -34,13 +34,16 @@ from workbench.exact.numbers import exact, exp_bounds
 from workbench.families.formula_text import LATEX, PYTHON, WORDS, Style, written
 from workbench.families.outcome import translated_errors
 from workbench.families.registry import family, family_of
-from workbench.families.stated import Stated
+from workbench.families.requirements import ratio_notions
+from workbench.families.stated import Stated, refuse_curved
 from workbench.io.extras import need
 from workbench.io.files import write_whole
 from workbench.io.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from workbench.families.base import Family
 
 _BITS = 200  # of an enclosure
 _LARGEST = 20  # ε: beyond it masses are below what doubles hold
@@ -158,7 +161,7 @@ class Formula:
             low, high = (end.enclosed(*x, Fraction(0)) for end in piece.delta)
             if low[0] <= delta <= high[1]:
                 return piece
-        InvalidRequest.must("delta", "where the formula holds", delta)
+        return InvalidRequest.must("delta", "where the formula holds", delta)
 
     @property
     def mechanism(self) -> list[dict[str, str]]:
@@ -170,9 +173,7 @@ class Formula:
     # Shown.
 
     def __str__(self) -> str:
-        lines = [self.what]
-        for piece in self.pieces:
-            lines.append(f"{self.where(piece)}: {piece.text()}")
+        lines = [self.what, *(f"{self.where(piece)}: {piece.text()}" for piece in self.pieces)]
         lines += [f"open, for want of time: {low:.9g} < ε < {high:.9g}" for low, high in self.open]
         return "\n".join(lines)
 
@@ -304,15 +305,26 @@ def formula(
     Raises InvalidRequest: also for questions that have no formula, in one sentence that says why.
     """
     kind = family(question) if isinstance(question, str) else family_of(question)
+
+    def request(point: Mapping[str, Any]) -> Any:
+        given = {**options, **point}
+        return kind.spelled(**given) if isinstance(question, str) else kind.request(question, **given)
+
+    return formula_of(kind, request, options.get("notion"), epsilon, delta, time_limit)
+
+
+def formula_of(
+    kind: Family, request: Callable[[Mapping[str, Any]], Any], notion: Any, epsilon: Any, delta: Any, time_limit: Any
+) -> Formula:
+    """The formula of a family's requests. request: that at some ε and δ; notion: the one that is asked for, or None."""
     epsilons, deltas = _ends(epsilon, "epsilon", _EPSILON), _ends(delta, "delta", _DELTA)
-    given = dict(options) | {"epsilon": Fraction(1)}
-    if deltas is not None:
-        given["delta"] = sum(deltas) / 2
-    request = kind.spelled(**given) if isinstance(question, str) else kind.request(question, **given)
-    stated = kind.stated(request)
+    if notion is not None and notion not in ratio_notions():
+        refuse_curved(str(notion))
+    given = request({"epsilon": Fraction(1)} | ({} if deltas is None else {"delta": (deltas[0] + deltas[1]) / 2}))
+    stated = kind.stated(given)
     if deltas is None:
-        at = getattr(request, "delta", None) or Fraction(0)
-        deltas = at, at
+        least = getattr(given, "delta", None) or Fraction(0)
+        deltas = least, least
     return _found(stated, epsilons, deltas, Deadline(None if time_limit is None else float(time_limit)))
 
 
@@ -358,7 +370,7 @@ def _found(
     for region in found:
         for part in region.formulas:
             masses = {} if part.value is None else {name: part.vertex.point[j] for name, j in stated.masses.items()}
-            if not part.low != part.high:
+            if part.low == part.high:
                 masses = {name: mass.where(part.low.constant, part.low.over) for name, mass in masses.items()}
             pieces.append(Piece(region.low, region.high, (part.low, part.high), part.value, masses, steps))
     ends = [(Piece(*gap, _NOWHERE, None, {}, steps).epsilon) for gap in left]

@@ -60,10 +60,13 @@ def written(value: Affine, style: Style = WORDS, steps: int = 1) -> str:
     """A formula; its variable is x = e^(ε/steps)."""
     whole = _quotient(value.constant, value.slope, value.over, style, steps)
     rest = value.over - value.constant
-    other = _quotient(rest, -value.slope, value.over, style, steps)
-    if rest and value.over.degree() > 0 and value.constant and len(other) + 4 < len(whole):
-        return f"1 - {other}"
+    if value.over.degree() > 0 and 0 < _terms(rest) < _terms(value.constant) and rest.leading_coefficient() > 0:
+        return f"1 - {_quotient(rest, -value.slope, value.over, style, steps)}"
     return whole
+
+
+def _terms(polynomial: Poly) -> int:
+    return sum(1 for value in polynomial.coeffs() if value)
 
 
 def _quotient(constant: Poly, slope: Poly, over: Poly, style: Style, steps: int) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 from typing import TYPE_CHECKING
 
 from workbench.errors import InvalidRequest
+from workbench.families.requirements import HOCKEY_STICK, ratio_kind, ratio_notions
 
 if TYPE_CHECKING:
     from solvers.parametric import Parametric
@@ -51,11 +52,17 @@ def stated(
     return Stated(Parametric(program, {"exp_epsilon": powers}, delta, exact=exact), masses, what, steps)
 
 
-def refuse_curved(notion: str, linear: Iterable[str]) -> None:
+def linear_notions() -> list[str]:
+    """The notions whose programs are linear, with e^ε in their coefficients."""
+    return [name for name in ratio_notions() if ratio_kind(name) == HOCKEY_STICK]
+
+
+def refuse_curved(notion: str) -> None:
     """Raise InvalidRequest for a notion whose programs are not linear in masses with polynomials of e^ε."""
-    if notion not in linear:
-        kinds = ", ".join(linear)
-        raise InvalidRequest(f"A formula needs a notion of linear constraints ({kinds}). Got {notion!r}.")
+    if notion not in linear_notions():
+        kinds = ", ".join(linear_notions())
+        why = "asks for binaries" if notion in ratio_notions() else "is no linear constraint in powers of e^epsilon"
+        raise InvalidRequest(f"A formula needs one of the notions {kinds}; {notion} {why}.")
 
 
 def places(values: Sequence[float], known: Mapping[float, Fraction]) -> dict[int, Fraction]:

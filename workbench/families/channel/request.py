@@ -21,7 +21,6 @@ from workbench.families.channel.repair import Edges, cheapest, loss_of
 from workbench.families.composed import check_runs
 from workbench.families.convex_notion import check_one_bound, check_several_bounds, claim_of
 from workbench.families.requirements import (
-    HOCKEY_STICK,
     MASS_ABOVE_RATIO,
     Bounds,
     ratio_bounds,
@@ -287,7 +286,7 @@ class ChannelRequest(Request):
 
     def stated(self) -> Stated:
         """The program in polynomials of e^ε. Raises InvalidRequest."""
-        refuse_curved(self.notion, [name for name in ratio_notions() if ratio_kind(name) == HOCKEY_STICK])
+        refuse_curved(self.notion)
         if self.minimise != "loss" or self.runs > 1:
             raise InvalidRequest("A formula is that of the least loss of one run: leave minimise and runs out.")
         q, losses, program = self.question, self.losses, self.model().program

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -23,7 +24,7 @@ from workbench.families.base import Request
 from workbench.families.composed import check_runs
 from workbench.families.convex_notion import check_one_bound, check_several_bounds, claim_of
 from workbench.families.outcome import translated_errors
-from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds, ratio_kind, ratio_notions
+from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds, ratio_notions
 from workbench.families.stated import Stated, places, refuse_curved, stated
 from workbench.families.user_constraints import checked_constraints
 from workbench.io.files import names_file, spelled
@@ -161,7 +162,7 @@ class ModuloRequest(Request):
 
     def stated(self) -> Stated:
         """The program in polynomials of e^ε. Raises InvalidRequest."""
-        refuse_curved(self.notion, [name for name in ratio_notions() if ratio_kind(name) == HOCKEY_STICK])
+        refuse_curved(self.notion)
         if self.minimise != "loss" or self.runs > 1:
             raise InvalidRequest("A formula is that of the least loss of one run: leave minimise and runs out.")
         program = self.model().program
@@ -169,14 +170,10 @@ class ModuloRequest(Request):
         if self.prior is None:
             costs = [exact(value, "loss") for value in self.losses.ravel().tolist()]
         else:
-            squares = loss_vector("worst-squared", self.question.sizes).tolist()
-            costs = [
-                sum((p * int(row[k]) for p, row in zip(self.prior, squares, strict=True)), Fraction(0))
-                for k in range(order)
-            ]
-        known: dict[str, dict[int, Fraction]] = {
-            "A": places(program.template.A.data.tolist(), {float(v): v for v in costs})
-        }
+            squares = np.array(loss_vector("worst-squared", self.question.sizes), dtype=int).T.tolist()
+            costs = [sum(map(operator.mul, self.prior, row), Fraction(0)) for row in squares]
+        entries = program.template.A.data.tolist()
+        known: dict[str, dict[int, Fraction]] = {"A": places(entries, {float(v): v for v in costs})}
         if self.losses.ndim == 1:
             known["c"] = {first + k: cost for k, cost in enumerate(costs)}
         names = {f"f({k})": first + k for k in range(order)}
