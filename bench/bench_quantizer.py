@@ -33,7 +33,7 @@ from workbench.mechanisms.quantization_error import ErrorIntegrals
 
 TITLE = "Quantizers: exact LP, the paper's search, optimised bins, MVU's alphabet"
 Vector = NDArray[np.float64]
-LAW = LawQuestion(Fraction(1), Fraction(1), uniform())
+LAW = LawQuestion(Fraction(1))
 BINS = np.array([-3.0, -0.5, 0.5, 3.0])
 
 
@@ -143,7 +143,7 @@ def _search() -> list[list[Any]]:
             live.close()
         (quick, few, pruned), (slow, many, full_answers) = runs
         equal = all(
-            (a is None) == (b is None) and (a is None or b is None or abs(a.proxy - b.proxy) < 1e-9)
+            (a is None) == (b is None) and (a is None or b is None or abs(a.objective - b.objective) < 1e-9)
             for a, b in zip(pruned, full_answers, strict=True)
         )
         verdict = "same winners" if equal else "DIFFERENT WINNERS"
@@ -163,8 +163,8 @@ def _search() -> list[list[Any]]:
 
 def _optimised() -> list[list[Any]]:
     rows = []
-    small, four = _best(lambda: optimised_bins(4, LawQuestion(Fraction(1), Fraction(1), uniform())), 1)
-    seconds, sixteen = _best(lambda: optimised_bins(16, LawQuestion(Fraction(1), Fraction(1), uniform())), 1)
+    small, four = _best(lambda: optimised_bins(4, LawQuestion(Fraction(1))), 1)
+    seconds, sixteen = _best(lambda: optimised_bins(16, LawQuestion(Fraction(1))), 1)
     rows.append(
         _row(
             "exact LP, 16 optimised bins, 41 knots",
@@ -175,7 +175,7 @@ def _optimised() -> list[list[Any]]:
             f"MAE {sixteen.objective:.6f} and {four.objective:.6f}",
         )
     )
-    seconds, answer = _best(lambda: mvu(LawQuestion(Fraction(1), Fraction(1), uniform(), "squared"), 16, starts=2), 1)
+    seconds, answer = _best(lambda: mvu(LawQuestion(Fraction(1), uniform(), "squared"), 16, starts=2), 1)
     rows.append(
         _row(
             "MVU, 16 outputs, with its bound",
@@ -200,7 +200,7 @@ def _alphabets(epsilon: float) -> list[list[Any]]:
 
     def ours() -> LocalOptimum:
         problem = LawProblem(points, 4, grid_problem(points, 4).losses, symmetric=False)
-        answer = best_outputs(problem, epsilon, 1.0, starts, symmetric=False)
+        answer = best_outputs(problem, epsilon, starts, symmetric=False)
         problem.close()
         assert answer is not None
         return answer

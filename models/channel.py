@@ -6,7 +6,7 @@
     pure, a graph       M[y,o] <= e^ε M[y',o]                 for both orders of every neighbouring pair
     metric              M[y,o] <= e^{ε d(y,y')} M[y',o]       a graph with a budget for each pair; on a line the
                                                               consecutive labels suffice, their budgets add up
-    several bounds      the rows of `models.convex_bounds`, for both orders of every pair
+    several bounds      the rows of `models.requirements`, for both orders of every pair
     dp with δ           s >= M[y,o] - e^ε M[y',o], s >= 0, Σ_o s <= δ    for both orders of every pair
     pdp with δ          M[y,o] - e^ε M[y',o] <= b, s >= M[y,o] + b - 1, s >= 0, Σ_o s <= δ, b in {0, 1}
 
@@ -43,8 +43,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from models.convex_bounds import bound_rows, check_kinds, is_conic
-from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, Bound, RatioBound
+from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, Bound, RatioBound, bound_rows, check_kinds, is_conic
 from solvers.arrays import Flags, Positions, Vector
 from solvers.canonical import compile
 from solvers.program import Program, stating
@@ -80,7 +79,7 @@ class ChannelModel:
         scale: of the program (`solvers.program`): units of 1/scale of probability.
         support: (k, m) masses that may be positive, None for all: a restriction, whose duals bound the whole all the
             same where they leave no reduced cost negative.
-        bounds: of every ordered pair of label positions, convex ones, however many (`models.convex_bounds`), in place
+        bounds: of every ordered pair of label positions, convex ones, however many (`models.requirements`), in place
             of the ratios; `pairs` is then any that are not None.
     """
 
@@ -211,17 +210,12 @@ class ChannelModel:
         if name == "honest":
             at = self._own_outputs()
             return [M[np.arange(k), at][:, None] @ np.ones((1, m)) >= M]
-        across = self.outputs[None, :] - self.labels[:, None]  # (k, m)
-        if name == "row-monotone":
-            left = np.argwhere(across[:, 1:] <= 0)  # both o and the next one are at or below y
-            right = np.argwhere(across[:, :-1] >= 0)
-            return [
-                M[a[:, 0], a[:, 1] + up] <= M[a[:, 0], a[:, 1] + 1 - up] for a, up in ((left, 0), (right, 1)) if a.size
-            ]
-        below = np.argwhere(across[1:, :] >= 0)  # both y and the next one are at or below o
-        above = np.argwhere(across[:-1, :] <= 0)
+        axis = int(name == "row-monotone")
+        beyond = (self.outputs[None, :] - self.labels[:, None]) * (1 if axis else -1)  # (k, m), rises along the axis
+        near, far = (np.argwhere(part) for part in (np.delete(beyond, 0, axis) <= 0, np.delete(beyond, -1, axis) >= 0))
+        step = np.eye(2, dtype=int)[axis]  # from a mass to the next
         return [
-            M[a[:, 0] + up, a[:, 1]] <= M[a[:, 0] + 1 - up, a[:, 1]] for a, up in ((below, 0), (above, 1)) if a.size
+            (M[tuple(low.T)] <= M[tuple(high.T)]) for low, high in ((near, near + step), (far + step, far)) if low.size
         ]
 
     def _own_outputs(self) -> Positions:

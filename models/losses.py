@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -80,25 +80,6 @@ class Loss:
         """y log y - y, what the deviance adds to the Poisson log loss. Shape of labels."""
         y = np.asarray(labels, dtype=float)
         return np.asarray(np.where(y > 0, y * np.log(np.where(y > 0, y, 1.0)), 0.0) - y)
-
-
-@dataclass(frozen=True, eq=False)
-class OwnLoss(Loss):
-    """A loss given as a table (labels, outputs), finite and >= 0, both increasing; defined for these values alone."""
-
-    outputs: Vector = field(default_factory=lambda: np.zeros(0))
-    labels: Vector = field(default_factory=lambda: np.zeros(0))
-    table: Vector = field(default_factory=lambda: np.zeros((0, 0)))
-
-    def __call__(self, outputs: ArrayLike, labels: ArrayLike) -> Vector:
-        """The table's entries, elementwise. Raises ValueError for values it does not have."""
-        places = []
-        for known, values in ((self.labels, labels), (self.outputs, outputs)):
-            at = np.minimum(np.searchsorted(known, np.asarray(values, dtype=float)), known.size - 1)
-            if (known[at] != values).any():
-                raise ValueError("a loss given as a table must be asked about its own labels and outputs. Got others.")
-            places.append(at)
-        return np.asarray(self.table[tuple(places)])
 
 
 def loss_named(name: str | Loss) -> Loss:

@@ -12,12 +12,11 @@ neighbouring databases move the answer by a difference mu in M. With f the noise
     DP-LP               min rho'f   s.t.  sum f = 1, y >= f(eta) - e^eps f(eta + mu), y >= 0, sum y <= delta
     minimum delta (15)  the same constraints with delta a variable to minimise and rho'f <= max_loss
     of a pattern        (14) but for given pairs (eta, mu), which may be broken, with mass delta at most for every mu
-    convex bounds       min rho'f   s.t.  sum f = 1, and every bound of a difference holds of (f, f(. + mu))
+    convex bounds       min rho'f   s.t.  sum f = 1, and tangents of the bounds on (f, f(. + mu)), as they are needed
 
 (13) bounds the mass on which the privacy loss exceeds eps, the DP-LP the hockey-stick divergence; both are LP (14) at
-delta = 0. Every model takes one eps per difference (metric privacy) and linear constraints of the user's own. Convex
-bounds (`models.convex_bounds`) are numbers here, not parameters: notions that amount to infinitely many add those that
-an answer breaks, and the optimum over the ones that are stated is a lower bound.
+delta = 0. Every model takes one eps per difference (metric privacy) and linear constraints of the user's own. Under
+convex bounds the model has no differences; `models.tangent_program` states them.
 
 | paper                | here                        |
 |----------------------|-----------------------------|
@@ -34,15 +33,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from models.affine_program import AffineProgram, Part
-from models.convex_bounds import bound_rows, check_kinds, is_conic
 from models.modulo_constraints import Equations, UserConstraints, coordinates, equations_of
-from models.requirements import HOCKEY_STICK, RATIO_BOUNDS, Bound
+from models.requirements import HOCKEY_STICK, RATIO_BOUNDS
+from models.tangent_program import Comparisons
 from solvers.arrays import Flags, Positions, Vector
 from solvers.canonical import compile
 from solvers.program import Program, stating
@@ -144,7 +143,6 @@ class ModuloModel:
         groups: which eps each shift takes (positions in the parameter "exp_epsilon"); all 0 for one eps.
         constraints: more linear constraints on f, as a function of the CVXPY variable (N,).
         broken: (shifts, N) the pairs that may be broken, where they are given: then the model is linear.
-        bounds: of every difference several convex ones, in place of eps and delta.
     """
 
     sizes: tuple[int, ...]
@@ -156,14 +154,12 @@ class ModuloModel:
     groups: tuple[int, ...] = ()
     constraints: UserConstraints | None = None
     broken: Flags | None = None
-    bounds: Mapping[Shift, Sequence[Bound]] | None = None
 
     def __post_init__(self) -> None:
         if self.requires not in RATIO_BOUNDS:
             raise ValueError(f"requires must be one of {', '.join(RATIO_BOUNDS)}. Got {self.requires!r}.")
         if self.minimise == "delta" and not self.positive_delta:
             raise ValueError("positive_delta must be True where delta is minimised. Got False.")
-        check_kinds(chain(*(self.bounds or {}).values()))
 
     @property
     def kind(self) -> str:
@@ -185,7 +181,7 @@ class ModuloModel:
 
         groups = self.groups or (0,) * len(self.shifts)
         f = cp.Variable(math.prod(self.sizes), name="f", bounds=[0, 1])
-        exp_epsilon = cp.Parameter(max(groups) + 1, name="exp_epsilon", nonneg=True)
+        exp_epsilon = cp.Parameter(max(groups, default=0) + 1, name="exp_epsilon", nonneg=True)
         distortion = cp.max(self.loss @ f) if self.loss.ndim == 2 else self.loss @ f
         rows: list[Any] = [cp.sum(f) == 1]  # (13b)
         delta: Any = None
@@ -195,11 +191,7 @@ class ModuloModel:
             delta = cp.Parameter(name="delta", nonneg=True)
         for k, (mu, group) in enumerate(zip(self.shifts, groups, strict=True)):
             moved, label = f[shifted(self.sizes, mu)], "_".join(map(str, mu))  # f(eta + mu)
-            if self.bounds is None:
-                rows += self._privacy(f, moved, exp_epsilon[group], delta, label, k)
-                continue
-            for number, bound in enumerate(self.bounds[mu]):
-                rows += bound_rows(f, moved, bound, f"{label}_{number}")
+            rows += self._privacy(f, moved, exp_epsilon[group], delta, label, k)
         rows += self.constraints(f) if self.constraints else []
         if self.minimise == "delta":
             rows.append(distortion <= cp.Parameter(name="max_loss"))  # (15b)
@@ -232,87 +224,17 @@ class ModuloModel:
     def program(self) -> Program:
         """The model as a program, written directly where it is linear and its constraints are equations."""
         where = "x".join(map(str, self.sizes))
-        if self.bounds is not None:
-            every = [*chain(*self.bounds.values())]
-            conic = is_conic(every)
-            name = f"noise on {where} under {len(every)} bounds"
-            return compile(self.problem(), name, scale=1.0 if conic else MASS_SCALE, conic=conic)
         name = f"noise {self.kind} on {where} with {len(self.shifts)} differences"
         equations = equations_of(self.constraints)
         if equations is None or self._literal:
             return compile(self.problem(), name, scale=MASS_SCALE)
-        return self._direct(equations).program(name, MASS_SCALE)
+        return _Written(self, equations).program(name, MASS_SCALE)
 
-    def _direct(self, equations: Sequence[Equations]) -> AffineProgram:
-        """A linear `problem` as CVXPY compiles it, entry by entry and in its order: equations before inequalities."""
-        N, least = math.prod(self.sizes), self.minimise == "delta"
-        groups = self.groups or (0,) * len(self.shifts)
-        given = self.positive_delta and not least
-        names = {"exp_epsilon": (max(groups) + 1,)} | ({"delta": ()} if given else {})
-        p = AffineProgram(names | ({"max_loss": ()} if least else {}))
-        delta: Any = p.columns("delta", (), 0, 1) if least and self.broken is None else None
-        worst = self._worst(p) if self.loss.ndim == 2 and not least else None
-        f = p.columns("f", (N,), 0, 1)
-        if least and delta is None:
-            delta = p.columns("delta", (), 0, 1)
-        total = p.rows("constraint[0]", 1, equal=True)
-        p.put(total, f, 1.0)  # (13b)
-        p.right(total, 1.0)
-        for block in equations:
-            block.write(p, f)
-        if delta is not None:
-            p.loss(delta, 1.0)
-        elif worst is not None:
-            p.loss(worst, 1.0)
-            self._epigraph(p, f, worst)
-        else:
-            p.loss(f, self.loss)
-        count = 0
-
-        def row(size: int, terms: Sequence[tuple[Any, Any]], right: Any = 0.0) -> None:
-            """Rows  sum of value * column <= right."""
-            nonlocal count
-            count += 1
-            at = p.rows(f"constraint[{count}]", size)
-            for column, value in terms:
-                p.put(at, column, value)
-            p.right(at, right)
-
-        excess = ((), Part(p.first["delta"])) if given else (((delta, -1.0),), 0.0)  # delta, on the left or the right
-        for k, (mu, group) in enumerate(zip(self.shifts, groups, strict=True)):
-            moved, label = f[shifted(self.sizes, mu)], "_".join(map(str, mu))
-            e = p.first["exp_epsilon"] + group
-            ratio = ((f, 1.0), (moved, Part(e, -1.0)))
-            if not self.positive_delta:
-                row(N, ratio)  # (14c)
-                continue
-            if self.broken is not None:
-                kept = ~self.broken[k]
-                row(int(kept.sum()), [(column[kept], value) for column, value in ratio])
-                if not kept.all():
-                    row(1, ((f[~kept], 1.0), *excess[0]), excess[1])
-                continue
-            y = p.columns(f"y_{label}", (N,), 0, 1)
-            row(N, (*ratio, (y, -1.0)))
-            row(1, ((y, 1.0), *excess[0]), excess[1])
-        if least:
-            count += len(equations)
-            if self.loss.ndim == 2:
-                worst = self._worst(p)
-                self._epigraph(p, f, worst)
-            limited = (f, self.loss) if worst is None else (worst, 1.0)
-            row(1, (limited,), Part(p.first["max_loss"]))  # (15b)
-        return p
-
-    def _worst(self, p: AffineProgram) -> Positions:
-        """The column of the largest loss of any true answer, within what costs can be."""
-        least, most = (np.cumsum(part(self.loss, 0.0), axis=1)[:, -1].max() for part in (np.minimum, np.maximum))
-        return p.columns("aux_worst", (), least, most)
-
-    def _epigraph(self, p: AffineProgram, f: Positions, worst: Positions) -> None:
-        row = p.rows("aux_losses", len(self.loss))
-        p.put(row[:, None], f, self.loss)
-        p.put(row, worst, -1.0)
+    def compared(self, shifts: Sequence[Shift]) -> Comparisons:
+        """f and f(. + mu) of differences, where bounds on them are stated by tangents."""
+        f, columns = self.program.block("f"), self.program.shape[1]
+        moved = np.stack([f.start + shifted(self.sizes, mu) for mu in shifts])
+        return Comparisons(sp.csr_array(sp.eye_array(columns)), f.start + np.arange(f.size), moved)
 
     def values(
         self, epsilons: Sequence[float], delta: float | None = None, max_loss: float | None = None
@@ -322,3 +244,80 @@ class ModuloModel:
         if self.minimise == "delta":
             return named | {"max_loss": max_loss}
         return named | {"delta": delta} if self.positive_delta else named
+
+
+class _Written(AffineProgram):
+    """A linear `ModuloModel.problem` as CVXPY compiles it, entry by entry and in its order: equations before
+    inequalities."""
+
+    def __init__(self, model: ModuloModel, equations: Sequence[Equations]) -> None:
+        self.model, least, known = model, model.minimise == "delta", model.broken is not None
+        groups = model.groups or (0,) * len(model.shifts)
+        given: dict[str, tuple[int, ...]] = {"max_loss": ()} if least else {"delta": ()} if model.positive_delta else {}
+        super().__init__(({"exp_epsilon": (max(groups) + 1,)} if groups else {}) | given)
+        self.count = 0  # of inequalities and what CVXPY counts as such
+        delta: Any = self.columns("delta", (), 0, 1) if least and not known else None
+        worst = self._worst() if model.loss.ndim == 2 and not least else None
+        self.f = self.columns("f", (math.prod(model.sizes),), 0, 1)
+        if least and known:
+            delta = self.columns("delta", (), 0, 1)
+        total = self.rows("constraint[0]", 1, equal=True)
+        self.put(total, self.f, 1.0)  # (13b)
+        self.right(total, 1.0)
+        for block in equations:
+            block.write(self, self.f)
+        if worst is not None:
+            self._epigraph(worst)
+        self.loss(*((delta, 1.0) if least else (self.f, model.loss) if worst is None else (worst, 1.0)))
+        # delta on the left of its rows, or on the right
+        self.budget = (((delta, -1.0),), 0.0) if least else ((), Part(self.first.get("delta", -1)))
+        for k, (mu, group) in enumerate(zip(model.shifts, groups, strict=True)):
+            moved, e = self.f[shifted(model.sizes, mu)], self.first["exp_epsilon"] + group
+            self._privacy(k, "_".join(map(str, mu)), ((self.f, 1.0), (moved, Part(e, -1.0))))
+        if least:
+            self._limit(len(equations))
+
+    def _row(self, size: int, terms: Sequence[tuple[Any, Any]], right: Any = 0.0) -> None:
+        """Rows  sum of value * column <= right."""
+        self.count += 1
+        at = self.rows(f"constraint[{self.count}]", size)
+        for column, value in terms:
+            self.put(at, column, value)
+        self.right(at, right)
+
+    def _privacy(self, k: int, label: str, ratio: Sequence[tuple[Any, Any]]) -> None:
+        """The rows of the k-th difference. ratio: f - e^eps f(. + mu)."""
+        model, size = self.model, self.f.size
+        if not model.positive_delta:
+            self._row(size, ratio)  # (14c)
+            return
+        if model.broken is None:
+            paid = self.columns(f"y_{label}", (size,), 0, 1)
+            self._row(size, (*ratio, (paid, -1.0)))
+        else:
+            kept = ~model.broken[k]
+            paid = self.f[~kept]
+            self._row(int(kept.sum()), [(column[kept], value) for column, value in ratio])
+        if paid.size:
+            self._row(1, ((paid, 1.0), *self.budget[0]), self.budget[1])
+
+    def _limit(self, equations: int) -> None:
+        """The loss is at most max_loss, (15b)."""
+        self.count += equations
+        limited: tuple[Any, Any] = (self.f, self.model.loss)
+        if self.model.loss.ndim == 2:
+            worst = self._worst()
+            self._epigraph(worst)
+            limited = (worst, 1.0)
+        self._row(1, (limited,), Part(self.first["max_loss"]))
+
+    def _worst(self) -> Positions:
+        """The column of the largest loss of any true answer, within what costs can be."""
+        costs = self.model.loss
+        least, most = (np.cumsum(part(costs, 0.0), axis=1)[:, -1].max() for part in (np.minimum, np.maximum))
+        return self.columns("aux_worst", (), least, most)
+
+    def _epigraph(self, worst: Positions) -> None:
+        row = self.rows("aux_losses", len(self.model.loss))
+        self.put(row[:, None], self.f, self.model.loss)
+        self.put(row, worst, -1.0)

@@ -34,7 +34,6 @@ one more program confirms, or show another one between.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -43,7 +42,7 @@ import numpy as np
 
 from models.modulo import loss_vector
 from models.modulo_holes import facts, weights
-from models.modulo_level_frontier import Piece, has_levels, level_frontier
+from models.modulo_level_frontier import Piece, has_levels, level_frontier, proven
 from models.modulo_levels import LevelSearch
 from models.modulo_patterns import Facts, Noise, Relaxation, relaxation
 from models.modulo_search import Outcome, fine, search
@@ -51,8 +50,6 @@ from solvers.arrays import Flags, Vector
 from solvers.backend import Backend, Options, backend
 from solvers.search import Deadline
 from solvers.solution import Solution, Start, Termination
-
-__all__ = ["Limit", "Piece", "delta_frontier", "piece_at", "proven"]
 
 Point = tuple[float, float]
 Progress = Callable[[float, int], None]
@@ -63,19 +60,6 @@ SEPARATION = 1e-8  # of deltas at a jump
 _SLIVER = 1e-13  # of deltas: rounding of breakpoints
 _HALVINGS = 6  # of a piece whose program the solver cannot manage
 _TRIES = 30  # points better than one and the same piece, each lower only by what rounding hides
-
-
-def proven(pieces: Sequence[Piece]) -> float:
-    """How much of the interval of delta the proven pieces cover."""
-    return sum(piece.delta_high - piece.delta_low for piece in pieces if piece.proven)
-
-
-def piece_at(pieces: Sequence[Piece], delta: float) -> Piece:
-    """The piece of a frontier that holds delta. Raises ValueError outside it."""
-    k = bisect_right([piece.delta_low for piece in pieces], delta) - 1
-    if k < 0 or delta > pieces[k].delta_high:
-        raise ValueError(f"delta must be in [{pieces[0].delta_low:g}, {pieces[-1].delta_high:g}]. Got {delta}.")
-    return pieces[k]
 
 
 class _Live:

@@ -30,6 +30,7 @@ f(eta + mu) >= e^{-eps_mu} f(eta): the bounds spread from 0.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,15 +64,20 @@ def weights(noise: Noise) -> Vector:
     """w = e^{-d}, (N,): Bellman's iteration, exact after as many rounds as the longest shortest path has steps."""
     w = np.zeros(noise.N)
     w[0] = 1.0
-    steps = list(zip(noise.exp_epsilon, noise.targets(), strict=True))
+    return spread(w, noise, lambda e, w: w / e)
+
+
+def spread(least: Vector, noise: Noise, step: Callable[[float, Vector], Vector]) -> Vector:
+    """The least x from `least` on with x(eta + mu) >= step(e^eps_mu, x)(eta) for every shift; step: monotone."""
+    x = least.copy()
     while True:
-        before = w.copy()
-        for e, target in steps:
-            moved = np.empty_like(w)
-            moved[target] = w / e
-            np.maximum(w, moved, out=w)
-        if np.array_equal(before, w):
-            return w
+        before = x.copy()
+        for e, target in noise.steps():
+            moved = np.empty_like(x)
+            moved[target] = step(e, x)
+            np.maximum(x, moved, out=x)
+        if np.array_equal(before, x):
+            return x
 
 
 def hole_search(noise: Noise, w: Vector) -> Holes:
@@ -103,7 +109,7 @@ def attained(noise: Noise, w: Vector, v: Vector) -> Holes:
     For a given delta f(0) = min(1/T, delta/S), for a given max_loss f(0) = 1 - max_loss where that is 1/T at most, and
     else nothing (its value is infinite).
     """
-    total, steps = float(v.sum()), list(zip(noise.exp_epsilon, noise.targets(), strict=True))
+    total, steps = float(v.sum()), noise.steps()
     lost = max(float(v[v > e * v[to] * (1.0 + _ROUNDING)].sum()) for e, to in steps)
     if noise.delta is not None:
         zero = min(1.0 / total, noise.delta / lost if lost > 0.0 else 1.0)
@@ -131,16 +137,8 @@ def _theta(w: Vector, v: Vector, total: float) -> float:
 
 def facts(noise: Noise, w: Vector, zero: float, delta: float, kept: Flags) -> Facts:
     """The level theorem, and the lower bounds of every f with f(0) >= zero that breaks at most delta per shift."""
-    zero *= 1.0 - _SAFE
     lower = np.zeros(noise.N)
-    lower[0] = max(0.0, zero)
-    steps = list(zip(noise.exp_epsilon, noise.targets(), strict=True))
-    while True:
-        before = lower.copy()
-        sure = lower > delta * (1.0 + _SAFE)
-        for e, target in steps:
-            moved = np.zeros_like(lower)
-            moved[target] = np.where(sure, lower / e * (1.0 - 1e-15), 0.0)
-            np.maximum(lower, moved, out=lower)
-        if np.array_equal(before, lower):
-            return Facts(kept, lower, np.where(w > 0, np.maximum(w * (1.0 + _ROUNDING), _TINY), 0.0), delta)
+    lower[0] = max(0.0, zero * (1.0 - _SAFE))
+    sure = delta * (1.0 + _SAFE)  # from this bound on no pair at an element can be broken
+    lower = spread(lower, noise, lambda e, x: np.where(x > sure, x / e * (1.0 - 1e-15), 0.0))
+    return Facts(kept, lower, np.where(w > 0, np.maximum(w * (1.0 + _ROUNDING), _TINY), 0.0), delta)

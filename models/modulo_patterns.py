@@ -90,6 +90,10 @@ class Noise:
         """For every shift the positions of eta + mu, (N,), read-only."""
         return _targets(self.sizes, self.shifts)
 
+    def steps(self) -> list[tuple[float, Positions]]:
+        """For every shift e^eps and its `targets`."""
+        return list(zip(self.exp_epsilon.tolist(), self.targets(), strict=True))
+
 
 @lru_cache(maxsize=4)
 def _targets(sizes: tuple[int, ...], shifts: tuple[tuple[int, ...], ...]) -> tuple[Positions, ...]:
@@ -185,8 +189,7 @@ class _Frame(AffineProgram):
         """For every shift: e^eps, elements kept, columns of source and target, and whether the pair may be broken."""
         at, elements = self.position, np.flatnonzero(self.facts.kept)
         able = self.facts.able
-        steps = zip(self.noise.exp_epsilon.tolist(), self.noise.targets(), strict=True)
-        return [(e, elements, at[elements], at[target[elements]], able) for e, target in steps]
+        return [(e, elements, at[elements], at[target[elements]], able) for e, target in self.noise.steps()]
 
     def ratio(self, e: float, source: Positions, target: Positions, y: Positions | None = None) -> None:
         """f(eta) - e^eps f(eta + mu) <= y, or 0."""

@@ -76,11 +76,11 @@ def smallest_reach(epsilon: float, c: float = 1.0, metric: str | None = None) ->
     return c + 1 / epsilon if metric == "absolute" else c * (1 + 2 / odds_of(epsilon))
 
 
-def usual_reach(epsilon: float, c: float = 1.0) -> float:
-    """The largest output that is searched unless asked otherwise, twice the least: the mean absolute error has no
-    minimum, it keeps falling slightly as the outermost outputs go to infinity.
+def usual_reach(epsilon: float) -> float:
+    """The largest output that is searched for inputs in [-1, 1] unless asked otherwise, twice the least: the mean
+    absolute error has no minimum, it keeps falling slightly as the outermost outputs go to infinity.
     """
-    return 2 * smallest_reach(epsilon, c)
+    return 2 * smallest_reach(epsilon)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ m = 4 that leaves one number, q_2(1), and slices [l, l + 0.01] of it: 99 LPs for
 
 Theorem 5 is read as all pairs (z, w) of Lemma 2's two sets, as its proof needs; printed are only those with equal k,
 and its "q_{m+1-j}(m+1-j)" must read q_{m+1-i}(m+1-i). All pairs of one i share a number t_i: z <= e^ε t_i, t_i <= w.
-For a bin right of c the largest p is approached at the right ends of pieces (Lemma 2 prints p(B_k, i) there too,
+For a bin right of 1 the largest p is approached at the right ends of pieces (Lemma 2 prints p(B_k, i) there too,
 which is harmless under its symmetry but not in Theorem 4's setting). The authors' public code states other programs:
 workbench.papers.optm.authors.
 
@@ -42,7 +42,8 @@ the optimum with a proof; for m <= 5 only one number is branched on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -55,6 +56,7 @@ from .entrywise_program import EntrywiseProgram
 Key = tuple[str, int]
 Bounds = Mapping[Key, tuple[Vector, Vector]]
 Entries = tuple[Positions, Vector]  # columns and their coefficients
+Compared = tuple[tuple[int, int], tuple[int, int], float]  # (j, i), (k, l), f of a row q_j(i) <= f q_k(l)
 
 
 @dataclass(frozen=True)
@@ -62,14 +64,12 @@ class TwoBinShape:
     """Bins and who may draw what: the columns, pieces and products of the two-bin family.
 
     Attributes:
-        bins: B_1 < ... < B_m, floats.
-        c: half the width of the inputs.
+        bins: B_1 < ... < B_m, floats; inputs are in [-1, 1].
         masses: Pr[X in piece] for every piece, from left to right.
         symmetric: q^l = q^r (for symmetric bins and densities).
     """
 
     bins: tuple[float, ...]
-    c: float
     masses: tuple[float, ...]
     symmetric: bool = True
 
@@ -85,14 +85,14 @@ class TwoBinShape:
 
     @cached_property
     def inside(self) -> list[int]:
-        """The bins i (from 1) in (-c, c)."""
-        return [i for i, b in enumerate(self.bins, 1) if -self.c < b < self.c]
+        """The bins i (from 1) in (-1, 1)."""
+        return [i for i, b in enumerate(self.bins, 1) if -1 < b < 1]
 
     @cached_property
     def pieces(self) -> list[tuple[int, float, float]]:
         """(j, a, b): for x in [a, b) there are j bins at or left of x."""
-        ends = [-self.c, *(self.bins[i - 1] for i in self.inside), self.c]
-        below = sum(b <= -self.c for b in self.bins)
+        ends = [-1.0, *(self.bins[i - 1] for i in self.inside), 1.0]
+        below = sum(b <= -1 for b in self.bins)
         return [(below + k, ends[k], ends[k + 1]) for k in range(len(ends) - 1)]
 
     @cached_property
@@ -164,19 +164,14 @@ class TwoBinShape:
             lp.row(columns, np.ones(columns.size), 1.0, 1.0)
         return lp
 
-    def _lp(self, extra: int, bounds: Bounds) -> EntrywiseProgram:
-        """The same with the losses."""
-        lp = self.program(extra, bounds)
-        lp.c[: self.size] = self.losses
-        return lp
-
     def theorem5(self, epsilon: float, bounds: Bounds, *, optimistic: bool = False) -> EntrywiseProgram:
         """The LP of Theorem 5 (Theorem 4 when not symmetric).
 
         bounds: (o, u) of every vector in `bounded`. optimistic: o and u change places in the products, which turns
         the restriction into a relaxation of every LP whose bounds lie within these: its value bounds theirs below.
         """
-        lp, odds = self._lp(self.m, bounds), float(np.exp(epsilon))
+        lp, odds = self.program(self.m, bounds), float(np.exp(epsilon))
+        lp.c[: self.size] = self.losses
         low, high = ({key: pair[k] for key, pair in bounds.items()} for k in ((1, 0) if optimistic else (0, 1)))
         largest = [(self.replaced(j, a, high)[:j] + self.replaced(j, b, high)[j:]) for j, a, b in self.pieces]
         smallest = [(self.replaced(j, b, low)[:j] + self.replaced(j, a, low)[j:]) for j, a, b in self.pieces]
@@ -193,51 +188,60 @@ class TwoBinShape:
         return lp
 
     def theorem6(self, epsilon: float, u: float, o_before: float, o_last: float) -> EntrywiseProgram:
-        """The reduced LP of Theorem 6 for symmetric bins with at least two inside (-c, c).
+        """The reduced LP of Theorem 6 for symmetric bins with at least two inside (-1, 1).
 
-        u, o_before, o_last: the bounds on q_{s-1}(s-1), q_{t-1}(1), q_t(1); B_s < B_t are the bins in (-c, c)
-        closest to -c and c. (What is known to be 1 needs no bound.)
+        u, o_before, o_last: the bounds on q_{s-1}(s-1), q_{t-1}(1), q_t(1); B_s < B_t are the bins in (-1, 1)
+        closest to -1 and 1. (What is known to be 1 needs no bound.)
         """
         if not self.symmetric or len(self.inside) < 2:
-            raise ValueError("Theorem 6 must have symmetric bins with at least two inside (-c, c).")
+            raise ValueError("Theorem 6 must have symmetric bins with at least two inside (-1, 1).")
         s, t, m, q = self.inside[0], self.inside[-1], self.m, self.columns
-        lp = self._lp(0, {})
-
-        def below(small: tuple[int, int], large: tuple[int, int], factor: float = 1.0) -> None:
-            """q_j(i) <= factor q_k(l) for small (j, i), large (k, l), where inputs use both."""
-            if small != large and ("l", small[0]) in q and ("l", large[0]) in q:
-                ends = [q["l", j][i - 1] for j, i in (small, large)]
-                lp.below((ends[:1], [1.0]), (ends[1:], [1.0]), factor)
-
-        for _, j in q:
-            for i in range(1, j + 1):
-                below((j + 1, i), (j, i))
-                if i < j:
-                    below((j, i), (j, i + 1))
-        for i in self.inside:
-            below((i + 1, i + 1), (i, i))
-        # the two largest probabilities of an output, q_s(s) and p(-c, s-1), and the two smallest, p(B_t, 1) and p(c, 1)
-        at_c, before, at_t = self.shares(s - 1, -self.c)[-1], self.drawn(t - 1)[1], self.drawn(t)
+        lp = self.program(0, {})
+        lp.c[: self.size] = self.losses
+        self._compare(lp, self._falling())
+        # the two largest probabilities of an output, q_s(s) and p(-1, s-1), and the two smallest, p(B_t, 1) and p(1, 1)
+        at_c, before, at_t = self.shares(s - 1, -1.0)[-1], self.drawn(t - 1)[1], self.drawn(t)
         larger = (q["l", s][[-1]], np.ones(1)), (self.drawn(s - 1)[1], (1.0 if s == 2 else u) * at_c)
-        last = self.shares(t, self.c)[0]  # of one right bin: q_1(1) = 1, no bound is needed
+        last = self.shares(t, 1.0)[0]  # of one right bin: q_1(1) = 1, no bound is needed
         smaller = (
             (before[1:], o_before * self.shares(t - 1, self.bins[t - 1])[0, 1:]),
             (at_t[0][[0]], last) if m - t == 1 else (at_t[1], o_last * last),
         )
-        for large in larger:
-            for small in smaller:
-                lp.below(large, small, float(np.exp(epsilon)))
-        for k in range(s, t + 1):  # lengths that follow each other
-            for r in range(k + 2, m + 1):
-                factor = (self.bins[r - 1] - self.bins[k - 1]) / (self.bins[r - 1] - self.bins[k])
-                below((m - k, m - r + 1), (m - k + 1, m - r + 1), factor)
-                below((m - k - 1, m - r + 1), (m - k, m - r + 1), factor)
+        for large, small in itertools.product(larger, smaller):
+            lp.below(large, small, float(np.exp(epsilon)))
+        self._compare(lp, self._following(s, t))
         for j, bound in ((t - 1, o_before), (t, o_last)):
             if ("l", j) in q and (j != t or m - t > 1):
                 lp.lower[q["l", j][0]] = max(lp.lower[q["l", j][0]], bound)
         if s > 2:
             lp.upper[q["l", s - 1][-1]] = u
         return lp
+
+    def _compare(self, lp: EntrywiseProgram, pairs: Iterable[Compared]) -> None:
+        """The rows q_j(i) <= factor q_k(l) for (j, i), (k, l), where inputs use both."""
+        for small, large, factor in pairs:
+            if small != large and ("l", small[0]) in self.columns and ("l", large[0]) in self.columns:
+                below, above = (self.columns["l", j][i - 1 : i] for j, i in (small, large))
+                lp.below((below, [1.0]), (above, [1.0]), factor)
+
+    def _falling(self) -> Iterator[Compared]:
+        """Of Theorem 6: selections fall with the length, and away from the input."""
+        for _, j in self.columns:
+            for i in range(1, j + 1):
+                yield (j + 1, i), (j, i), 1.0
+                if i < j:
+                    yield (j, i), (j, i + 1), 1.0
+        for i in self.inside:
+            yield (i + 1, i + 1), (i, i), 1.0
+
+    def _following(self, s: int, t: int) -> Iterator[Compared]:
+        """Of Theorem 6: lengths that follow each other, bin by bin."""
+        m, bins = self.m, self.bins
+        for k in range(s, t + 1):
+            for r in range(k + 2, m + 1):
+                factor, i = (bins[r - 1] - bins[k - 1]) / (bins[r - 1] - bins[k]), m - r + 1
+                yield (m - k, i), (m - k + 1, i), factor
+                yield (m - k - 1, i), (m - k, i), factor
 
     def read(self, x: Vector, key: Key) -> Vector:
         """One selection distribution of a point of a program, a distribution again."""

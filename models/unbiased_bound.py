@@ -21,15 +21,21 @@ lowered by the largest of those first, and priced again.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from solvers.arrays import Flags, Integers, Positions, Vector
 
 Number = Fraction | float
+Whole = NDArray[np.object_]  # integers of Python; (3,): the coefficients of a quadratic
+Ends = tuple[int | None, int | None]
 
 _TURNS = 8  # times the multipliers are lowered
 _GRID = 160  # bits of the grid below the labels' size
@@ -44,13 +50,13 @@ def rounded_up(q: float) -> Fraction:
     return Fraction(q) * (1 + _FLOAT) + _ODDS
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Quadratics:
-    """The f_y of multipliers (see the module's table)."""
+    """The f_y of multipliers (see the module's table). a, b, c: (k,) integers of Python."""
 
-    a: list[int]
-    b: list[int]
-    c: list[int]
+    a: Whole
+    b: Whole
+    c: Whole
     scale: int
     grid: int
     value: int
@@ -61,58 +67,42 @@ class Quadratics:
         (y, y_bits), (p, p_bits) = _integers(labels.tolist()), _integers(prior.tolist())
         (v_whole, v_bits), (u_whole, u_bits) = _integers(v), _integers(u)
         scale = max(p_bits + 2 * y_bits, v_bits, u_bits + y_bits) + _SPARE
-        v_whole, moments = [x << (scale - v_bits) for x in v_whole], [x << (scale - u_bits - y_bits) for x in u_whole]
-        squares = [x << (scale - p_bits - 2 * y_bits) for x in p]
+        values, moments = v_whole << (scale - v_bits), u_whole << (scale - u_bits - y_bits)
+        squares = p << (scale - p_bits - 2 * y_bits)
         return cls(
-            a=[x << (2 * y_bits) for x in squares],
-            b=[-(2 * x * at + moment) << y_bits for x, at, moment in zip(squares, y, moments, strict=True)],
-            c=[(x * at + moment) * at - less for x, at, moment, less in zip(squares, y, moments, v_whole, strict=True)],
+            a=squares << (2 * y_bits),
+            b=-(2 * squares * y + moments) << y_bits,
+            c=(squares * y + moments) * y - values,
             scale=scale,
             grid=_GRID + y_bits - max(at.bit_length() for at in y),
-            value=sum(v_whole),
+            value=sum(values),
         )
 
     def lowered(self, by: Vector) -> Quadratics:
         """With every v_y less by at least so much >= 0. by: (k,)."""
         ratios = (x.as_integer_ratio() for x in by.tolist())
-        steps = [(n << self.scale) // d + (n > 0) for n, d in ratios]
-        return replace(self, c=[c + step for c, step in zip(self.c, steps, strict=True)], value=self.value - sum(steps))
+        steps = np.array([(n << self.scale) // d + (n > 0) for n, d in ratios], dtype=object)
+        return replace(self, c=self.c + steps, value=self.value - sum(steps))
 
     def prices(self, q: Fraction) -> Prices:
         """φ, piece by piece."""
         n, d, grid = q.numerator, q.denominator, self.grid
-        a, b, c = d * sum(self.a), d * sum(self.b), d * sum(self.c)
-        events, slack = [], 0  # (grid point, where a label comes or goes, its coefficients times n)
-        ends = [_around(*each, grid) for each in zip(self.a, self.b, self.c, strict=True)]
-        for i, end in enumerate(ends):
-            if end is None:
-                continue
-            each = (n * self.a[i], n * self.b[i], n * self.c[i])
-            slack += max((_at(*each, x, grid) for x in end if x is not None), default=0)
-            low, high = end
-            if low is None:
-                a, b, c = a + each[0], b + each[1], c + each[2]
-            else:
-                events.append((low, each))
-            if high is not None:
-                events.append((high, (-each[0], -each[1], -each[2])))
-        points = sorted({at for at, _ in events})
-        place = {at: i for i, at in enumerate(points)}
-        changes = [[0, 0, 0] for _ in points]
-        for at, each in events:
-            change = changes[place[at]]
-            change[0], change[1], change[2] = change[0] + each[0], change[1] + each[1], change[2] + each[2]
-        least = [_least(a, b, c, (None, points[0] if points else None), grid)]
-        for i, change in enumerate(changes):
-            a, b, c = a + change[0], b + change[1], c + change[2]
-            least.append(_least(a, b, c, (points[i], points[i + 1] if i + 1 < len(points) else None), grid))
-        none = (len(points) + 1, 0)
-        pieces = [
-            none
-            if end is None
-            else (0 if end[0] is None else place[end[0]] + 1, len(points) + 1 if end[1] is None else place[end[1]] + 1)
-            for end in ends
-        ]
+        coefficients: Any = np.stack([self.a, self.b, self.c], axis=1)
+        ends = [_around(each, grid) for each in coefficients]
+        slack = 0
+        changes: defaultdict[int | None, Any] = defaultdict(int)  # of n f, where labels come or go
+        for each, end in zip(n * coefficients, ends, strict=True):
+            if end is not None:
+                slack += max((_at(each, x, grid) for x in end if x is not None), default=0)
+                changes[end[0]] += each
+                changes[end[1]] -= each if end[1] is not None else 0
+        points = sorted(at for at in changes if at is not None)
+        first = d * coefficients.sum(axis=0) + changes[None]
+        sums = accumulate([first, *(changes[at] for at in points)])
+        least = [_least(each, at, grid) for each, at in zip(sums, pairwise([None, *points, None]), strict=True)]
+        place: dict[int | None, int] = {at: i for i, at in enumerate(points, 1)}
+        last = len(least)
+        pieces = [(last, 0) if end is None else (place.get(end[0], 0), place.get(end[1], last)) for end in ends]
         return Prices(least, slack, self.scale, d, np.array(pieces))
 
 
@@ -173,15 +163,16 @@ def _shortfall(q: float, raised: Flags, below: Vector) -> Vector:
     return each if each.sum() < alike.sum() else alike
 
 
-def _integers(values: Iterable[Number]) -> tuple[list[int], int]:
+def _integers(values: Iterable[Number]) -> tuple[Whole, int]:
     """(integers, bits): the values times 2^bits."""
     ratios = [value.as_integer_ratio() for value in values]
     bits = max(d.bit_length() for _, d in ratios) - 1
-    return [n << (bits + 1 - d.bit_length()) for n, d in ratios], bits
+    return np.array([n << (bits + 1 - d.bit_length()) for n, d in ratios], dtype=object), bits
 
 
-def _around(a: int, b: int, c: int, grid: int) -> tuple[int | None, int | None] | None:
+def _around(f: Whole, grid: int) -> Ends | None:
     """Grid points around {o : a o² + b o + c < 0}, None for an infinite end; None where it is empty. a >= 0."""
+    a, b, c = f
     if a == 0:
         if b == 0:
             return (None, None) if c < 0 else None
@@ -193,13 +184,15 @@ def _around(a: int, b: int, c: int, grid: int) -> tuple[int | None, int | None] 
     return (-(b << grid) - root) // (2 * a), -(((b << grid) - root) // (2 * a))
 
 
-def _at(a: int, b: int, c: int, at: int, grid: int) -> int:
+def _at(f: Whole, at: int, grid: int) -> int:
     """a o² + b o + c at a grid point, rounded up."""
+    a, b, c = map(int, f)
     return -(-(a * at * at + ((b * at) << grid)) >> (2 * grid)) + c
 
 
-def _least(a: int, b: int, c: int, ends: tuple[int | None, int | None], grid: int) -> int:
+def _least(f: Whole, ends: Ends, grid: int) -> int:
     """The least a o² + b o + c between grid points, rounded down. a > 0."""
+    a, b, c = map(int, f)
     low, high = ends
     for at in (
         low if low is not None and -(b << grid) <= 2 * a * low else None,

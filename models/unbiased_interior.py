@@ -19,14 +19,13 @@ does how well small masses come out. Dense in the labels: seconds for a thousand
 
 | here              | meaning                                                                          |
 |-------------------|----------------------------------------------------------------------------------|
-| Blocks: a, b, c   | [[a, b], [b, c]] for every set, each (n,)                                        |
+| Blocks: a, b, c   | [[a, b], [b, c]] for every set, (3, n)                                           |
 | flow, about       | F (k, n) and F∘o; rows 1..k-1 are consecutive labels' differences, k the p-mean  |
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -48,43 +47,38 @@ _STUCK = 1e-5
 _LOST = 1e-2  # relative gap and residual of a point that says nothing
 
 
-class Blocks(NamedTuple):
-    """[[a, b], [b, c]] for every set."""
+Blocks = Vector  # (3, n): a, b, c
 
-    a: Vector
-    b: Vector
-    c: Vector
 
-    def plus(self, step: float, move: Blocks) -> Blocks:
-        """These blocks and ``step`` times those of ``move``."""
-        return Blocks(self.a + step * move.a, self.b + step * move.b, self.c + step * move.c)
+def _inverse(x: Blocks) -> Blocks:
+    a, b, c = x
+    return np.asarray(np.array([c, -b, a]) / (a * c - b**2))
 
-    def inverse(self) -> Blocks:
-        """The inverse of every symmetric 2 x 2 block (a, b; b, c)."""
-        size = self.a * self.c - self.b**2
-        return Blocks(self.c / size, -self.b / size, self.a / size)
 
-    def times(self, other: Blocks) -> Vector:
-        """The inner product, set by set."""
-        return self.a * other.a + 2 * self.b * other.b + self.c * other.c
+def _inner(x: Blocks, z: Blocks) -> Vector:
+    """The inner product, set by set."""
+    return np.asarray(x[0] * z[0] + 2 * x[1] * z[1] + x[2] * z[2])
 
-    def inside(self) -> bool:
-        """Whether every one is positive definite, in floats."""
-        return bool((self.a > 0).all() and (self.a * self.c - self.b**2 > 0).all() and np.isfinite(self.c).all())
 
-    def longest(self, move: Blocks) -> float:
-        """The largest step <= 1 along a move that stays in the cone."""
-        size, turn = self.a * self.c - self.b**2, self.a * move.c + self.c * move.a - 2 * self.b * move.b
-        root = np.sqrt(np.maximum(turn**2 - 4 * size * (move.a * move.c - move.b**2), 0.0)) - turn
-        return min(1.0, float((2 * size[root > 0] / root[root > 0]).min(initial=np.inf)))
+def _inside(x: Blocks) -> bool:
+    """Whether every one is positive definite, in floats."""
+    a, b, c = x
+    return bool((a > 0).all() and (a * c - b**2 > 0).all() and np.isfinite(c).all())
+
+
+def _longest(x: Blocks, move: Blocks) -> float:
+    """The largest step <= 1 along a move that stays in the cone."""
+    (a, b, c), (da, db, dc) = x, move
+    size, turn = a * c - b**2, a * dc + c * da - 2 * b * db
+    root = np.sqrt(np.maximum(turn**2 - 4 * size * (da * dc - db**2), 0.0)) - turn
+    return min(1.0, float((2 * size[root > 0] / root[root > 0]).min(initial=np.inf)))
 
 
 def _product(x: Blocks, move: Blocks, inverse: Blocks) -> Blocks:
     """sym(X ΔZ Z⁻¹), for ΔZ whose first entry is 0."""
-    e, f = move.b, move.c
-    ul, ur, ll, lr = x.b * e, x.a * e + x.b * f, x.c * e, x.b * e + x.c * f  # X ΔZ
-    p, r, s = inverse
-    return Blocks(ul * p + ur * r, (ul * r + ur * s + ll * p + lr * r) / 2, ll * r + lr * s)
+    (a, b, c), (_, e, f), (p, r, s) = x, move, inverse
+    ul, ur, ll, lr = b * e, a * e + b * f, c * e, b * e + c * f  # X ΔZ
+    return np.array([ul * p + ur * r, (ul * r + ur * s + ll * p + lr * r) / 2, ll * r + lr * s])
 
 
 @dataclass(frozen=True)
@@ -122,27 +116,29 @@ class _Program:
         self.right = np.concatenate([np.eye(1, self.k, self.k - 1)[0], np.diff(labels) / h * (1 + q) / q, [0.0]])
 
     def rows(self, x: Blocks) -> Vector:
-        return np.concatenate([self.flow @ x.c, self.about @ x.c + self.flow @ (self.spread * x.b)])
+        _, b, c = x
+        return np.concatenate([self.flow @ c, self.about @ c + self.flow @ (self.spread * b)])
 
     def sizes(self, x: Blocks) -> Vector:
         """The size of what is added in every row."""
-        flow, moments = abs(self.flow), abs(self.about) @ x.c
-        return np.concatenate([flow @ x.c, moments + flow @ (self.spread * np.abs(x.b))])
+        (_, b, c), flow = x, abs(self.flow)
+        return np.concatenate([flow @ c, abs(self.about) @ c + flow @ (self.spread * np.abs(b))])
 
     def move(self, multipliers: Vector) -> Blocks:
         """-Σ multipliers times rows."""
         first, second = multipliers[: self.k], multipliers[self.k :]
         moments = self.flow.T @ second
-        return Blocks(np.zeros(self.n), -self.spread * moments / 2, -(self.flow.T @ first) - self.about.T @ second)
+        below = -(self.flow.T @ first) - self.about.T @ second
+        return np.array([np.zeros(self.n), -self.spread * moments / 2, below])
 
     def slack(self, multipliers: Vector) -> Blocks:
-        return Blocks(np.ones(self.n), np.zeros(self.n), self.mass).plus(1.0, self.move(multipliers))
+        return np.array([np.ones(self.n), np.zeros(self.n), self.mass]) + self.move(multipliers)
 
     def system(self, x: Blocks, inverse: Blocks) -> Vector:
         """⟨A_i, sym(X A_j Z⁻¹)⟩ of the rows. (2k, 2k)"""
-        g = self.spread
-        both, cross = x.c * inverse.c, g * (x.b * inverse.c + x.c * inverse.b) / 2
-        spread = g * g * (x.a * inverse.c + 2 * x.b * inverse.b + x.c * inverse.a) / 4
+        g, (a, b, c), (p, r, s) = self.spread, x, inverse
+        both, cross = c * s, g * (b * s + c * r) / 2
+        spread = g * g * (a * s + 2 * b * r + c * p) / 4
 
         def summed(left: Sparse, weights: Vector, right: Sparse) -> Vector:
             return np.asarray((left @ sp.diags_array(weights) @ right.T).toarray())
@@ -197,11 +193,11 @@ def interior_point(
     n, right, deadline = program.n, program.right, deadline or Deadline()
     multipliers = np.zeros(2 * program.k)
     multipliers[program.k - 1] = -_START
-    x, z = Blocks(np.full(n, _START), np.zeros(n), np.full(n, _START)), program.slack(multipliers)
+    x, z = np.array([[_START], [0.0], [_START]]) * np.ones(n), program.slack(multipliers)
     proven, point = (-np.inf, multipliers), x
     least = np.inf
     for _ in range(_STEPS):
-        inverse, mean = z.inverse(), float(x.times(z).sum()) / (2 * n)
+        inverse, mean = _inverse(z), float(_inner(x, z).sum()) / (2 * n)
         off = float((np.abs(right - program.rows(x)) / (program.sizes(x) + np.abs(right))).max())
         value = float(right @ multipliers)
         proven = max(proven, (value, multipliers), key=lambda pair: pair[0])
@@ -214,34 +210,32 @@ def interior_point(
             factors = _Factors(program.system(x, inverse))
         except LinAlgError:
             break
-        none = Blocks(*np.zeros((3, n)))
-        _, dx, dz = _direction(program, factors, (x, inverse), 0.0, none)
-        steps = x.longest(dx), z.longest(dz)
-        ahead = float(x.plus(steps[0], dx).times(z.plus(steps[1], dz)).sum()) / (2 * n)
+        _, dx, dz = _direction(program, factors, (x, inverse), np.zeros((3, n)))
+        steps = _longest(x, dx), _longest(z, dz)
+        ahead = float(_inner(x + steps[0] * dx, z + steps[1] * dz).sum()) / (2 * n)
         share = min(1.0, max(ahead / mean, 0.0)) ** 3
         share = max(share, 1e-6 if min(steps) > 0.1 else 0.3)
-        more, dx, dz = _direction(program, factors, (x, inverse), share * mean, _product(dx, dz, inverse))
-        steps = min(1.0, _SHARE * x.longest(dx)), min(1.0, _SHARE * z.longest(dz))
+        aim = share * mean * inverse - _product(dx, dz, inverse)
+        more, dx, dz = _direction(program, factors, (x, inverse), aim)
+        steps = min(1.0, _SHARE * _longest(x, dx)), min(1.0, _SHARE * _longest(z, dz))
         if not max(steps) > _STUCK:
             break
-        following = x.plus(steps[0], dx), multipliers + steps[1] * more
+        following = x + steps[0] * dx, multipliers + steps[1] * more
         slack = program.slack(following[1])
-        if not (following[0].inside() and slack.inside()):
+        if not (_inside(following[0]) and _inside(slack)):
             break  # floats end here
         x, multipliers, z = *following, slack
     return None if least > _LOST else _point(program, point, proven[1], (labels, prior, q, sets, unit))
 
 
 def _direction(
-    program: _Program, factors: _Factors, at: tuple[Blocks, Blocks], target: float, second: Blocks
+    program: _Program, factors: _Factors, at: tuple[Blocks, Blocks], aim: Blocks
 ) -> tuple[Vector, Blocks, Blocks]:
-    """(multipliers, ΔX, ΔZ) towards X Z = target, with what the second order takes from it; at: (X, Z⁻¹)."""
+    """(multipliers, ΔX, ΔZ) towards ν Z⁻¹ less what the second order takes from it; at: (X, Z⁻¹)."""
     x, inverse = at
-    aim = Blocks(*(target * part - less for part, less in zip(inverse, second, strict=True)))
     more = factors.solve(program.right - program.rows(aim))
     dz = program.move(more)
-    dx = aim.plus(-1.0, x).plus(-1.0, _product(x, dz, inverse))
-    return more, dx, dz
+    return more, aim - x - _product(x, dz, inverse), dz
 
 
 def _point(
@@ -249,10 +243,10 @@ def _point(
 ) -> InteriorPoint:
     labels, prior, q, _, unit = stated
     k = program.k
-    own = Blocks(*(part[: stated[3].first.size] for part in x))
-    t, s = masses(*stated, np.concatenate([own.a + own.c, own.a - own.c, 2 * own.b]))
+    a, b, c = x[:, : stated[3].first.size]
+    t, s = masses(*stated, np.concatenate([a + c, a - c, 2 * b]))
     moved = multipliers.copy()
     moved[:k] -= program.middles * multipliers[k:]
     v, u = dual_values(labels, prior, q, unit, moved)
-    objective = float(x.a.sum() + program.mass @ x.c) * unit
+    objective = float(x[0].sum() + program.mass @ x[2]) * unit
     return InteriorPoint(t, s, v, u, objective, float(program.right @ multipliers) * unit)

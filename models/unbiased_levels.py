@@ -5,7 +5,7 @@ finer level the program is solved over a band of intervals around the sets in us
 itself. The last level ends when the bound, which prices all sets, is met; until then the band follows the optimum and
 takes in the sets that price below zero.
 
-Where a solver's digits do not reach that, `interior_optimum` solves the same levels by `models.unbiased_interior`, with
+Where a solver's digits do not reach that, `InteriorSearch` solves the same levels by `models.unbiased_interior`, with
 all intervals of more labels: the smallest masses count there as well, each beside those of its own labels.
 """
 
@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -92,68 +94,35 @@ class Optimum:
         return Intervals(sets.first[which], sets.last[which])
 
 
-def optimum(
-    labels: Vector,
-    prior: Vector,
-    q: float,
-    solver: str,
-    options: Options,
-    *,
-    gap: float = 1e-8,
-    progress: Callable[[str], None] = lambda line: None,
-) -> Optimum | Solution:
-    """The best unbiased randomizer to a relative gap, or as near as the solver's digits go; a Solution without a point
-    where it found none.
+class NoPoint(Exception):
+    """No randomizer was found. solution: the solver's answer, None where floats ended."""
 
-    labels: (k,) increasing; prior: (k,) >= 0 with sum 1. The time limit of the options is for all programs together.
+    def __init__(self, solution: Solution | None = None) -> None:
+        super().__init__()
+        self.solution = solution
+
+
+def optimum(search: Search, labels: Vector, prior: Vector, seen: Optimum | None = None) -> Optimum:
+    """The best unbiased randomizer to the relative gap of a search, or as near as its digits go. Raises NoPoint.
+
+    labels: (k,) increasing; prior: (k,) >= 0 with sum 1. seen: what another search found: its objective, about the size
+    of the optimum, and its bound. The finest level follows from the coarser ones.
     """
-    answer = _descended(_SolverSearch(q, progress, solver, options), labels, prior, gap)
-    assert answer is not None  # a solver says why
-    return answer
-
-
-def interior_optimum(
-    labels: Vector,
-    prior: Vector,
-    q: float,
-    *,
-    gap: float = 3e-8,
-    seen: Optimum | None = None,
-    deadline: Deadline | None = None,
-    progress: Callable[[str], None] = lambda line: None,
-) -> Optimum | None:
-    """`optimum` by interior points of our own, its moments about the middle of the labels; None where floats end.
-
-    seen: what a solver found: its objective, about the size of the optimum, and its bound; deadline:
-    to end at.
-    """
-    answer = _descended(_InteriorSearch(q, progress, deadline or Deadline()), labels, prior, gap, seen)
-    return answer if isinstance(answer, Optimum) else None
-
-
-def _descended(
-    search: _Search, labels: Vector, prior: Vector, gap: float, seen: Optimum | None = None
-) -> Optimum | Solution | None:
-    """The optimum of the finest level, from those of the coarser ones. seen: of it, before."""
     q, (middle, width) = search.q, ((labels[0] + labels[-1]) / 2, labels[-1] - labels[0])
     y = (labels - middle) / width
     levels = [(y, prior)]
-    while levels[-1][0].size > search.few:
+    while levels[-1][0].size > search.FEW:
         levels.append(_joined(*levels[-1]))
     unit = randomized_response(*levels[-1], q) if seen is None else seen.objective / width**2
     sets = Intervals.every(levels[-1][0].size)
     for (y, p), (finer, _) in zip(levels[:0:-1], levels[-2::-1], strict=True):
-        coarse = search.level(y, p, sets, unit, max(gap, _COARSE))
-        if not isinstance(coarse, Optimum):
-            return coarse
+        coarse = search.level(y, p, sets, unit, max(search.GAP, _COARSE))
         if coarse.solution is not None and y.size > _MANY and not coarse.closed(_HOPELESS):
-            return coarse.solution  # the finer levels would leave more open
-        sets, unit = _band(coarse.used(search.used), y.size, finer.size), _size(coarse)
+            raise NoPoint(coarse.solution)  # the finer levels would leave more open
+        sets, unit = _band(coarse.used(search.USED), y.size, finer.size), _size(coarse)
     search.known = None if seen is None else replace(seen.proof, bound=seen.bound / width**2)
-    last = search.level(*levels[0], sets, unit, gap)
-    if not isinstance(last, Optimum):
-        return last
-    best = search.thinned(*levels[0], last, gap)
+    last = search.level(*levels[0], sets, unit, search.GAP)
+    best = search.thinned(*levels[0], last)
     proof = best.proof.restated(labels, prior, q, width)
     whole = _moved(replace(last, proof=proof), middle, width)
     return whole if best is last else replace(_moved(replace(best, proof=proof), middle, width), wider=whole)
@@ -173,44 +142,54 @@ def _better(*proofs: Proof | None) -> Proof:
     return max((proof for proof in proofs if proof is not None), key=lambda proof: proof.bound)
 
 
-class _Search(ABC):
-    """The programs of one search, on labels of width 1. few: labels whose intervals are all used; used, thin: shares of
-    sets in use, and of those that are kept in the end."""
+@dataclass
+class Search(ABC):
+    """The programs of one search, on labels of width 1; progress is told a line for each.
 
-    few: int
-    used: float
-    thin: tuple[float, ...]
+    FEW: labels whose intervals are all used; USED, THIN: shares of sets in use, and of those that are kept in the end;
+    GAP: relative, that is looked for in the end. gap: looked for now; known: a proof for the finest level.
+    """
 
-    def __init__(self, q: float, progress: Callable[[str], None]) -> None:
-        self.q, self.progress = q, progress
-        self.programs, self.clock = 0, Deadline()
-        self.gap = np.inf  # relative, that is looked for
-        self.known: Proof | None = None  # of the finest level
+    FEW: ClassVar[int]
+    USED: ClassVar[float]
+    THIN: ClassVar[tuple[float, ...]]
+    GAP: ClassVar[float]
+
+    q: float
+    progress: Callable[[str], None] = field(default=lambda line: None, kw_only=True)
+    programs: int = field(default=0, init=False)
+    clock: Deadline = field(default_factory=Deadline, init=False)
+    gap: float = field(default=np.inf, init=False)
+    known: Proof | None = field(default=None, init=False)
 
     @abstractmethod
-    def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | Solution | None:
-        """The optimum over some intervals with the bound that it gives, and the rays that price below zero."""
+    def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags]:
+        """The optimum over some intervals with the bound that it gives, and the rays that price below zero. Raises
+        NoPoint."""
 
     def over(self, k: int, tries: int, stalled: int, gap: float) -> bool:
         """Whether a level ends with this relative gap, after so many programs, of which some did not halve it."""
         return stalled == len(_PADS)
 
     def report(self, k: int, n: int, value: float, bound: float) -> None:
+        """A line of progress."""
         self.progress(
             f"{self.programs} programs in {self.clock.elapsed:.0f} s: {k} labels, {n} intervals, "
             f"relative gap {(value - bound) / max(value, 1e-300):.2g}"
         )
 
-    def level(self, y: Vector, p: Vector, sets: Intervals, unit: float, gap: float) -> Optimum | Solution | None:
-        """The optimum of one level to a relative gap, or until the gap no longer shrinks."""
+    def level(self, y: Vector, p: Vector, sets: Intervals, unit: float, gap: float) -> Optimum:
+        """The optimum of one level to a relative gap, or until the gap no longer shrinks. Raises NoPoint."""
         best: Optimum | None = None
         tries, stalled, self.gap = 0, 0, gap
         while True:
             tries += 1
-            answer = self.solved(y, p, sets, unit)
-            if not isinstance(answer, tuple):
-                return answer if best is None else best  # the solver is out of digits
-            now, rays = answer
+            try:
+                now, rays = self.solved(y, p, sets, unit)
+            except NoPoint:
+                if best is None:
+                    raise
+                return best  # the solver is out of digits
             right = unit / _OFF < now.objective < unit * _OFF
             if best is not None:
                 stalled += now.objective - max(now.bound, best.bound) > (best.objective - best.bound) / 2
@@ -221,46 +200,52 @@ class _Search(ABC):
                 return best
             unit = _size(best)
             if right:
-                sets = _band(best.used(self.used), y.size, y.size, rays, _PADS[stalled])
+                sets = _band(best.used(self.USED), y.size, y.size, rays, _PADS[stalled])
             elif stalled >= len(_PADS):
                 return best
 
-    def thinned(self, y: Vector, p: Vector, best: Optimum, gap: float) -> Optimum:
+    def thinned(self, y: Vector, p: Vector, best: Optimum) -> Optimum:
         """The optimum on as few of its sets as keep the gap: interior points leave specks on many others."""
         if not best.closed(_COARSE):
             return best
-        most, self.gap = max(best.objective - best.bound, gap * best.objective), np.inf
-        for share in self.thin:
-            answer = self.solved(y, p, best.used(share, singles=True), _size(best))
-            if isinstance(answer, tuple):
-                proof = _better(best.proof, answer[0].proof)
-                if answer[0].objective - proof.bound <= most:
-                    return replace(answer[0], proof=proof)
+        most, self.gap = max(best.objective - best.bound, self.GAP * best.objective), np.inf
+        for share in self.THIN:
+            with suppress(NoPoint):
+                now, _ = self.solved(y, p, best.used(share, singles=True), _size(best))
+                proof = _better(best.proof, now.proof)
+                if now.objective - proof.bound <= most:
+                    return replace(now, proof=proof)
         return best
 
 
-class _SolverSearch(_Search):
-    """Programs that a solver answers."""
+@dataclass
+class SolverSearch(Search):
+    """Programs that a solver answers. The time limit of the options is for all of them together."""
 
-    few, used, thin = _FEW, _USED, _THIN
+    FEW, USED, THIN, GAP = _FEW, _USED, _THIN, 1e-8
 
-    def __init__(self, q: float, progress: Callable[[str], None], solver: str, options: Options) -> None:
-        super().__init__(q, progress)
-        self.solver, self.options = solver, [options]
-        if solver in ("cvxpy", "cvxpy:clarabel"):
-            names = ("tol_gap_abs", "tol_gap_rel", "tol_feas")
-            tolerances = [dict.fromkeys(names, tolerance) for tolerance in _TOLERANCES]
-            self.options = [replace(options, native={**more, **options.native}) for more in tolerances]
+    solver: str
+    options: Options
+
+    @property
+    def tried(self) -> list[Options]:
+        """What a solver is told, in turn."""
+        if self.solver not in ("cvxpy", "cvxpy:clarabel"):
+            return [self.options]
+        names, native = ("tol_gap_abs", "tol_gap_rel", "tol_feas"), self.options.native
+        return [replace(self.options, native={**dict.fromkeys(names, t), **native}) for t in _TOLERANCES]
 
     def over(self, k: int, tries: int, stalled: int, gap: float) -> bool:
+        """Of many labels, also where a solver leaves the gap open."""
         if k <= _MANY:
             return super().over(k, tries, stalled, gap)
         enough = stalled > 0 and gap <= _ENOUGH
         return enough or stalled >= _STALLS or (tries >= _TRIES and gap > _HOPELESS)
 
-    def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | Solution:
+    def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags]:
+        """By the first of what a solver is told that gives a point."""
         stated = program(y, p, self.q, sets, unit)
-        for options in self.options:
+        for options in self.tried:
             limit = options.time_limit
             if limit is not None:
                 limit = max(_LEAST_LIMIT, limit - self.clock.elapsed)
@@ -269,7 +254,7 @@ class _SolverSearch(_Search):
             if solution.x is not None or solution.termination not in (Termination.ERROR, Termination.NUMERICAL):
                 break
         if solution.x is None or solution.objective is None or solution.termination is Termination.INTERRUPTED:
-            return solution
+            raise NoPoint(solution)
         t, s = masses(y, p, self.q, sets, unit, solution.x)
         proof, rays = Proof(-np.inf, *np.zeros((2, y.size))), np.zeros((0, y.size), dtype=bool)
         if solution.row_dual is not None:
@@ -279,25 +264,26 @@ class _SolverSearch(_Search):
         return Optimum(sets, t, s, value, proof, solution), rays
 
 
-class _InteriorSearch(_Search):
-    """Interior points of our own."""
+@dataclass
+class InteriorSearch(Search):
+    """Interior points of our own, their moments about the middle of the labels; deadline: to end at."""
 
-    few, used, thin = _FEW_INTERIOR, _USED_INTERIOR, (*_THICK, *_THIN)
+    FEW, USED, THIN, GAP = _FEW_INTERIOR, _USED_INTERIOR, (*_THICK, *_THIN), 3e-8
 
-    def __init__(self, q: float, progress: Callable[[str], None], deadline: Deadline) -> None:
-        super().__init__(q, progress)
-        self.deadline = deadline
+    deadline: Deadline = field(default_factory=Deadline)
 
     def over(self, k: int, tries: int, stalled: int, gap: float) -> bool:
-        return super().over(k, tries, stalled, gap) or (k <= self.few and stalled > 0)  # all intervals were there
+        """Also where all intervals were there."""
+        return super().over(k, tries, stalled, gap) or (k <= self.FEW and stalled > 0)
 
-    def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | None:
+    def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags]:
+        """By an interior point, its proof brought closer."""
         if self.deadline.passed:
-            return None
+            raise NoPoint
         point = interior_point(y, p, self.q, sets, unit, deadline=self.deadline)
         self.programs += 1
         if point is None:
-            return None
+            raise NoPoint
         proof, rays = lowest(y, p, self.q, point.v, point.u)
         proof = _better(proof, self.known)
         self.report(y.size, point.t.size, point.objective, proof.bound)

@@ -18,7 +18,6 @@ import importlib
 import importlib.metadata
 import importlib.util
 import tomllib
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -30,23 +29,9 @@ from numpy.typing import ArrayLike
 from .cones import Cone
 from .errors import BackendUnavailable, UnsupportedOption
 from .program import Program
-from .session import Options, Session
+from .session import Options as Options
+from .session import Session as Session
 from .solution import Solution, Start, Termination
-
-__all__ = [
-    "REGISTRY",
-    "Backend",
-    "Capabilities",
-    "Licence",
-    "Options",
-    "Session",
-    "backend",
-    "extend",
-    "importable",
-    "listing",
-    "names",
-    "solve",
-]
 
 REGISTRY: Mapping[str, Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("backends.toml").read_text("utf-8"))
 
@@ -94,16 +79,17 @@ def _version(distribution: str) -> str | None:
         return None
 
 
-class Backend(ABC):
+class Backend:
     """A solver behind the one contract. `variant` picks an algorithm or engine ("glop" in "ortools:glop").
 
-    What `backends.toml` says of a backend need not be said in its class: distribution (of the native library on PyPI),
-    module (its import name), variants, supported_options, capabilities.
+    session: what `open` makes after all checks. What `backends.toml` says of a backend need not be said in its class:
+    distribution (of the native library on PyPI), module (its import name), variants, supported_options, capabilities.
     """
 
     name: ClassVar[str]
     distribution: str
     module: str
+    session: type[Session]
     variants: tuple[str, ...] = ()
     supported_options: frozenset[str] = frozenset()
 
@@ -178,15 +164,14 @@ class Backend(ABC):
         if not self.installed():
             raise BackendUnavailable(f"{self.label} is not installed (pip install {self.distribution}).")
         capabilities = self.capabilities()
-        if program.is_mip and not capabilities.milp:
-            raise BackendUnavailable(f"{self.label} cannot solve mixed-integer programs, and {program.name} is one.")
-        if not program.is_mip and not capabilities.lp:
-            raise BackendUnavailable(f"{self.label} cannot solve linear programs, and {program.name} is one.")
+        kind, able = ("mixed-integer", capabilities.milp) if program.is_mip else ("linear", capabilities.lp)
+        if not able:
+            raise BackendUnavailable(f"{self.label} cannot solve {kind} programs, and {program.name} is one.")
         if capabilities.integer_only and not program.template.integrality.all():
             raise BackendUnavailable(f"{self.label} solves programs in integers only, and {program.name} is not one.")
         for kind in {cone.kind for cone in program.cones} - capabilities.cones:
-            able = ", ".join(name for name in names() if kind in backend(name).capabilities().cones)
-            raise BackendUnavailable(f"{self.label} knows no {kind} cones, and {program.name} has some. Use {able}.")
+            others = ", ".join(name for name in names() if kind in backend(name).capabilities().cones)
+            raise BackendUnavailable(f"{self.label} knows no {kind} cones, and {program.name} has some. Use {others}.")
         for option in options.given():
             if option not in self.supported_options:
                 raise UnsupportedOption(f"{self.label} cannot honour the option {option}; leave it out.")
@@ -197,12 +182,12 @@ class Backend(ABC):
         """The variant that stands in when none was named."""
         return self
 
-    def check_size(self, program: Program) -> None:  # noqa: B027  (most backends take every size)
+    def check_size(self, program: Program) -> None:
         """Refuse programs larger than the licence admits, by raising LicenceExceeded."""
 
-    @abstractmethod
     def _open(self, program: Program, options: Options) -> Session:
         """The session itself, after all checks."""
+        return self.session(self, program, options)
 
 
 def importable(module: str) -> bool:

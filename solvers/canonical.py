@@ -66,17 +66,9 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0, c
     base["lower"][boolean] = np.maximum(base["lower"][boolean], 0.0)
     base["upper"][boolean] = np.minimum(base["upper"][boolean], 1.0)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=n))]).astype(np.int32)
-    A = sp.csc_array((base["A"], row.astype(np.int32), indptr), shape=(m, n))
-    template = Data(
-        base["c"],
-        float(base["offset"][0]),
-        A,
-        base["row_lower"],
-        base["row_upper"],
-        base["lower"],
-        base["upper"],
-        integrality,
-    )
+    A = sp.csc_array((base.pop("A"), row.astype(np.int32), indptr), shape=(m, n))
+    offset = float(base.pop("offset")[0])
+    template = Data(**base, A=A, offset=offset, integrality=integrality)
     template, cones = _with_cones(template, dims, linear_rows) if linear_rows < m else (template, ())
     return Program(
         name=name,
@@ -209,11 +201,11 @@ def _with_cones(data: Data, dims: Any, first: int) -> tuple[Data, tuple[Cones, .
     slack = sp.csc_array((np.ones(more), (np.arange(first, m), np.arange(more))), shape=(m, more))
     wider = replace(
         data,
-        c=np.concatenate([data.c, np.zeros(more)]),
+        c=np.pad(data.c, (0, more)),
         A=sp.csc_array(sp.hstack([data.A, slack])),
-        lower=np.concatenate([data.lower, np.full(more, -np.inf)]),
-        upper=np.concatenate([data.upper, np.full(more, np.inf)]),
-        integrality=np.concatenate([data.integrality, np.zeros(more, bool)]),
+        lower=np.pad(data.lower, (0, more), constant_values=-np.inf),
+        upper=np.pad(data.upper, (0, more), constant_values=np.inf),
+        integrality=np.pad(data.integrality, (0, more)),
     )
     blocks = [(Cone.SECOND_ORDER, size) for size in dims.soc]
     blocks += [(Cone.EXPONENTIAL, 3)] * int(dims.exp) + [(Cone.POWER, 3)] * len(dims.p3d)

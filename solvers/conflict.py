@@ -45,9 +45,7 @@ def conflict(
         for name, positions in groups.items():
             rows[positions] = name in kept
         part = replace(
-            data,
-            c=np.zeros_like(data.c),
-            offset=0.0,
+            data.free,
             A=data.A[rows],
             row_lower=data.row_lower[rows],
             row_upper=data.row_upper[rows],

@@ -25,22 +25,6 @@ from .session import Raw, Session
 from .solution import PointStatus, Rest, Start, Termination
 
 
-class Cvxpy(Backend):
-    """A continuous solver through CVXPY; without a variant, Clarabel."""
-
-    name = "cvxpy"
-
-    def installed(self) -> bool:
-        """CVXPY and the solver itself; neither is imported."""
-        return importable("cvxpy") and importable(self.module)
-
-    def _resolve(self, program: Program) -> Backend:
-        return self if self.variant is not None else Cvxpy("clarabel")
-
-    def _open(self, program: Program, options: Options) -> Session:
-        return _CvxpySession(self, program, options)
-
-
 class _CvxpySession(Session):
     def __init__(self, owner: Backend, program: Program, options: Options) -> None:
         super().__init__(owner, program, options)
@@ -157,3 +141,17 @@ def _word(native: Any) -> str:
     if isinstance(native, dict):
         return str(native.get("info", {}).get("status", ""))
     return str(getattr(native, "status", ""))
+
+
+class Cvxpy(Backend):
+    """A continuous solver through CVXPY; without a variant, Clarabel."""
+
+    name = "cvxpy"
+    session = _CvxpySession
+
+    def installed(self) -> bool:
+        """CVXPY and the solver itself; neither is imported."""
+        return importable("cvxpy") and importable(self.module)
+
+    def _resolve(self, program: Program) -> Backend:
+        return self if self.variant is not None else Cvxpy("clarabel")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from .arrays import Flags, Vector
+from .arrays import Flags, Positions, Vector
 from .errors import InvalidProgram
 
 _LARGEST = 1e15  # solvers treat larger numbers as infinite or refuse them by a status
@@ -65,6 +65,20 @@ class Data:
         if checked is None or self.lower is not checked.lower or self.upper is not checked.upper:
             _in_order("variable", self.lower, self.upper)
 
+    @property
+    def free(self) -> Data:
+        """The same program where nothing costs anything: what is feasible alone matters."""
+        return replace(self, c=np.zeros_like(self.c), offset=0.0)
+
+    def follows(self, other: Data) -> bool:
+        """Whether the same entries stand in both matrices, and the same columns are integer."""
+        same = self.A.indices is other.A.indices or (
+            self.A.shape == other.A.shape
+            and np.array_equal(self.A.indptr, other.A.indptr)
+            and np.array_equal(self.A.indices, other.A.indices)
+        )
+        return same and not (self.integrality != other.integrality).any()
+
     def scaled(self, scale: float) -> Data:
         """The same program in q = scale * x for the continuous columns (see the module's docstring)."""
         if scale == 1.0:
@@ -110,6 +124,44 @@ class Data:
             np.minimum.at(implied[1], column[usable][upward], end[upward])
             np.maximum.at(implied[0], column[usable][~upward], end[~upward])
         return implied[0], implied[1]
+
+
+@dataclass(frozen=True)
+class Change:
+    """The entries of a live object that move, in dispatched (scaled) units; an attribute is None when none does.
+
+    Attributes:
+        cost: (columns, values).
+        offset: the new constant of the objective.
+        coefficients: (rows, columns, values).
+        rows, columns: (which, lower bounds, upper bounds).
+    """
+
+    cost: tuple[Positions, Vector] | None
+    offset: float | None
+    coefficients: tuple[Positions, Positions, Vector] | None
+    rows: tuple[Positions, Vector, Vector] | None
+    columns: tuple[Positions, Vector, Vector] | None
+
+    @classmethod
+    def between(cls, old: Data, new: Data) -> Change:
+        """What moves from one program to another with the same matrix pattern."""
+
+        def moved(*pairs: tuple[Vector, Vector]) -> Positions:
+            different = [before != after for before, after in pairs if before is not after]
+            return np.flatnonzero(np.logical_or.reduce(different)) if different else np.zeros(0, dtype=np.intp)
+
+        cost, entries = moved((old.c, new.c)), moved((old.A.data, new.A.data))
+        rows = moved((old.row_lower, new.row_lower), (old.row_upper, new.row_upper))
+        columns = moved((old.lower, new.lower), (old.upper, new.upper))
+        at = np.searchsorted(new.A.indptr, entries, side="right") - 1
+        return cls(
+            (cost, new.c[cost]) if cost.size else None,
+            new.offset if new.offset != old.offset else None,
+            (new.A.indices[entries].astype(np.intp), at, new.A.data[entries]) if entries.size else None,
+            (rows, new.row_lower[rows], new.row_upper[rows]) if rows.size else None,
+            (columns, new.lower[columns], new.upper[columns]) if columns.size else None,
+        )
 
 
 def with_entries(A: scipy.sparse.csc_array, entries: Vector) -> scipy.sparse.csc_array:

@@ -1,6 +1,6 @@
-"""A linear program that gains rows and columns between its solves: the master program of cutting planes.
+"""A program that gains rows and columns between its solves: the master program of cutting planes.
 
-    min c'x   s.t.   A x = b,  x >= 0,  and rows r'x <= h that come later; columns without a cost come with them
+    a linear program, and rows r'x <= h that come later; columns 0 <= z <= u without a cost come with them
 
 `Session` moves the numbers of a program of fixed shape; here the shape moves, which only the simplex method re-solves
 cheaply (by its dual, from the last basis). Other backends than HiGHS are given the whole program at every solve.
@@ -8,73 +8,145 @@ cheaply (by its dual, from the last basis). Other backends than HiGHS are given 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 
 from .arrays import Positions, Vector
-from .backend import Options, backend
-from .data import SMALLEST
+from .backend import Options, solve
 from .errors import SolverError
 from .program import Data, Program
 from .search import Deadline
+from .solution import Later, PointStatus, Rest, Solution, Termination
+
+_ITERATIONS = 10_000  # of one solve: more are a cycle
+_COARSER = (1e-9, 1e-8)  # tolerances at which HiGHS may answer what it calls unbounded at finer ones
 
 
 @dataclass(frozen=True)
 class Point:
-    """An optimal vertex. x: (columns,); duals: (rows,) of the rows that came, >= 0 where they press; value: c'x."""
+    """An optimum. x: (columns,); duals: (rows,) as `solvers.solution` has them: <= 0 where r'x <= h presses; value: of
+    the objective."""
 
     x: Vector
     duals: Vector
     value: float
 
 
-class GrowingProgram:
-    """One live program of HiGHS. costs: (n,); equal: rows (coefficients (n,), right side) that stay.
+class RestatedProgram:
+    """A growing program for any backend, which solves the whole `program` anew.
 
-    tolerance: how far a row may be broken. Raises SolverError.
+    program: what it starts from, at its template's numbers; masses are in its scale throughout, like `Program` says.
     """
 
-    def __init__(self, costs: Vector, equal: Iterable[tuple[Vector, float]], tolerance: float = 1e-9) -> None:
+    def __init__(self, program: Program, solver: str, options: Options | None = None) -> None:
+        self._first, self._solver, self._options = program, solver, options or Options()
+        first = program.template.A.tocoo()
+        self._entries = [(first.data, *first.coords)]  # value, row, column
+        self._right, self._upper = [program.template.row_upper], [program.template.upper]
+        self.width, self.rows = program.shape[1], program.shape[0]
+        self._answer: Solution | None = None
+
+    def extend(self, places: Positions, rows: sp.csr_array, right: float, most: float = np.inf) -> int:
+        """New columns 0 <= z <= most without a cost, each with a 1 in the row of its place, and new rows over all
+        columns, each <= right; the position of the first of them."""
+        new, first = places.size, self.rows
+        kept = rows.tocoo()
+        row, column = kept.coords
+        self._entries += [(np.ones(new), places, self.width + np.arange(new)), (kept.data, row + first, column)]
+        self._right.append(np.full(rows.shape[0], right))
+        self._upper.append(np.full(new, most))
+        self.width, self.rows = self.width + new, first + rows.shape[0]
+        return first
+
+    @property
+    def program(self) -> Program:
+        """What is stated so far."""
+        data = self._first.template
+        values, rows, columns = map(np.concatenate, zip(*self._entries, strict=True))
+        new, more = np.zeros(self.width - data.c.size), np.zeros(self.rows - data.row_lower.size)
+        grown = Data(
+            np.concatenate([data.c, new]),
+            data.offset,
+            sp.csc_array((values, (rows, columns)), shape=(self.rows, self.width)),
+            np.concatenate([data.row_lower, more - np.inf]),
+            np.concatenate(self._right),
+            np.concatenate([data.lower, new]),
+            np.concatenate(self._upper),
+            np.concatenate([data.integrality, new > 0]),
+        )
+        return replace(self._first, template=grown)
+
+    def solve(self, deadline: Deadline | None = None) -> Point:
+        """The optimum. Raises SolverError where the backend finds none with duals, in time."""
+        limit = self._options.time_limit
+        if deadline is not None and deadline.left is not None:
+            limit = max(1.0, deadline.left)
+        solution = solve(self.program, solver=self._solver, options=replace(self._options, time_limit=limit))
+        duals = np.zeros(self.rows) if solution.program.is_mip else solution.row_dual
+        if solution.x is None or duals is None:
+            raise SolverError(f"{self._solver} gave no optimum with duals: {solution.raw_status!r}.")
+        self._answer = solution
+        return Point(solution.x, duals, float(solution.objective or 0.0))
+
+    @property
+    def version(self) -> str:
+        """Of the solver."""
+        return "" if self._answer is None else self._answer.version
+
+    def answer(self, point: Point) -> Solution:
+        """The last point as an answer to `program`."""
+        assert self._answer is not None
+        return self._answer
+
+
+class GrowingProgram(RestatedProgram):
+    """One live program of HiGHS. tolerance: how far a row may be broken. Raises SolverError."""
+
+    def __init__(self, program: Program, tolerance: float = 1e-9) -> None:
         import highspy
 
-        self._highspy, self._h = highspy, highspy.Highs()
-        self.version = str(self._h.version())
+        super().__init__(program, "highs")
+        self._highspy, self._h, self._clock = highspy, highspy.Highs(), Deadline()
         for name, value in {
             "output_flag": False,
             "presolve": "off",
             "threads": 1,
-            "primal_feasibility_tolerance": tolerance,
-            "dual_feasibility_tolerance": tolerance,
+            "simplex_iteration_limit": _ITERATIONS,
         }.items():
             self._h.setOptionValue(name, value)
-        size = costs.size
-        self._h.addVars(size, np.zeros(size), np.full(size, highspy.kHighsInf))
-        self._h.changeColsCost(size, np.arange(size, dtype=np.int32), costs)
-        self._fixed = 0
-        for row, right in equal:
-            self._add(sp.csr_array(row[None, :]), right, right)
-            self._fixed += 1
+        self._tolerance = tolerance
+        self._allow(tolerance)
+        data, scale = program.template, program.scale
+        size = data.c.size
+        self._h.addVars(size, data.lower * scale, data.upper * scale)
+        self._h.changeColsCost(size, np.arange(size, dtype=np.int32), data.c)
+        self._add(sp.csr_array(data.A), data.row_lower, data.row_upper)
 
-    def _add(self, rows: sp.csr_array, low: float, high: float) -> None:
-        bounds = np.full(rows.shape[0], low), np.full(rows.shape[0], high)
+    def _add(self, rows: sp.csr_array, low: Vector, high: Vector) -> None:
+        scale = self._first.scale
         starts, index = (part.astype(np.int32) for part in (rows.indptr[:-1], rows.indices))
-        self._done(self._h.addRows(rows.shape[0], *bounds, rows.nnz, starts, index, rows.data), "rows")
+        self._done(
+            self._h.addRows(rows.shape[0], low * scale, high * scale, rows.nnz, starts, index, rows.data), "rows"
+        )
+
+    def _allow(self, tolerance: float) -> None:
+        for side in ("primal", "dual"):
+            self._h.setOptionValue(f"{side}_feasibility_tolerance", tolerance)
 
     def _done(self, status: object, what: str) -> None:
         if status != self._highspy.HighsStatus.kOk:
             raise SolverError(f"highs refused {what} of a growing program.")
 
-    def extend(self, places: Positions, rows: sp.csr_array, right: float) -> None:
-        """New columns z >= 0 without a cost, each with a 1 in the row that came at its place, and new rows over all
-        columns, each <= right."""
+    def extend(self, places: Positions, rows: sp.csr_array, right: float, most: float = np.inf) -> int:
+        """As of a restated program."""
         new = places.size
-        none, most = np.zeros(new), np.full(new, self._highspy.kHighsInf)
-        entries = np.arange(new, dtype=np.int32), (places + self._fixed).astype(np.int32), np.ones(new)
-        self._done(self._h.addCols(new, none, none, most, new, *entries), "columns")
-        self._add(rows, -self._highspy.kHighsInf, right)
+        none, upper = np.zeros(new), np.full(new, most * self._first.scale)
+        entries = np.arange(new, dtype=np.int32), places.astype(np.int32), np.ones(new)
+        self._done(self._h.addCols(new, none, none, upper, new, *entries), "columns")
+        self._add(rows, np.full(rows.shape[0], -np.inf), np.full(rows.shape[0], right))
+        return super().extend(places, rows, right, most)
 
     def solve(self, deadline: Deadline | None = None) -> Point:
         """The optimum, from the last basis. Raises SolverError where HiGHS finds none, in time."""
@@ -82,58 +154,39 @@ class GrowingProgram:
             self._h.setOptionValue("time_limit", self._h.getRunTime() + max(0.0, deadline.left))
         self._h.run()
         status, ends = self._h.getModelStatus(), self._highspy.HighsModelStatus
-        if status not in (ends.kOptimal, ends.kTimeLimit):
+        for tolerance in (self._tolerance, *_COARSER):
+            if status in (ends.kOptimal, ends.kTimeLimit):
+                break
             self._h.clearSolver()  # a hot start may end in numerical trouble that a cold one does not meet
+            self._allow(tolerance)
             self._h.run()
-        status = self._h.getModelStatus()
+            status = self._h.getModelStatus()
+        self._allow(self._tolerance)
         if status != ends.kOptimal:
             raise SolverError(f"highs ended a growing program with {self._h.modelStatusToString(status)!r}.")
-        answer = self._h.getSolution()
-        duals = np.maximum(-np.array(answer.row_dual)[self._fixed :], 0.0)
-        return Point(np.array(answer.col_value), duals, float(self._h.getInfoValue("objective_function_value")[1]))
-
-
-class RestatedProgram(GrowingProgram):
-    """The same for any backend that gives duals, which solves the whole `program` anew. Raises SolverError."""
-
-    def __init__(self, costs: Vector, equal: Iterable[tuple[Vector, float]], solver: str) -> None:
-        rows, right = zip(*equal, strict=True)
-        self._costs, self._solver, self.version = costs, solver, ""
-        self._parts = [sp.coo_array(np.array(rows))]
-        self._right, self._fixed = [np.array(right, dtype=float)], len(rows)
-
-    def extend(self, places: Positions, rows: sp.csr_array, right: float) -> None:
-        """As of a live program."""
-        before, width = sum(part.size for part in self._right), max(part.shape[1] for part in self._parts)
-        at = places + self._fixed, width + np.arange(places.size)
-        self._parts.append(sp.coo_array((np.ones(places.size), at), shape=(before, width + places.size)))
-        kept = rows.tocoo()
-        (row, column), shape = kept.coords, (before + rows.shape[0], max(rows.shape[1], width + places.size))
-        self._parts.append(sp.coo_array((kept.data, (row + before, column)), shape=shape))
-        self._right.append(np.full(rows.shape[0], right))
+        answer, scale = self._h.getSolution(), self._first.scale
+        value = float(self._h.getInfoValue("objective_function_value")[1]) / scale + self._first.template.offset
+        return Point(np.array(answer.col_value) / scale, np.array(answer.row_dual), value)
 
     @property
-    def program(self) -> Program:
-        """What is stated so far."""
-        right = np.concatenate(self._right)
-        width = max(part.shape[1] for part in self._parts)
-        values = np.concatenate([part.data for part in self._parts])
-        places = [np.concatenate([part.coords[k] for part in self._parts]) for k in range(2)]
-        seen = np.abs(values) >= SMALLEST
-        A = sp.csc_array((values[seen], (places[0][seen], places[1][seen])), shape=(right.size, width))
-        lower = np.full(right.size, -np.inf)
-        lower[: self._fixed] = right[: self._fixed]
-        costs = np.concatenate([self._costs, np.zeros(width - self._costs.size)])
-        none, most = np.zeros(width), np.full(width, np.inf)
-        return Program("growing", Data(costs, 0.0, A, lower, right, none, most, np.zeros(width, dtype=bool)))
+    def version(self) -> str:
+        """Of HiGHS."""
+        return str(self._h.version())
 
-    def solve(self, deadline: Deadline | None = None) -> Point:
-        """The optimum. Raises SolverError where the backend finds none with duals, in time."""
-        limit = None if deadline is None or deadline.left is None else max(1.0, deadline.left)
-        with backend(self._solver).open(self.program, Options(time_limit=limit)) as session:
-            solution = session.solve({})
-        self.version = solution.version
-        if solution.x is None or solution.row_dual is None:
-            raise SolverError(f"{self._solver} gave no optimum with duals: {solution.raw_status!r}.")
-        duals = np.maximum(-solution.row_dual[self._fixed :], 0.0)
-        return Point(solution.x, duals, float(solution.objective or 0.0))
+    def answer(self, point: Point) -> Solution:
+        """A point as an answer to `program`."""
+        size, rows = self.width - point.x.size, self.rows - point.duals.size  # what came after the point
+        return Solution(
+            self.program,
+            np.zeros(0),
+            Termination.OPTIMAL,
+            PointStatus.FEASIBLE,
+            PointStatus.FEASIBLE,
+            np.pad(point.x, (0, size)),
+            Later(None, Rest(np.pad(point.duals, (0, rows)))),
+            seconds=self._clock.elapsed,
+            solver="highs",
+            version=self.version,
+            threads=1,
+            raw_status="Optimal",
+        )

@@ -19,9 +19,10 @@ import scipy.sparse as sp
 
 from .arrays import Positions, Vector
 from .backend import Backend, Licence, Options
-from .errors import BackendUnavailable, LicenceExceeded, SolverError, UnsupportedOption
-from .program import Data, Program
-from .session import Change, Raw, Session
+from .data import Change, Data
+from .errors import BackendUnavailable, LicenceExceeded, SolverError
+from .program import Program
+from .session import Raw, Session
 from .solution import PointStatus, Rest, Start
 
 RESTRICTED = 2000  # columns, and rows, of the licence inside the gurobipy wheel
@@ -59,35 +60,6 @@ def _is_restricted(process: int) -> bool:
     return False
 
 
-class Gurobi(Backend):
-    """Gurobi: LP by simplex or barrier with crossover, MILP by branch and cut."""
-
-    name = "gurobi"
-
-    def licence(self) -> Licence:
-        """Starts an environment and optimises an empty model to see what the licence admits."""
-        try:
-            restricted = _is_restricted(os.getpid())
-        except BackendUnavailable as error:
-            return Licence(str(error), usable=False)
-        if restricted:
-            return Licence("size-limited", max_columns=RESTRICTED, max_rows=RESTRICTED)
-        return Licence("full")
-
-    def check_size(self, program: Program) -> None:
-        """Refuse programs above the size-limited licence before they are built."""
-        rows, columns = program.shape
-        columns += int((_kinds(program.template) == _RANGE).sum())
-        if max(rows, columns) > RESTRICTED and _is_restricted(os.getpid()):
-            raise LicenceExceeded(
-                f"gurobi's licence here admits {RESTRICTED} columns and {RESTRICTED} rows; "
-                f"{program.name} has {columns} and {rows}."
-            )
-
-    def _open(self, program: Program, options: Options) -> Session:
-        return _GurobiSession(self, program, options)
-
-
 class _GurobiSession(Session):
     def __init__(self, owner: Backend, program: Program, options: Options) -> None:
         super().__init__(owner, program, options)
@@ -108,7 +80,7 @@ class _GurobiSession(Session):
             try:
                 model.setParam(key, value)
             except (self._gp.GurobiError, TypeError) as error:
-                raise UnsupportedOption(f"gurobi cannot honour the option {key} = {value!r}: {error}.") from None
+                raise self.unsupported(key, value, f": {error}") from None
 
     def _build(self, data: Data) -> None:
         self._close()
@@ -241,3 +213,30 @@ def _kinds(data: Data) -> Positions:
 def _right(kind: Positions, low: Vector, high: Vector) -> Vector:
     """The right-hand sides of rows, by kind; a free row is below infinity."""
     return np.where(kind == _RANGE, 0.0, np.where(kind == _ABOVE, low, np.minimum(high, 1e100)))
+
+
+class Gurobi(Backend):
+    """Gurobi: LP by simplex or barrier with crossover, MILP by branch and cut."""
+
+    name = "gurobi"
+    session = _GurobiSession
+
+    def licence(self) -> Licence:
+        """Starts an environment and optimises an empty model to see what the licence admits."""
+        try:
+            restricted = _is_restricted(os.getpid())
+        except BackendUnavailable as error:
+            return Licence(str(error), usable=False)
+        if restricted:
+            return Licence("size-limited", max_columns=RESTRICTED, max_rows=RESTRICTED)
+        return Licence("full")
+
+    def check_size(self, program: Program) -> None:
+        """Refuse programs above the size-limited licence before they are built."""
+        rows, columns = program.shape
+        columns += int((_kinds(program.template) == _RANGE).sum())
+        if max(rows, columns) > RESTRICTED and _is_restricted(os.getpid()):
+            raise LicenceExceeded(
+                f"gurobi's licence here admits {RESTRICTED} columns and {RESTRICTED} rows; "
+                f"{program.name} has {columns} and {rows}."
+            )

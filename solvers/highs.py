@@ -24,25 +24,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .backend import Backend, Options
-from .errors import SolverError, UnsupportedOption
+from .data import Change, Data
+from .errors import SolverError
 from .interrupt import Interruption
-from .program import Data, Program
-from .session import Change, Raw, Session
+from .program import Program
+from .session import Raw, Session
 from .solution import PointStatus, Rest, Start, Termination
 
 _FEASIBLE = 2  # HiGHS: kSolutionStatusFeasible
 _SYMMETRIC = 10_000  # columns; the search for symmetries of a larger MILP asks for no time limit, and takes long
 _CALLS = 24  # coefficient changes, and one more for every _SHARE non-zeros: above, one pass is cheaper than the calls
 _SHARE = 32
-
-
-class Highs(Backend):
-    """HiGHS: LP by simplex or interior point with crossover, MILP by branch and cut."""
-
-    name = "highs"
-
-    def _open(self, program: Program, options: Options) -> Session:
-        return _HighsSession(self, program, options)
 
 
 class _HighsSession(Session):
@@ -67,7 +59,7 @@ class _HighsSession(Session):
         self._h.setOptionValue("output_flag", False)
         for key, value in self._settings.items():
             if self._h.setOptionValue(key, value) != highspy.HighsStatus.kOk:
-                raise UnsupportedOption(f"highs cannot honour the option {key} = {value!r}; leave it out or change it.")
+                raise self.unsupported(key, value)
 
     def _build(self, data: Data) -> None:
         self._h.clearModel()
@@ -181,11 +173,9 @@ class _HighsSession(Session):
             return raw
         if info("dual_solution_status") == _FEASIBLE:
             raw.dual = PointStatus.FEASIBLE
-        if termination is Termination.INFEASIBLE:
-            _, has, ray = h.getDualRay()
-            raw.ray = np.array(ray) if has else None
-        elif termination is Termination.UNBOUNDED:
-            _, has, ray = h.getPrimalRay()
+        rays = {Termination.INFEASIBLE: h.getDualRay, Termination.UNBOUNDED: h.getPrimalRay}
+        if termination in rays:
+            _, has, ray = rays[termination]()
             raw.ray = np.array(ray) if has else None
         else:
             raw.rest = self._rest
@@ -208,3 +198,10 @@ class _HighsSession(Session):
 
     def _close(self) -> None:
         self._h.clear()
+
+
+class Highs(Backend):
+    """HiGHS: LP by simplex or interior point with crossover, MILP by branch and cut."""
+
+    name = "highs"
+    session = _HighsSession

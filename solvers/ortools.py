@@ -23,30 +23,18 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .arrays import Positions, Vector
 from .backend import Backend, Options
-from .errors import UnsupportedOption
+from .data import Change, Data
 from .interrupt import Interruption
-from .program import Data, Program
-from .session import Change, Raw, Session
+from .program import Program
+from .session import Raw, Session
 from .solution import PointStatus, Rest, Start, Termination
 
+_FEASIBLE = 2  # SOLUTION_STATUS_FEASIBLE
 _CP_SAT_BOUND = 1e7  # SatParameters.mip_max_bound
-
-
-class OrTools(Backend):
-    """OR-Tools: `variant` is the solver inside; without one, GLOP or gSCIP by the kind of program."""
-
-    name = "ortools"
-
-    def _resolve(self, program: Program) -> Backend:
-        if self.variant is None:
-            return OrTools("gscip" if program.is_mip else "glop")
-        return self
-
-    def _open(self, program: Program, options: Options) -> Session:
-        return _MathOptSession(self, program, options)
 
 
 class _MathOptSession(Session):
@@ -83,14 +71,12 @@ class _MathOptSession(Session):
             try:
                 _put(parameters, f"{self._variant.replace('-', '_')}.{key}", value)
             except (AttributeError, KeyError, TypeError, ValueError) as error:
-                raise UnsupportedOption(
-                    f"{self.owner.label} cannot honour the option {key} = {value!r}: {error}."
-                ) from None
+                raise self.unsupported(key, value, f": {error}") from None
         return parameters
 
     def _build(self, data: Data) -> None:
         model = self._model_pb.ModelProto()
-        variables, rows, matrix = model.variables, model.linear_constraints, model.linear_constraint_matrix
+        variables, rows = model.variables, model.linear_constraints
         variables.ids.extend(range(data.c.size))
         variables.lower_bounds.extend(data.lower.tolist())
         variables.upper_bounds.extend(data.upper.tolist())
@@ -101,10 +87,8 @@ class _MathOptSession(Session):
         model.objective.offset = data.offset
         _fill(model.objective.linear_coefficients, np.flatnonzero(data.c), data.c[data.c != 0])
         by_row = data.A.tocsr()
-        by_row.sort_indices()
-        matrix.row_ids.extend(np.repeat(np.arange(data.row_lower.size), np.diff(by_row.indptr)).tolist())
-        matrix.column_ids.extend(by_row.indices.tolist())
-        matrix.coefficients.extend(by_row.data.tolist())
+        row = np.repeat(np.arange(data.row_lower.size), np.diff(by_row.indptr))
+        _fill_matrix(model.linear_constraint_matrix, row, by_row.indices, by_row.data)
         self._size, self._height = data.c.size, data.row_lower.size
         self._costs = bool(data.c.any())
         self._outside = self._variant == "cp-sat" and not data.inside(_CP_SAT_BOUND)
@@ -121,10 +105,7 @@ class _MathOptSession(Session):
         if change.coefficients is not None:
             rows, columns, values = change.coefficients
             order = np.lexsort((columns, rows))
-            matrix = update.linear_constraint_matrix_updates
-            matrix.row_ids.extend(rows[order].tolist())
-            matrix.column_ids.extend(columns[order].tolist())
-            matrix.coefficients.extend(values[order].tolist())
+            _fill_matrix(update.linear_constraint_matrix_updates, rows[order], columns[order], values[order])
         for moved, target in (
             (change.rows, update.linear_constraint_updates),
             (change.columns, update.variable_updates),
@@ -160,44 +141,42 @@ class _MathOptSession(Session):
         return raw
 
     def _read(self, result: Any, start: Start) -> Raw:
-        ended = result.termination
-        reason = self._pb_name(ended, "reason")
-        limit = self._pb_name(ended, "limit")
-        raw = Raw(self.owner.ended(limit or reason), reason, start=start)
-        raw.raw_status = " ".join(word for word in (reason.lower(), limit.lower(), ended.detail) if word)
-        stats = result.solve_stats
+        ended, stats = result.termination, result.solve_stats
+        reason, limit = self._pb_name(ended, "reason"), self._pb_name(ended, "limit")
+        words = " ".join(word for word in (reason.lower(), limit.lower(), ended.detail) if word)
+        raw = Raw(self.owner.ended(limit or reason), words, start=start)
         raw.iterations = int(stats.simplex_iterations + stats.barrier_iterations + stats.first_order_iterations)
         if limit == "UNDETERMINED":  # GLOP and CP-SAT do not say which
+            raw.termination = Termination.ERROR if self._deadline.seconds is None else Termination.TIME_LIMIT
             most = self.options.iteration_limit
-            out = most is not None and raw.iterations >= most
-            timed = self._deadline.seconds is not None
-            raw.termination = (
-                Termination.ITERATION_LIMIT if out else Termination.TIME_LIMIT if timed else Termination.ERROR
-            )
-        solution = result.solutions[0] if result.solutions else None
-        if solution is not None and solution.HasField("primal_solution"):
-            primal = solution.primal_solution
-            if primal.feasibility_status == 2:  # SOLUTION_STATUS_FEASIBLE
-                raw.x, raw.point = _scatter(primal.variable_values, self._size), PointStatus.FEASIBLE
-        if self._mip or self._variant == "gscip":  # which gives an LP a bound, but no duals
-            raw.nodes = int(stats.node_count) if self._variant == "gscip" else None
-            bounds = ended.objective_bounds
-            raw.bounded(bounds.dual_bound, bounds.primal_bound)
-            self._doubt(raw)
-        elif solution is not None and solution.HasField("dual_solution"):
-            dual = solution.dual_solution
-            has_duals = dual.feasibility_status == 2
-            raw.dual = PointStatus.FEASIBLE if has_duals else PointStatus.NONE
-            raw.rest = Rest(
-                row_dual=_scatter(dual.dual_values, self._height) if has_duals else None,
-                reduced_cost=_scatter(dual.reduced_costs, self._size) if has_duals else None,
-                basis=solution.basis if solution.HasField("basis") else None,
-            )
+            if most is not None and raw.iterations >= most:
+                raw.termination = Termination.ITERATION_LIMIT
+        self._read_solution(raw, result)
         if raw.termination is Termination.INFEASIBLE and result.dual_rays:
             raw.ray = _scatter(result.dual_rays[0].dual_values, self._height)
         elif raw.termination is Termination.UNBOUNDED and result.primal_rays:
             raw.ray = _scatter(result.primal_rays[0].variable_values, self._size)
         return raw
+
+    def _read_solution(self, raw: Raw, result: Any) -> None:
+        """The point, and of a linear program the duals, where MathOpt calls them feasible; else the bound."""
+        solution = result.solutions[0] if result.solutions else None
+        if solution is not None and solution.HasField("primal_solution"):
+            primal = solution.primal_solution
+            if primal.feasibility_status == _FEASIBLE:
+                raw.x, raw.point = _scatter(primal.variable_values, self._size), PointStatus.FEASIBLE
+        if self._mip or self._variant == "gscip":  # which gives an LP a bound, but no duals
+            raw.nodes = int(result.solve_stats.node_count) if self._variant == "gscip" else None
+            bounds = result.termination.objective_bounds
+            raw.bounded(bounds.dual_bound, bounds.primal_bound)
+            self._doubt(raw)
+        elif solution is not None and solution.HasField("dual_solution"):
+            dual, rest = solution.dual_solution, Rest(basis=solution.basis if solution.HasField("basis") else None)
+            if dual.feasibility_status == _FEASIBLE:
+                raw.dual = PointStatus.FEASIBLE
+                row_dual, reduced_cost = dual.dual_values, dual.reduced_costs
+                rest = Rest(_scatter(row_dual, self._height), _scatter(reduced_cost, self._size), rest.basis)
+            raw.rest = rest
 
     def _doubt(self, raw: Raw) -> None:
         """What CP-SAT proves inside its box is not proven for a program whose points may lie outside."""
@@ -240,6 +219,12 @@ def _fill(vector: Any, index: Positions, values: Vector) -> None:
     vector.values.extend(values.tolist())
 
 
+def _fill_matrix(matrix: Any, rows: NDArray[Any], columns: NDArray[Any], values: Vector) -> None:
+    matrix.row_ids.extend(rows.tolist())
+    matrix.column_ids.extend(columns.tolist())
+    matrix.coefficients.extend(values.tolist())
+
+
 def _scatter(vector: Any, size: int) -> Vector:
     """A sparse proto vector as a dense one (its ids increase, so a full one is dense already)."""
     if len(vector.ids) == size:
@@ -265,3 +250,15 @@ def _put(message: Any, key: str, value: Any) -> None:
         getattr(message, kind)[last] = value
     else:
         setattr(message, last, value)
+
+
+class OrTools(Backend):
+    """OR-Tools: `variant` is the solver inside; without one, GLOP or gSCIP by the kind of program."""
+
+    name = "ortools"
+    session = _MathOptSession
+
+    def _resolve(self, program: Program) -> Backend:
+        if self.variant is None:
+            return OrTools("gscip" if program.is_mip else "glop")
+        return self

@@ -25,10 +25,9 @@ from numpy.typing import ArrayLike
 
 from .arrays import Positions, Vector
 from .cones import Cones
-from .data import Data, with_entries
+from .data import Data as Data
+from .data import with_entries
 from .errors import InvalidProgram
-
-__all__ = ["Block", "Data", "Move", "Program", "stating"]
 
 
 @dataclass(frozen=True)

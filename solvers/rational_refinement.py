@@ -40,6 +40,7 @@ from .solution import Solution, Termination
 Integers = NDArray[np.object_]
 Side = tuple[Flags, Integers]  # whether there is a bound, and which
 _AT_LOWER, _BASIC, _AT_UPPER = 0, 1, 2  # of HiGHS's HighsBasisStatus, whose names take long to read
+_ROUNDS = 24
 _STEP = 30  # bits a round may gain
 _DUAL = 3  # rounds at the scale of the program, which settle the basis
 _HUGE = 1e14  # a scaled bound beyond this is no bound for a correction
@@ -52,7 +53,6 @@ def solve_rational(
     *,
     relaxed: RationalLP | None = None,
     accuracy: int = 230,
-    rounds: int = 24,
     time_limit: float | None = None,
 ) -> RationalPoint:
     """Refine until every violation is below 2^-accuracy. time_limit: seconds for all rounds.
@@ -64,7 +64,7 @@ def solve_rational(
             (all in words).
     """
     with _Refinement(lp, time_limit) as refinement:
-        return refinement.run(accuracy, rounds, relaxed or lp)
+        return refinement.run(accuracy, relaxed or lp)
 
 
 class _Refinement:
@@ -114,14 +114,14 @@ class _Refinement:
     def _side(self, values: list[int | None]) -> Side:
         return np.array([v is not None for v in values], dtype=bool), _objects([v or 0 for v in values]) << self.S
 
-    def run(self, accuracy: int, rounds: int, bounded: RationalLP) -> RationalPoint:
+    def run(self, accuracy: int, bounded: RationalLP) -> RationalPoint:
         """Round after round until every violation is below 2^-accuracy. bounded: whose optimum the multipliers bound.
         Raises NoRationalSolution."""
         m, n, P, S = len(self.lp.rows), self.lp.columns, self.P, self.S
         x, y = _objects([0] * n), _objects([0] * m)  # over 2^P
         grow, dual_grow, stalls, best = 20, 0, 0, 1 << (P + 8)
         early: Fraction | None = None  # a basis that is left later for a feasible one has worse multipliers
-        for turn in range(rounds):
+        for turn in range(_ROUNDS):
             point = self._point(x)
             violation = self._violation(point)
             if turn == _DUAL:
@@ -135,8 +135,8 @@ class _Refinement:
                 grow = min(grow + 2 * _STEP, max(20, P - violation.bit_length()))
                 best = min(best, violation)
             z, w, tight, (low, high) = self._correct(point, self._prices(y), grow, dual_grow, turn >= _DUAL)
-            x = x + _scaled(z[:n], P - grow)
-            y = y + _scaled(w, P - dual_grow)
+            x = x + scaled(z[:n], P - grow)
+            y = y + scaled(w, P - dual_grow)
             x = np.where(low[:n], self.low[1][:n] >> S, np.where(high[:n], self.high[1][:n] >> S, x))
             dual_grow = min(dual_grow + _STEP, _STEP * (_DUAL - 1))
         violation = self._violation(self._point(x))
@@ -185,9 +185,7 @@ class _Refinement:
         cost = np.clip(_floats(prices, self.P + self.S - dual_grow), -_STEEP, _STEEP)
         if optimal:
             low, high = self.held
-            cost = np.where(
-                low & high, cost, np.where(low, np.maximum(cost, 0), np.where(high, np.minimum(cost, 0), 0))
-            )
+            cost = np.clip(cost, np.where(high, -np.inf, 0), np.where(low, np.inf, 0))
         data = Data(cost, 0.0, self.A, self.nothing, self.nothing, lower, upper, self.continuous)
         solution = self._solve(Program("refinement of an exact program", data))
         if solution.x is None or solution.row_dual is None or solution.termination is not Termination.OPTIMAL:
@@ -247,10 +245,9 @@ def _floats(values: Integers, shift: int) -> Vector:
         return _floats(_objects([max(-most, min(most, v)) for v in values.tolist()]), shift)
 
 
-def _scaled(values: Vector, shift: int) -> Integers:
-    """The integers nearest below values * 2^shift."""
+def scaled(values: Vector, shift: int) -> Integers:
+    """⌊values 2^shift⌋, exactly. Of the shape of values."""
     fraction, exponent = np.frexp(values)
     digits = (fraction * 2.0**53).astype(np.int64).astype(object)  # exact: a double has 53 bits
     up = exponent.astype(np.int64) - 53 + shift
-    down = max(0, -int(up.min(initial=0)))
-    return np.asarray((digits << (up + down).astype(object)) >> down)
+    return np.asarray((digits << np.maximum(up, 0).astype(object)) >> np.maximum(-up, 0).astype(object))

@@ -15,23 +15,11 @@ from typing import Any
 import numpy as np
 
 from .backend import Backend, Options
-from .errors import UnsupportedOption
 from .interrupt import Interruption
 from .mps import mps_text
 from .program import Data, Program
 from .session import Raw, Session
 from .solution import PointStatus, Start, Termination
-
-_TIME = "limits/time"
-
-
-class Scip(Backend):
-    """SCIP: branch and cut."""
-
-    name = "scip"
-
-    def _open(self, program: Program, options: Options) -> Session:
-        return _ScipSession(self, program, options)
 
 
 class _ScipSession(Session):
@@ -45,7 +33,7 @@ class _ScipSession(Session):
         for key, value in self._settings.items():
             # asked beforehand, because SCIP writes to stderr when it refuses
             if key not in known or isinstance(known[key], str) != isinstance(value, str):
-                raise UnsupportedOption(f"scip cannot honour the option {key} = {value!r}; leave it out or change it.")
+                raise self.unsupported(key, value)
         self._new()
 
     def _new(self) -> Any:
@@ -55,7 +43,7 @@ class _ScipSession(Session):
             try:
                 model.setParam(key, value)
             except (KeyError, ValueError, TypeError, LookupError) as error:
-                raise UnsupportedOption(f"scip cannot honour the option {key} = {value!r}: {error}.") from None
+                raise self.unsupported(key, value, f": {error}") from None
         return model
 
     def _build(self, data: Data) -> None:
@@ -88,3 +76,10 @@ class _ScipSession(Session):
 
     def _close(self) -> None:
         self._model = None
+
+
+class Scip(Backend):
+    """SCIP: branch and cut."""
+
+    name = "scip"
+    session = _ScipSession

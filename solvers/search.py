@@ -1,9 +1,8 @@
-"""What searches are made of, once for all above: a deadline, bisection, open nodes by their bound, cutting planes.
+"""What searches are made of, once for all above: a deadline, bisection, open nodes by their bound.
 
     Deadline     the one reader of clocks: `.left`, `.passed`, `.elapsed`
     bisect       where a monotone predicate turns, over floats or rationals
     OpenNodes    best-first search: the open nodes, least bound first; what is open bounds what is not yet seen
-    cuts         solve, separate, add, until nothing is separated
 
 Loops that a search needs beside these (what a node is split into, which rows are dropped) are its own.
 """
@@ -13,15 +12,13 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import copy
 from fractions import Fraction
 from typing import Generic, TypeVar
 
 Number = TypeVar("Number", float, Fraction)
 Node = TypeVar("Node")
-Point = TypeVar("Point")
-Cut = TypeVar("Cut")
 
 _LEAST = 1e-3  # seconds that a solver gets although the time is over
 
@@ -119,21 +116,3 @@ class OpenNodes(Generic[Node]):
 
     def __iter__(self) -> Iterator[tuple[float, Node]]:
         return ((bound, node) for bound, _, node in self._heap)
-
-
-def cuts(
-    solve: Callable[[], Point],
-    separate: Callable[[Point], Sequence[Cut]],
-    add: Callable[[Sequence[Cut]], None],
-    *,
-    rounds: int = 10_000,
-    deadline: Deadline | None = None,
-) -> tuple[Point, Sequence[Cut]]:
-    """The last point, and the cuts that it breaks still: none, but where rounds or time were up."""
-    while True:
-        rounds -= 1
-        point = solve()
-        broken = separate(point)
-        if not broken or rounds <= 0 or (deadline is not None and deadline.passed):
-            return point, broken
-        add(broken)

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arrays import Positions, Vector
-from .errors import InvalidProgram, SolverError, one_line
-from .program import Data, Program
+from .arrays import Vector
+from .data import Change, Data
+from .errors import InvalidProgram, SolverError, UnsupportedOption, one_line
+from .program import Program
 from .search import Deadline
 from .solution import (
     Later,
@@ -71,15 +72,14 @@ class Options:
     def given(self) -> dict[str, Any]:
         """The named options that are set, without `native`; numbers of the kind that solvers insist on."""
         named = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "native"}
-        kind = {name: float if name in _FLOATS else int for name in named if name not in ("presolve", "algorithm")}
-        return {name: kind.get(name, _same)(value) for name, value in named.items() if value is not None}
+        return {name: _KINDS.get(name, float)(value) for name, value in named.items() if value is not None}
 
 
-_FLOATS = ("time_limit", "gap", "feasibility_tolerance", "dual_feasibility_tolerance", "integrality_tolerance")
-
-
-def _same(value: Any) -> Any:
-    return value
+_KINDS: dict[str, type] = {
+    **dict.fromkeys(("node_limit", "iteration_limit", "threads", "seed"), int),
+    "presolve": bool,
+    "algorithm": str,
+}
 
 
 @dataclass
@@ -116,44 +116,6 @@ class Raw:
             self.gap = relative_gap(objective, bound) if self.x is not None else None
 
 
-@dataclass(frozen=True)
-class Change:
-    """The entries of a live object that move, in dispatched (scaled) units; an attribute is None when none does.
-
-    Attributes:
-        cost: (columns, values).
-        offset: the new constant of the objective.
-        coefficients: (rows, columns, values).
-        rows, columns: (which, lower bounds, upper bounds).
-    """
-
-    cost: tuple[Positions, Vector] | None
-    offset: float | None
-    coefficients: tuple[Positions, Positions, Vector] | None
-    rows: tuple[Positions, Vector, Vector] | None
-    columns: tuple[Positions, Vector, Vector] | None
-
-    @classmethod
-    def between(cls, old: Data, new: Data) -> Change:
-        """What moves from one program to another with the same matrix pattern."""
-
-        def moved(*pairs: tuple[Vector, Vector]) -> Positions:
-            different = [before != after for before, after in pairs if before is not after]
-            return np.flatnonzero(np.logical_or.reduce(different)) if different else np.zeros(0, dtype=np.intp)
-
-        cost, entries = moved((old.c, new.c)), moved((old.A.data, new.A.data))
-        rows = moved((old.row_lower, new.row_lower), (old.row_upper, new.row_upper))
-        columns = moved((old.lower, new.lower), (old.upper, new.upper))
-        at = np.searchsorted(new.A.indptr, entries, side="right") - 1
-        return cls(
-            (cost, new.c[cost]) if cost.size else None,
-            new.offset if new.offset != old.offset else None,
-            (new.A.indices[entries].astype(np.intp), at, new.A.data[entries]) if entries.size else None,
-            (rows, new.row_lower[rows], new.row_upper[rows]) if rows.size else None,
-            (columns, new.lower[columns], new.upper[columns]) if columns.size else None,
-        )
-
-
 class Session(ABC):
     """A live solver object for one program. Not thread-safe. Usable as a context manager. owner: its `Backend`."""
 
@@ -187,6 +149,10 @@ class Session(ABC):
         """Give native resources back."""
 
     # What every session does alike.
+
+    def unsupported(self, option: str, value: Any, why: str = "; leave it out or change it") -> UnsupportedOption:
+        """What to raise for an option in the solver's own name that it does not take."""
+        return UnsupportedOption(f"{self.owner.label} cannot honour the option {option} = {value!r}{why}.")
 
     def close(self) -> None:
         """Give native resources back; solutions stay valid, the session is of no further use."""
@@ -264,8 +230,7 @@ class Session(ABC):
         Raises:
             InvalidProgram: for another pattern of the matrix, other integer columns, and cones.
         """
-        old, new = self.program.template, program.template
-        if not _same_pattern(old, new) or (old.integrality != new.integrality).any() or program.cones:
+        if program.cones or not program.template.follows(self.program.template):
             raise InvalidProgram(
                 f"{program.name} must have the matrix pattern and integer columns of {self.program.name}."
             )
@@ -366,7 +331,7 @@ class Session(ABC):
         clock = Deadline()
         self._settle()
         data = solution.data
-        self._load(self._dispatched(replace(data, c=np.zeros_like(data.c), offset=0.0)), keep=False)
+        self._load(self._dispatched(data.free), keep=False)
         try:
             raw = self._run(Start.COLD, None)
         finally:
@@ -391,14 +356,6 @@ class Session(ABC):
             seconds=solution.seconds + clock.elapsed,
             notes=(*solution.notes, *second.notes, note),
         )
-
-
-def _same_pattern(left: Data, right: Data) -> bool:
-    """Whether the same entries stand in both matrices."""
-    if left.A.indices is right.A.indices:
-        return True
-    same = left.A.shape == right.A.shape and np.array_equal(left.A.indptr, right.A.indptr)
-    return same and np.array_equal(left.A.indices, right.A.indices)
 
 
 def _trivial(data: Data) -> Raw | None:

@@ -20,6 +20,7 @@ from .cones import Cones, lifted, violation
 from .program import Data, Program
 
 _UNIT = 2.0**-53  # relative rounding error of one operation
+_PROVING = 1e-7  # of zero, in a certificate of size one
 _SUMMED = 64  # ... of numpy's pairwise sum of a product, in units, up to 10^9 terms
 
 
@@ -297,23 +298,23 @@ def lagrangian_bound(
     return float(terms.sum() - _UNIT * (longest * float(size @ reach) + _SUMMED * float(np.abs(terms).sum())))
 
 
-def infeasible_by(data: Data, multipliers: Vector, tolerance: float = 1e-7, cones: Sequence[Cones] = ()) -> bool:
+def infeasible_by(data: Data, multipliers: Vector, cones: Sequence[Cones] = ()) -> bool:
     """Whether row multipliers (rows,) of size one prove that no point exists: their bound on the zero objective is
     positive, although it cannot exceed zero at a feasible point. (Over a box rounding is accounted for; else it must
     exceed 1e-9.)"""
-    value = lagrangian_bound(replace(data, c=np.zeros_like(data.c), offset=0.0), multipliers, tolerance, cones=cones)
+    value = lagrangian_bound(data.free, multipliers, _PROVING, cones=cones)
     box = bool(np.isfinite(data.lower).all() and np.isfinite(data.upper).all())
     return value is not None and value > (0.0 if box else 1e-9)
 
 
-def unbounded_along(data: Data, direction: Vector, tolerance: float = 1e-7) -> bool:
+def unbounded_along(data: Data, direction: Vector) -> bool:
     """Whether a direction (columns,) of size one stays feasible for ever and improves the objective."""
 
     def stays(step: Vector, low: Vector, high: Vector) -> bool:
-        return bool((step[np.isfinite(high)] <= tolerance).all() and (step[np.isfinite(low)] >= -tolerance).all())
+        return bool((step[np.isfinite(high)] <= _PROVING).all() and (step[np.isfinite(low)] >= -_PROVING).all())
 
     return (
-        float(data.c @ direction) < -tolerance
+        float(data.c @ direction) < -_PROVING
         and stays(data.A @ direction, data.row_lower, data.row_upper)
         and stays(direction, data.lower, data.upper)
     )

@@ -15,6 +15,7 @@ Messages have one form: "epsilon must be a finite number > 0. Got -1."
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -57,6 +58,12 @@ class InvalidRequest(WorkbenchError, ValueError):
         text = " ".join(str(got).split())  # an array is shown on several lines
         short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
         raise cls(f"{name} must be {constraint}. Got {short}.")
+
+    @classmethod
+    def unless_among(cls, known: Collection[str], name: str, value: object) -> None:
+        """Raise for a value that is none of the words that are known."""
+        if not isinstance(value, str) or value not in known:
+            cls.must(name, f"one of {', '.join(known)}", repr(value))
 
 
 class Infeasible(WorkbenchError):

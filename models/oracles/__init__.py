@@ -44,7 +44,7 @@ class Bounds:
 
 def bounds(
     sizes: Sequence[int],
-    shifts: Sequence[Sequence[int]],
+    shifts: Sequence[Shift],
     directed: bool,
     epsilon: float | Mapping[Shift, float],
     delta: float,
@@ -57,7 +57,7 @@ def bounds(
     `sizes` holds n1..nk; every shift is a tuple of k whole numbers, the zero shift constraining nothing; a relation
     that is not directed lists -μ beside every μ; `epsilon` is one number or one per shift; `requires` is
     "hockey-stick" (DP) or "mass-above-ratio" (PDP), the same at δ = 0. A loss other than "error-rate" has no oracle
-    yet. `nodes` limits the level search. Raises OutsideDomain, a ValueError, on a malformed question.
+    yet. `nodes` limits the level search. Raises OutsideDomain, a ValueError, for shifts that lack a -μ.
     """
     question = ask(sizes, shifts, directed, epsilon, delta, requires)
     if loss != "error-rate":

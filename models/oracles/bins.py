@@ -12,7 +12,7 @@ and by Theorem 5 the least such value is the least loss of any ε-DP randomizer,
 | 𝒴, P, ε          | labels (k,), prior (k,), epsilon                  |
 | L[r][i]          | `interval_losses`, 0-based, r..i inclusive         |
 | A[i][j], d       | `printed_bins`                                    |
-| Φ                | starts (d,): first label of each bin; `Bins.of`   |
+| Φ                | starts (d,): first label of each bin              |
 | 𝒴^               | values (d,)                                       |
 
 Two algorithms, both exact:
@@ -52,40 +52,25 @@ class Bins:
     """An RR-on-Bins mechanism and its worth.
 
     Attributes:
-        labels: (k,) in increasing order.
         starts: (d,) position of the first label of each bin; the first is 0.
         values: (d,) what each bin publishes.
         objective: expected loss under the prior it was designed for, evaluated from starts and values.
         bound: proven lower bound on the loss of every ε-DP randomizer (up to rounding, relative 1e-12).
-        epsilon, loss: of the request.
-        method: "printed" or "fast"; rounds: of Dinkelbach's iteration (0 for "printed").
+        rounds: of Dinkelbach's iteration (0 as printed).
         steps: how many candidates for the last bin were weighed, or interval costs taken: the work, on any machine.
     """
 
-    labels: Vector
     starts: Integers
     values: Vector
     objective: float
     bound: float
-    epsilon: float
-    loss: Loss
-    method: str
-    rounds: int = 0
-    steps: int = 0
+    rounds: int
+    steps: int
 
     @property
     def d(self) -> int:
         """Number of bins."""
         return int(self.starts.size)
-
-    def of(self, positions: ArrayLike) -> Integers:
-        """The bin (0..d-1) of each label position."""
-        return np.asarray(np.searchsorted(self.starts, np.asarray(positions), side="right") - 1, dtype=np.int64)
-
-    @property
-    def ends(self) -> Integers:
-        """(d,) position of the last label of each bin."""
-        return np.append(self.starts[1:], self.labels.size).astype(np.int64) - 1
 
 
 def _total(terms: Vector) -> float:
@@ -97,42 +82,21 @@ def _total(terms: Vector) -> float:
     return float(prefix_pairs(terms)[0][-1])
 
 
-def check_prior(labels: ArrayLike, prior: ArrayLike | None, loss: Loss) -> tuple[Vector, Vector]:
-    """Labels (k,), strictly increasing, and their probabilities, which are divided by their sum.
-
-    prior: (k,), >= 0 and not all zero; None is uniform. Raises ValueError.
-    """
+def _shares(labels: ArrayLike, prior: ArrayLike | None) -> tuple[Vector, Vector]:
+    """Labels (k,) and their probabilities, which are divided by their sum; uniform where None."""
     y = np.asarray(labels, dtype=float)
-    if y.ndim != 1 or y.size == 0:
-        raise ValueError(f"labels must be a non-empty list of numbers. Got shape {y.shape}.")
-    if not np.isfinite(y).all():
-        raise ValueError(f"labels must be finite. Got {y[~np.isfinite(y)][0]}.")
-    if (np.diff(y) <= 0).any():
-        raise ValueError("labels must be strictly increasing. Got two that are equal or out of order.")
-    if loss.poisson and y[0] < 0:
-        raise ValueError(f"labels must be >= 0 for the loss {loss.name}. Got {y[0]:g}.")
     p = np.full(y.size, 1.0 / y.size) if prior is None else np.asarray(prior, dtype=float)
-    if p.shape != y.shape:
-        raise ValueError(f"prior must have one probability for each of {y.size} labels. Got shape {p.shape}.")
-    if not np.isfinite(p).all() or (p < 0).any():
-        raise ValueError(f"prior must be finite numbers >= 0. Got {p[~(np.isfinite(p) & (p >= 0))][0]}.")
-    total = _total(p)
-    if not 0 < total < math.inf:
-        raise ValueError(f"prior must have a positive finite sum. Got {total}.")
-    return y, p / total
+    return y, p / _total(p)
 
 
-def value_of(
-    labels: Vector, prior: Vector, epsilon: float, loss: Loss, starts: Integers, values: Vector | None = None
-) -> tuple[float, Vector]:
-    """(objective, values) of a partition, evaluated label by label; its best values when none are given.
+def value_of(labels: Vector, prior: Vector, epsilon: float, loss: Loss, starts: Integers) -> tuple[float, Vector]:
+    """(objective, best values) of a partition, evaluated label by label.
 
     The objective is Σ_j (F(o_j) + q Σ_{y in bin j} p_y ℓ(o_j, y)) / (d + q). Shapes: starts (d,), values (d,).
     """
     q = math.expm1(epsilon)
     ends = np.append(starts[1:], labels.size)
-    if values is None:
-        values = _best_values(labels, prior, q, loss, starts, ends)
+    values = _best_values(labels, prior, q, loss, starts, ends)
     inside = prior * loss(np.repeat(values, ends - starts), labels)
     total = _total(_average(labels, prior, loss, values)) + q * _total(inside)
     return total / (starts.size + q), values
@@ -184,13 +148,13 @@ def _best_values(labels: Vector, prior: Vector, q: float, loss: Loss, starts: In
 def optimal_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, loss: str | Loss = "squared") -> Bins:
     """The best bins by Dinkelbach's iteration over Monge partitions (module docstring). 10^6 labels in seconds.
 
-    labels: (k,) strictly increasing; prior: (k,) or None for uniform; epsilon: in (0, 30].
+    labels: (k,) strictly increasing; prior: (k,) weights >= 0 or None for uniform; epsilon: in (0, 30].
     Raises ValueError.
     """
     from models.oracles.monge import least_partition
 
     loss = _bin_loss(loss)
-    y, p = check_prior(labels, prior, loss)
+    y, p = _shares(labels, prior)
     q = math.expm1(_budget(epsilon))
     problem = _table(y, p, q, loss)
     starts = np.zeros(1, dtype=np.int64)
@@ -207,7 +171,7 @@ def optimal_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
         if not worth < objective:
             break
         objective, starts, values = worth, least_starts, best
-    return Bins(y, starts, values, objective, min(bound, objective), float(epsilon), loss, "fast", rounds, steps)
+    return Bins(starts, values, objective, min(bound, objective), rounds, steps)
 
 
 def _table(y: Vector, p: Vector, q: float, loss: Loss) -> tuple[int, Vector, Vector, tuple[float, ...]]:
@@ -241,7 +205,7 @@ def printed_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
     The two inner loops (over j and over r) are one array operation.
     """
     loss = _bin_loss(loss)
-    y, p = check_prior(labels, prior, loss)
+    y, p = _shares(labels, prior)
     k, q = y.size, math.expm1(_budget(epsilon))
     L = interval_losses(y, p, epsilon, loss)
     A = np.full((k + 1, k + 1), np.inf)
@@ -261,7 +225,7 @@ def printed_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
         starts[j - 1] = i
     objective, values = value_of(y, p, epsilon, loss, starts)
     bound, steps = min(float(ratios[d - 1]), objective), k * (k + 1) * (2 * k + 1) // 6  # Σ i² options
-    return Bins(y, starts, values, objective, bound, float(epsilon), loss, "printed", 0, steps)
+    return Bins(starts, values, objective, bound, 0, steps)
 
 
 def interval_losses(y: Vector, p: Vector, epsilon: float, loss: Loss) -> Vector:

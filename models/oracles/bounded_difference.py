@@ -8,7 +8,6 @@ equals it (`column_cut`); elsewhere it is an upper bound on the optimal error ra
 |------------|---------------------------------------------------------------|
 | μ̄, n       | `mu_bar`, `n`                                                 |
 | φ_i, φ₀    | `column_cut_law(...).pmf` at δ = 0, (28), (29)                |
-| ρ_∞        | `bounded_difference_limit`, (49)                              |
 """
 
 import math
@@ -28,16 +27,6 @@ from models.requirements import MASS_ABOVE_RATIO
 
 STARTS = 256
 """How many shifts are tried as the unit u of a relation {u, 2u, ..., μ̄u}."""
-
-
-def bounded_difference_limit(mu_bar: int, epsilon: float, directed: bool = True) -> float:
-    """Optimal error rate at δ = 0 as n -> ∞: κa/(κa + 1 - a), κ = μ̄ directed ((49)), 2μ̄ symmetric; every ε > 0.
-
-    (50) prints 0.5 below ln(1 + μ̄), which no constraint of (13) forces.
-    """
-    a = math.exp(-epsilon)
-    reach = mu_bar * (1 if directed else 2)
-    return reach * a / (reach * a - math.expm1(-epsilon))
 
 
 def _proof(n: int, mu_bar: int, epsilon: float, proven: bool) -> str:

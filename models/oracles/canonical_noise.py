@@ -25,32 +25,21 @@ from solvers.search import bisect
 _END, _MOST = 1e-18, 1_000_000
 
 
-def curve_function(points: Sequence[tuple[float, float]]) -> Callable[[float], float]:
-    """f of budgets (ε, δ) at once."""
-
-    def f(alpha: float) -> float:
-        lines = [
-            side
-            for epsilon, delta in points
-            for side in (1 - delta - math.exp(epsilon) * alpha, math.exp(-epsilon) * (1 - delta - alpha))
-        ]
-        return max(0.0, *lines)
-
-    return f
-
-
 def canonical_loss(points: Sequence[tuple[float, float]], loss: Callable[[int], float]) -> float:
     """The mean loss of canonical noise for budgets (ε, δ) at once, some δ < 1.
 
     loss: even, not falling as |η| grows.
     """
-    f = curve_function(points)
-    tail, _ = bisect(lambda c: f(c) <= c, 0.0, 0.5)  # f(c) = c: f falls
+
+    def following(tail: float) -> float:
+        """f(1 - x) of the tail x: a small one keeps its digits."""
+        return max(0.0, *(max(math.exp(-e) * (tail - d), 1 - d - math.exp(e) * (1 - tail)) for e, d in points))
+
+    tail, _ = bisect(lambda c: following(1 - c) <= c, 0.0, 0.5)  # f(c) = c: f falls
     value = loss(0)
     for k in range(_MOST):
         value += 2 * tail * (loss(k + 1) - loss(k))
-        # f(1 - x) of a small x, without the cancellation of 1 - x
-        tail = max(0.0, *(max(math.exp(-e) * (tail - d), 1 - d - math.exp(e) * (1 - tail)) for e, d in points))
+        tail = following(tail)
         if tail < _END:
             break
     return value

@@ -5,7 +5,6 @@
     staircase_integers     the same on Z; for D = 1 the geometric mechanism                   and Ghosh et al. 2009
     truncated_laplace      its loss on R: upper bound (for δ > 1/2 private, but not tight)    Geng et al. 2020
     geng_formula           printed as a lower bound on E|η|; not one everywhere               Geng et al. 2020
-    zero_epsilon           uniform-Bernoulli product on R: optimum at ε = 0, upper bound      Geng et al. 2019
 
 Staircase of parameter r: with b = e^-ε,
 
@@ -101,16 +100,3 @@ def geng_formula(epsilon: float, delta: float, sensitivity: float, fewer: int = 
         total += a * b**n
         n += 1
     return 2 * a * sensitivity * sum(i * b**i for i in range(n - fewer))
-
-
-def zero_epsilon(delta: float, sensitivity: float, loss: str) -> float:
-    """The least loss at ε = 0: the limit of noise for small budgets. 0 < δ <= 1."""
-    if not 0 < delta <= 1:
-        raise ValueError(f"delta must be in (0, 1]. Got {delta}.")
-    # 0 with probability 1 - p, else uniform on [-w, w]: total variation 1 - p + pΔ/(2w) = δ at a shift of Δ
-    power = _power(loss)
-    p = min(1.0, (1 + power) * (1 - delta))
-    if p == 0:
-        return 0.0
-    width = p * sensitivity / (2 * (delta - 1 + p))
-    return p * width**power / (1 + power)

@@ -40,8 +40,12 @@ def least_partition(problem: Problem, penalty: float) -> tuple[float, Integers, 
     plain = problem[0] != POISSON and _plainly(problem[1].shape[0] - 1)
     solve = _least_partition if plain else _compiled().least_partition
     with np.errstate(all="ignore"):  # as compiled
-        least, starts, taken = solve(problem, penalty)
-    return float(least), starts, int(taken)
+        least, came, taken = solve(problem, penalty)
+    starts, at = [], came.size - 1
+    while at > 0:
+        at = int(came[at])
+        starts.append(at)
+    return float(least), np.array(starts[::-1], dtype=np.int64), int(taken)
 
 
 def _plainly(labels: int) -> bool:
@@ -142,7 +146,7 @@ interval_loss: Callable[..., float] = _interval_loss
 
 
 def _least_partition(problem: Problem, penalty: float) -> tuple[float, Any, int]:
-    """`least_partition`, by one of these two."""
+    """(the least value, the first label of the last bin of the best partition of 0..i-1 for every i, as taken)."""
     k = problem[1].shape[0] - 1
     best = np.zeros(k + 1)
     came = np.zeros(k + 1, dtype=np.int64)
@@ -196,14 +200,4 @@ def _least_partition(problem: Problem, penalty: float) -> tuple[float, Any, int]
         candidate[tail] = i
         begin[tail] = low
         last = end
-    d = 0
-    at = k
-    while at > 0:
-        d += 1
-        at = came[at]
-    starts = np.zeros(d, dtype=np.int64)
-    at = k
-    for j in range(d - 1, -1, -1):
-        at = came[at]
-        starts[j] = at
-    return best[k], starts, taken
+    return best[k], came, taken

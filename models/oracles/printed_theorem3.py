@@ -49,11 +49,6 @@ def _xi(epsilon: float, terms: int) -> float:
     return float(geometric_sum(epsilon, terms)) * math.exp(epsilon)
 
 
-def _mass(lengths: tuple[int, ...], epsilon: float) -> float:
-    """(34), first equality: 1 / Σ ℓ_i e^{-iε}."""
-    return 1.0 / math.fsum(length * math.exp(-i * epsilon) for i, length in enumerate(lengths))
-
-
 def _group_lengths(grid: Grid) -> list[tuple[int, int, tuple[int, ...]]]:
     """(h, j, ℓ) of Lemma 4 and of every flat region, (31), in the order of the segments.
 
@@ -83,7 +78,9 @@ def staircases(n: int, mu_bar: int, epsilon: float) -> list[Staircase]:
     regions = _group_lengths(grid)
     stairs = []
     for k, (h, j, lengths) in enumerate(regions):
-        mass = _mass(lengths, epsilon)
+        mass = 1.0 / math.fsum(
+            length * math.exp(-i * epsilon) for i, length in enumerate(lengths)
+        )  # (34), first equality
         last_of_segment = k + 1 == len(regions) or regions[k + 1][0] != h
         lower = mass * math.exp(-(b - h) * epsilon) * _xi(epsilon, j) if h else 0.0
         tail = math.exp(epsilon) if last_of_segment else _xi(epsilon, j + 1)  # (37b) and (37a)

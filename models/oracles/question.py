@@ -17,11 +17,9 @@ proven optimal, "lower bound" is an error rate below which no feasible mechanism
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
-from operator import index
 from typing import Literal, TypeAlias
 
-from models.requirements import RATIO_BOUNDS, RatioBound
+from models.requirements import RatioBound
 from solvers.arrays import Vector
 
 Kind: TypeAlias = Literal["optimum", "lower bound", "upper bound"]
@@ -88,45 +86,25 @@ def opposite(sizes: tuple[int, ...], shift: Shift) -> Shift:
 
 def ask(
     sizes: Sequence[int],
-    shifts: Sequence[Sequence[int]],
+    shifts: Sequence[Shift],
     directed: bool,
     epsilon: float | Mapping[Shift, float],
     delta: float,
     requires: RatioBound,
 ) -> Question:
-    """Validate a question: sizes >= 1, shifts reduced modulo the sizes, ε finite and > 0, δ in [0, 1].
+    """The question of sizes >= 1, shifts reduced modulo the sizes, ε finite and > 0, δ in [0, 1].
 
     The zero shift compares a distribution with itself and constrains nothing, so it is dropped. Two spellings of one
     shift keep the smaller ε, which implies the other. A relation that is not directed must list -μ beside every μ.
     Raises OutsideDomain.
     """
-    if requires not in RATIO_BOUNDS:
-        raise OutsideDomain(f"requires must be one of {', '.join(RATIO_BOUNDS)}. Got {requires!r}.")
-    if len(sizes) == 0:
-        raise OutsideDomain("sizes must name at least one cyclic group. Got ().")
-    shape = tuple(index(size) for size in sizes)
-    if min(shape) < 1:
-        raise OutsideDomain(f"every size must be a whole number >= 1. Got {min(shape)}.")
-    budgets: dict[Shift, float] = {}
+    shape, budgets = tuple(sizes), dict[Shift, float]()
     for shift in shifts:
-        if not isinstance(shift, Sequence) or len(shift) != len(shape):
-            raise OutsideDomain(f"every shift must be a tuple of {len(shape)} whole number(s). Got {shift!r}.")
-        level = epsilon.get(tuple(shift)) if isinstance(epsilon, Mapping) else epsilon
-        if level is None:
-            raise OutsideDomain(f"epsilon must give a number for every shift. Missing {tuple(shift)}.")
-        budget = _number("epsilon", level, "finite number > 0", math.ulp(0.0), math.inf)
-        reduced = tuple(index(step) % size for step, size in zip(shift, shape, strict=True))
+        budget = epsilon[shift] if isinstance(epsilon, Mapping) else epsilon
+        reduced = tuple(step % size for step, size in zip(shift, shape, strict=True))
         if any(reduced):
             budgets[reduced] = min(budget, budgets.get(reduced, math.inf))
     missing = [] if directed else [opposite(shape, shift) for shift in budgets if opposite(shape, shift) not in budgets]
     if missing:
         raise OutsideDomain(f"shifts must be closed under negation unless directed. Missing {missing[0]}.")
-    return Question(shape, budgets, _number("delta", delta, "number in [0, 1]", 0.0, math.nextafter(1, 2)), requires)
-
-
-def _number(name: str, value: float, domain: str, least: float, below: float) -> float:
-    """A value as a float; it must lie in [least, below)."""
-    # the usual type before the abstract one, which is slow to ask
-    if not isinstance(value, (float, Real)) or isinstance(value, bool) or not (least <= value < below):
-        raise OutsideDomain(f"{name} must be a {domain}. Got {value!r}.")
-    return float(value)
+    return Question(shape, budgets, delta, requires)

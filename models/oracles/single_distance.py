@@ -13,7 +13,6 @@ break, at hop h, gives T = 1 + 2(a + ... + a^h), and no break before the two way
 | N_μ               | `order`, at least 2; the paper's n is `order - 1`           |
 | k, section        | k = order - 1 - h for the cut after hop h                   |
 | δ̲_k, δ̄_k          | `breakpoints(order, ε)`                                     |
-| ε_k^ρ             | `level_curve_breakpoints(order, error_rate)`                |
 | δ^ε               | `level_curve(order, ε, error_rate)`                         |
 """
 
@@ -72,30 +71,6 @@ def level_curve(order: int, epsilon: float, error_rate: float, *, both_ways: boo
     """Corollary 1, (24): the least δ at which the optimal error rate is `error_rate` or less; 0 from ε_0 on."""
     cuts = level_cuts((order,), _steps(order, both_ways), epsilon)
     return least_delta(cuts.totals, cuts.losses, cuts.total, error_rate)
-
-
-def level_curve_breakpoints(order: int, error_rate: float) -> Vector:
-    """(22), (23), (25): ε_k for k = 0..order-1, where δ(ε) jumps; decreasing in k.
-
-    (24) holds on ε_k <= ε < ε_{k-1}. The entry is 0 when section k reaches the error rate at every ε > 0.
-    """
-    from scipy.optimize import brentq
-
-    mass = 1.0 - error_rate
-    points = np.zeros(order)
-    for k in range(order):
-        hops = order - 1 - k
-
-        def excess(epsilon: float, hops: int = hops) -> float:
-            return mass * (1.0 + float(geometric_sum(epsilon, hops))) - 1.0
-
-        if mass * (hops + 1) > 1.0:
-            if mass == 1.0:
-                points[k] = math.inf
-                continue
-            # T_h < 1/(1 - a) = 1/mass at ε = -ln(error_rate), so the root lies below.
-            points[k] = brentq(excess, 1e-300, -math.log(error_rate) + 1e-9, xtol=1e-300, rtol=1e-15, maxiter=500)
-    return points
 
 
 def statements(question: Question) -> Iterator[ClosedForm]:

@@ -130,10 +130,13 @@ def test_large_delta_needs_the_atom():
 
 
 def test_small_budgets_come_near_the_uniform_bernoulli_product():
+    """Optimal at ε = 0 (Geng et al. 2019): 0 with probability 1 - p, else uniform on [-w, w], 1 - p + p/(2w) = δ."""
     found = reals("0.005", "0.25", "absolute", "1e-3")
-    assert found.objective < line_noise.zero_epsilon(0.25, 1, "absolute") < 1.01 * found.objective
-    squared = reals("0.01", "0.75", "squared", "1e-2")
-    assert squared.bound < line_noise.zero_epsilon(0.75, 1, "squared") < 1.05 * squared.objective
+    product = 1 / (2 * 0.25) / 2  # p = 1
+    assert found.objective < product < 1.01 * found.objective
+    squared, p = reals("0.01", "0.75", "squared", "1e-2"), 3 * 0.25
+    product = p * (p / (2 * (0.75 - 1 + p))) ** 2 / 3
+    assert squared.bound < product < 1.05 * squared.objective
 
 
 @pytest.mark.parametrize("loss", ["absolute", "squared"])

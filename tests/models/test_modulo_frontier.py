@@ -9,7 +9,8 @@ import pytest
 
 from models.modulo import ModuloModel, loss_vector
 from models.modulo_fast import FastSession
-from models.modulo_frontier import Limit, delta_frontier, piece_at
+from models.modulo_frontier import Limit, delta_frontier
+from models.modulo_level_frontier import piece_at
 from models.oracles import bounds
 from models.oracles.single_distance import breakpoints, single_distance_law
 from models.requirements import MASS_ABOVE_RATIO

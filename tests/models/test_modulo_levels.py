@@ -11,8 +11,8 @@ import pytest
 from models import modulo_fast, modulo_level_frontier
 from models.modulo import ModuloModel, loss_vector, shifted
 from models.modulo_fast import FastSession
-from models.modulo_frontier import delta_frontier, piece_at
-from models.modulo_level_frontier import level_frontier
+from models.modulo_frontier import delta_frontier
+from models.modulo_level_frontier import level_frontier, piece_at
 from models.modulo_levels import LevelSearch, OutOfTime
 from models.requirements import MASS_ABOVE_RATIO as PDP
 from solvers.backend import backend

@@ -19,7 +19,7 @@ from workbench.mechanisms.baselines.two_bin import equal_bins, two_bin
 from workbench.mechanisms.density import normal, uniform
 from workbench.privacy.audit import audit_extremes
 
-LAW = LawQuestion(Fraction(1), Fraction(1), uniform())
+LAW = LawQuestion(Fraction(1))
 MIXED = replace(LAW, density=normal(0.3, 0.4))
 HALF = replace(LAW, density=normal(0.5, 0.3), loss="0.5")
 NEAR = replace(LAW, loss="squared", metric="absolute")
@@ -141,7 +141,7 @@ def test_metric_laws_hold_between_all_real_inputs():
 
 def shape4(bins: tuple[float, ...] = (-3, -0.5, 0.5, 3), symmetric: bool = True) -> TwoBinShape:
     inside = [b for b in bins if -1 < b < 1]
-    return TwoBinShape(tuple(map(float, bins)), 1.0, tuple(uniform().masses([-1, *inside, 1]).tolist()), symmetric)
+    return TwoBinShape(tuple(map(float, bins)), tuple(uniform().masses([-1, *inside, 1]).tolist()), symmetric)
 
 
 def slice_(low: float, high: float) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ import pytest
 from models import unbiased
 from models.unbiased import Intervals, Proof
 from models.unbiased_bound import Quadratics, lowered, rounded_up
-from models.unbiased_levels import Optimum, optimum
+from models.unbiased_levels import Optimum, SolverSearch, optimum
 from solvers.backend import Options, solve
 from workbench.families.labels.unbiased_channel import exact_channel
 from workbench.mechanisms.label_randomizers.randomized_response import odds_below
@@ -47,7 +47,7 @@ def hardly_any_prior(k):
 
 def found(labels, prior, epsilon, **options):
     odds, _ = odds_below(epsilon)
-    return odds, optimum(labels, prior, float(odds) - 1, "cvxpy:clarabel", Options(), **options)
+    return odds, optimum(SolverSearch(float(odds) - 1, "cvxpy:clarabel", Options(), **options), labels, prior)
 
 
 def point(sets, t, s):

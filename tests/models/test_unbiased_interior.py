@@ -11,7 +11,7 @@ import workbench as wb
 from models.unbiased import Intervals
 from models.unbiased_bound import Quadratics
 from models.unbiased_interior import interior_point
-from models.unbiased_levels import interior_optimum, optimum
+from models.unbiased_levels import InteriorSearch, NoPoint, SolverSearch, optimum
 from solvers.backend import Options
 from solvers.search import Deadline
 from workbench.families.labels.unbiased_channel import exact_channel
@@ -62,7 +62,7 @@ HARD = [
 def test_labels_whose_gaps_span_many_digits_are_closed_exactly(question, max_loss):
     (y, p), epsilon = question, Fraction(EPSILON[max_loss])
     odds, _ = odds_below(epsilon)
-    best = interior_optimum(y, p, float(odds) - 1)
+    best = optimum(InteriorSearch(float(odds) - 1), y, p)
     assert best is not None
     outputs, channel = exact_channel(y, odds, best)
     values = [Fraction(o) for o in outputs.tolist()]
@@ -90,7 +90,8 @@ def test_a_time_limit_counts_for_all_programs_together():
     y, p = clusters(120, 2, 1e6)
     with pytest.raises(wb.NotProven, match=r"time limit|optimum between 0 and"):
         wb.design(wb.Labels(y, p), method="unbiased", epsilon=1, time_limit=0.01)
-    assert interior_optimum(y, p, 1.0, deadline=Deadline(0.0)) is None
+    with pytest.raises(NoPoint):
+        optimum(InteriorSearch(1.0, Deadline(0.0)), y, p)
 
 
 @pytest.mark.parametrize("epsilon", EPSILON.values())
@@ -98,7 +99,7 @@ def test_they_agree_with_the_solver(epsilon):
     y, p = uniform(30)
     odds, _ = odds_below(epsilon)
     q = float(odds) - 1
-    ours, theirs = interior_optimum(y, p, q), optimum(y, p, q, "cvxpy:clarabel", Options())
+    ours, theirs = optimum(InteriorSearch(q), y, p), optimum(SolverSearch(q, "cvxpy:clarabel", Options()), y, p)
     assert ours is not None
     assert ours.objective == pytest.approx(theirs.objective, rel=1e-7)
     assert ours.bound <= theirs.objective * (1 + 1e-9)
@@ -107,8 +108,8 @@ def test_they_agree_with_the_solver(epsilon):
 def test_more_labels_than_all_intervals_are_used_for():
     """Two levels, the second over a band; the same labels closer together are the same question."""
     y, p = growing(210, 1.3)
-    best = interior_optimum(y, p, 1.0)
-    again = interior_optimum(y * 2.0**-20, p, 1.0)
+    best = optimum(InteriorSearch(1.0), y, p)
+    again = optimum(InteriorSearch(1.0), y * 2.0**-20, p)
     assert best.objective - best.bound <= 1e-7 * best.objective
     assert again.objective == pytest.approx(best.objective * 2.0**-40, rel=1e-8)
 
@@ -130,7 +131,7 @@ def test_sets_with_gaps_bind_the_multipliers_alone():
 
 def test_a_channel_about_an_origin_is_that_about_zero():
     y, p = uniform(12)
-    best = interior_optimum(y + 0.5, p, 1.0)
+    best = optimum(InteriorSearch(1.0), y + 0.5, p)
     assert best.origin == 6.0
     outputs, channel = exact_channel(y + 0.5, Fraction(2), best)
     values = [Fraction(o) for o in outputs.tolist()]

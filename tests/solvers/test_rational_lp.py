@@ -16,7 +16,7 @@ from bench.bench_certify import KINDS, design, question
 from solvers.data import Data
 from solvers.errors import NoRationalSolution
 from solvers.rational_lp import RationalLP
-from solvers.rational_refinement import _floats, _objects, _scaled, solve_rational
+from solvers.rational_refinement import _floats, _objects, scaled, solve_rational
 from solvers.session import Session
 from workbench.families.modulo.family import FAMILY
 from workbench.families.modulo.problem import ModuloProblem
@@ -176,7 +176,7 @@ def test_integers_and_floats_are_turned_into_each_other_exactly():
     numbers += [rng.uniform(-1, 1) * 2.0 ** rng.randrange(-300, 100) for _ in range(200)]
     for shift in (-60, 0, 20, 320):
         below = [math.floor(Fraction(v) * Fraction(2) ** shift) for v in numbers]
-        assert _scaled(np.array(numbers), shift).tolist() == below
+        assert scaled(np.array(numbers), shift).tolist() == below
 
 
 def test_a_round_that_fails_hot_is_solved_again_from_nothing(monkeypatch):

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from solvers.search import Deadline, OpenNodes, bisect, cuts
+from solvers.search import Deadline, OpenNodes, bisect
 
 
 def test_bisection_ends_at_neighbouring_floats_or_at_the_tolerance():
@@ -31,14 +31,6 @@ def test_open_nodes_come_by_their_bound_and_then_in_their_order():
         nodes.pop()
     assert order == ["a", "b", "c"]
     assert nodes.bound == math.inf
-
-
-def test_cuts_are_added_until_none_is_broken_or_rounds_are_up():
-    at = [10]
-    point, broken = cuts(lambda: at[0], lambda x: [x - 1] if x > 3 else [], lambda new: at.append(at.pop() - 1))
-    assert (point, broken) == (3, [])
-    at[:] = [10]
-    assert cuts(lambda: at[0], lambda x: [x], lambda new: None, rounds=2) == (10, [10])
 
 
 def test_deadlines():

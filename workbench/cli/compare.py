@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from workbench.cli.console import out as stdout
 from workbench.cli.options import Named, command, present
 from workbench.cli.output_paths import output_folder
 from workbench.errors import InvalidRequest
+from workbench.io.result import Values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,16 +60,12 @@ def compare(
         if suite is not None:
             raise InvalidRequest(f"suite must be left out with {context.invoked_subcommand}. Got {suite!r}.")
         return None
-    if programs is not None and (suite is not None or listing):
-        raise InvalidRequest("programs must be given without suite and list. Got both.")
-    suite = "default" if listing and suite is None else suite
+    suite = _suite_of(suite, programs, listing=listing, json=json)
     if suite is None and programs is None:
-        if json:
-            raise InvalidRequest("suite must be given with --json. Got none.")
         stdout.print(context.get_help())
         return None
 
-    from workbench.comparison.compare import compare_programs, compare_suite
+    from workbench.comparison.compare import compare_programs
     from workbench.families.programs import chosen
 
     taken = [] if suite is None else chosen(suite, instances)  # what is wrong is refused before a folder is made
@@ -79,11 +75,22 @@ def compare(
         out = Path("results/solver_comparison")
     if out is not None:
         output_folder(out, "out")
-    run: Any = partial(compare_suite, str(suite)) if programs is None else partial(compare_programs, programs)
-    result: Result = under_a_bar(lambda tell: run(solvers, instances=instances, time_limit=time_limit, progress=tell))
+    source = programs or str(suite)
+    result = under_a_bar(
+        lambda tell: compare_programs(source, solvers, instances=instances, time_limit=time_limit, progress=tell)
+    )
     if not result.rows:
         raise KeyboardInterrupt
     return _suite_report(result, suite or f"{Path(programs or '').name} (files)", time_limit, out)
+
+
+def _suite_of(suite: str | None, programs: Path | None, *, listing: bool, json: bool) -> str | None:
+    """The suite that is run or listed, None where it is files or there is none. Raises InvalidRequest."""
+    if programs is not None and (suite is not None or listing):
+        raise InvalidRequest("programs must be given without suite and list. Got both.")
+    if json and programs is None and suite is None and not listing:
+        raise InvalidRequest("suite must be given with --json. Got none.")
+    return "default" if listing and suite is None else suite
 
 
 def _listed(rows: list[dict[str, str]]) -> Report:
@@ -181,7 +188,7 @@ def _command(kind: Family) -> Callable[..., None]:
     return command("compare FAMILY", run, options, summary=summary)
 
 
-def _spelled(question: Any, given: Mapping[str, Any], result: Result) -> dict[str, Any]:
+def _spelled(question: Any, given: Values, result: Result) -> Values:
     """The request as it was given, and the rows."""
     options = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
     spelled = question.to_dict() if hasattr(question, "to_dict") else repr(question)

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -23,14 +23,12 @@ from rich.table import Table
 from rich.text import Text
 
 from workbench.io.files import is_number
+from workbench.io.result import Progress, Values
 
 if TYPE_CHECKING:
     from workbench.io.result import Result
 
 R = TypeVar("R", bound="Result")
-Tell = Callable[[int, int, str], None]  # parts done, parts, what is next
-
-
 _PERIOD = 10.0  # seconds between two lines of progress
 
 
@@ -48,7 +46,7 @@ class _Output(Console):
 # Piped output has no terminal to fit; unless COLUMNS asks for a width, give tables room instead of rich's 80 columns.
 _FITS = (sys.stdout is not None and sys.stdout.isatty()) or os.environ.get("COLUMNS", "").isdecimal()
 # What is printed names files and what others add: no word of it is markup, a colon's emoji or a number to be coloured.
-_PLAIN: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
+_PLAIN: Values = {"markup": False, "emoji": False, "highlight": False}
 out = _Output(width=None if _FITS else 120, **_PLAIN)
 err = _Output(stderr=True, **_PLAIN)
 
@@ -61,7 +59,7 @@ class Report:
     for stderr, such as what Ctrl-C has left, which is exit code 2; failed: whether the answer is bad news, exit code 1.
     """
 
-    values: Mapping[str, Any] | Callable[[], Mapping[str, Any]]
+    values: Values | Callable[[], Values]
     shown: Iterable[Any] = ()
     stopped: str | None = None
     failed: bool = False
@@ -144,7 +142,7 @@ def one_line(message: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in " ".join(message.split()))
 
 
-def emit_json(payload: Mapping[str, Any]) -> None:
+def emit_json(payload: Values) -> None:
     """Print one strict JSON object (no NaN, no Infinity) on stdout."""
     answers().write(json.dumps(payload, allow_nan=False, ensure_ascii=False) + "\n")
     answers().flush()
@@ -202,7 +200,7 @@ def _cell(value: Any) -> str:
     return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
-def under_a_bar(work: Callable[[Tell], R], what: str = "solving", *, lines: bool = False) -> R:
+def under_a_bar(work: Callable[[Progress], R], what: str = "solving", *, lines: bool = False) -> R:
     """Do some work under a bar with the time that is left, on stderr; work: told where to report its progress.
 
     lines: whether a line every ten seconds says so where stderr is no terminal.

@@ -7,6 +7,7 @@ import threading
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,6 +15,9 @@ from workbench.cli.console import err
 from workbench.cli.output_paths import output_file
 from workbench.errors import InvalidRequest
 from workbench.io.files import write_new
+
+if TYPE_CHECKING:
+    from workbench.explorer.given import Files
 
 
 def explore(
@@ -25,35 +29,36 @@ def explore(
     export: Path | None = None,
 ) -> None:
     """Explore designs and their trade-offs in a browser: on this machine alone, until Ctrl-C."""
-    from workbench.explorer.given import from_words
+    from workbench.explorer.given import from_words, named_files, state
     from workbench.families.registry import family as named
 
-    if family is None and (context.args or export is not None):
-        raise InvalidRequest("family must be given before its options, and for an export. Got none.")
-    given = {} if family is None else from_words(named(family), context.args)
-    texts = {(family, name, text) for name, text in given.items() if family is not None and isinstance(text, str)}
-    if export is not None and family is not None:
-        from workbench.explorer.page import write_export
-
-        output_file(export, "export")
-        write_export(export, family, given, texts)
-        print(f"Wrote {export}.")
+    if family is None:
+        if context.args or export is not None:
+            raise InvalidRequest("family must be given before its options, and for an export. Got none.")
+        _serve("", (), port, browser)
         return
-    _serve(family, given, texts, port, browser)
+    kind = named(family)
+    given = from_words(kind, context.args)
+    files = named_files(kind, given)
+    if export is None:
+        _serve(state(family, given), files, port, browser)
+        return
+    from workbench.explorer.page import write_export
+
+    output_file(export, "export")
+    write_export(export, family, given, files)
+    print(f"Wrote {export}.")
 
 
-def _serve(
-    family: str | None, given: dict[str, object], texts: set[tuple[str, str, str]], port: int, browser: bool
-) -> None:
+def _serve(state: str, files: Files, port: int, browser: bool) -> None:
     from workbench.explorer.server import Server
 
     try:
-        server = Server(port, texts)
+        server = Server(port, files)
     except OSError as error:
         InvalidRequest.must("port", f"free ({error.strerror})", port)
     with server:
-        state = {"family": family, **{k: str(v).lower() if isinstance(v, bool) else v for k, v in given.items()}}
-        address = server.address(state if family is not None else None)
+        address = server.address(state)
 
         def stop(number: int, frame: object) -> None:
             # an exception in the middle of anything may be lost there, and the server would go on

@@ -20,18 +20,17 @@ if TYPE_CHECKING:
 
 _REASONS = 3  # why rows have no value: so many reasons are shown, the most frequent first
 _CLOSED = 1e-6  # gap of what counts as proven
+_NONE: dict[Any, Any] = {"mechanism": "none fits", "objective": None, "bound": None}
 _HEADS = ["curve", "mechanism", "notion", "rows", "proven", "certified", "oracle agrees", "without a value"]
 
 
 def commands() -> Iterator[Named]:
     """One for every family that has a frontier, and the budget table."""
-    from workbench.families.registry import families
     from workbench.frontiers.budget_table import budget_table, options
-    from workbench.frontiers.run import frontier_of
+    from workbench.frontiers.run import frontier_of, with_frontiers
 
-    for kind in families():
-        if kind.frontier is not None:
-            yield kind.name, _command(kind), frontier_of(kind).examples
+    for name, kind in with_frontiers().items():
+        yield name, _command(kind), frontier_of(kind).examples
 
     def budgets(*, out: Path = Path("frontier-table"), html: Path | None = None, **given: Any) -> Report:
         """Which mechanism for which budget: all that fit a task, their errors, the best of each comparable group."""
@@ -40,6 +39,7 @@ def commands() -> Iterator[Named]:
         result = under_a_bar(lambda tell: budget_table(**present(given), progress=tell))
         if not result.rows:
             raise KeyboardInterrupt
+        out.mkdir(parents=True, exist_ok=True)
         files = _written(result, out / "table.csv", html)
         shown = [*_best(result.to_frame()), f"{len(result)} rows: {files[0]}"]
         kept = result.kept(f"tasks are finished; these are in {files[0]}.")
@@ -137,12 +137,8 @@ def _best(budgets: pd.DataFrame) -> Iterator[Any]:
     for (task, group), rows in budgets.groupby(["task", "group"], sort=False):
         cells: list[list[Any]] = []
         for key, part in rows.groupby(["epsilon", "delta", "bits"], sort=False):
-            fitting = part[part["fits"] & part["objective"].notna()]
-            if fitting.empty:
-                cells.append([*key, "none fits", None, None, ""])
-                continue
-            first, second = fitting.iloc[0], fitting.iloc[1] if len(fitting) > 1 else None
-            proven = float(first["bound"]) if first["bound"] == first["bound"] else None
-            rival = "" if second is None else f"{second['mechanism']} {second['objective']:.6g}"
-            cells.append([*key, first["mechanism"], float(first["objective"]), proven, rival])
+            best, *others = part[part["fits"] & part["objective"].notna()].to_dict("records") or [_NONE]
+            rival = next((f"{row['mechanism']} {row['objective']:.6g}" for row in others), "")
+            proven = best["bound"] if best["bound"] == best["bound"] else None
+            cells.append([*key, best["mechanism"], best["objective"], proven, rival])
         yield table(f"{task}: {group}", heads, cells)

@@ -11,6 +11,7 @@ from workbench.cli.console import Report, err, table
 from workbench.cli.output_paths import check_outputs, write_output
 from workbench.errors import InvalidRequest
 from workbench.io.files import named, others_can_read, read_bytes, write_new
+from workbench.io.result import Values
 
 _KEY_LIMIT = 1 << 16
 _CAVEAT = "The guarantees are those of real arithmetic; floating-point attacks are outside them."
@@ -52,7 +53,7 @@ def encode(
     return Report(facts, [_shown(facts)])
 
 
-def _budgets(mechanism: Any, code: str) -> dict[str, Any]:
+def _budgets(mechanism: Any, code: str) -> Values:
     names = ("decoder_epsilon", "database_epsilon")
     budgets = {name: getattr(mechanism, name) for name in names}
     return {"epsilon": mechanism.epsilon, "ell": mechanism.ell, "code": code, **budgets}
@@ -102,7 +103,7 @@ def keygen(target: Path) -> Report:
     return Report({"file": str(target), "bytes": 32}, [f"Wrote a key of 32 random bytes to {target}."])
 
 
-def _shown(facts: dict[str, Any]) -> Any:
+def _shown(facts: Values) -> Any:
     """Names and values; an epsilon in full, because nine digits could understate it."""
     rows = [[name, repr(value) if "epsilon" in name else value] for name, value in facts.items()]
     return table("", ["", ""], rows, caption=_CAVEAT)

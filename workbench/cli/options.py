@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -19,17 +19,17 @@ import typer
 from rich.markup import escape
 
 from workbench.cli.console import Report
+from workbench.io.result import Values
 
 if TYPE_CHECKING:
     from workbench.families.option import Option
 
 
-Entry = Mapping[str, Any]
 Named = tuple[str, Callable[..., None], Iterable[str]]  # a command of a family: its name, function and examples
 
 
 @cache
-def entries() -> dict[str, Entry]:
+def entries() -> dict[str, Values]:
     """The commands and groups by their names, in the order of --help."""
     return tomllib.loads(resources.files("workbench.cli").joinpath("commands.toml").read_text("utf-8"))
 
@@ -91,11 +91,9 @@ def _of_signature(
     return parameters
 
 
-def _parameter(
-    name: str, kind: Any, default: Any, about: str | Mapping[str, Any], *, argument: bool = False
-) -> inspect.Parameter:
+def _parameter(name: str, kind: Any, default: Any, about: str | Values, *, argument: bool = False) -> inspect.Parameter:
     """One parameter. about: its help, or a table of help, metavar, min, max, and name where --name is another."""
-    table: Mapping[str, Any] = {"help": about} if isinstance(about, str) else about
+    table: Values = {"help": about} if isinstance(about, str) else about
     words = escape(table.get("help", "")) or None
     if argument:
         declared: Any = typer.Argument(metavar=table.get("metavar"), help=words)
@@ -107,13 +105,12 @@ def _parameter(
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _text(name: str, about: str | Mapping[str, Any]) -> inspect.Parameter:
+def _text(name: str, about: str | Values) -> inspect.Parameter:
     """An option that is all in commands.toml: a text, `repeatable` or not, `required` or with a `default`."""
     table = {"help": about} if isinstance(about, str) else about
     kind: Any = list[str] if table.get("repeatable") else str
-    if table.get("required"):
-        return _parameter(name, kind, inspect.Parameter.empty, table)
-    return _parameter(name, kind if "default" in table else kind | None, table.get("default"), table)
+    default = inspect.Parameter.empty if table.get("required") else table.get("default")
+    return _parameter(name, kind | None if default is None else kind, default, table)
 
 
 def _of_option(option: Option) -> inspect.Parameter:
@@ -130,12 +127,12 @@ def _of_option(option: Option) -> inspect.Parameter:
     return _parameter(option.name, kind, inspect.Parameter.empty if option.required else default, about)
 
 
-def present(given: Mapping[str, Any]) -> dict[str, Any]:
+def present(given: Values) -> dict[str, Any]:
     """What was given, or has a default."""
     return {name: value for name, value in given.items() if value is not None}
 
 
-def files_of(options: Iterable[Option], given: Mapping[str, Any]) -> dict[str, Path | str | None]:
+def files_of(options: Iterable[Option], given: Values) -> dict[str, Path | str | None]:
     """What a command line gave that may be the name of a file to read."""
     return {
         option.command or option.name: given[option.name]

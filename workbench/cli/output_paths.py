@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from workbench.errors import InvalidRequest
@@ -13,12 +14,20 @@ _ENDINGS = {"plot file": (".png", ".svg", ".pdf"), "html file": (".html", ".htm"
 
 
 def output_folder(path: Path, name: str) -> None:
-    """Make a folder for results, and refuse one that cannot be written before anything is computed."""
+    """Refuse a folder for results that cannot be made or written before anything is computed.
+
+    It is made by what is written into it, so that a request that is refused leaves no empty folder.
+    """
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     try:
         path.mkdir(parents=True, exist_ok=True)
         try_folder(path)
     except OSError as error:
         InvalidRequest.must(name, "a folder that can be written", f"{path}: {error.strerror}")
+    finally:
+        for folder in missing:
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def output_file(path: Path, name: str) -> None:

@@ -6,6 +6,7 @@ on the data. How many rows one person has, and the budget that makes, is printed
 
 from __future__ import annotations
 
+import contextlib
 import json as json_module
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -16,6 +17,7 @@ from workbench.cli.console import Report, err, facts, note
 from workbench.cli.output_paths import check_outputs, write_output
 from workbench.errors import InvalidRequest
 from workbench.io.files import others_can_read
+from workbench.io.result import Values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,17 +52,17 @@ def _command(kind: str, summary: str) -> Callable[..., Report]:
         sidecar = _sidecar(target, {"input": source, "mechanism": mechanism}, ledger)
         from workbench.exact.random_source import Source
         from workbench.io.csv_column import CsvColumn
-        from workbench.mechanisms.mechanism import publish
-        from workbench.privacy.column_release import Rows, mechanism_for_column
+        from workbench.privacy.column_release import Account, Rows, mechanism_for_column
 
         Source(insecure_seed)  # a wrong seed is refused before any work
         subject = mechanism_for_column(mechanism, kind, raw=raw)
         table = CsvColumn.read(source, column)
         rows = Rows.read(table, subject, clip=clip, person=person)
-        account = subject.account(table.name, target.name, rows, ledger)
+        notion = "none" if subject.claim is None else subject.claim.notion.name
+        account = Account.of(subject.budget, notion, table.name, target.name, rows.given, rows.most, ledger)
         words = [*subject.words, *rows.words, *account.words]
         words += _cautions(table, "Only this column is protected", insecure_seed)
-        report: dict[str, Any] = {
+        report: Values = {
             "file": target.name,
             "column": column,
             "rows": int(rows.values.size),
@@ -77,7 +79,7 @@ def _command(kind: str, summary: str) -> Callable[..., Report]:
         }
         lines = _errors(subject.expected_error)
         lines += [("clipped", f"{rows.clipped} of {rows.values.size} rows")] if rows.clipped else []
-        published = publish(subject.mechanism, rows.values, insecure_seed=insecure_seed)
+        published = subject.mechanism.publish(rows.values, insecure_seed=insecure_seed)
         return _published(account, target, sidecar, table, published, report, lines, {"clipped_rows": rows.clipped})
 
     sidecar_words = "Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error."
@@ -117,13 +119,11 @@ def privatise_labels(
     from workbench.exact.random_source import Source
     from workbench.io.csv_column import CsvColumn
     from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
-    from workbench.privacy.column_release import Account, rows_of_one_person
-    from workbench.privacy.releases import PrivacyBudget
+    from workbench.privacy.column_release import Account, PrivacyBudget, rows_of_one_person
 
     sidecar = _sidecar(target, {"input": source, "labels": labels}, ledger)
     drawing = Source(insecure_seed)
-    if method not in _LABEL_METHODS:
-        InvalidRequest.must("method", f"one of {', '.join(_LABEL_METHODS)}", repr(method))
+    InvalidRequest.unless_among(_LABEL_METHODS, "method", method)
     if method == "unbiased" and loss != "squared":
         InvalidRequest.must("loss", "squared where method is unbiased", repr(loss))
     table = CsvColumn.read(source, column)
@@ -145,7 +145,7 @@ def privatise_labels(
     words = [*account.words, *([_UNKNOWN] if labels is None else [])]
     words += _cautions(table, "Label DP protects the labels only", insecure_seed)
     mechanism = release.mechanism
-    report: dict[str, Any] = {
+    report: Values = {
         "file": target.name, "column": column, "rows": int(values.size), "labels": release.known.k,
         "label_set": "given" if labels is not None else "taken from the column",
         "method": f"LabelRandomizer (Algorithm 3): private prior, {_LABEL_METHODS[method]}",
@@ -160,7 +160,7 @@ def privatise_labels(
     return _published(account, target, sidecar, table, release.labels, report, lines)
 
 
-def _label_lines(report: Mapping[str, Any], method: str) -> list[tuple[str, str]]:
+def _label_lines(report: Values, method: str) -> list[tuple[str, str]]:
     """The budgets, the label set and the outputs in words."""
     shares = f"{report['epsilon1']:.6g} (prior) + {report['epsilon2']:.6g} (response)"
     return [
@@ -207,32 +207,22 @@ def _published(
     sidecar: Path,
     table: CsvColumn,
     values: NDArray[Any],
-    report: Mapping[str, Any],
+    report: Values,
     lines: list[tuple[str, str]],
-    own: Mapping[str, Any] | None = None,
+    own: Values | None = None,
 ) -> Report:
     """Enter the release into its ledger and write it: both, or neither; what the owner of the data alone is told is no
     part of the report beside it: how many rows somebody has, what that makes of the budget, own. Raises InvalidRequest.
     """
-    undo = account.save()
-    try:
-        _write(target, sidecar, table, values, report)
-    except BaseException:
-        undo()
-        raise
+    with contextlib.ExitStack() as undo:
+        undo.callback(account.save())
+        write_output(sidecar, (json_module.dumps(report, indent=1, allow_nan=False) + "\n").encode())
+        undo.callback(sidecar.unlink, missing_ok=True)
+        write_output(target, table.replaced(values), private=table.width > 1)
+        undo.pop_all()
     if account.ledger is not None and others_can_read(account.ledger):
         err.print(f"Warning: other users can read the ledger {account.ledger.name}.")
     words = [*report["words"], *account.own_words]
     wrote = f"{target} ({report['rows']} rows) and {sidecar.name}"
     shown = [facts([("wrote", wrote), ("budget", account.headline), *lines]), *map(note, words)]
     return Report({**report, **account.own, "file": str(target), "words": words, **(own or {})}, shown)
-
-
-def _write(target: Path, sidecar: Path, table: CsvColumn, values: NDArray[Any], report: Mapping[str, Any]) -> None:
-    """Report and output, or neither. Raises InvalidRequest."""
-    write_output(sidecar, (json_module.dumps(report, indent=1, allow_nan=False) + "\n").encode())
-    try:
-        write_output(target, table.replaced(values), private=table.width > 1)
-    except InvalidRequest:
-        sidecar.unlink(missing_ok=True)
-        raise

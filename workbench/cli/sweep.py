@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import deque
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from workbench.cli.console import Report, Tell, facts, table, under_a_bar
+from workbench.cli.console import Report, facts, table, under_a_bar
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.io.files import distinct_files
+from workbench.io.result import Progress, Values
 from workbench.sweeps.ledger import DEFAULT, Ledger, Row
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def sweep(
     if dry_run:
         return _said({"name": read.name, "points": len(read), "tasks": len(read.chunks), "known": known()})
 
-    def work(tell: Tell) -> SweepResult:
+    def work(tell: Progress) -> SweepResult:
         def progress(outcome: Outcome) -> None:
             failed = sum(n for status, n in outcome.statuses.items() if status not in _FOUND)
             words = f"sweep, {failed} not optimal" if failed else "sweep"
@@ -71,7 +72,7 @@ def _ledger_files(ledger: Path) -> dict[str, Path | str | None]:
     return {name: Path(f"{ledger}{ending}") for name, ending in names.items()}
 
 
-def _said(values: dict[str, Any], *, failed: bool = False) -> Report:
+def _said(values: Values, *, failed: bool = False) -> Report:
     rows = [(name.replace("_", " "), str(value)) for name, value in values.items() if name != "statuses"]
     rows += [(f"status {status}", str(number)) for status, number in values.get("statuses", {}).items()]
     return Report(values, [facts(rows)], failed=failed)
@@ -93,7 +94,7 @@ def list_(*, ledger: Path = DEFAULT, model: str | None = None, status: str | Non
     return Report(values, [table("Ledger", heads, cells, caption=caption)])
 
 
-def _brief(row: Row) -> dict[str, Any]:
+def _brief(row: Row) -> Values:
     request, answer = row.request_values, row.answer_values
     given = request["parameters"]
     words = ", ".join(f"{name} {given[name]}" for name in _ASKED if given.get(name) is not None)

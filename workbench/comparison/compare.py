@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,11 +14,11 @@ from solvers.solution import relative_gap
 from workbench.comparison.report import preferred
 from workbench.comparison.run import GOOD, installed, run_suite
 from workbench.errors import InvalidRequest
-from workbench.families.base import Family, Request
+from workbench.families.base import Request
 from workbench.families.outcome import COLUMNS, attempt
 from workbench.families.programs import SUITES, chosen
 from workbench.families.registry import family_of
-from workbench.io.result import Progress, Result, Row, check_progress, silent
+from workbench.io.result import Progress, Result, Row, check_progress, gathered, silent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,29 +69,21 @@ def compare(
         InvalidRequest, SolverUnavailable: what is wrong for every solver; what one of them cannot do is a row.
     """
     check_progress(progress)
-    if isinstance(question, Path):
+    if isinstance(question, str) and (foreign := next((name for name in request if name != "time_limit"), None)):
+        InvalidRequest.must("request", "made of time_limit for a suite", foreign)
+    if isinstance(question, (str, Path)):
         return compare_programs(question, solvers, instances=instances, progress=progress, **request)
-    if isinstance(question, str):
-        limit = request.pop("time_limit", TIME_LIMITS["suite"])
-        if request:
-            InvalidRequest.must("request", "made of time_limit for a suite", next(iter(request)))
-        return compare_suite(question, solvers, instances=instances, time_limit=limit, progress=progress)
     if instances is not None:
         InvalidRequest.must("instances", "left out, except for a suite", repr(instances))
-    kind = compared(family_of(question))
+    kind = family_of(question)
+    if not any(option.name == "solver" for option in kind.options):
+        InvalidRequest.must("question", "of a family that solves programs", kind.name)
     for name in ("solver", "certify"):
         if name in request:
             InvalidRequest.must("request", f"made of options of wb.design but {name}, which differs here", name)
     limit = None if {"time_limit", "options"} & set(request) else TIME_LIMITS["request"]
     compared_request = kind.request(question, certify=False, **request)
     return compare_request(compared_request, solver_names(solvers), limit=limit, progress=progress)
-
-
-def compared(kind: Family) -> Family:
-    """The family, whose requests must go to a solver. Raises InvalidRequest."""
-    if not any(option.name == "solver" for option in kind.options):
-        InvalidRequest.must("question", "of a family that solves programs", kind.name)
-    return kind
 
 
 def solver_names(solvers: Solvers) -> list[str]:
@@ -114,11 +106,10 @@ def compare_request(
 ) -> Result:
     """Design the same mechanism on every solver, cold, as the solver returns it and certified; see `compare`. limit:
     seconds of those that take a time limit, where the request has none."""
-    rows: list[Row] = []
-    begin = time.perf_counter()
-    try:
-        for solver in solvers:
-            progress(len(rows), len(solvers), solver)
+
+    def rows() -> Iterator[Row]:
+        for done, solver in enumerate(solvers):
+            progress(done, len(solvers), solver)
             start = time.perf_counter()
             row, _ = attempt(partial(_design, request, solver, limit))
             if row.get("seconds") is None and row["objective"] is not None:  # of a search with several programs
@@ -127,13 +118,17 @@ def compare_request(
                 _, certified = attempt(partial(_design, replace(request, check="certify"), solver, limit))
                 if certified is not None and certified.certificate is not None:
                     row |= {"certified": True, "certified_objective": certified.objective}
-            rows.append(row | {"solver": solver})
-    except KeyboardInterrupt:
-        pass
-    title = f"{request.question!r} on {len(solvers)} solver{'' if len(solvers) == 1 else 's'}"
-    columns = ("solver", "version", *COLUMNS, "certified_objective", "seconds")
-    seconds = time.perf_counter() - begin
-    return Result(title, rows, "comparison", columns, _plots, len(rows), len(solvers), seconds, (recommendation(rows),))
+            yield row | {"solver": solver}
+
+    return gathered(
+        f"{request.question!r} on {len(solvers)} solver{'' if len(solvers) == 1 else 's'}",
+        rows(),
+        len(solvers),
+        name="comparison",
+        columns=("solver", "version", *COLUMNS, "certified_objective", "seconds"),
+        draw=lambda table: {"seconds": partial(_draw, table)},
+        sentences=lambda answers: [recommendation(answers)],
+    )
 
 
 def _design(request: Any, solver: str, limit: float | None) -> Design:
@@ -185,28 +180,8 @@ def _proven(row: Row) -> bool:
     return _closed(row) and bool(row["gap"] <= GOOD)
 
 
-def compare_suite(
-    suite: str,
-    solvers: Solvers = None,
-    *,
-    instances: str | None = None,
-    time_limit: float = TIME_LIMITS["suite"],
-    progress: Progress = silent,
-) -> Result:
-    """A versioned suite of programs on several solvers; see `compare`."""
-    _check_time(time_limit)
-    if instances is not None and not isinstance(instances, str):
-        InvalidRequest.must("instances", 'a text of patterns such as "noise-milp-*,mvu-*"', repr(instances))
-    taken, labels = chosen(suite, instances), installed(solver_names(solvers))
-    title = f"Suite {suite}, version {SUITES[suite][0]}"
-    result = run_suite(taken, labels, title=title, time_limit=time_limit, progress=progress)
-    if all(row["status"] == "not applicable" for row in result) and not result.interrupted:
-        InvalidRequest.must("solvers", "some that can state one of the instances", ",".join(labels))
-    return result
-
-
 def compare_programs(
-    folder: Path,
+    source: str | Path,
     solvers: Solvers = None,
     *,
     instances: str | None = None,
@@ -214,25 +189,29 @@ def compare_programs(
     hot: bool = True,
     progress: Progress = silent,
 ) -> Result:
-    """The MPS files of a folder on several solvers, judged against the optima beside them; see `compare`.
+    """A versioned suite of programs, or the MPS files of a folder, which are judged against the optima beside them, on
+    several solvers; see `compare`.
 
-    hot: whether linear programs are re-solved hot as well. Raises also CorruptFile.
+    hot: of a folder, whether linear programs are re-solved hot as well. Raises of a folder also CorruptFile.
     """
     from workbench.comparison.library import folder_instances
 
-    _check_time(time_limit)
-    taken, labels = folder_instances(folder, instances), installed(solver_names(solvers))
-    title = f"{len(taken)} programs of {folder.name}"
-    return run_suite(taken, labels, title=title, time_limit=time_limit, progress=progress, hot=hot)
-
-
-def _check_time(time_limit: Any) -> None:
     if isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not 0 < time_limit <= 86_400:
         InvalidRequest.must("time_limit", "seconds in (0, 86400]", time_limit)
-
-
-def _plots(table: pd.DataFrame) -> dict[str, Any]:
-    return {"seconds": partial(_draw, table)}
+    if instances is not None and not isinstance(instances, str):
+        InvalidRequest.must("instances", 'a text of patterns such as "noise-milp-*,mvu-*"', repr(instances))
+    suite = isinstance(source, str)
+    if isinstance(source, str):
+        taken = chosen(source, instances)
+        title = f"Suite {source}, version {SUITES[source][0]}"
+    else:
+        taken = folder_instances(source, instances)
+        title = f"{len(taken)} programs of {source.name}"
+    labels = installed(solver_names(solvers))
+    result = run_suite(taken, labels, title=title, time_limit=time_limit, progress=progress, hot=hot and not suite)
+    if suite and all(row["status"] == "not applicable" for row in result) and not result.interrupted:
+        InvalidRequest.must("solvers", "some that can state one of the instances", ",".join(labels))
+    return result
 
 
 def _draw(table: pd.DataFrame) -> Figure | None:

@@ -18,12 +18,11 @@ Somebody else's file needs no more beside it than {"optimum": 1.5}, or nothing.
 
 from __future__ import annotations
 
-import fnmatch
 import gzip
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -38,14 +37,14 @@ from solvers.mps import mps_text, read_mps
 from solvers.program import Program
 from solvers.rational_lp import exact_bound, exact_objective, exact_violation
 from solvers.solution import Solution, relative_gap
-from workbench.comparison.run import GOOD, supported
+from workbench.comparison.run import GOOD, size, supported
 from workbench.comparison.worker import answer
 from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
 from workbench.exact.numbers import round_down
 from workbench.families.outcome import translated_errors
-from workbench.families.programs import Instance, chosen
+from workbench.families.programs import Instance, chosen, matches
 from workbench.io.files import named, parse_json, read_bytes, write_whole
-from workbench.io.result import Progress, Row, silent
+from workbench.io.result import Progress, Row, Values, silent
 
 FORMAT = "dp-workbench-program-1"
 _LIMIT = 200_000_000  # bytes of a file
@@ -62,9 +61,7 @@ def _row(instance: Instance, program: Program) -> Row:
         "name": instance.name,
         "model": instance.model,
         "parameters": instance.parameters,
-        "kind": "MILP" if program.is_mip else "LP",
-        "rows": program.shape[0],
-        "columns": program.shape[1],
+        **size(program),
         "nonzeros": int(data.A.nnz),
         "integers": int(data.integrality.sum()),
         "scale": program.scale,
@@ -96,8 +93,8 @@ def export(
 
     A file is written whole or not at all, so an interrupted export keeps what it has. Raises InvalidRequest.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     rows, wanted = [], list(library(names, most))
+    folder.mkdir(parents=True, exist_ok=True)
     for done, (instance, program) in enumerate(wanted):
         progress(done, len(wanted), instance.name)
         head = [f"{instance.model}: {instance.parameters}", f"{_SCALE}{program.scale!r}"]
@@ -121,17 +118,20 @@ def _known(program: Program, solution: Solution) -> Row:
         return {**record, "proof": f"none: {solution.raw_status}"}
     data = program.template
     point, dual = _sharp(data, solution.x.tolist(), solution.seconds)
-    proven = None if dual is None else exact_bound(data, dual)
-    record |= {
-        "value": float(exact_objective(data, point)),
-        "violation": float(exact_violation(data, point)),
-        "point": list(point),
-        "dual": None if dual is None else list(dual),
-        "dual_bound": None if proven is None else round_down(proven),
-    }
+    record |= _decided(data, point, dual) | {"point": list(point), "dual": None if dual is None else list(dual)}
     if program.is_mip:
         return record | {"bound": solution.bound, "proof": f"branch and bound of highs {solution.version}, its word"}
     return record | {"bound": record["dual_bound"], "proof": "Lagrangian value of the dual, in rationals"}
+
+
+def _decided(data: Data, point: Sequence[float], dual: Sequence[float] | None) -> Row:
+    """What a point and multipliers prove, in rationals."""
+    proven = None if dual is None else exact_bound(data, dual)
+    return {
+        "value": float(exact_objective(data, point)),
+        "violation": float(exact_violation(data, point)),
+        "dual_bound": None if proven is None else round_down(proven),
+    }
 
 
 def _sharp(data: Data, x: Sequence[float], seconds: float) -> tuple[Sequence[float], Sequence[float] | None]:
@@ -176,7 +176,7 @@ def read_program(path: Path) -> tuple[Program, Row]:
     Raises InvalidRequest, CorruptFile: the file is no MPS file, or not the one that the JSON speaks of.
     """
     content = read_bytes(path, _LIMIT, "program")
-    beside = path.with_name(path.name.removesuffix(".gz").removesuffix(".mps") + ".json")
+    beside = path.with_name(_stem(path) + ".json")
     with named(path):
         try:
             text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
@@ -192,17 +192,13 @@ def read_program(path: Path) -> tuple[Program, Row]:
             if known.get("sha256", digest) != digest:
                 raise CorruptFile(f"The record is of another program than {path.name}: their sha256 differ.")
             _check_point(known, program.data)
-    scale = next((_scale(line.removeprefix(_SCALE)) for line in program.comments if line.startswith(_SCALE)), 1.0)
+    try:
+        scale = next((float(line.removeprefix(_SCALE)) for line in program.comments if line.startswith(_SCALE)), 1.0)
+    except ValueError:
+        scale = math.nan
     if not 0 < scale < math.inf:
         raise CorruptFile(f"The comment {_SCALE.strip()!r} of {path.name} must be followed by a finite number > 0.")
     return Program(program.name, program.data, program.sense, scale=scale), known
-
-
-def _scale(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
 
 
 def _check_point(known: Row, data: Data) -> None:
@@ -223,7 +219,7 @@ def _check_record(known: Any) -> None:
             raise CorruptFile(f"{name} must be a number.")
 
 
-def known_range(known: Mapping[str, Any]) -> tuple[float | None, float | None]:
+def known_range(known: Values) -> tuple[float | None, float | None]:
     """(bound, value) of a record: where the optimum is known to lie. `optimum` stands for both."""
     optimum = known.get("optimum")
     return (known.get("bound", optimum), known.get("value", optimum))
@@ -236,39 +232,30 @@ def _files(folder: Path) -> list[Path]:
 
 def folder_instances(folder: Path, names: str | None = None) -> list[Instance]:
     """The programs of a folder as instances; those of the library that are unchanged are judged as mechanisms too."""
-    patterns = None if names is None else [part.strip() for part in names.split(",")]
-    instances = []
-    for path in _files(folder):
-        name = path.name.removesuffix(".gz").removesuffix(".mps")
-        if patterns is not None and not any(fnmatch.fnmatch(name, part) for part in patterns):
-            continue
-        program, known = read_program(path)
-        bound, value = known_range(known)
-        judge = _judge(name, known) if program.template.A.nnz <= _JUDGED else None
-        instances.append(
-            Instance(
-                name,
-                str(known.get("model", "")),
-                _constantly(program),
-                judge,
-                library=True,
-                parameters=str(known.get("parameters", "")),
-                known=(bound, value),
-            )
-        )
+    instances = [_instance(path) for path in _files(folder) if matches(_stem(path), names)]
     return instances or InvalidRequest.must("instances", "patterns that match some of the folder", repr(names))
 
 
-def _constantly(program: Program) -> Callable[[], tuple[Program, Mapping[str, Any]]]:
-    return lambda: (program, {})
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".mps")
+
+
+def _instance(path: Path) -> Instance:
+    name = _stem(path)
+    program, known = read_program(path)
+    judge = _judge(name, known) if program.template.A.nnz <= _JUDGED else None
+    model, parameters = (str(known.get(part, "")) for part in ("model", "parameters"))
+    return Instance(
+        name, model, lambda: (program, {}), judge, library=True, parameters=parameters, known=known_range(known)
+    )
 
 
 @lru_cache
-def _ours() -> Mapping[str, Instance]:
+def _ours() -> dict[str, Instance]:
     return {instance.name: instance for instance in chosen("library")}
 
 
-def _judge(name: str, known: Mapping[str, Any]) -> Any:
+def _judge(name: str, known: Values) -> Any:
     """The judge of the library's own instance where the file is the one that it makes."""
     instance = _ours().get(name)
     if instance is None or known.get("format") != FORMAT or known.get("parameters") != instance.parameters:
@@ -289,7 +276,7 @@ def solve_file(path: Path, solvers: Sequence[str], time_limit: float | None = No
             with translated_errors():
                 outcome = answer(program, solver, supported(solver, time_limit), hot=False)
         except WorkbenchError as error:
-            outcome = {"status": "error", "failure": str(error)}
+            outcome = {"failure": str(error)}
         row |= {name: outcome.get(name) for name in _ANSWER}
         if row["failure"] is not None:
             row["status"] = "failed"
@@ -320,20 +307,9 @@ def verify_folder(folder: Path) -> list[Row]:
         if known.get("point") is None:
             rows.append({"name": path.name, "holds": None, "proven": "the record has no point"})
             continue
-        value, violation = exact_objective(data, known["point"]), exact_violation(data, known["point"])
-        proven = None if known.get("dual") is None else exact_bound(data, known["dual"])
-        holds = float(value) == known["value"] and float(violation) == known["violation"]
-        holds &= (None if proven is None else round_down(proven)) == known["dual_bound"]
+        decided = _decided(data, known["point"], known.get("dual"))
+        holds = all(known[name] == value for name, value in decided.items())
         what = "linear relaxation" if data.is_mip else "program"
-        rows.append(
-            {
-                "name": path.name,
-                "holds": holds,
-                "value": float(value),
-                "violation": float(violation),
-                "dual_bound": None if proven is None else round_down(proven),
-                "bound": known["bound"],
-                "proven": f"no point of the {what} costs less than dual_bound; the point misses a row by violation",
-            }
-        )
+        words = f"no point of the {what} costs less than dual_bound; the point misses a row by violation"
+        rows.append({"name": path.name, "holds": holds, **decided, "bound": known["bound"], "proven": words})
     return rows

@@ -23,9 +23,9 @@ from workbench.families.baseline import read_baselines
 from workbench.families.channel.family import FAMILY
 from workbench.families.channel.request import ChannelTooLarge
 from workbench.families.frontier_plan import NotApplicable
-from workbench.families.option import Option, one_of, read
+from workbench.families.option import Option, one_of, read, two_ends
 from workbench.families.recommendation import Candidate, Query, RealQuery, all_candidates, texts
-from workbench.io.result import Plots, Result, Row
+from workbench.io.result import Plots, Result, Row, Values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,9 +47,7 @@ OPTIONS: tuple[Option, ...] = (
 
 def _range(value: Any, name: str) -> tuple[Fraction, Fraction]:
     """ "LOW..HIGH", or two numbers."""
-    ends = value.split("..") if isinstance(value, str) else value
-    if not isinstance(ends, (list, tuple)) or len(ends) != 2:
-        InvalidRequest.must(name, "two numbers LOW..HIGH, such as 0..200000", repr(value))
+    ends = two_ends(value, name, "two numbers LOW..HIGH, such as 0..200000")
     low, high = (exact(end, name) for end in ends)
     return (low, high) if low < high else InvalidRequest.must(name, "LOW..HIGH with LOW < HIGH", repr(value))
 
@@ -100,11 +98,11 @@ def recommend(*, epsilon: Any, delta: Any = 0, notion: str = "dp", loss: Any = "
     return _compared(query, f"{finite_query!r}, {query.losses.name} loss")
 
 
-def _budget(values: Mapping[str, Any]) -> dict[str, Any]:
+def _budget(values: Values) -> Values:
     return {name: values[name] for name in ("epsilon", "notion", "loss")} | {"delta": values["delta"] or Fraction(0)}
 
 
-def _real(values: Mapping[str, Any]) -> Result:
+def _real(values: Values) -> Result:
     """The same for real answers in a range."""
     low, high = values["range"]
     query = RealQuery(low=low, high=high, sensitivity=values["sensitivity"] or high - low, **_budget(values))

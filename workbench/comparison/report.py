@@ -23,7 +23,7 @@ import pandas as pd
 from solvers.backend import names
 from workbench.io.drawing import Drawing, draw, stated
 from workbench.io.figures import COLOURS, MARKERS
-from workbench.io.result import records
+from workbench.io.result import Values, records
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from workbench.io.result import Plots, Row
 
 
+FIGURES = stated("workbench.comparison", "figures.toml")
 EXACT = 1e-9  # residuals and gaps up to here are rounding
 SHIFT = 0.01  # seconds
 _ALIKE = 2.0  # times the least seconds, shifted, which are not told apart from them
@@ -148,12 +149,9 @@ def profile(table: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     times = table.assign(time=np.where(table["solved"], table["seconds"].astype(float).clip(lower=LEAST), np.inf))
     grid = times.pivot_table(index="instance", columns="solver", values="time", aggfunc="first", dropna=False)
     grid = grid.fillna(np.inf)
-    fastest = grid.min(axis="columns").to_numpy()
     curves = {}
-    for solver in grid.columns:
-        with np.errstate(invalid="ignore"):
-            ratios = np.sort(grid[solver].to_numpy() / fastest)
-        reached = ratios[np.isfinite(ratios)]
+    for solver, ratios in grid.div(grid.min(axis="columns"), axis="index").items():
+        reached = np.sort(ratios[np.isfinite(ratios)].to_numpy())
         curves[str(solver)] = reached, np.arange(1, reached.size + 1) / len(grid)
     return curves
 
@@ -169,15 +167,10 @@ def draw_profile(table: pd.DataFrame) -> Figure:
         for solver, (x, share) in curves.items():
             steps = {"ratio": [1.0, *x, most], "share": [0.0, *share, *(share[-1:] if x.size else [0.0])]}
             parts.append(pd.DataFrame({**named, "solver": solver, **steps}))
-    return draw(Drawing(_stated("profile"), styles=_looks(ran)), pd.concat(parts))
+    return draw(Drawing(FIGURES["profile"], styles=_looks(ran)), pd.concat(parts))
 
 
-def _stated(name: str) -> dict[str, Any]:
-    figure: dict[str, Any] = stated("workbench.comparison", "figures.toml")[name]
-    return figure
-
-
-def _looks(table: pd.DataFrame) -> dict[str, Any]:
+def _looks(table: pd.DataFrame) -> Values:
     """The styles of solvers, the same in every figure."""
     count = len(COLOURS)
     return {
@@ -213,7 +206,7 @@ def draw_scatter(table: pd.DataFrame) -> Figure:
     extents = [points.groupby("panel")[["x", "y"]].agg(end).agg(end, axis=1) for end in ("min", "max")]
     ends = pd.concat(extents).rename("x").reset_index()
     further = {"ends": ends.assign(y=ends["x"])}
-    figure = draw(Drawing(_stated("scatter"), {}, _looks(ran), further), points)
+    figure = draw(Drawing(FIGURES["scatter"], {}, _looks(ran), further), points)
     figure.axes[0].set_xlabel(f"seconds of {reference}")
     return figure
 

@@ -8,15 +8,16 @@ parent: residuals recomputed, the mechanism audited and certified in exact arith
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -28,13 +29,11 @@ from workbench.comparison.report import COLUMNS, EXACT, plots, recommendations, 
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.families.outcome import translated_errors
 from workbench.families.programs import Instance, Judged
-from workbench.io.result import Progress, Result, Row, silent
-
-Runner = Callable[[Instance, Program, str, float], Row]
+from workbench.io.processes import ONE_THREAD
+from workbench.io.result import Progress, Result, Row, Values, gathered, silent
 
 GRACE = 20.0  # seconds beyond the time limit, for starting, reading in and giving up
 GOOD = 1e-6  # an answer solves an instance with a gap and residuals up to here, relative to max(1, |objective|)
-_ONE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 def installed(labels: Sequence[str] | None = None) -> list[str]:
@@ -56,42 +55,40 @@ def run_suite(
     title: str = "Solver comparison",
     time_limit: float = 20.0,
     progress: Progress = silent,
-    runner: Runner | None = None,
     hot: bool = False,
 ) -> Result:
     """Every solver on every instance, judged; Ctrl-C stops it and the rows so far are kept.
 
-    time_limit: seconds of one solve. runner: of one run, for tests. hot: whether linear programs are re-solved hot,
-    too, with every loss moved by up to 1 % (row "hot_seconds").
+    time_limit: seconds of one solve. hot: whether linear programs are re-solved hot, too, with every loss moved by up
+    to 1 % (row "hot_seconds").
     """
-    rows: list[Row] = []
-    run = runner or (partial(run_one, hot=True) if hot else run_one)
-    total, begin = len(instances) * len(solvers), time.perf_counter()
-    try:
+    total, done = len(instances) * len(solvers), count()
+
+    def rows() -> Iterator[Row]:
         for instance in instances:
             program = instance.fixed()
-            shared = {
-                "instance": instance.name,
-                "model": instance.model,
-                "kind": "MILP" if program.is_mip else "LP",
-                "rows": program.shape[0],
-                "columns": program.shape[1],
-                "known_bound": instance.known[0],
-                "known_value": instance.known[1],
-            }
+            bound, value = instance.known
+            shared = {"instance": instance.name, "model": instance.model, **size(program)}
+            shared |= {"known_bound": bound, "known_value": value}
             for solver in solvers:
-                progress(len(rows), total, f"{instance.name} by {solver}")
+                progress(next(done), total, f"{instance.name} by {solver}")
                 row = _unfit(backend(solver), program)
                 if row is None:
-                    row = run(instance, program, solver, time_limit)
+                    row = run_one(program, solver, time_limit, hot=hot)
                     row |= _judge(instance, row.pop("x", None), row.get("objective"))
-                rows.append(shared | {"solver": solver} | row)
-    except KeyboardInterrupt:
-        pass
-    result = Result(title, verdict_rows(rows), "runs", COLUMNS, plots, len(rows), total, time.perf_counter() - begin)
-    if all(row["status"] == "not applicable" for row in rows):
+                yield shared | {"solver": solver} | row
+
+    result = gathered(title, rows(), total, name="runs", columns=COLUMNS, draw=plots)
+    result = replace(result, rows=verdict_rows(result.rows))
+    if all(row["status"] == "not applicable" for row in result):
         return result
     return replace(result, sentences=recommendations(summary(result.to_frame(), time_limit)))
+
+
+def size(program: Program) -> Row:
+    """The kind of a program, its rows and columns."""
+    rows, columns = program.shape
+    return {"kind": "MILP" if program.is_mip else "LP", "rows": rows, "columns": columns}
 
 
 def _unfit(solver: Backend, program: Any) -> Row | None:
@@ -103,47 +100,37 @@ def _unfit(solver: Backend, program: Any) -> Row | None:
     return {"status": "not applicable", "failure": f"{solver.label} solves {able.words()}"}
 
 
-def supported(solver: str, time_limit: float | None) -> dict[str, Any]:
+def supported(solver: str, time_limit: float | None) -> Values:
     """One thread and a time limit, as far as a solver has words for them."""
     known = backend(solver).supported_options
     return {name: value for name, value in (("threads", 1), ("time_limit", time_limit)) if name in known}
 
 
-def run_one(instance: Instance, program: Program, solver: str, time_limit: float, *, hot: bool = False) -> Row:
+def run_one(program: Program, solver: str, time_limit: float, *, hot: bool = False) -> Row:
     """One run of a program without parameters in a process of its own, killed when it does not come back."""
     options = supported(solver, time_limit)
     left_out = [name for name in ("threads", "time_limit") if name not in options]
     begin = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "workbench.comparison.worker", str(os.getpid())],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, **dict.fromkeys(_ONE, "1")},
-        start_new_session=True,
-    )
     try:
-        answer, words = process.communicate(pickle.dumps((program, solver, options, hot)), time_limit + GRACE)
+        ended = subprocess.run(  # which kills it when this process is interrupted, too
+            [sys.executable, "-P", "-m", "workbench.comparison.worker", str(os.getpid())],
+            input=pickle.dumps((program, solver, options, hot)),
+            capture_output=True,
+            timeout=time_limit + GRACE,
+            env={**os.environ, **ONE_THREAD},
+            start_new_session=True,
+        )
     except subprocess.TimeoutExpired:
-        _end(process)
         late = f"no answer {GRACE:g} s after the time limit"
         return {"status": "killed", "wall": time.perf_counter() - begin, "failure": late}
-    except BaseException:
-        _end(process)
-        raise
     row: Row = {"wall": time.perf_counter() - begin}
-    if process.returncode == 0 and answer:
-        row |= pickle.loads(answer)
+    if ended.returncode == 0 and ended.stdout:
+        row |= pickle.loads(ended.stdout)
     else:
-        row |= {"status": "crashed", "failure": _why(process.returncode, words.decode("utf-8", "replace"))}
+        row |= {"status": "crashed", "failure": _why(ended.returncode, ended.stderr.decode("utf-8", "replace"))}
     if left_out:
         row["left_out"] = ", ".join(left_out)
     return row
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.communicate()
 
 
 def _why(code: int, stderr: str) -> str:
@@ -173,38 +160,31 @@ def verdict_rows(rows: Sequence[Row]) -> list[Row]:
     contradicted: a bound above what is reached;
     solved: optimal, with residuals and a gap to the best bound up to GOOD.
     """
-    rows_with_verdicts = []
-    for row in rows:
-        same = [other for other in rows if other["instance"] == row["instance"]]
-        reached = [row.get("known_value"), *map(_reached, same)]
-        best = min((value for value in reached if value is not None), default=None)
-        slack = GOOD * max(1.0, abs(best)) if best is not None else 0.0
-        proven = [row.get("known_bound"), *(other.get("bound") for other in same)]
-        bounds = [value for value in proven if value is not None]
-        bound = max((value for value in bounds if best is None or value <= best + slack), default=None)
-        gap = relative_gap(row.get("objective"), bound)
-        own = row.get("bound")
-        rows_with_verdicts.append(
-            row
-            | {
-                "best_objective": best,
-                "best_bound": bound,
-                "gap_to_best": gap,
-                "gap": relative_gap(row.get("objective"), own),
-                "certified_gap": relative_gap(row.get("certified_objective"), bound),
-                "contradicted": own is not None and best is not None and own > best + slack,
-                "solved": row["status"] == "optimal" and _feasible(row, GOOD) and gap is not None and gap <= GOOD,
-            }
-        )
-    return rows_with_verdicts
+    return [_with_verdict(row, [other for other in rows if other["instance"] == row["instance"]]) for row in rows]
 
 
-def _reached(row: Row) -> float | None:
-    """What a row reaches beyond doubt."""
-    proven: float | None = row.get("certified_objective")
-    if proven is not None:
-        return proven
-    return row["objective"] if _feasible(row, EXACT) else None
+def _with_verdict(row: Row, same: Sequence[Row]) -> Row:
+    """A row and its verdict. same: all rows of its instance."""
+    certified = [other.get("certified_objective") for other in same]
+    feasible = [
+        other["objective"]
+        for other, proven in zip(same, certified, strict=True)
+        if proven is None and _feasible(other, EXACT)
+    ]
+    best = min((value for value in (row.get("known_value"), *certified, *feasible) if value is not None), default=None)
+    most = math.inf if best is None else best + GOOD * max(1.0, abs(best))
+    bounds = [row.get("known_bound"), *(other.get("bound") for other in same)]
+    bound = max((value for value in bounds if value is not None and value <= most), default=None)
+    gap, own = relative_gap(row.get("objective"), bound), row.get("bound")
+    return row | {
+        "best_objective": best,
+        "best_bound": bound,
+        "gap_to_best": gap,
+        "gap": relative_gap(row.get("objective"), own),
+        "certified_gap": relative_gap(row.get("certified_objective"), bound),
+        "contradicted": own is not None and own > most,
+        "solved": row["status"] == "optimal" and _feasible(row, GOOD) and gap is not None and gap <= GOOD,
+    }
 
 
 def _feasible(row: Row, tolerance: float) -> bool:

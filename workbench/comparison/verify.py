@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import count, groupby
+from typing import TYPE_CHECKING
 
 from solvers.backend import backend
 from workbench.comparison.compare import Solvers, solver_names
+from workbench.comparison.report import FIGURES
 from workbench.errors import InvalidRequest, SolverUnavailable, WorkbenchError
 from workbench.exact.plain import plain_list
-from workbench.families.base import Family, Session
+from workbench.families.base import Family
 from workbench.families.outcome import attempt, failure, translated_errors
 from workbench.families.registry import families
 from workbench.families.verification import Group, groups, verified
-from workbench.io.result import Progress, Result, Row, check_progress, silent
+from workbench.io.result import Progress, Result, Row, Values, check_progress, gathered, silent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,28 +85,28 @@ def verify(
         for kind, group in grid
         if not k or _asked(kind, group)
     ]
-    total, begin = sum(len(group.points) for _, _, group in runs), time.perf_counter()
-    rows: list[Row] = []
-    try:
+    total, done = sum(len(group.points) for _, _, group in runs), count(1)
+
+    def rows() -> Iterator[Row]:
         for solver, kind, group in runs:
             for row in _rows(kind, group, solver):
-                rows.append(row)
-                progress(len(rows), total, solver)
-    except KeyboardInterrupt:
-        pass
-    compared = [row["agrees"] for row in rows if row["agrees"] is not None]
-    sentence = f"{sum(compared)} of {len(compared)} answers with a closed form agree with it."
-    return Result(
+                yield row
+                progress(next(done), total, solver)
+
+    return gathered(
         "Models against oracles",
-        rows,
-        "verification",
-        COLUMNS,
-        _plots,
-        len(rows),
+        rows(),
         total,
-        time.perf_counter() - begin,
-        (sentence,),
+        name="verification",
+        columns=COLUMNS,
+        draw=lambda table: {"differences": partial(_draw, table)},
+        sentences=_agreement,
     )
+
+
+def _agreement(rows: list[Row]) -> Iterator[str]:
+    compared = [row["agrees"] for row in rows if row["agrees"] is not None]
+    yield f"{sum(compared)} of {len(compared)} answers with a closed form agree with it."
 
 
 def _kinds(named: str | Sequence[str]) -> list[Family]:
@@ -130,58 +131,34 @@ def _rows(kind: Family, group: Group, solver: str) -> Iterator[Row]:
     """One live session answers a group."""
     try:
         known = {option.name for option in kind.arguments}
-        ours = {name: value for name, value in (("solver", solver), ("certify", False)) if name in known}
-        if solver == "none":
-            ours.pop("solver", None)
-        request = kind.request(group.question, **ours, **group.options, **group.points[0])
-        session = kind.open(request)
+        ours = {"certify": False} if solver == "none" else {"certify": False, "solver": solver}
+        taken = {name: value for name, value in ours.items() if name in known}
+        session = kind.open(kind.request(group.question, **taken, **group.options, **group.points[0]))
     except WorkbenchError as error:
         for point in group.points:
             yield _judged(group, point, solver, failure(error), None)
         return
     with session:
         for point in group.points:
-            yield _judged(group, point, solver, *attempt(_solve(session, kind, point)))
+            exact = {name: kind.option(name).of(value) for name, value in point.items()}
+            yield _judged(group, point, solver, *attempt(partial(session.design, exact)))
 
 
-def _solve(session: Session, kind: Family, point: Mapping[str, Any]) -> Callable[[], Design]:
-    exact = {name: kind.option(name).of(value) for name, value in point.items()}
-    return lambda: session.design(exact)
-
-
-def _judged(group: Group, point: Mapping[str, Any], solver: str, row: Row, design: Design | None) -> Row:
+def _judged(group: Group, point: Values, solver: str, row: Row, design: Design | None) -> Row:
     cannot = row["status"] in ("unavailable", "licence")  # another kind of program than this solver's
     agrees = None if cannot else False if row["failure"] is not None else row["oracle_agrees"]
     oracle = "not for this solver" if cannot else row.get("oracle")
-    return {
-        "question": repr(group.question),
-        **group.options,
-        **point,
-        "solver": solver,
-        "status": row["status"],
-        "objective": row["objective"],
-        "bound": row["bound"],
-        "oracle": oracle,
-        "oracle_kind": row.get("oracle_kind"),
-        "oracle_value": row.get("oracle_value"),
-        "difference": None if design is None else design.oracle.difference,
-        "agrees": agrees,
-        "private": row.get("private"),
-        "failure": row["failure"],
-    }
-
-
-def _plots(table: pd.DataFrame) -> dict[str, Any]:
-    return {"differences": partial(_draw, table)}
+    judgement = {"oracle": oracle, "difference": None if design is None else design.oracle.difference, "agrees": agrees}
+    answer = {name: row.get(name) for name in COLUMNS[2:]} | judgement
+    return {"question": repr(group.question), **group.options, **point, "solver": solver, **answer}
 
 
 def _draw(table: pd.DataFrame) -> Figure | None:
     """|objective - oracle| of every answer (1e-17: none), by solver."""
-    from workbench.io.drawing import Drawing, draw, stated
+    from workbench.io.drawing import Drawing, draw
 
     compared = table[table["difference"].notna()].astype({"difference": float})
-    figure = stated("workbench.comparison", "figures.toml")["differences"]
-    return None if compared.empty else draw(Drawing(figure), compared)
+    return None if compared.empty else draw(Drawing(FIGURES["differences"]), compared)
 
 
 def summary(rows: Sequence[Row]) -> list[Row]:
@@ -189,29 +166,26 @@ def summary(rows: Sequence[Row]) -> list[Row]:
 
     For an unproven law (a bound) the difference counts only where the solver is beyond it.
     """
-    groups: dict[tuple[str, str, str], list[Row]] = {}
-    for row in rows:
-        key = (
-            row["solver"],
-            row["oracle"] or ("failed" if row["failure"] else "no closed form"),
-            row["oracle_kind"] or "-",
-        )
-        groups.setdefault(key, []).append(row)
-    table = []
-    for (solver, oracle, kind), members in sorted(groups.items()):
-        differences = [r["difference"] for r in members if r["difference"] is not None]
-        if kind.endswith("bound"):  # what is beyond it
-            differences = [max(0.0, d if kind == "upper bound" else -d) for d in differences]
-        table.append(
-            {
-                "solver": solver,
-                "oracle": oracle,
-                "kind": kind,
-                "requests": len(members),
-                "agree": sum(r["agrees"] is True for r in members),
-                "disagree": sum(r["agrees"] is False for r in members),
-                "worst": max(map(abs, differences), default=None),
-                "exactly_private": sum(r["private"] is True for r in members),
-            }
-        )
-    return table
+
+    def key(row: Row) -> tuple[str, str, str]:
+        oracle = row["oracle"] or ("failed" if row["failure"] else "no closed form")
+        return row["solver"], oracle, row["oracle_kind"] or "-"
+
+    return [_counts(*named, [*members]) for named, members in groupby(sorted(rows, key=key), key)]
+
+
+def _counts(solver: str, oracle: str, kind: str, rows: Sequence[Row]) -> Row:
+    differences = [row["difference"] for row in rows if row["difference"] is not None]
+    if kind.endswith("bound"):  # what is beyond it
+        differences = [max(0.0, d if kind == "upper bound" else -d) for d in differences]
+    agrees = [row["agrees"] for row in rows]
+    return {
+        "solver": solver,
+        "oracle": oracle,
+        "kind": kind,
+        "requests": len(rows),
+        "agree": agrees.count(True),
+        "disagree": agrees.count(False),
+        "worst": max(map(abs, differences), default=None),
+        "exactly_private": [row["private"] for row in rows].count(True),
+    }

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
-from workbench.exact.plain import is_whole, plain_list, plain_numbers, refuse_marked
+from workbench.exact.arrays import Positions, Vector
+from workbench.exact.plain import is_whole, plain_array, plain_list, plain_numbers
 
 NEAR = 1e-6  # in log2: far beyond the rounding of the logarithm of a number of a million bits
 
@@ -46,11 +47,7 @@ class Distribution:
 
         values: 1-D array-like of finite floats >= 0; ints and Fractions among them stay exact. Raises InvalidRequest.
         """
-        refuse_marked(values, name, "an array of finite numbers >= 0")
-        try:
-            given = np.asarray(values)
-        except ValueError:
-            InvalidRequest.must(name, "an array of finite numbers >= 0", values)
+        given = plain_array(values, name, "an array of finite numbers >= 0")
         if given.ndim == 1 and given.dtype.kind in "iuO":  # no float64 holds every one of these
             return cls([_finite(value, name) for value in given.tolist()], name)
         array = plain_numbers(values, name, "an array of finite numbers >= 0")
@@ -65,6 +62,16 @@ class Distribution:
         self = cls.__new__(cls)
         self._set([digit << up for digit, up in zip(digits, shift, strict=True)], name)
         return self
+
+    @classmethod
+    def read(cls, weights: Any, name: str) -> Distribution:
+        """The law of weights that may be floats, read as the exact rationals they are; a Distribution is itself.
+        Raises InvalidRequest."""
+        if isinstance(weights, Distribution):
+            return weights
+        listed = plain_list(weights, name, "a list of numbers")
+        rounded = isinstance(weights, np.ndarray) or any(isinstance(value, float) for value in listed)
+        return cls.from_floats(weights, name) if rounded else cls(listed, name)
 
     @classmethod
     def from_integers(cls, weights: list[int], name: str = "weights") -> Distribution:
@@ -106,7 +113,7 @@ class Distribution:
         return Fraction(sum(map(mul, self.integers, values)), scale * self.total)
 
     @cached_property
-    def floats(self) -> NDArray[np.float64]:
+    def floats(self) -> Vector:
         """The masses as floats, each the nearest to its exact value. Shape (len,), read-only."""
         values = np.array([k / self.total for k in self.integers], dtype=np.float64)
         values.setflags(write=False)
@@ -120,11 +127,11 @@ class Distribution:
         return values
 
     @cached_property
-    def logs(self) -> NDArray[np.float64]:
+    def logs(self) -> Vector:
         """log2 of every integer, -inf for 0; to well within `NEAR`. Shape (len,)."""
         return np.array([math.log2(k) if k else -math.inf for k in self.integers])
 
-    def take(self, index: NDArray[np.intp]) -> Distribution:
+    def take(self, index: Positions) -> Distribution:
         """The same masses in another order: entry i is this entry index[i]. index: a permutation of 0..len-1."""
         moved = Distribution.__new__(Distribution)
         moved.total = self.total

@@ -10,22 +10,20 @@ and outcomes of one ratio P/Q may be merged, as every measure of privacy is a fu
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Integers, Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import exact
-from workbench.exact.plain import whole_number
+from workbench.exact.numbers import number_where
+from workbench.exact.plain import is_whole, whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
-
-_ZERO = Fraction(0)
 
 
 def closed_upwards(weights: list[Any], least: Callable[[int, Any], Iterable[tuple[int, Any]]]) -> list[Any]:
@@ -56,12 +54,11 @@ class IntegerLaw:
 
     def __init__(self, first: int, weights: Iterable[Any] | Distribution, period: int = 1, ratio: Any = 0) -> None:
         self.held = weights if isinstance(weights, Distribution) else Distribution(weights)
-        self.weights, self.ratio = self.held.integers, exact(ratio, "ratio")
-        if not isinstance(first, int) or isinstance(first, bool):
+        self.weights = self.held.integers
+        self.ratio = number_where(ratio, "ratio", "a number in [0, 1)", lambda number: 0 <= number < 1)
+        if not is_whole(first):
             InvalidRequest.must("first", "an integer", first)
-        if not 0 <= self.ratio < 1:
-            InvalidRequest.must("ratio", "a number in [0, 1)", ratio)
-        self.first, self.period = first, whole_number(period, "period", 1, len(self.weights))
+        self.first, self.period = int(first), whole_number(period, "period", 1, len(self.weights))
 
     @property
     def last(self) -> int:
@@ -99,16 +96,16 @@ class IntegerLaw:
         near = eta - blocks * self.period if eta > self.last else eta + blocks * self.period
         return (self.weights[near - self.first] if self.ratio or not blocks else 0), blocks
 
-    def window(self, low: int, high: int) -> list[Fraction]:
+    def window(self, low: int, high: int) -> list[Fraction | int]:
         """f(low..high), not normalised."""
         if self.ratio:
             return [self.weight(eta) for eta in range(low, high + 1)]
         start, end = max(low, self.first), min(high, self.last)
         inside = self.weights[start - self.first : end + 1 - self.first] if start <= end else ()
         before = min(max(0, self.first - low), high + 1 - low)
-        return [*[_ZERO] * before, *map(Fraction, inside), *[_ZERO] * (high + 1 - low - before - len(inside))]
+        return [*[0] * before, *inside, *[0] * (high + 1 - low - before - len(inside))]
 
-    def compared(self, shift: int) -> tuple[list[Fraction], list[Fraction], int]:
+    def compared(self, shift: int) -> tuple[list[Fraction | int], list[Fraction | int], int]:
         """(P, Q, low): f and f(· + shift) on low, low + 1, ..., and then on the merged outcomes of the tails, those of
         the right tail first."""
         low, high = self.first - abs(shift), self.last + abs(shift)
@@ -128,22 +125,15 @@ class IntegerLaw:
 
     def below(self, eta: int) -> Fraction:
         """Σ_{x < eta} f(x), not normalised."""
-        mass = Fraction(sum(self.weights[: max(0, min(eta - self.first, len(self.weights)))]))
-        if not self.ratio:
-            return mass
-        tail = self.ratio / (1 - self.ratio)
         if eta > self.last:
-            return self.total - self._beyond(eta, tail)
-        left = min(eta, self.first)  # the left tail below it
-        blocks, rest = divmod(self.first - left, self.period)
-        start = self.ratio**blocks
-        return mass + start * (tail * self.ends[0] - self.ratio * sum(self.weights[self.period - rest : self.period]))
+            return self.total - self._tail(self.weights[-self.period :], eta - 1 - self.last)
+        inside = sum(self.weights[: max(0, eta - self.first)])
+        return inside + self._tail(self.weights[: self.period][::-1], max(0, self.first - eta))
 
-    def _beyond(self, eta: int, tail: Fraction) -> Fraction:
-        """Σ_{x >= eta} f(x) for eta > last."""
-        blocks, rest = divmod(eta - 1 - self.last, self.period)
-        block = self.weights[-self.period :]
-        return self.ratio**blocks * (tail * self.ends[1] - self.ratio * sum(block[:rest]))
+    def _tail(self, block: Sequence[int], beyond: int) -> Fraction:
+        """The mass of a tail but for so many of its first outcomes; block: the weights that it repeats, outwards."""
+        blocks, rest = divmod(beyond, self.period)
+        return self.ratio**blocks * self.ratio * (sum(block) / (1 - self.ratio) - sum(block[:rest]))
 
     def mean(self, loss: Callable[[int], Fraction], beyond: tuple[Fraction, ...] = ()) -> Fraction:
         """E loss(η). beyond: coefficients of 1, |η|, |η|² of the loss in the tails; none for a law without tails."""
@@ -171,7 +161,7 @@ class IntegerLaw:
         )
         return sum((c * power for c, power in zip(beyond, powers, strict=False)), Fraction(0))
 
-    def draw(self, count: int, source: Source) -> NDArray[np.int64]:
+    def draw(self, count: int, source: Source) -> Integers:
         """Independent η, exactly distributed: the number of blocks into a tail by Bernoulli(ratio) trials."""
         left, right = (self.ratio / (1 - self.ratio) * end for end in self.ends)
         which = Sampler(Distribution([left, *self.weights, right]), source).draw(count)
@@ -217,6 +207,6 @@ class IntegerLaw:
         return IntegerLaw(self.first - reach, closed_upwards(weights, least), reach, ratio)
 
     @property
-    def floats(self) -> NDArray[np.float64]:
+    def floats(self) -> Vector:
         """f(first..last) as floats. Shape (m,)."""
         return np.array([float(w / self.total) for w in map(Fraction, self.weights)])

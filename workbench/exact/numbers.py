@@ -5,7 +5,7 @@ until the answer is certain; for rational ε != 0 the number e^ε is transcenden
 a = b = 0 and the refinement always ends. ε = 0 is compared exactly.
 
     meaning                                  name
-    the value a request asks for             exact, positive, probability
+    the value a request asks for             exact, number_where, positive, probability
     the number a cell spells, of any size    rational
     ⌊2^p e^ε⌋ and ⌈2^p e^ε⌉                  exp_bounds
     sign of a - b e^ε                        sign_exp
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -51,22 +51,22 @@ def exact(value: Any, name: str, constraint: str = "a finite number") -> Fractio
     return number
 
 
+def number_where(value: Any, name: str, constraint: str, allowed: Callable[[Fraction], bool]) -> Fraction:
+    """`exact(value)`, required to be allowed. constraint: the same in words. Raises InvalidRequest."""
+    number = exact(value, name, constraint)
+    return number if allowed(number) else InvalidRequest.must(name, constraint, value)
+
+
 def positive(value: Any, name: str, *, or_zero: bool = False) -> Fraction:
     """`exact(value)`, required > 0 (or >= 0): the budgets ε. Raises InvalidRequest."""
-    constraint = "a finite number >= 0" if or_zero else "a finite number > 0"
-    number = exact(value, name, constraint)
-    if number < 0 or (number == 0 and not or_zero):
-        InvalidRequest.must(name, constraint, value)
-    return number
+    if or_zero:
+        return number_where(value, name, "a finite number >= 0", lambda number: number >= 0)
+    return number_where(value, name, "a finite number > 0", lambda number: number > 0)
 
 
 def probability(value: Any, name: str) -> Fraction:
     """`exact(value)`, required in [0, 1]: the budgets δ. Raises InvalidRequest."""
-    constraint = "a number in [0, 1]"
-    number = exact(value, name, constraint)
-    if not 0 <= number <= 1:
-        InvalidRequest.must(name, constraint, value)
-    return number
+    return number_where(value, name, "a number in [0, 1]", lambda number: 0 <= number <= 1)
 
 
 def rational(value: Any) -> Fraction | None:
@@ -78,31 +78,37 @@ def rational(value: Any) -> Fraction | None:
         if value.dtype.kind not in "iuf":  # a time span would become a count of its unit
             return None
         value = str(value) if value.dtype.kind == "f" else value.item()
-    if isinstance(value, bool):
+    if isinstance(value, (int, Fraction)):
+        return None if isinstance(value, bool) else Fraction(value)
+    if isinstance(value, str):
+        return _spelled(value.strip())
+    return _decimal(float.__repr__(value) if isinstance(value, float) else value)
+
+
+def _spelled(text: str) -> Fraction | None:
+    """The decimal or the ratio that a text spells."""
+    if len(text) > 2 * _MAX_EXPONENT or not text.isascii() or "_" in text:  # "1_0" and full-width digits
         return None
-    if isinstance(value, Fraction):
-        return value
-    if isinstance(value, int):
-        return Fraction(value)
-    text = float.__repr__(value) if isinstance(value, float) else value
-    if isinstance(text, str):
-        text = text.strip()
-        if len(text) > 2 * _MAX_EXPONENT or not text.isascii() or "_" in text:  # "1_0" and full-width digits
-            return None
-        if "/" in text:
-            parts = [rational(part) for part in text.split("/")]
-            if len(parts) != 2 or parts[0] is None or not parts[1]:
-                return None
-            return parts[0] / parts[1]
-        try:
-            text = Decimal(text)
-        except InvalidOperation:
-            return None
-    if not isinstance(text, Decimal) or not text.is_finite():
+    if "/" not in text:
+        return _decimal(text)
+    parts = [rational(part) for part in text.split("/")]
+    return parts[0] / parts[1] if len(parts) == 2 and parts[0] is not None and parts[1] else None
+
+
+def _decimal(value: Any) -> Fraction | None:
+    """A decimal, or a text that spells one; None for anything else, for no finite one, and beyond 5000 digits."""
+    try:
+        number = Decimal(value) if isinstance(value, str) else value
+    except InvalidOperation:
         return None
-    if text and abs(text.adjusted()) > _MAX_EXPONENT:
+    if not isinstance(number, Decimal) or not number.is_finite() or (number and abs(number.adjusted()) > _MAX_EXPONENT):
         return None
-    return Fraction(text)
+    return Fraction(number)
+
+
+def bits_of(number: Fraction) -> int:
+    """Of numerator and denominator."""
+    return number.numerator.bit_length() + number.denominator.bit_length()
 
 
 def nearest_float(value: Fraction) -> float:
@@ -159,7 +165,8 @@ def ball(value: Fraction) -> Any:
 def ball_ends(enclosed: Any) -> tuple[Fraction, Fraction]:
     """The two ends of a flint ball, as exact rationals. Raises NotProven for a ball without ends."""
     low, high, exponent = _ends(enclosed)
-    return _dyadic(low, exponent), _dyadic(high, exponent)
+    unit = Fraction(2) ** exponent
+    return low * unit, high * unit
 
 
 def _ends(enclosed: Any) -> tuple[int, int, int]:
@@ -170,10 +177,6 @@ def _ends(enclosed: Any) -> tuple[int, int, int]:
     exponent = int(min(mid_exp, rad_exp))
     centre, radius = int(mid) << int(mid_exp) - exponent, int(rad) << int(rad_exp) - exponent
     return centre - radius, centre + radius, exponent
-
-
-def _dyadic(mantissa: int, exponent: int) -> Fraction:
-    return Fraction(mantissa << exponent) if exponent >= 0 else Fraction(mantissa, 1 << -exponent)
 
 
 def ln_up(ratio: Fraction) -> float:
@@ -255,16 +258,19 @@ class ExpNumber:
         """A float >= the number: the one to report."""
         return round_up(self.sharp()[1])
 
-    def compare(self, other: ExpNumber | Fraction) -> int:
-        """The sign of self - other, decided exactly.
+    def compare(self, other: object) -> int:
+        """The sign of self - other, decided exactly; a float is the rational it is. Raises TypeError for no number.
 
         For different exponents 1, e^ε, e^ε' are linearly independent over the rationals (Lindemann-Weierstrass), so
         the two numbers differ and their enclosures separate.
         """
-        if not self.b and (not isinstance(other, ExpNumber) or not other.b):
-            left, right = self.a, other.a if isinstance(other, ExpNumber) else other
-            return (left > right) - (left < right)
-        that = other if isinstance(other, ExpNumber) else ExpNumber.of(other, Fraction(0), Fraction(0))
+        if isinstance(other, float) and math.isinf(other):
+            return -1 if other > 0 else 1
+        that = _number(other)
+        if that is None:
+            raise TypeError(f"an exact number cannot be compared with {other!r}")
+        if not self.b and not that.b:
+            return (self.a > that.a) - (self.a < that.a)
         if self == that:
             return 0
         if self.b == 0 or that.b == 0 or self.epsilon == that.epsilon:
@@ -284,25 +290,14 @@ class ExpNumber:
         return float((low + high) / 2)
 
     def __lt__(self, other: Any) -> bool:
-        return self._sign(other) < 0
+        return self.compare(other) < 0
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, ExpNumber):
-            return (self.a, self.b, self.epsilon) == (other.a, other.b, other.epsilon)
-        that = _plain(other)
-        return NotImplemented if that is None else self.b == 0 and self.a == that
+        that = _number(other)
+        return NotImplemented if that is None else (self.a, self.b, self.epsilon) == (that.a, that.b, that.epsilon)
 
     def __hash__(self) -> int:
         return hash(self.a) if self.b == 0 else hash((self.a, self.b, self.epsilon))
-
-    def _sign(self, other: Any) -> int:
-        """The sign of self - other; a float is the rational it is. Raises TypeError for what is no number."""
-        that = other if isinstance(other, ExpNumber) else _plain(other)
-        if that is None:
-            if isinstance(other, float) and math.isinf(other):
-                return -1 if other > 0 else 1
-            raise TypeError(f"an exact number cannot be compared with {other!r}")
-        return self.compare(that)
 
     def __str__(self) -> str:
         if self.b == 0:
@@ -310,11 +305,12 @@ class ExpNumber:
         return f"{self.a} - {self.b}*exp({self.epsilon})"
 
 
-def _plain(value: Any) -> Fraction | None:
-    """A finite int, float or Fraction as the rational it is."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return Fraction(value) if isinstance(value, (int, float, Fraction)) else None
+def _number(value: Any) -> ExpNumber | None:
+    """A finite int, float or Fraction as the rational it is; None for what is no number."""
+    if isinstance(value, ExpNumber):
+        return value
+    finite = isinstance(value, (int, Fraction)) or (isinstance(value, float) and math.isfinite(value))
+    return ExpNumber(Fraction(value), _ZERO, _ZERO) if finite else None
 
 
 def largest(numbers: Iterable[ExpNumber]) -> ExpNumber:

@@ -10,23 +10,24 @@ from collections.abc import Mapping, Sequence, Set
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Integers, Vector
 
 _MOST = 10_000_000  # entries of a list: a range may have any number of them
 
 
-def plain_numbers(values: Any, name: str, constraint: str = "finite numbers") -> NDArray[np.float64]:
+def plain_numbers(values: Any, name: str, constraint: str = "finite numbers") -> Vector:
     """Numbers as floats, in the shape given; NaN and infinities are left to the caller.
 
     values: an int, float, Fraction or Decimal, an array or (nested) list of them.
     Raises InvalidRequest for masked arrays, units, dates, time spans, text, complex numbers and anything else.
     """
-    array = _array(values, name, constraint)
+    array = plain_array(values, name, constraint)
     if array.dtype.kind == "O":
         for entry in array.flat:
             number = isinstance(entry, (int, float, Fraction, Decimal, np.integer, np.floating))
@@ -40,16 +41,31 @@ def plain_numbers(values: Any, name: str, constraint: str = "finite numbers") ->
         return InvalidRequest.must(name, constraint, type(values).__name__)
 
 
-def whole_column(values: Any, name: str, low: int, high: int, constraint: str) -> NDArray[np.int64]:
+def finite_numbers(values: Any, name: str, constraint: str = "finite numbers") -> Vector:
+    """`plain_numbers`, all finite. Raises InvalidRequest."""
+    array = plain_numbers(values, name, constraint)
+    return array if np.isfinite(array).all() else InvalidRequest.must(name, constraint, values)
+
+
+def finite_table(values: Any, name: str, *shapes: tuple[int, ...]) -> Vector:
+    """Finite numbers as floats, in one of these shapes. Raises InvalidRequest."""
+    array = plain_numbers(values, name)
+    if array.shape not in shapes:
+        InvalidRequest.must(name, f"an array of shape {shapes[0]}", f"shape {array.shape}")
+    return finite_numbers(array, name, "an array of finite numbers")
+
+
+def whole_column(values: Any, name: str, low: int, high: int, constraint: str) -> Integers:
     """A column (n,) of integers in low..high, NumPy's or Python's. Raises InvalidRequest."""
-    array = _array(values, name, constraint)
+    array = plain_array(values, name, constraint)
     column = array.dtype.kind in "iu" and array.ndim == 1
     if not column or (array.size and not low <= array.min() <= array.max() <= high):
         InvalidRequest.must(name, constraint, values)
     return array.astype(np.int64)
 
 
-def _array(values: Any, name: str, constraint: str) -> NDArray[Any]:
+def plain_array(values: Any, name: str, constraint: str) -> NDArray[Any]:
+    """What is handed in as an array, of whatever entries; no masks, no units. Raises InvalidRequest."""
     refuse_marked(values, name, constraint)
     try:
         return np.asarray(_frame(values))
@@ -57,7 +73,7 @@ def _array(values: Any, name: str, constraint: str) -> NDArray[Any]:
         return InvalidRequest.must(name, constraint, type(values).__name__)
 
 
-def is_whole(value: Any) -> bool:
+def is_whole(value: object) -> TypeGuard[int]:
     """Whether a value is an integer, NumPy's included; no truth value, and no time span, which NumPy takes for one."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
@@ -102,7 +118,7 @@ def refuse_marked(values: Any, name: str, constraint: str = "finite numbers") ->
 
 def _mark(values: Any, depth: int = 3) -> str | None:
     """What NumPy would drop from an array, or from one in lists of lists of this depth: a mask, or a unit."""
-    if type(values) in (int, float, str, bytes, range):
+    if type(values) in (int, Fraction, float, str, bytes, range):
         return None
     if depth and isinstance(values, Sequence) and not isinstance(values, (str, bytes, range)):
         return next((mark for part in values if (mark := _mark(part, depth - 1))), None)

@@ -11,16 +11,16 @@ Samplers with floats are a known hole in published mechanisms (Mironov 2012); th
 from __future__ import annotations
 
 import os
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.exact.arrays import Flags, Integers, Words
 from workbench.exact.plain import whole_number
 
-Flags = NDArray[np.bool_]
-Integers = NDArray[np.int64]
-
 _WORD = 1 << 64
+Word = TypeVar("Word", np.uint64, np.uint16, np.uint8)
 
 
 class Source:
@@ -39,23 +39,23 @@ class Source:
         """Whether the words are the operating system's."""
         return self.generator is None
 
-    def words(self, count: int) -> NDArray[np.uint64]:
+    def words(self, count: int) -> Words:
         """(count,) independent uniform 64-bit words."""
-        if self.generator is not None:
-            return self.generator.integers(0, _WORD - 1, count, dtype=np.uint64, endpoint=True)
-        return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+        return self._uniform(np.uint64, count)
 
     def short_words(self, count: int) -> NDArray[np.uint16]:
         """(count,) independent uniform 16-bit words."""
-        if self.generator is not None:
-            return self.generator.integers(0, 1 << 16, size=count, dtype=np.uint16)
-        return np.frombuffer(os.urandom(2 * count), dtype=np.uint16)
+        return self._uniform(np.uint16, count)
 
     def short_bytes(self, count: int) -> NDArray[np.uint8]:
         """(count,) independent uniform bytes."""
+        return self._uniform(np.uint8, count)
+
+    def _uniform(self, kind: type[Word], count: int) -> NDArray[Word]:
+        limits = np.iinfo(kind)
         if self.generator is not None:
-            return self.generator.integers(0, 1 << 8, size=count, dtype=np.uint8)
-        return np.frombuffer(os.urandom(count), dtype=np.uint8)
+            return self.generator.integers(0, limits.max, count, dtype=kind, endpoint=True)
+        return np.frombuffer(os.urandom(limits.bits // 8 * count), dtype=kind)
 
     def below(self, bound: int, count: int) -> Integers:
         """(count,) uniform integers in 0..bound-1; 1 <= bound < 2^63."""

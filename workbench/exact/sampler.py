@@ -14,6 +14,7 @@ Words come from the operating system in bulk (`Source`). Against timing attacks 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
@@ -22,11 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Integers, Words
 from workbench.exact.distribution import Distribution
 from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
-
-Indices = NDArray[np.int64]
 
 _WORD = 16
 _CHUNK = 1 << 20
@@ -57,7 +57,7 @@ class Sampler:
         )
         self.before = np.array([0, *accumulate(map(len, floors))], dtype=np.int64)
 
-    def draw(self, count: int) -> Indices:
+    def draw(self, count: int) -> Integers:
         """Independent draws of 0..m-1 from the first law. count: >= 0. Shape (count,). Raises InvalidRequest."""
         drawn = np.empty(whole_number(count, "count", 0), dtype=np.int64)
         for start in range(0, drawn.size, _CHUNK):
@@ -75,7 +75,7 @@ class Sampler:
             drawn[open_] = self._settle_many(which[open_].astype(np.int64), words[open_])
         return drawn
 
-    def _settle_many(self, which: Indices, words: NDArray[np.uint16]) -> Indices:
+    def _settle_many(self, which: Integers, words: NDArray[np.uint16]) -> Integers:
         """The outcomes of draws with these first words: 48 (32) more bits each, and more where that is not enough."""
         value = words.astype(np.uint64)
         more = self.depth // _WORD - 1
@@ -88,7 +88,7 @@ class Sampler:
             outcome[at] = self._settle(self.sums[int(which[at])], int(value[at]), self.depth)
         return np.asarray(outcome, dtype=np.int64)
 
-    def _place(self, key: NDArray[np.uint64]) -> Indices:
+    def _place(self, key: Words) -> Integers:
         """How many boundaries lie below each key: np.searchsorted(self.floors, key), from a guide to its leading bits
         (Chen and Asau 1974) where there are keys enough to pay for one."""
         if 4 * key.size < self.floors.size or self.floors.size < 64:
@@ -106,12 +106,12 @@ class Sampler:
         return place
 
     @cached_property
-    def _ended(self) -> NDArray[np.uint64]:
+    def _ended(self) -> Words:
         """The boundaries, and one that no key is beyond."""
         return np.append(self.floors, np.uint64((1 << 64) - 1))
 
     @cached_property
-    def _guide(self) -> tuple[np.uint64, Indices]:
+    def _guide(self) -> tuple[np.uint64, Integers]:
         """(shift, how many boundaries lie below the first key of every cell of 2^shift keys)."""
         bits = self.floors.size.bit_length() + 1
         shift = np.uint64(64 - bits)
@@ -120,8 +120,9 @@ class Sampler:
     def _settle(self, sums: Sequence[int], value: int, bits: int) -> int:
         """The outcome of a draw whose first bits are `value`: more words until its cell meets one piece only."""
         while True:
-            first = _locate(sums, value * sums[-1], bits)
-            last = _locate(sums, (value + 1) * sums[-1] - 1, bits)
+            # of the pieces with the numbers value T / 2^bits and ((value + 1) T - 1) / 2^bits: the first C_i beyond
+            ends = value * sums[-1], (value + 1) * sums[-1] - 1
+            first, last = (bisect_right(sums, end, key=lambda c: c << bits) for end in ends)
             if first == last:
                 return first
             value = value << _WORD | int(self.source.short_words(1)[0])
@@ -143,15 +144,3 @@ def _table(sums: Sequence[int], bits: int) -> NDArray[np.int32]:
             start = whole + 1
         before = end
     return table
-
-
-def _locate(sums: Sequence[int], scaled: int, bits: int) -> int:
-    """The piece that holds the number scaled / 2^bits, 0 <= scaled / 2^bits < T: the first C_i > it."""
-    low, high = 0, len(sums) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if sums[middle] << bits > scaled:
-            high = middle
-        else:
-            low = middle + 1
-    return low

@@ -24,6 +24,7 @@ import numpy as np
 
 from workbench.errors import WorkbenchError
 from workbench.families.frontier_plots import few, jumps
+from workbench.io.result import Values
 from workbench.io.shown import picture
 from workbench.mechanisms.mechanism import as_mechanism, on_real_inputs
 from workbench.privacy.notions import known, notion
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 
 Figure = dict[str, Any]
-Row = Mapping[str, Any]
 _BARS, _CELLS, _OUTPUTS = 2000, 20_000, 24  # drawn at most
 _MASSES = 400_000  # of all comparisons of a profile: a second or two
 _ENDS = 300  # of the pieces of a profile
@@ -155,7 +155,7 @@ def _names(values: Iterable[Any]) -> list[str]:
 # Its privacy.
 
 
-def profile_figures(mechanism: Any, point: Row) -> list[Figure]:
+def profile_figures(mechanism: Any, point: Values) -> list[Figure]:
     """δ(ε) for every notion that has one, and the trade-off curve of errors.
 
     point: epsilon and delta (0 where there is none of that name), marked unless one of them is None.
@@ -216,11 +216,11 @@ def _tradeoff(profile: Any, budget: Sequence[Any]) -> Figure:
 # Rows of designs and of frontiers (`workbench.families.frontier_plan`): error against every budget.
 
 
-def _solved(rows: Iterable[Row]) -> list[Row]:
+def _solved(rows: Iterable[Values]) -> list[Values]:
     return [row for row in rows if isinstance(row.get("objective"), (int, float))]
 
 
-def along(name: str, label: str, rows: Sequence[Row], *, log: bool, steps: bool) -> Figure:
+def along(name: str, label: str, rows: Sequence[Values], *, log: bool, steps: bool) -> Figure:
     """The objective against a hot option. rows: those of designs, each with the option's value under its name; steps:
     whether it may jump."""
     solved = _solved(rows)
@@ -243,13 +243,13 @@ def along(name: str, label: str, rows: Sequence[Row], *, log: bool, steps: bool)
     return figure
 
 
-def _pieces(name: str, look: str, colour: int, rows: Sequence[Row]) -> list[Figure]:
+def _pieces(name: str, look: str, colour: int, rows: Sequence[Values]) -> list[Figure]:
     """Exact pieces of a frontier along δ as a series; none of no rows."""
     x, y = ([row[end] for row in rows for end in (at, f"{at}_high")] for at in ("delta", "objective"))
     return [_series(name, look, colour, x, y)] if rows else []
 
 
-def rivals(rows: Sequence[Row]) -> dict[str, Any]:
+def rivals(rows: Sequence[Values]) -> Figure:
     """From rows of the family's frontier: exact pieces along δ as a series, and published mechanisms as a table."""
     pieces = [row for row in rows if row.get("curve") == "piece" and row.get("objective") is not None]
     proven = [row for row in pieces if row.get("status") == "optimal"]
@@ -274,7 +274,7 @@ def rivals(rows: Sequence[Row]) -> dict[str, Any]:
     return {"overlays": {"delta": drawn} if drawn else {}, "table": table}
 
 
-def tradeoffs(rows: Sequence[Row]) -> list[Figure]:
+def tradeoffs(rows: Sequence[Values]) -> list[Figure]:
     """The rows of a frontier: error against ε, and against δ by exact pieces."""
     solved, figures = _solved(rows), []
     for name in dict.fromkeys(row.get("notion") for row in solved):
@@ -292,7 +292,7 @@ def tradeoffs(rows: Sequence[Row]) -> list[Figure]:
     return figures
 
 
-def _by_epsilon(rows: Sequence[Row]) -> list[Figure]:
+def _by_epsilon(rows: Sequence[Values]) -> list[Figure]:
     """One series for every mechanism at every other coordinate (δ, outputs, bits), at a few values of each.
 
     Baselines are drawn where nothing but ε varies: at several budgets nobody can tell so many lines apart.
@@ -300,7 +300,7 @@ def _by_epsilon(rows: Sequence[Row]) -> list[Figure]:
     names = [name for name in ("delta", "levels", "bits", "ell") if any(row.get(name) is not None for row in rows)]
     others = {name: few({row[name] for row in rows if row.get(name) is not None}) for name in names}
     told = [name for name in names if len({row.get(name) for row in rows}) > 1]
-    groups: dict[tuple[Any, ...], list[Row]] = {}
+    groups: dict[tuple[Any, ...], list[Values]] = {}
     for row in rows:
         near = all(row.get(name) is None or row[name] in values for name, values in others.items())
         if near and not (told and row.get("curve") == "baseline"):
@@ -309,7 +309,7 @@ def _by_epsilon(rows: Sequence[Row]) -> list[Figure]:
     return _curves(groups)
 
 
-def _curves(groups: Mapping[tuple[Any, ...], list[Row]]) -> list[Figure]:
+def _curves(groups: Mapping[tuple[Any, ...], list[Values]]) -> list[Figure]:
     """A series for the rows of every (curve, mechanism, *coordinates)."""
     drawn = []
     for k, ((curve, mechanism, *where), part) in enumerate(groups.items()):

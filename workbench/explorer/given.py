@@ -13,14 +13,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.families.base import Family
 from workbench.families.option import Option, spell
 from workbench.families.registry import families
 from workbench.io.files import no_files
+from workbench.io.result import Values
 
-Given = Mapping[str, Any]  # option -> text, bool, or list of texts
+Given = Values  # option -> text, bool, or list of texts
+View = dict[str, Any]  # what a page shows
+Files = Collection[tuple[str, str, Any]]  # (family, option, text) whose texts may name files
 EMPTY: tuple[Any, ...] = ("", None, [])  # what a page gives for an option that is left out
 _LONGEST = 20_000  # characters of a text
 _WORDS = re.compile(r"must be one of (.*?)\. Got ")
@@ -42,7 +46,7 @@ def _flag(option: Option) -> str:
     return f"--{(option.command or option.name).replace('_', '-')}"
 
 
-def listing() -> list[dict[str, Any]]:
+def listing() -> list[Values]:
     """Every family with its options and examples, JSON-ready; loads neither models nor solvers."""
     return [
         {
@@ -63,7 +67,7 @@ def _first(kind: Family) -> Given:
     return next((given for given in examples if kind.hot and kind.hot[-1] in given), next(iter(examples), {}))
 
 
-def _listed(option: Option) -> dict[str, Any]:
+def _listed(option: Option) -> Values:
     kind = {bool: "flag", list: "list"}.get(option.kind, "text")
     return {
         "name": option.name,
@@ -94,7 +98,7 @@ def _refusal(option: Option, value: Any) -> str | None:
     return None
 
 
-def suggestions(kind: Family) -> dict[str, Any]:
+def suggestions(kind: Family) -> View:
     """The words that options take, and the examples that need no file; to know them loads models and solvers."""
     words = {name: choices for name, option in known(kind).items() if (choices := _words(option))}
     examples = []
@@ -111,7 +115,7 @@ def _words(option: Option) -> list[str]:
     return [word for word in re.split(r",? or |, ", match[1]) if _WORD.fullmatch(word)] if match else []
 
 
-def option_range(option: Option) -> dict[str, Any] | None:
+def option_range(option: Option) -> View | None:
     """The range of a slider for a number: [0, 1] for a share, else a scale of positive numbers."""
     if _refusal(option, Fraction(1, 2)) is not None:
         return None
@@ -149,7 +153,18 @@ def from_words(kind: Family, words: Sequence[str]) -> dict[str, Any]:
     return texts
 
 
-def texts_of(kind: Family, options: Mapping[str, Any]) -> dict[str, Any]:
+def named_files(kind: Family, given: Given) -> Files:
+    """The texts that the owner of the process gave, which may name files."""
+    return {(kind.name, name, text) for name, text in given.items() if isinstance(text, str)}
+
+
+def state(family: str, given: Given) -> str:
+    """What is shown, as the fragment of the explorer's address has it."""
+    texts = {name: str(text).lower() if isinstance(text, bool) else text for name, text in given.items()}
+    return urlencode({"family": family, **texts}, doseq=True)
+
+
+def texts_of(kind: Family, options: Values) -> dict[str, Any]:
     """The texts of options that Python gives, as a page holds them. Raises InvalidRequest."""
     texts: dict[str, Any] = {}
     for name, value in options.items():
@@ -166,7 +181,7 @@ def texts_of(kind: Family, options: Mapping[str, Any]) -> dict[str, Any]:
     return texts
 
 
-def exact_values(kind: Family, given: Any, files: Collection[tuple[str, str, Any]] = ()) -> dict[str, Any]:
+def exact_values(kind: Family, given: Any, files: Files = ()) -> dict[str, Any]:
     """The exact value of every option. files: (family, option, text) whose texts may name a file.
 
     Raises InvalidRequest, for an unknown option as well.

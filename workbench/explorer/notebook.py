@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
-from workbench.explorer.given import exact_values, texts_of
+from workbench.explorer.given import exact_values, named_files, texts_of
 from workbench.families.registry import family as named
 from workbench.io.extras import need
 
@@ -42,7 +42,7 @@ def explore(family: str | None = None, **options: Any) -> ExplorerWidget:
         return ExplorerWidget()
     kind = named(family)
     given = texts_of(kind, options)
-    files = {(kind.name, name, text) for name, text in given.items() if isinstance(text, str)}
+    files = named_files(kind, given)
     if given:
         exact_values(kind, given, files)
     return ExplorerWidget(kind.name, given, files)

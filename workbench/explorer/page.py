@@ -12,7 +12,8 @@ import hashlib
 import html
 import json
 import zlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -22,7 +23,10 @@ from workbench import __version__
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import jsonable
 from workbench.explorer import figures
+from workbench.explorer.given import Files
+from workbench.explorer.processes import Lanes, Stopped
 from workbench.io.files import write_whole
+from workbench.io.result import Values
 from workbench.io.shown import picture
 
 if TYPE_CHECKING:
@@ -57,7 +61,7 @@ def policy(*, live: bool) -> str:
     )
 
 
-def page(title: str, data: Mapping[str, Any]) -> str:
+def page(title: str, data: Values) -> str:
     """The page. data: what it shows, JSON-ready; its mode is "live" (asks the server) or "document".
 
     In the JSON every "<" is escaped, so that no text in it can end the element it stands in; a long one is compressed.
@@ -94,21 +98,21 @@ def write_page(path: Path, content: str) -> None:
     write_whole(path, content.encode())
 
 
-def document(title: str, sections: Iterable[dict[str, Any]]) -> str:
+def document(title: str, sections: Iterable[Values]) -> str:
     """A page of sections."""
     return page(title, {"mode": "document", "title": title, "sections": [*sections]})
 
 
-def numbers(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+def numbers(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> Values:
     """A table behind a click."""
     return {"kind": "numbers", "title": title, "heads": [*heads], "rows": [*rows]}
 
 
-def _section(title: str, *parts: Mapping[str, Any], narrow: bool = True) -> dict[str, Any]:
+def _section(title: str, *parts: Values, narrow: bool = True) -> Values:
     return {"title": title, "narrow": narrow, "parts": [*parts]}
 
 
-def as_page(task: str, message: Mapping[str, Any]) -> Mapping[str, Any]:
+def as_page(task: str, message: Values) -> Values:
     """A message of a task for its reader, who gets the result of "export" as a page."""
     if task != "export" or "result" not in message:
         return message
@@ -117,17 +121,26 @@ def as_page(task: str, message: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"result": {"html": page(title, {"mode": "document", "export": result})}}
 
 
+def answers(lanes: Lanes, task: str, request: Values) -> Generator[Values, None, None]:
+    """The messages of a task (`Lanes.run`) for its reader: of an export a page, and why the task was stopped."""
+    try:
+        with closing(lanes.run(task, request)) as messages:  # ends the computation
+            for message in messages:
+                yield as_page(task, message)
+    except Stopped as error:
+        yield {"error": "Stopped", "message": str(error)}
+
+
 def write_export(
     path: Path,
     family: str,
-    given: Mapping[str, Any],
-    files: Collection[tuple[str, str, Any]] = (),
-    tell: Callable[[int, int], None] = lambda done, total: None,
+    given: Values,
+    files: Files = (),
 ) -> None:
     """Compute the export of one request and write its page. Raises WorkbenchError, OSError."""
     from workbench.explorer.tasks import Tasks
 
-    result = Tasks(files).run("export", {"family": family, "given": dict(given)}, tell)
+    result = Tasks(files).run("export", {"family": family, "given": dict(given)})
     write_page(path, as_page("export", {"result": result})["result"]["html"])
 
 
@@ -147,7 +160,7 @@ def design_page(design: Design) -> str:
     return document(title, sections + ([] if design.mechanism is None else _privacy(design.mechanism, budget)))
 
 
-def audit_page(mechanism: Any, facts: Sequence[tuple[str, str]], budget: Mapping[str, Any]) -> str:
+def audit_page(mechanism: Any, facts: Sequence[tuple[str, str]], budget: Values) -> str:
     """An audit: its facts, the mechanism's law and its profile. budget: epsilon and delta, None where unknown."""
     law = figures.law_figure(mechanism)
     sections = [
@@ -157,7 +170,7 @@ def audit_page(mechanism: Any, facts: Sequence[tuple[str, str]], budget: Mapping
     return document(mechanism.describe(), sections + _privacy(mechanism, budget))
 
 
-def _privacy(mechanism: Any, budget: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _privacy(mechanism: Any, budget: Values) -> list[Values]:
     try:
         return [_section("", figure) for figure in figures.profile_figures(mechanism, budget)]
     except WorkbenchError as error:

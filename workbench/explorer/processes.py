@@ -11,14 +11,15 @@ import gc
 import multiprocessing
 import multiprocessing.connection
 import os
-import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.io.processes import end_with_parent, safe_start
+from workbench.explorer.given import Files
+from workbench.io.processes import begin_worker, safe_start
+from workbench.io.result import Values
 
 LIMITS = {"live": 20.0, "slow": 120.0}  # seconds of one task
 LANE = dict.fromkeys(("suggestions", "design", "certify"), "live")  # of a task; the others are slow
@@ -35,11 +36,10 @@ class Stopped(WorkbenchError):
     """A task was stopped: by its limit, by whoever asked for it, or because its process died."""
 
 
-def _serve(pipe: Any, files: Collection[tuple[str, str, Any]]) -> None:
+def _serve(pipe: Any, files: Files) -> None:
     """A worker: tasks from a pipe, one after the other, each answered by messages and one result."""
     gc.freeze()  # what was there before the fork stays shared: the collector does not write to it
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
-    end_with_parent(os.getppid())  # the process it was forked from, which ends with the explorer
+    begin_worker(os.getppid())  # the process it was forked from, which ends with the explorer
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
@@ -55,7 +55,7 @@ def _serve(pipe: Any, files: Collection[tuple[str, str, Any]]) -> None:
         pipe.send(_answer(tasks, task, request, lambda done, total: pipe.send({"done": done, "total": total})))
 
 
-def _answer(tasks: Any, task: str, request: Mapping[str, Any], tell: Callable[[int, int], None]) -> Message:
+def _answer(tasks: Any, task: str, request: Values, tell: Callable[[int, int], None]) -> Message:
     try:
         return {"result": tasks.run(task, request, tell)}
     except WorkbenchError as error:
@@ -63,14 +63,18 @@ def _answer(tasks: Any, task: str, request: Mapping[str, Any], tell: Callable[[i
     except MemoryError:
         return {"error": "WorkbenchError", "message": "The request needs more memory than there is."}
     except Exception as error:
-        line = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        return {"error": "Bug", "message": f"{line} (this is a bug)"}
+        return bug(error)
+
+
+def bug(error: Exception) -> Message:
+    """The message of an error that nobody foresaw."""
+    return {"error": "Bug", "message": f"{type(error).__name__}: {' '.join(str(error).split())} (this is a bug)"}
 
 
 class _Lane:
     """One worker at most, one task at a time."""
 
-    def __init__(self, context: Any, limit: float, files: Collection[tuple[str, str, Any]]) -> None:
+    def __init__(self, context: Any, limit: float, files: Files) -> None:
         self._context, self._limit, self._files = context, limit, files
         self._turn = threading.Lock()
         self._closed = False
@@ -120,7 +124,7 @@ class _Lane:
             finally:
                 self._turn.release()
 
-    def run(self, task: str, request: Mapping[str, Any]) -> Generator[Message, None, None]:
+    def run(self, task: str, request: Values) -> Generator[Message, None, None]:
         """The messages of a task, the last one its result or error, an empty one at every tick. Closing the iterator
         stops the task. Raises Stopped."""
         begin = time.monotonic()
@@ -151,7 +155,7 @@ class _Lane:
 class Lanes:
     """The lanes of an explorer. files: (family, option, text) whose texts may name files."""
 
-    def __init__(self, files: Collection[tuple[str, str, Any]] = (), limits: Mapping[str, float] = LIMITS) -> None:
+    def __init__(self, files: Files = (), limits: Mapping[str, float] = LIMITS) -> None:
         forks = "forkserver" in multiprocessing.get_all_start_methods()
         context: Any = multiprocessing.get_context("forkserver" if forks else "spawn")
         if forks:
@@ -165,7 +169,7 @@ class Lanes:
         self._starting = threading.Thread(target=self._lanes["live"].prepare, daemon=True)
         self._starting.start()
 
-    def run(self, task: str, request: Mapping[str, Any]) -> Generator[Message, None, None]:
+    def run(self, task: str, request: Values) -> Generator[Message, None, None]:
         """The messages of a task (`_Lane.run`). The slow worker leaves when nobody has needed it for a while."""
         name = LANE.get(task, "slow")
         try:

@@ -18,14 +18,14 @@ import json
 import secrets
 import socket
 import threading
-from collections.abc import Collection, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
-from workbench.explorer.given import listing
-from workbench.explorer.page import as_page, page, policy
-from workbench.explorer.processes import Lanes, Stopped
+from workbench.explorer.given import Files, listing
+from workbench.explorer.page import answers, page, policy
+from workbench.explorer.processes import Lanes
+from workbench.io.result import Values
 
 _BODY = 1 << 17  # bytes
 _SENDING = 10.0  # seconds a client has to send a request
@@ -122,7 +122,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refused(403, "The token is missing or wrong: open the address that workbench explore printed.")
         self.server.keep_place(self.connection)
 
-    def _body(self) -> dict[str, Any]:
+    def _body(self) -> Values:
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()) or self.headers.get("Transfer-Encoding"):
             raise _Refused(411, "The length of the body must be given.")
@@ -164,19 +164,14 @@ class _Handler(BaseHTTPRequestHandler):
         content = json.dumps({"error": "Refused", "message": refused.message}).encode()
         self._answer(refused.status, "application/json", content, ("Connection", "close"))
 
-    def _compute(self, task: str, body: dict[str, Any]) -> None:
+    def _compute(self, task: str, body: Values) -> None:
         self._head(200, "application/x-ndjson", ("Transfer-Encoding", "chunked"))
-        messages = self.server.lanes.run(task, body)
-        try:
+        with contextlib.closing(answers(self.server.lanes, task, body)) as messages:
             for message in messages:
-                self._line(as_page(task, message))
-        except Stopped as stopped:
-            self._line({"error": "Stopped", "message": str(stopped)})
-        finally:
-            messages.close()  # stops a task whose reader has left
+                self._line(message)
         self.wfile.write(b"0\r\n\r\n")
 
-    def _line(self, message: Mapping[str, Any]) -> None:
+    def _line(self, message: Values) -> None:
         text = json.dumps(message, allow_nan=False, ensure_ascii=False) if message else ""
         line = text.encode(errors="backslashreplace") + b"\n"  # half a character is \\ud... in JSON, too
         self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
@@ -192,7 +187,7 @@ class Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 16
 
-    def __init__(self, port: int = 0, files: Collection[tuple[str, str, Any]] = ()) -> None:
+    def __init__(self, port: int = 0, files: Files = ()) -> None:
         self._open: dict[Any, bool] = {}  # connection -> whether it has shown the token, oldest first
         self._changing = threading.Lock()
         super().__init__(("127.0.0.1", port), _Handler)
@@ -202,9 +197,9 @@ class Server(ThreadingHTTPServer):
         self.page = page("dp-workbench explorer", {"mode": "live", "families": listing()})
         self.lanes.start()
 
-    def address(self, state: dict[str, Any] | None = None) -> str:
-        """The address of the page. state: the fragment's family and option texts."""
-        fragment = f"#{urlencode(state, doseq=True)}" if state else ""
+    def address(self, state: str = "") -> str:
+        """The address of the page. state: its fragment."""
+        fragment = f"#{state}" if state else ""
         return f"http://127.0.0.1:{self.port}/?token={self.token}{fragment}"
 
     def process_request(self, request: Any, client_address: Any) -> None:

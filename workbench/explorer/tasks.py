@@ -18,7 +18,7 @@ import json
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -32,6 +32,8 @@ from workbench.exact.numbers import jsonable
 from workbench.explorer import figures
 from workbench.explorer.given import (
     EMPTY,
+    Files,
+    View,
     command_line,
     exact_values,
     listing,
@@ -47,9 +49,9 @@ from workbench.families.outcome import attempt
 from workbench.families.registry import family
 from workbench.frontiers.run import frontier_of, plan_of, run
 from workbench.io.files import no_files
+from workbench.io.result import Values
 
 Tell = Callable[[int, int], None]  # (parts done, parts)
-View = dict[str, Any]
 _SESSIONS = 4  # live at a time
 _MOMENT = Fraction(1, 20)  # seconds of a preliminary solve
 _SLOW = 0.1  # seconds of a hot design from which the next ones are preliminary
@@ -70,9 +72,9 @@ class _Request:
     to tell how far it is."""
 
     kind: Family
-    given: Mapping[str, Any]
-    values: Mapping[str, Any]
-    more: Mapping[str, Any] = field(default_factory=dict)
+    given: Values
+    values: Values
+    more: Values = field(default_factory=dict)
     tell: Tell = _silent
 
     @property
@@ -80,7 +82,7 @@ class _Request:
         """The same for the same request."""
         return json.dumps([self.kind.name, self.given], sort_keys=True)
 
-    def point(self, **moved: Any) -> dict[str, Any]:
+    def point(self, **moved: Any) -> View:
         """The hot options, with their defaults."""
         point = {name: self.values[name] for name in self.kind.hot} | moved
         return dict(self.kind.completed(self.values, point))
@@ -94,7 +96,7 @@ class _Request:
         """The same with another value of an option."""
         return replace(self, given={**self.given, name: _spelled(value)}, values={**self.values, name: value})
 
-    def range(self, name: Any) -> dict[str, Any]:
+    def range(self, name: Any) -> View:
         """The range of a hot option's slider. Raises InvalidRequest for another option."""
         ends = option_range(self.kind.option(name)) if name in self.kind.hot else None
         return ends or InvalidRequest.must("along", f"a number among {', '.join(self.kind.hot)}", repr(name))
@@ -131,21 +133,21 @@ class _Live:
 class Tasks:
     """The tasks, with their live sessions. files: (family, option, text) whose texts may name files."""
 
-    def __init__(self, files: Collection[tuple[str, str, Any]] = ()) -> None:
+    def __init__(self, files: Files = ()) -> None:
         self.files = frozenset(files)
         self._sessions: OrderedDict[str, _Live] = OrderedDict()
         self._last: tuple[str, Design] | None = None
 
-    def run(self, task: str, request: Mapping[str, Any], tell: Tell = _silent) -> View:
+    def run(self, task: str, request: Values, tell: Tell = _silent) -> View:
         """One task. request: family, given (option -> text), and what the task takes. Raises WorkbenchError."""
-        if task not in TASKS:
-            InvalidRequest.must("task", f"one of {', '.join(TASKS)}", repr(task))
+        InvalidRequest.unless_among(TASKS, "task", task)
         kind, given = family(request.get("family", "")), request.get("given")
         if task == "suggestions":
             return suggestions(kind)
         values = exact_values(kind, given, self.files)
         known = {name: value for name, value in (given or {}).items() if value not in EMPTY}
-        view: View = jsonable(TASKS[task](self, _Request(kind, known, values, request, tell)), gaps=True)
+        answer = getattr(self, task)(_Request(kind, known, values, request, tell))
+        view: View = jsonable(answer, gaps=True)
         return view
 
     # Sessions.
@@ -297,64 +299,53 @@ class Tasks:
     def export(self, request: _Request) -> View:
         """The certified design where the family certifies, its curves, and designs along the fastest hot option."""
         kind, quiet = request.kind, replace(request, tell=_silent)
-        page: View = {"family": kind.name, "given": dict(request.given), "errors": {}, "along": {}, "steps": []}
-        page["view"] = (self.certify if kind.certifies else self.complete)(request)
+        view = (self.certify if kind.certifies else self.complete)(request)
         hot = [name for name in kind.hot if request.values[name] is not None and option_range(kind.option(name))]
-
-        def curve(name: str) -> None:
-            figure = self.along(replace(quiet, more={"along": name}))["figure"]
-            page["along"] |= {} if figure is None else {name: figure}
-
-        def others() -> None:
-            view = self.rivals(quiet)
-            page["rivals"] = {key: view[key] for key in ("overlays", "table")}
-
-        def step(moved: _Request) -> None:
-            page["steps"].append(self.complete(moved))
-
-        parts: dict[str, Callable[[], None]] = {
-            "profile": lambda: page.update(profile=self.profile(quiet)["figures"]),
-            **{f"along {name}": partial(curve, name) for name in hot},
-            "rivals": others,
-        }
-        for value in request.grid(hot[-1], _EXPORTED) if hot else ():
-            moved = quiet.at(hot[-1], value)
-            parts[f"{hot[-1]} {moved.given[hot[-1]]}"] = partial(step, moved)
+        moved = [quiet.at(hot[-1], value) for value in request.grid(hot[-1], _EXPORTED)] if hot else []
+        steps = {f"{hot[-1]} {at.given[hot[-1]]}": partial(self.complete, at) for at in moved}
+        curves = {f"along {name}": partial(self.along, replace(quiet, more={"along": name})) for name in hot}
+        parts = {"profile": partial(self.profile, quiet), **curves, "rivals": partial(self.rivals, quiet), **steps}
+        views: dict[str, View] = {}
+        errors = {}
         for done, (name, compute) in enumerate(parts.items()):
             request.tell(done, len(parts))
             try:
-                compute()
+                views[name] = compute()
             except WorkbenchError as error:
-                page["errors"][name] = str(error)
+                errors[name] = str(error)
+        drawn = {name: views[f"along {name}"]["figure"] for name in hot if f"along {name}" in views}
+        page = {
+            "family": kind.name,
+            "given": dict(request.given),
+            "errors": errors,
+            "along": {name: figure for name, figure in drawn.items() if figure is not None},
+            "steps": [views[name] for name in steps if name in views],
+            "view": view,
+        }
+        if "profile" in views:
+            page["profile"] = views["profile"]["figures"]
+        if "rivals" in views:
+            page["rivals"] = {key: views["rivals"][key] for key in ("overlays", "table")}
         page["listing"] = [entry for entry in listing() if entry["name"] == kind.name]
         return page
 
 
-TASKS: dict[str, Callable[..., View]] = {
-    "suggestions": lambda *_: {},
-    **{
-        task: getattr(Tasks, task)
-        for task in ("design", "complete", "certify", "profile", "along", "rivals", "inverse", "export")
-    },
-}
+TASKS = ("suggestions", "design", "complete", "certify", "profile", "along", "rivals", "inverse", "export")
 
 
-def _frontier(request: _Request) -> list[dict[str, Any]]:
+def _frontier(request: _Request) -> list[View]:
     """The rows of the family's frontier at one budget."""
     kind, values = request.kind, request.values
     offered = {option.name: option for option in frontier_of(kind).options}
-    for name in request.given:
-        if kind.option(name).question and name not in offered:
+    taken = {}
+    for name, text in request.given.items():
+        if name in offered:
+            taken[name] = values[name] if offered[name].question else text
+        elif kind.option(name).question:
             raise InvalidRequest(f"The trade-offs of {kind.name} are not computed for a question with {name}.")
     hot = {name: [value] for name, value in request.point().items() if value is not None and name in offered}
-    needed = [name for name in kind.hot if name in offered and offered[name].required]
-    if missing := [name for name in needed if name not in hot]:
+    if missing := [name for name in kind.hot if name in offered and offered[name].required and name not in hot]:
         raise InvalidRequest(f"They are compared at one {' and '.join(missing)}, which this request does not give.")
-    taken = {
-        name: values[name] if offered[name].question else text
-        for name, text in request.given.items()
-        if name in offered
-    }
     raw = {"certify": False} if "certify" in offered else {}
     with no_files():
         plan = plan_of(kind, None, read([*offered.values()], taken | hot | raw))

@@ -14,18 +14,20 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
+from contextlib import closing
 from typing import Any, ClassVar
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs
 
 import anywidget
 import traitlets
 
-from workbench.explorer.given import exact_values, listing
-from workbench.explorer.page import as_page, asset, script
-from workbench.explorer.processes import Lanes, Stopped
+from workbench.explorer.given import Files, exact_values, listing, state
+from workbench.explorer.page import answers, asset, script
+from workbench.explorer.processes import Lanes, bug
 from workbench.families.design import Design
 from workbench.families.registry import family
+from workbench.io.result import Values
 
 
 class ExplorerWidget(anywidget.AnyWidget):
@@ -40,14 +42,12 @@ class ExplorerWidget(anywidget.AnyWidget):
     def __init__(
         self,
         name: str | None = None,
-        given: Mapping[str, Any] | None = None,
-        files: Collection[tuple[str, str, Any]] = (),
+        given: Values | None = None,
+        files: Files = (),
     ) -> None:
         known = listing()
         entry = next(listed for listed in known if name in (None, listed["name"]))
-        texts = given or entry["first"]
-        texts = {key: str(value).lower() if isinstance(value, bool) else value for key, value in texts.items()}
-        super().__init__(families=json.dumps(known), state=urlencode({"family": entry["name"], **texts}, doseq=True))
+        super().__init__(families=json.dumps(known), state=state(entry["name"], given or entry["first"]))
         self._files = frozenset(files)
         self._lanes = Lanes(files)
         self._stopped: dict[int, threading.Event] = {}
@@ -61,7 +61,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         return parse_qs(self.state)["family"][0]
 
     @property
-    def given(self) -> dict[str, Any]:
+    def given(self) -> Values:
         """Its options, as texts."""
         kinds = {option.name: option.kind for option in family(self.family).options}
         fields = {name: texts for name, texts in parse_qs(self.state).items() if name != "family"}
@@ -93,21 +93,18 @@ class ExplorerWidget(anywidget.AnyWidget):
             self._stopped[number] = threading.Event()
             threading.Thread(target=self._run, args=(number, task, request, self.send), daemon=True).start()
 
-    def _run(self, number: int, task: str, request: dict[str, Any], tell: Callable[[Any], None]) -> None:
-        messages, stopped = self._lanes.run(task, request), self._stopped[number]
+    def _run(self, number: int, task: str, request: Values, tell: Callable[[Any], None]) -> None:
+        stopped = self._stopped[number]
         try:
-            for message in messages:
-                if stopped.is_set():
-                    return
-                if message:
-                    tell({"id": number, **as_page(task, message)})
-        except Stopped as error:
-            tell({"id": number, "error": "Stopped", "message": str(error)})
+            with closing(answers(self._lanes, task, request)) as messages:
+                for message in messages:
+                    if stopped.is_set():
+                        return
+                    if message:
+                        tell({"id": number, **message})
         except Exception as error:  # such as no process to be had; a thread's exception would reach nobody
-            line = f"{type(error).__name__}: {' '.join(str(error).split())}"
-            tell({"id": number, "error": "Bug", "message": f"{line} (this is a bug)"})
+            tell({"id": number, **bug(error)})
         finally:
-            messages.close()  # ends the computation
             del self._stopped[number]
 
     def close(self) -> None:

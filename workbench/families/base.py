@@ -8,16 +8,15 @@ name. To add a family: one folder with a `Family`, and one line in `workbench.fa
 
 from __future__ import annotations
 
-import copy
 import re
 import sys
 import textwrap
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from workbench.errors import InvalidRequest
 from workbench.families.design import Design, Reports
@@ -50,13 +49,9 @@ class Request:
         """Whether a certificate is wanted."""
         return self.check == "certify"
 
-    def at(self, point: Values) -> Request:
+    def at(self, point: Values) -> Self:
         """The same request at other values of hot options, which are exact already. Raises InvalidRequest."""
-        moved = copy.copy(self)
-        for name, value in point.items():
-            object.__setattr__(moved, name, value)
-        moved.__post_init__()
-        return moved
+        return replace(self, **point)
 
     def __post_init__(self) -> None:
         """Check the request; families extend it."""
@@ -196,9 +191,7 @@ class Family(Reports):
         if ours:
             given = {name: values.pop(name) for name in ours if name in values}
             values["options"] = _solver_options(values.get("options"), given)
-        request = self.checked(question, values)
-        object.__setattr__(request, "family", self)
-        return request
+        return self.checked(question, {**values, "family": self})
 
     # Keys of sweeps.
 

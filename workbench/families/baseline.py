@@ -17,7 +17,8 @@ Whatever it is, the exact audit decides whether it is private at a budget, and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -97,11 +98,18 @@ def baselines_of(family: str) -> list[tuple[Baseline, str]]:
 
 
 def _answer(kind: Family, baseline: Baseline, package: str, request: Request) -> Row:
-    try:
+    with code_of(package):
         return audited_row(kind, request, baseline.built(request))
+
+
+@contextmanager
+def code_of(package: str) -> Iterator[None]:
+    """Whatever code that is not ours raises is NotApplicable."""
+    try:
+        yield
     except WorkbenchError:
         raise
-    except (Exception, SystemExit) as error:  # of code that is not ours
+    except (Exception, SystemExit) as error:
         raise NotApplicable(f"{package}: {type(error).__name__}: {error}", "failed") from error
 
 
@@ -183,16 +191,22 @@ def _from_table(path: Path, name: str) -> Law:
     if not rows:
         InvalidRequest.must(name, f"{path.name} with numbers below its header", "none")
     cells = [[exact(cell, f"a cell of {path.name}") for cell in row] for row in rows]
-    stochastic = len(cells) > 1 and all(sum(row) == 1 for row in cells)
-    if not stochastic and len(head) > 2 and _numeric(head[1:]) and {*map(len, rows)} == {len(head)}:
+    if len(cells) > 1 and all(sum(row) == 1 for row in cells) and head[:1] != ["noise"]:
+        return _law(cells, name)
+    if len(head) > 2 and _numeric(head[1:]) and {*map(len, rows)} == {len(head)}:
         outputs = [exact(cell, f"an output of {path.name}") for cell in head[1:]]
         return _Table([_summed(row[1:], name) for row in cells], [row[0] for row in cells], outputs)
-    if all(len(row) == 2 and row[0].denominator == 1 for row in cells) and (head[:1] == ["noise"] or not stochastic):
-        masses = {int(eta): mass for eta, mass in cells}
-        if len(masses) < len(cells):
-            InvalidRequest.must(name, "a PMF with every noise value once", path.name)
-        return _law(masses, name)
-    return _law(cells, name)
+    return _law(_masses(cells, path, name) or cells, name)
+
+
+def _masses(cells: list[list[Fraction]], path: Path, name: str) -> dict[int, Fraction]:
+    """Rows of a noise value and its probability; none where they are something else."""
+    if not all(len(row) == 2 and row[0].denominator == 1 for row in cells):
+        return {}
+    masses = {int(eta): mass for eta, mass in cells}
+    if len(masses) < len(cells):
+        InvalidRequest.must(name, "a PMF with every noise value once", path.name)
+    return masses
 
 
 def _numeric(row: Sequence[str]) -> bool:

@@ -10,29 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from models.requirements import Bound
+from models.tangent_program import Comparisons, TangentProgram
 from solvers.backend import Options, backend, solve
+from solvers.errors import SolverError
 from solvers.program import Program
+from solvers.search import Deadline
 from solvers.solution import Solution, Termination, lagrangian_bound
 from workbench.errors import Infeasible, InvalidRequest, NotProven
 from workbench.families.infeasible import is_proven
-from workbench.families.option import spell
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import in_numbers
 from workbench.families.tangent_cuts import Tangents, polish
-from workbench.io.files import spelled
 from workbench.privacy.audit import Privacy
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import Requirement, notion
+from workbench.privacy.notions import Requirement
 
-PARAMETERS = ("epsilon", "alpha", "rho", "mu", "curve", "tradeoff")  # of these notions
-OTHERS = dict.fromkeys(PARAMETERS[1:])  # what a notion of one bound on ratios has no use for
+_EXCESS = 1e-9  # over a limit, relative, that is left to the repair
 _CLOSE_ENOUGH = 1e-6  # at which linear programs do not go on
 _ROUNDS, _FEW = 40, 3  # of cuts; of them before linear programs go on
 _LARGE = 1e6  # limits of cones that are stated
@@ -48,37 +47,31 @@ def solve_with_cuts(
     claim: Claim,
     labels: Iterable[Label],
     state: Callable[[Mapping[Any, Sequence[Bound]]], Program],
-    laws: Callable[[Solution, Label], tuple[Masses, Masses]] | None,
     solver: str,
     options: Options,
-    columns: Callable[[Program, Label], Columns] | None = None,
-    known: dict[Label, list[Requirement]] | None = None,
+    columns: Callable[[Program, Label], Columns],
 ) -> tuple[Solution, float | None]:
     """(the last program's answer, the best bound of all programs).
 
-    labels: of the comparisons; state: the program under some bounds; laws: (P, Q) of a comparison at an answer, by
-    default what stands in its columns; columns: those of P and Q in a program, where their masses are columns: then an
-    answer that its bound does not reach is improved by linear programs; known: what other programs of the claim found
-    to start from, to which this one adds.
+    labels: of the comparisons; state: the program under some bounds; columns: those of P and Q of a comparison in a
+    program. An answer that its bound does not reach is improved by linear programs.
     Raises Infeasible, InvalidRequest, NotProven, SolverUnavailable.
     """
-    bounds: dict[Label, list[Requirement]] = {} if known is None else known
-    for label in labels:
-        bounds.setdefault(label, [*claim.notion.relaxed(claim.at(label))])
+    bounds = {label: [*claim.notion.relaxed(claim.at(label))] for label in labels}
     best: float | None = None
     last: Solution | None = None
     whole = False  # whether the last answer broke no further bound
     for turn in range(_ROUNDS):
         with translated_errors():
             stated = {label: [*map(in_numbers, several)] for label, several in bounds.items()}
-            if columns is not None:  # tangents state what is too large for a solver
-                stated = {label: [part for part in several if part.limit < _LARGE] for label, several in stated.items()}
+            # tangents state what is too large for a solver
+            stated = {label: [part for part in several if part.limit < _LARGE] for label, several in stated.items()}
             program = state(stated)
             solution = _solved(program, solver, options)
         if solution.x is None:
             if solution.termination is Termination.INFEASIBLE and is_proven(solution):
                 raise Infeasible(f"Nothing meets this request ({solution.solver} says {solution.raw_status!r}).")
-            if last is None and columns is not None and program.cones:
+            if last is None and program.cones:
                 with translated_errors():  # no conic answer to start from: linear programs start without a budget
                     start = _solved(state({label: [] for label in bounds}), solver, options)
                 last, best = (None if start.x is None else start), start.bound
@@ -91,22 +84,62 @@ def solve_with_cuts(
         best = proven_bound if best is None or (proven_bound is not None and proven_bound > best) else best
         before = sum(map(len, bounds.values()))
         for label, several in bounds.items():
-            p, q = _in_columns(solution, columns, label) if laws is None else laws(solution, label)
+            p, q = _in_columns(solution, columns, label)
             several += [cut for cut in claim.notion.cuts(p, q, claim.at(label)) if cut not in several]
         whole = sum(map(len, bounds.values())) == before == sum(map(len, stated.values()))
-        if sum(map(len, bounds.values())) == before or (columns is not None and not program.cones and turn >= _FEW):
+        if sum(map(len, bounds.values())) == before or (not program.cones and turn >= _FEW):
             break
     assert last is not None
-    if columns is None or (whole and best is not None and _reached(last, best)):
+    if whole and best is not None and _reached(last, best):
         return last, best
     return _polished(claim, bounds, state, columns, (solver, options), (last, best))
 
 
+class ClaimedBounds:
+    """The bounds that a claim implies of neighbouring laws: those it states, and further ones as laws break them."""
+
+    def __init__(self, claim: Claim, label: Label) -> None:
+        self.claim, self.values = claim, claim.at(label)
+        self.bounds: list[Bound] = [*map(in_numbers, claim.notion.relaxed(self.values))]
+
+    def more(self, p: Masses, q: Masses) -> Iterable[Bound]:
+        """Further bounds that two laws break, which later programs start from."""
+        new = [*map(in_numbers, self.claim.notion.cuts(p, q, self.values))]
+        self.bounds += [bound for bound in new if bound not in self.bounds]
+        return new
+
+
+def solve_by_tangents(request: Any, label: Label, base: Program, compared: Comparisons) -> Solution:
+    """The answer of the program of a request with the tangents that its claim needs; its bound is one on the optimum.
+
+    label: of any comparison; base: the program without the claim. Raises Infeasible, InvalidRequest, NotProven,
+    SolverUnavailable.
+    """
+    options, solver = request.options, request.solver
+    with translated_errors():
+        stated = ClaimedBounds(request.claim, label)
+        live = TangentProgram(base, compared, stated.bounds, solver, options=replace(options, time_limit=None))
+        if solver != "highs":
+            live.state_all()
+        try:
+            live.solve(stated.more, _EXCESS, Deadline(options.time_limit))
+            return live.solution()
+        except SolverError:
+            solution = solve(live.master.program, solver=solver, options=options)
+    if solution.termination is Termination.INTERRUPTED:
+        raise KeyboardInterrupt
+    if solution.x is not None:
+        return solution
+    says = f"{solution.solver} says {solution.raw_status!r}"
+    if solution.termination is Termination.INFEASIBLE and is_proven(solution):
+        raise Infeasible(f"Nothing meets this request ({says}).")
+    raise NotProven(f"{says} and returned no point.", bound=solution.bound)
+
+
 def _in_columns(
-    solution: Solution, columns: Callable[[Program, Label], Columns] | None, label: Label
+    solution: Solution, columns: Callable[[Program, Label], Columns], label: Label
 ) -> tuple[Masses, Masses]:
     """(P, Q) of a comparison, as they stand in an answer."""
-    assert columns is not None
     assert solution.x is not None
     p, q = columns(solution.program, label)
     return np.maximum(solution.x[p], 0.0), np.maximum(solution.x[q], 0.0)
@@ -161,56 +194,9 @@ def _solved(program: Program, solver: str, options: Options) -> Solution:
     return solution
 
 
-def left_out(request: Any, defaults: Mapping[str, Any]) -> None:
-    """Refuse what the notion of a request has no use for: option -> its default. Raises InvalidRequest."""
-    for name, plain in defaults.items():
-        got = getattr(request, name)
-        if got != plain and (got or name != "delta"):
-            shown = repr(got) if isinstance(got, str) else spell(got)
-            InvalidRequest.must(name, f"left out when notion is {request.notion}", shown)
-
-
-def check_several_bounds(request: Any, defaults: Mapping[str, Any]) -> None:
-    """Check the budget of a notion of several bounds. defaults: as `left_out`. Raises InvalidRequest."""
-    left_out(request, defaults)
-    first, value = next(iter(request.claim.values.items()))
-    if not value:
-        InvalidRequest.must(first, f"> 0 for the notion {request.notion}", "0")
-
-
-def check_one_bound(request: Any) -> None:
-    """Check the budget, and what is minimised, of a notion of one bound on ratios. Raises InvalidRequest."""
-    left_out(request, OTHERS)
-    measure, minimise, most = notion(request.notion), request.minimise, request.max_loss
-    if request.epsilon is None:
-        raise InvalidRequest("epsilon must be given. Got none.")
-    if minimise == "delta" and not measure.has_delta:
-        InvalidRequest.must("minimise", f"loss or epsilon when notion is {measure.name}, which has no delta", "'delta'")
-    if (most is None) == (minimise != "loss"):
-        got = "none" if most is None else spelled(most)
-        InvalidRequest.must("max_loss", "given where delta or epsilon is minimised, and only there", got)
-    if request.delta and minimise != "delta" and not measure.has_delta:
-        InvalidRequest.must("delta", f"0 when notion is {measure.name}", spelled(request.delta))
-
-
-def claim_of(request: Any) -> Claim:
-    """The claim of a request under a notion of several bounds."""
-    return Claim(request.notion, **notion(request.notion).budget({name: getattr(request, name) for name in PARAMETERS}))
-
-
 def meets(privacy: Privacy, claim: Claim) -> bool:
     """Whether the exact audit meets a claim; a tight one may stay undecided."""
     try:
         return privacy.holds(claim)
     except NotProven:
         return False
-
-
-def budget_words(claim: Claim) -> str:
-    """The budget in words."""
-    values: Mapping[str, Any] = claim.values
-    for name, pair in (("curve", "(epsilon, delta)"), ("tradeoff", "(alpha, beta)")):
-        if name in values:
-            points: Sequence[tuple[Fraction, Fraction]] = values[name]
-            return f"{pair} = " + ", ".join(f"({float(a):g}, {float(b):g})" for a, b in points)
-    return ", ".join(f"{name} = {float(value):g}" for name, value in values.items())

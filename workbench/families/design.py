@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import ExpNumber, jsonable, round_up
-from workbench.families.oracle import OracleVerdict
+from workbench.families.oracle import OracleVerdict as OracleVerdict
 from workbench.io.shown import Shown
-from workbench.privacy.claim import Claim
+from workbench.privacy.claim import Claim as Claim
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from solvers.solution import Solution
     from workbench.privacy.certificate import Certificate
-
-__all__ = ["Claim", "Design", "OracleVerdict", "upward"]
 
 
 class Reports(ABC):
@@ -40,7 +38,9 @@ class Reports(ABC):
     draws: ClassVar[bool] = True
 
     def status(self, design: Design) -> str:
-        """How the search stopped."""
+        """How the search stopped; of many runs nothing better was found."""
+        if getattr(design.request, "runs", 1) > 1:
+            return "found"
         return "optimal" if design.solution is None else str(design.solution.termination)
 
     def exact(self, design: Design) -> dict[str, Any]:
@@ -156,6 +156,12 @@ class Design(Shown):
         from solvers.solution import relative_gap
 
         return relative_gap(self.objective, self.bound)
+
+    @property
+    def effort(self) -> dict[str, Any]:
+        """Who solved it, in which version and how many seconds; nothing where no solver took part."""
+        names = ("solver", "version", "seconds") if self.solution is not None else ()
+        return {name: getattr(self.solution, name) for name in names}
 
     @property
     def status(self) -> str:
@@ -279,14 +285,8 @@ class Design(Shown):
             "oracle": self.oracle.to_dict(), "words": list(self.words),
         }  # fmt: skip
         if self.solution is not None:
-            record |= {
-                "solver": self.solution.solver,
-                "version": self.solution.version,
-                "seconds": self.solution.seconds,
-                "claimed": self.claimed,
-                "above_claimed": self.above_claimed,
-                "above_bound": self.above_bound,
-            }
+            claims = ("claimed", "above_claimed", "above_bound")
+            record |= self.effort | {name: getattr(self, name) for name in claims}
         return record | self.family.json(self)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from workbench.io.figures import COLOURS, MARKERS, legend_below, panels
+from workbench.io.figures import COLOURS, MARKERS, SOLVER, legend_below, panels
 from workbench.privacy.notions import notion as named
 from workbench.privacy.notions.dp import DeltaNotion
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_PANELS = 4  # of numbers
 OPEN = 1e-6  # a gap from here on is drawn as a band
 
 
@@ -30,15 +32,39 @@ class Series:
     colour: int
     dash: Any = "-"
     jumps: bool = False
+    width: float = 1.5
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """What an axis shows: a column of the table, its label, and whether the axis is logarithmic."""
+    """What an axis shows: a column of the table, its label, whether the axis is logarithmic, and where it ends."""
 
     column: str
     label: str
     log: bool = False
+    most: float | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line that is known exactly, of a series in a panel; joined: as `drawstyle` says."""
+
+    panel: Any
+    series: Any
+    x: ArrayLike
+    y: ArrayLike
+    dash: str
+    joined: str = "default"
+    marker: str = ""
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Exact lines, and what lines and dashes mean; computed optima are hollow markers over them."""
+
+    lines: Sequence[Line]
+    meaning: str
+    dashed: str
 
 
 def few(values: Iterable[Any], most: int = 5) -> list[Any]:
@@ -80,10 +106,10 @@ def band(axis: Axes, rows: pd.DataFrame, x: str, high: str, **look: Any) -> None
     )
 
 
-def is_open(rows: pd.DataFrame) -> bool:
-    """Whether a proven interval [bound, objective] is not closed; without any bound it reaches down to 0."""
+def is_open(rows: pd.DataFrame, least: float = 1.0) -> bool:
+    """Whether a proven interval [bound, objective] is not closed, relative to the objective or to `least`."""
     objective = rows["objective"].astype(float)
-    return bool((objective - rows["bound"].astype(float).fillna(0.0) > OPEN * objective.abs().clip(lower=1)).any())
+    return bool((objective - rows["bound"].astype(float) > OPEN * objective.abs().clip(lower=least)).any())
 
 
 def all_series(ours: Mapping[str, Series], table: pd.DataFrame) -> dict[str, Series]:
@@ -111,50 +137,88 @@ def by_panel(
     panel: Quantity,
     across: Quantity,
     up: Quantity,
-    series: Mapping[str, Series],
+    series: Mapping[Any, Series],
     title: str,
     *,
-    most: int = 4,
+    by: str = "mechanism",
+    exact: Exact | None = None,
 ) -> Figure | None:
-    """One line per mechanism, one panel per value of another column, whose label is a format of it; None with too few
-    rows. most: of panels of numbers.
+    """One line per mechanism (or value of the column `by`), one panel per value of another column, whose label is a
+    format of it; None with too few rows.
 
     Points have markers, baselines none. Rows without a value of the panel's column (Laplace has no number of outputs)
-    stand in every panel; a "limit" is a band from its bound to its objective.
+    stand in every panel; a "limit" is a band from its bound to its objective. Panels of words have one scale.
     """
+    lines = () if exact is None else exact.lines
     rows, x = table[table[up.column].notna()], across.column
     if rows.empty or panel.column not in rows or x not in rows:
         return None
     points = rows[rows["curve"] == "point"]
     known = points[panel.column].dropna().tolist()
-    values = list(dict.fromkeys(known)) if isinstance(next(iter(known), 0), str) else few(known, most)
-    if not values or points[x].nunique() < 2:
+    words = isinstance(next(iter(known), 0), str)
+    values = list(dict.fromkeys(known)) if words else few(known, _PANELS)
+    if not values or (points[x].nunique() < 2 and not any(np.unique(line.x).size > 1 for line in lines)):
         return None
-    columns = len(values) if len(values) <= most else -(-len(values) // 2)
+    columns = len(values) if len(values) <= _PANELS else -(-len(values) // 2)
     deep = -(-len(values) // columns)
     figure, axes = panels(columns, deep, width=max(3.6, 11.0 / max(2, columns)), height=4.0 if deep == 1 else 3.2)
     for axis, value in zip(axes, values, strict=False):
         here = rows[(rows[panel.column] == value) | rows[panel.column].isna()]
         _limit(axis, here[here["curve"] == "limit"], x)
-        _series(axis, here[here["curve"] != "limit"], across, up, "mechanism", series)
+        _series(axis, here[here["curve"] != "limit"], across, up, by, series, [l for l in lines if l.panel == value])
         axis.set_title(panel.label.format(value), fontsize=10)
-        if not up.log:
-            axis.set_ylim(0, 1.08 * float(here[up.column].max()))
+        _ends(axis, across, up, rows if words else here)
     for axis in axes[1:]:
         axis.set_ylabel("")
     for axis in axes[len(values) :]:
         axis.set_axis_off()
+    if exact is not None:
+        _explain(axes[0], points, exact)
     figure.suptitle(title, fontsize=10)
     legend_below(figure, axes, columns=4)
     return figure
 
 
+def _ends(axis: Axes, across: Quantity, up: Quantity, rows: pd.DataFrame) -> None:
+    """Where the axes end: upwards from 0, unless that would press the curves."""
+    if not up.log:
+        low, high = rows[up.column].agg(["min", "max"]).astype(float)
+        start = 0.0 if low < 0.6 * high or low == high else low - 0.35 * (high - low)
+        axis.set_ylim(start, high + 0.08 * (high - start) or None)
+    if across.most is not None:
+        axis.set_xlim(-0.01 * across.most, across.most)
+
+
+def _explain(axis: Axes, points: pd.DataFrame, exact: Exact) -> None:
+    """Entries of the legend, for what lines, markers, steps and bands mean."""
+    dashes = {line.dash for line in exact.lines}
+    solver = "marker: solver, certified" if points["certified"].eq(True).all() else "marker: solver"
+    if dashes:
+        axis.plot([], [], color="black", label=f"line: {exact.meaning}")
+    if "--" in dashes:
+        axis.plot([], [], "--", color="black", label=f"dashed: {exact.dashed}")
+    axis.plot([], [], color="black", marker="o", label=solver, **(SOLVER if dashes else {}))
+    if {*(line.joined for line in exact.lines), "default" if dashes else drawstyle(points)} != {"default"}:
+        words = "steps (PDP): the last value, which still holds"
+        axis.plot([], [], color="black", drawstyle="steps-post", label=words)
+    if is_open(points):
+        axis.fill_between([], [], [], color="black", alpha=0.25, linewidth=0, label="band: [bound, objective]")
+
+
 def _series(
-    axis: Axes, rows: pd.DataFrame, across: Quantity, up: Quantity, by: str, series: Mapping[Any, Series]
+    axis: Axes,
+    rows: pd.DataFrame,
+    across: Quantity,
+    up: Quantity,
+    by: str,
+    series: Mapping[Any, Series],
+    exact: Sequence[Line] = (),
 ) -> None:
-    """The rows of every value of a column as a line, and the axes."""
+    """The rows of every value of a column as a line, the exact ones, and the axes."""
     for key, look in series.items():
-        _line(axis, rows[rows[by] == key], across.column, up.column, look)
+        _line(
+            axis, rows[rows[by] == key], across.column, up.column, look, [line for line in exact if line.series == key]
+        )
     axis.set_xlabel(across.label)
     axis.set_ylabel(up.label)
     for which, quantity in (("x", across), ("y", up)):
@@ -162,8 +226,21 @@ def _series(
             plain_log(axis, which)
 
 
-def _line(axis: Axes, part: pd.DataFrame, x: str, y: str, look: Series) -> None:
-    """One series: points with markers, closed forms without, open gaps as bands, a level line where it has no x."""
+def _line(axis: Axes, part: pd.DataFrame, x: str, y: str, look: Series, exact: Sequence[Line]) -> None:
+    """One series: exact lines, points with markers, closed forms without, open gaps as bands, a level line where it has
+    no x."""
+    for line in exact:
+        axis.plot(
+            line.x,
+            line.y,
+            color=COLOURS[look.colour],
+            label=look.label,
+            linewidth=look.width,
+            linestyle=line.dash,
+            drawstyle=line.joined,
+            marker=line.marker,
+            markersize=9,
+        )
     if part.empty:
         return
     style: dict[str, Any] = {"color": COLOURS[look.colour], "linestyle": look.dash, "label": look.label}
@@ -173,10 +250,12 @@ def _line(axis: Axes, part: pd.DataFrame, x: str, y: str, look: Series) -> None:
     part = part.dropna(subset=[x]).sort_values(x)
     points = (part["curve"] == "point").any()
     if points:
-        style |= {"marker": MARKERS[look.colour], "markersize": 4.5}
+        style |= {"marker": MARKERS[look.colour], "markersize": 4.5, "markevery": max(1, len(part) // 14)}
+    if points and exact:
+        style |= {"label": None, **SOLVER}
     joined = "steps-post" if look.jumps and x == "epsilon" else drawstyle(part)
-    axis.plot(part[x].astype(float), part[y].astype(float), linewidth=1.5, drawstyle=joined, **style)
-    if points and y == "objective" and (part["objective"] - part["bound"] > OPEN * part["objective"].abs()).any():
+    axis.plot(part[x].astype(float), part[y].astype(float), linewidth=look.width, drawstyle=joined, **style)
+    if points and y == "objective" and is_open(part, least=1.0 if exact else 0.0):
         band(axis, part, x, y, color=COLOURS[look.colour])
 
 

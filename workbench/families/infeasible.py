@@ -8,9 +8,7 @@ search tree.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from decimal import ROUND_CEILING, Context
 from typing import NoReturn
 
@@ -21,6 +19,7 @@ from solvers.conflict import conflict
 from solvers.data import Data
 from solvers.errors import SolverError
 from solvers.program import Program
+from solvers.search import Deadline
 from solvers.solution import Solution, Termination
 from workbench.errors import Infeasible, NotProven
 
@@ -36,9 +35,8 @@ def is_proven(solution: Solution) -> bool:
         return True
     if program.cones:
         return False
-    data = replace(solution.data, c=np.zeros_like(solution.data.c), offset=0.0)
     try:
-        stated = Program(program.name, data, scale=program.scale)
+        stated = Program(program.name, solution.data.free, scale=program.scale)
         return solve(stated, options=Options(time_limit=SECONDS)).ray is not None
     except SolverError:
         return False
@@ -99,22 +97,20 @@ def least(feasible: Callable[[float], bool | None], at: float, most: float) -> f
 
     feasible: monotone; None where it could not be decided. inf: not up to `most`; None: not decided in SECONDS.
     """
-    end = time.monotonic() + SECONDS
-    low = high = at
-    verdict: bool | None = False
-    while not verdict:  # up in steps: the largest values are hard on a solver
-        low, high = high, min(2 * high, most) if high > 0 else most
+    deadline, low, high, reached = Deadline(SECONDS), at, at, False
+    while not reached or high - low > _DIGITS * high:
+        if reached:
+            tried = (low * high) ** 0.5 if low > 0 and high > 2 * low else (low + high) / 2
+        else:  # up in steps: the largest values are hard on a solver
+            low, high = high, min(2 * high, most) if high > 0 else most
+            tried = high
         if low >= most:
             return math.inf
-        verdict = feasible(high)
-        if verdict is None or time.monotonic() > end:
+        verdict = feasible(tried)
+        if verdict is None or deadline.passed:
             return None
-    while high - low > _DIGITS * high:
-        middle = (low * high) ** 0.5 if low > 0 and high > 2 * low else (low + high) / 2
-        verdict = feasible(middle)
-        if verdict is None or time.monotonic() > end:
-            return None
-        low, high = (low, middle) if verdict else (middle, high)
+        low, high = (low, tried) if verdict else (tried, high)
+        reached = reached or verdict
     return high
 
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
-from pathlib import Path
 from typing import Any, Literal
 
 from workbench.errors import InvalidRequest
@@ -104,21 +103,23 @@ def spell(value: Any) -> Any:
 # Readers.
 
 
-def share(value: Any, name: str) -> Fraction:
-    """A probability."""
-    return probability(value, name)
-
-
 def one_of(*words: str, more: Callable[[], Iterable[str]] = tuple) -> Reader:
     """One of some words; more: those that are known only where it is read."""
 
     def read(value: Any, name: str) -> str:
         known = (*words, *more())
-        if not isinstance(value, str) or value not in known:
-            InvalidRequest.must(name, f"one of {', '.join(known)}", repr(value))
-        return value
+        InvalidRequest.unless_among(known, name, value)
+        return str(value)
 
     return read
+
+
+def two_ends(value: Any, name: str, wanted: str) -> tuple[Any, Any]:
+    """The ends of "LOW..HIGH", or two values. wanted: what it must be, in words."""
+    ends = value.split("..") if isinstance(value, str) else value
+    if not isinstance(ends, (list, tuple)) or len(ends) != 2:
+        InvalidRequest.must(name, wanted, repr(value))
+    return ends[0], ends[1]
 
 
 def flag(value: Any, name: str) -> bool:
@@ -172,6 +173,15 @@ def listed(read: Reader, separator: str = ",") -> Reader:
     return reader
 
 
+def probabilities(
+    value: Any, name: str, wanted: str = "a list of probabilities, one for every answer"
+) -> tuple[Fraction, ...]:
+    """A list of probabilities, or a CSV file of them."""
+    from workbench.mechanisms.points import cells_of
+
+    return tuple(listed(probability)(value if isinstance(value, str) else cells_of(value, name, wanted), name))
+
+
 def anything(value: Any, name: str) -> Any:
     """Whatever it is; the request checks it."""
     return value
@@ -204,11 +214,6 @@ def progress(value: Any, name: str) -> Callable[[str], None]:
         InvalidRequest.must(name, "a function of one line of text", repr(value))
     report: Callable[[str], None] = value
     return report
-
-
-def path(value: Any, name: str) -> Path:
-    """A file."""
-    return Path(value)
 
 
 def or_zero(value: Any, name: str) -> Fraction:
@@ -256,11 +261,11 @@ def check_option(*checks: str) -> Option:
     return Option("check", one_of(*checks), "audit", f"{words}.", places=frozenset(("sweep",)))
 
 
-def certify_option() -> Option:
-    """The same in Python; a command line has --raw."""
-    words = "True: a mechanism proven private, with its certificate; False: the solver's own."
-    return Option("certify", flag, True, words, kind=bool, places=PYTHON)
-
-
+CERTIFY = Option(  # the same in Python; a command line has --raw
+    "certify", flag, True, "True: a mechanism proven private, with its certificate; False: the solver's own.",
+    kind=bool, places=PYTHON,
+)  # fmt: skip
 OPTIONS = Option("options", anything, help="Every solver option at once (solvers.backend.Options).", places=PYTHON)
 PROGRESS = Option("progress", progress, help="Told a line now and then.", places=PYTHON)
+SOLVING = (check_option("audit", "certify"), CERTIFY, SOLVER, TIME_LIMIT, OPTIONS)
+RUNS = Option("runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int)

@@ -78,11 +78,7 @@ def attempt(solve: Callable[[], Design]) -> tuple[Row, Design | None]:
         if problem.interrupted:
             raise KeyboardInterrupt from None
         design, error = problem.design, str(problem)
-    solution = design.solution
-    effort: Row = {}
-    if solution is not None:
-        effort = {"solver": solution.solver, "version": solution.version, "seconds": solution.seconds}
-    return design.row() | effort | {"failure": error}, design
+    return design.row() | design.effort | {"failure": error}, design
 
 
 def failure(error: Exception) -> Row:

@@ -3,24 +3,33 @@
     closed form, or programs ──▶ exact mechanism ──▶ repair ──▶ one audit ──▶ loss, bound, oracle ──▶ Design or an error
 
 What is claimed is the exact audit of the repaired mechanism, and nothing a solver says.
+
+The least ε, or δ, at which some mechanism costs no more than a budget: by bisection and chords over exact intervals. At
+every ε tried, a certified mechanism (loss <= budget: ε is enough) or a proven lower bound (> budget: it is not)
+decides; what neither decides ends the search. The least error falls with ε, so what is below an ε that is not enough is
+not enough either. The same holds of δ at a fixed ε.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from solvers.solution import Start
-from workbench.errors import InvalidRequest, NotProven
+from workbench.errors import Infeasible, InvalidRequest, NotProven
 from workbench.exact.numbers import round_down
 from workbench.families.base import Request, Session, Values
 from workbench.families.convex_notion import meets
-from workbench.families.design import Design
-from workbench.families.least_epsilon import Tried, least_epsilon
+from workbench.families.design import Design, OracleVerdict
 from workbench.families.problem import Answer, Problem, Programs
 from workbench.privacy.claim import Claim
+
+_CLOSE = 1e-10  # relative, of the ends
+_STEP = 4e-7  # relative, from where a loss and its bound lie on both sides of the budget
+_TURNS = 80
 
 
 def design(problem: Problem, programs: Programs | None = None, start: str = "cold") -> Design:
@@ -79,8 +88,7 @@ class ProblemSession(Session):
 
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
         """The design at a point, or the least ε there."""
-        if not isinstance(start, str) or start not in set(Start):
-            InvalidRequest.must("start", f"one of {', '.join(Start)}", repr(start))
+        InvalidRequest.unless_among([*Start], "start", start)
         request: Any = self.request if point is None else self.request.at(point)
         if getattr(request, "minimise", "loss") == "epsilon":
             return self._least(request, "epsilon", self._tried)
@@ -91,16 +99,76 @@ class ProblemSession(Session):
         least: of those that are tried."""
         request.check_max_loss()
 
-        def at(value: Fraction) -> Tried:
+        def at(value: Fraction) -> Design:
             tried = replace(request, minimise="loss", max_loss=None, **{name: value})
             try:
-                design_there = design(self._problem(tried), self._programs, "hot")
+                return design(self._problem(tried), self._programs, "hot")
             except NotProven as error:
                 if error.design is None or error.interrupted:
                     raise
-                design_there = error.design
-            return design_there, design_there.details["loss"], design_there.details["bound"]
+                unproven: Design = error.design
+                return unproven
 
-        words, limit = f"Loss {request.loss_name}", getattr(request, name)
-        optimum = least_epsilon(at, request.max_loss, words, limit, least, name)
+        optimum = _least_epsilon(at, request, least, name)
         return replace(optimum, request=replace(request, **{name: getattr(optimum.request, name)}))
+
+
+def _least_epsilon(at: Callable[[Fraction], Design], request: Any, least: Fraction, name: str) -> Design:
+    """The design at the least ε found, with ε as its objective and the largest ε excluded as its bound.
+
+    at: the least error at an ε; least: of those tried; name: epsilon, or delta where that is what is tried. The request
+    of the design is that of its ε, which the caller replaces.
+    Raises Infeasible where the limit of ε is not enough, NotProven.
+    """
+    budget, limit, loss = request.max_loss, getattr(request, name), f"Loss {request.loss_name}"
+    best = at(limit)
+    reached, bound = best.details["loss"], best.details["bound"]
+    if reached > budget:
+        if bound is not None and bound > budget:
+            raise Infeasible(
+                f"{loss} at most {float(budget):g} needs {name} > {float(limit):g}: there the least is "
+                f"{float(bound):.9g}."
+            )
+        raise NotProven(f"Whether {loss} of {float(budget):g} is in reach at {name} = {float(limit):g} is undecided.")
+    low, high = Fraction(0), limit
+    above, below = math.inf, float(reached - budget)  # excess of the budget at low and high, or a share of it
+    kept = ""  # the end that stayed last
+    aside: list[Fraction] | None = None  # once costs are as near the budget as they are known: a little to either side
+    for _ in range(_TURNS):
+        if high - low <= Fraction(_CLOSE) * high or high <= least or aside == []:
+            break
+        epsilon = max(least, _between(low, high, above, below)) if aside is None else aside.pop()
+        if not low < epsilon < high:
+            continue
+        try:
+            tried = at(epsilon)
+        except NotProven:
+            break
+        reached, bound = tried.details["loss"], tried.details["bound"]
+        if reached <= budget:
+            above /= 2 if kept == "low" else 1  # Illinois: a chord that the same end keeps is pulled towards it
+            high, best, below, kept = epsilon, tried, float(reached - budget), "low"
+        elif bound is not None and bound > budget:
+            below /= 2 if kept == "high" else 1
+            low, above, kept = epsilon, float(bound - budget), "high"
+        elif aside is None:
+            aside = [Fraction(f"{float(epsilon) * (1 + step):.15g}") for step in (-_STEP, _STEP)]
+        else:
+            break
+    none = OracleVerdict.none(f"no closed form is known for the least {name}.")
+    more = (
+        ()
+        if high - low <= Fraction(10 * _CLOSE) * high
+        else (f"The search ended with the least {name} between {float(low):.12g} and {float(high):.12g}.",)
+    )
+    return replace(best, objective=float(high), bound=round_down(low), oracle=none, words=(*best.words, *more))
+
+
+def _between(low: Fraction, high: Fraction, above: float, below: float) -> Fraction:
+    """Where the chord through both ends meets the budget, the middle where one excess is not known; 15 digits."""
+    middle = (low + high) / 2 if low else high / 4
+    if not math.isfinite(above) or not above > 0 > below:
+        return Fraction(f"{float(middle):.15g}")
+    share = min(max(above / (above - below), 1e-6), 1 - 1e-6)
+    rounded = Fraction(f"{float(low) + share * float(high - low):.15g}")
+    return rounded if low < rounded < high else middle

@@ -79,8 +79,7 @@ def chosen(suite: str, pattern: str | None = None) -> list[Instance]:
     Those of other packages, which are no part of a version of the suite, are taken where a pattern matches their names.
     Raises InvalidRequest for an unknown suite, or when nothing matches.
     """
-    if suite not in SUITES:
-        InvalidRequest.must("suite", f"one of {', '.join(SUITES)}", repr(suite))
+    InvalidRequest.unless_among(SUITES, "suite", suite)
     _, takes = SUITES[suite]
     listed = [
         instance
@@ -91,13 +90,17 @@ def chosen(suite: str, pattern: str | None = None) -> list[Instance]:
     ]
     if pattern is None:
         return listed
-    patterns = [part.strip() for part in pattern.split(",")]
-    instances = [instance for instance in listed if any(fnmatch.fnmatch(instance.name, part) for part in patterns)]
+    instances = [instance for instance in listed if matches(instance.name, pattern)]
     if not instances:
         InvalidRequest.must(
             "instances", f"patterns that match some of {', '.join(i.name for i in listed)}", repr(pattern)
         )
     return instances
+
+
+def matches(name: str, pattern: str | None) -> bool:
+    """Whether a name matches one of some comma-separated patterns; None matches every name."""
+    return pattern is None or any(fnmatch.fnmatch(name, part.strip()) for part in pattern.split(","))
 
 
 def certified_or_not(certify: Callable[[], Any], loss: Callable[[Any], float | None]) -> tuple[bool, float | None]:

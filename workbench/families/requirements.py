@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import exp, inf, nextafter
 from typing import Any, cast
 
+from models.requirements import HOCKEY_STICK as HOCKEY_STICK
+from models.requirements import MASS_ABOVE_RATIO as MASS_ABOVE_RATIO
 from models.requirements import (
-    HOCKEY_STICK,
-    MASS_ABOVE_RATIO,
     POWER_CONE,
     RATIO_BOUNDS,
     RELATIVE_ENTROPY,
@@ -33,21 +33,6 @@ from workbench.privacy.notions import (
     notion,
 )
 
-__all__ = [
-    "HOCKEY_STICK",
-    "MASS_ABOVE_RATIO",
-    "Bounds",
-    "convex_notions",
-    "convex_or_ratio_notion",
-    "hockey_stick_notions",
-    "in_numbers",
-    "is_hockey_stick",
-    "ratio_bounds",
-    "ratio_kind",
-    "ratio_notion",
-    "ratio_notions",
-]
-
 _KINDS: dict[type, RatioBound] = {HockeyStick: HOCKEY_STICK, MassAboveRatio: MASS_ABOVE_RATIO}
 
 
@@ -61,6 +46,16 @@ class Bounds:
     kind: RatioBound
     epsilons: Mapping[Any, Fraction]
     delta: Fraction
+
+    @cached_property
+    def levels(self) -> tuple[tuple[int, ...], list[Fraction]]:
+        """(the group of every neighbour, the ε of every group)."""
+        epsilons = self.epsilons.values()
+        different = {id(value): value for value in epsilons}.values()  # one number for all is one object
+        if len(different) == 1:
+            return (0,) * len(epsilons), [*different]
+        levels = sorted(set(different))
+        return tuple(map(levels.index, epsilons)), levels
 
     @property
     def mass(self) -> bool:

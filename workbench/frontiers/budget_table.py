@@ -20,11 +20,10 @@ from workbench.errors import InvalidRequest
 from workbench.families.frontier_plan import BudgetTask, Plan, several
 from workbench.families.frontier_plots import Quantity, Series, lines
 from workbench.families.option import Option, one_of, read
-from workbench.families.registry import families
-from workbench.frontiers.run import frontier_of, run
+from workbench.frontiers.run import frontier_of, run, with_frontiers
 from workbench.io.figures import COLOURS
 from workbench.io.parameter_grid import Grid, grid
-from workbench.io.result import Progress, Result, Row, records, silent
+from workbench.io.result import Progress, Result, Row, Values, records, silent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,8 +35,7 @@ COLUMNS = (*_KEYS, "mechanism", "objective", "bound", "needs_bits", "note", "fai
 
 
 def _tasks() -> dict[str, BudgetTask]:
-    offered = [frontier_of(kind) for kind in families() if kind.frontier is not None]
-    return {task.name: task for frontier in offered for task in frontier.tasks}
+    return {task.name: task for kind in with_frontiers().values() for task in frontier_of(kind).tasks}
 
 
 def options() -> list[Option]:
@@ -87,7 +85,7 @@ def budget_table(
     )
 
 
-def _plan(values: dict[str, Any]) -> Plan:
+def _plan(values: Values) -> Plan:
     epsilons, deltas, bits = values["epsilon"], values["delta"], values["bits"]
     for size in bits:
         if not 1 <= size <= 64:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import textwrap
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -15,9 +15,9 @@ from workbench.families.base import Family
 from workbench.families.baseline import baseline_tasks, own_baselines, read_baselines
 from workbench.families.frontier_plan import COLUMNS, Frontier, Plan, Task, failed_row
 from workbench.families.option import Option, count, read
-from workbench.families.registry import families, family, family_of
+from workbench.families.registry import families, family_of
 from workbench.io.parameter_grid import Grid
-from workbench.io.result import Progress, Result, Row, check_progress, silent
+from workbench.io.result import Progress, Result, Row, Values, check_progress, silent
 
 BASELINE = Option(
     "baseline",
@@ -71,13 +71,11 @@ def frontier(
 
 def frontier_of(kind: Family) -> Frontier:
     """The frontier of a family, with the option for baselines of one's own. Raises InvalidRequest where it has none."""
-    if kind.frontier is None:
-        InvalidRequest.must("family", f"one of {', '.join(_names())}", repr(kind.name))
-    offered: Frontier = importlib.import_module(kind.frontier).FRONTIER
+    offered: Frontier = importlib.import_module(_named(kind.name).frontier or "").FRONTIER
     return offered if offered.points is None else replace(offered, options=(*offered.options, BASELINE))
 
 
-def plan_of(kind: Family, question: Any, values: Mapping[str, Any]) -> Plan:
+def plan_of(kind: Family, question: Any, values: Values) -> Plan:
     """The plan of a family, with the baselines of other packages. question: None where options spell it."""
     offered = frontier_of(kind)
     plan = offered.plan(question, values)
@@ -87,15 +85,16 @@ def plan_of(kind: Family, question: Any, values: Mapping[str, Any]) -> Plan:
     return replace(plan, tasks=[*plan.tasks, *baseline_tasks(kind, offered.points(question, values), own)])
 
 
-def _names() -> list[str]:
-    return [kind.name for kind in families() if kind.frontier is not None]
+def with_frontiers() -> dict[str, Family]:
+    """The families that have a frontier, by name."""
+    return {kind.name: kind for kind in families() if kind.frontier is not None}
 
 
 def _help() -> str:
     """The options of every family's frontier, as lines of `frontier`'s docstring."""
     lines = []
-    for name in _names():
-        options = [option for option in frontier_of(family(name)).options if "python" in option.places]
+    for name, kind in with_frontiers().items():
+        options = [option for option in frontier_of(kind).options if "python" in option.places]
         shown = [f"{option.name}={option.default!r}" for option in options if not option.required]
         text = f"{name}: {', '.join(shown)}"
         lines += textwrap.wrap(text, 119, initial_indent=" " * 12, subsequent_indent=" " * 16)
@@ -103,8 +102,8 @@ def _help() -> str:
 
 
 def _named(name: str) -> Family:
-    kind = next((kind for kind in families() if kind.name == name and kind.frontier is not None), None)
-    return kind or InvalidRequest.must("family", f"one of {', '.join(_names())}", repr(name))
+    offered = with_frontiers()
+    return offered.get(name) or InvalidRequest.must("family", f"one of {', '.join(offered)}", repr(name))
 
 
 def run(plan: Plan, progress: Progress = silent, jobs: int = 1) -> Result:

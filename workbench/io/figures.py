@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette, in the order used for series
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+_FLOOR = 1e-9  # of the largest value: what repair adds is not drawn
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 # A solver's points over a closed form's line: hollow, so that the line stays visible
@@ -59,24 +60,6 @@ def legend_below(figure: Figure, axes: Sequence[Axes], *, columns: int = 3) -> N
     )
 
 
-def bars(axis: Axes, series: Mapping[str, ArrayLike], *, labels: Sequence[object] | None = None) -> None:
-    """PMFs side by side: series name -> masses (N,), over noise values 0..N-1 (or `labels`)."""
-    count = len(series)
-    for k, (name, values) in enumerate(series.items()):
-        masses = np.asarray(values, dtype=float)
-        at = np.arange(masses.size) + (k - (count - 1) / 2) * 0.8 / count
-        axis.bar(at, masses, width=0.8 / count, label=name, color=COLOURS[k % len(COLOURS)])
-        if labels is None:
-            labels = range(masses.size)
-    if labels is not None:
-        step = max(1, len(labels) // 24)
-        axis.set_xticks(range(0, len(labels), step), [str(label) for label in labels][::step])
-    axis.set_xlabel("noise value η")
-    axis.set_ylabel("probability f(η)")
-    if count > 1:
-        axis.legend(frameon=False)
-
-
 def pmf_heat(
     axis: Axes, masses: ArrayLike, sizes: tuple[int, int], *, limits: tuple[float, float] | None = None
 ) -> None:
@@ -107,28 +90,30 @@ def pmf_plot(masses: ArrayLike, sizes: tuple[int, ...], title: str) -> Figure:
     if len(sizes) == 2:
         pmf_heat(axis, masses, (sizes[0], sizes[1]))
     else:
-        bars(axis, {"f": masses})
+        values = np.asarray(masses, dtype=float)
+        axis.bar(np.arange(values.size), values, width=0.8, color=COLOURS[0])
+        ticks = range(0, values.size, max(1, values.size // 24))
+        axis.set_xticks(ticks, [str(eta) for eta in ticks])
+        axis.set(xlabel="noise value η", ylabel="probability f(η)")
     axis.set_title(title, fontsize=10)
     return figure
 
 
 def noise_plot(values: ArrayLike, masses: ArrayLike, title: str, beside: Mapping[str, Any] | None = None) -> Figure:
     """The PMF of noise on the integers in steps, logarithmic; beside: other laws, name -> (values, masses)."""
-    figure, (axis,) = panels(width=6.4)
-    for k, (name, (x, y)) in enumerate({"f": (values, masses), **(beside or {})}.items()):
-        _log_steps(axis, np.append(x, np.asarray(x)[-1] + 1) - 0.5, np.asarray(y), name, k)
-    axis.set_xlabel("noise η")
-    axis.set_ylabel("probability")
-    return _titled(figure, axis, title)
+    laws = {"f": (values, masses), **(beside or {})}
+    steps = {name: (np.append(x, np.asarray(x)[-1] + 1) - 0.5, np.asarray(y)) for name, (x, y) in laws.items()}
+    return density_plot(steps, title, measure="probability")
 
 
-def density_plot(densities: Mapping[str, Any], title: str, atom: float = 0.0) -> Figure:
+def density_plot(densities: Mapping[str, Any], title: str, atom: float = 0.0, *, measure: str = "density") -> Figure:
     """Piecewise constant densities on a logarithmic scale. densities: name -> (edges (m + 1,), values (m,))."""
     figure, (axis,) = panels(width=6.4)
     for k, (name, (edges, values)) in enumerate(densities.items()):
-        _log_steps(axis, edges, values, name, k)
-    axis.set_xlabel("noise η")
-    axis.set_ylabel("density")
+        shown = np.where(np.asarray(values) > _FLOOR * np.max(values), values, np.nan)
+        colour, width = COLOURS[k % len(COLOURS)], 1.8 if k == 0 else 1.1
+        axis.stairs(shown, edges, baseline=None, color=colour, linewidth=width, label=name)
+    axis.set(xlabel="noise η", ylabel=measure, yscale="log")
     if atom:
         axis.plot(
             [0],
@@ -139,21 +124,6 @@ def density_plot(densities: Mapping[str, Any], title: str, atom: float = 0.0) ->
             transform=axis.get_xaxis_transform(),
             label=f"atom of {atom:.3g} at 0",
         )
-    return _titled(figure, axis, title)
-
-
-_FLOOR = 1e-9  # of the largest value: what repair adds is not drawn
-
-
-def _log_steps(axis: Axes, edges: ArrayLike, values: Any, name: str, k: int) -> None:
-    shown = np.where(np.asarray(values) > _FLOOR * np.max(values), values, np.nan)
-    axis.stairs(
-        shown, edges, baseline=None, color=COLOURS[k % len(COLOURS)], linewidth=1.8 if k == 0 else 1.1, label=name
-    )
-    axis.set_yscale("log")
-
-
-def _titled(figure: Figure, axis: Axes, title: str) -> Figure:
     axis.set_title(title, fontsize=9)
     axis.legend(frameon=False, fontsize=8)
     return figure

@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import os
+import re
 import secrets
 import stat
 import tempfile
@@ -26,7 +27,7 @@ _DIGITS = 400  # of a JSON number
 _ZEROS = 30  # at either end of a decimal, beyond which it has an exponent
 _NUMERAL = 1 << 16  # characters of a number in a string
 _NUMBERS = frozenset("+-0123456789.,;:/e inf")  # lists of numbers, which are no formulas
-_LETTERS = frozenset("0123456789abcdefABCDEF")
+_HEXADECIMAL = re.compile("0x(0|[1-9a-fA-F][0-9a-fA-F]*)")
 _reading: ContextVar[bool] = ContextVar("reading", default=True)
 
 
@@ -84,6 +85,11 @@ def write_whole(path: Path | str, content: bytes | Iterable[bytes], *, private: 
         raise
 
 
+def write_json(path: Path | str, data: Any, *, private: bool = False) -> None:
+    """`write_whole` of JSON on lines. Raises InvalidRequest, OSError."""
+    write_whole(path, (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode(), private=private)
+
+
 def write_new(path: Path, content: bytes | Iterable[bytes], *, private: bool = False, like: Path | None = None) -> None:
     """Write a file that must not exist yet; nothing is left of one that could not be written. Raises OSError.
 
@@ -128,16 +134,14 @@ def distinct_files(inputs: Mapping[str, Path | str | None], outputs: Mapping[str
     that could be overwritten. Raises InvalidRequest.
     """
     seen: dict[tuple[object, ...], str] = {}
-    for name, path, written in [
-        *((*entry, False) for entry in inputs.items()),
-        *((*entry, True) for entry in outputs.items()),
-    ]:
-        mark = None if path is None else _identity(Path(path))
-        if mark is None:
-            continue
-        if written and mark in seen:
-            InvalidRequest.must(name, f"another file than the {seen[mark]}", path)
-        seen[mark] = f"{name} {path}"
+    for files in (inputs, outputs):
+        for name, path in files.items():
+            mark = None if path is None else _identity(Path(path))
+            if mark is None:
+                continue
+            if files is outputs and mark in seen:
+                InvalidRequest.must(name, f"another file than the {seen[mark]}", path)
+            seen[mark] = f"{name} {path}"
 
 
 def _identity(path: Path) -> tuple[object, ...] | None:
@@ -204,12 +208,12 @@ def read_text(path: Path | str, limit: int = LIMIT, name: str = "file") -> str:
         raise CorruptFile(f"{Path(path).name} is not UTF-8 text (byte {error.start}).") from None
 
 
-def read_rows(path: Path | str, name: str = "input", limit: int = CSV_LIMIT) -> list[list[str]]:
+def read_rows(path: Path | str, name: str = "input") -> list[list[str]]:
     """The rows of a CSV file in UTF-8, with or without a byte order mark, but for empty lines at its end.
 
     Raises InvalidRequest, CorruptFile.
     """
-    text = read_text(path, limit, name).removeprefix("\ufeff")
+    text = read_text(path, CSV_LIMIT, name).removeprefix("\ufeff")
     try:
         rows = list(csv.reader(io.StringIO(text, newline="")))
     except csv.Error as error:
@@ -305,14 +309,11 @@ def parse_json(text: str, *, decimals: bool = False) -> Any:
         raise CorruptFile("Objects are nested too deeply.") from None
 
 
-def whole(text: Any, what: str, bits: int = 4 * _NUMERAL) -> int:
+def whole(text: Any, what: str) -> int:
     """A non-negative integer written in hexadecimal ("0x1f"), read in linear time. Raises CorruptFile."""
-    if not isinstance(text, str) or not text.startswith("0x") or not 3 <= len(text) <= bits // 4 + 2:
+    if not isinstance(text, str) or len(text) > _NUMERAL + 2 or not _HEXADECIMAL.fullmatch(text):
         raise CorruptFile(f"{what} must be a hexadecimal integer such as 0x1f.")
-    digits = text[2:]
-    if not _LETTERS.issuperset(digits) or (digits[0] == "0" and len(digits) > 1):
-        raise CorruptFile(f"{what} must be a hexadecimal integer such as 0x1f.")
-    return int(digits, 16)
+    return int(text, 16)
 
 
 def ratio(text: Any, what: str, characters: int = 5000) -> Fraction:
@@ -339,19 +340,12 @@ def spelled(value: Fraction) -> str:
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > 4000:
         sign = "-" if value < 0 else ""
         return f"{sign}{hex(abs(value.numerator))}/{hex(value.denominator)}"
-    twos = (value.denominator & -value.denominator).bit_length() - 1
-    rest, fives = value.denominator >> twos, 0
-    while rest % 5 == 0 and fives <= 400:
-        rest, fives = rest // 5, fives + 1
-    places = max(twos, fives)
-    if rest != 1 or places > 400:
-        return f"{value.numerator}/{value.denominator}" if value.denominator != 1 else str(value.numerator)
+    places = next((k for k in range(401) if 10**k % value.denominator == 0), None)
+    if places is None:
+        return f"{value.numerator}/{value.denominator}"
     digits = str(abs(value.numerator) * 10**places // value.denominator)
-    sign = "-" if value < 0 else ""
-    if places - len(digits) > _ZEROS:
-        return f"{sign}{digits}e-{places}"
-    digits = digits.rjust(places + 1, "0")
-    if not places:
-        short = digits.rstrip("0")
-        return f"{sign}{short}e{len(digits) - len(short)}" if len(digits) - len(short) > _ZEROS else sign + digits
-    return f"{sign}{digits[:-places]}.{digits[-places:]}"
+    short = digits if places else digits.rstrip("0")
+    more, sign = len(digits) - len(short) - places, "-" if value < 0 else ""
+    if max(len(digits) - len(short), places - len(digits)) > _ZEROS:
+        return f"{sign}{short}e{more}"
+    return f"{Decimal(f'{sign}{digits}e-{places}'):f}"

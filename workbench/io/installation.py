@@ -6,6 +6,7 @@ Standard library only, so that `workbench doctor` runs where nothing else does.
 from __future__ import annotations
 
 import importlib.metadata
+import operator
 import os
 import platform
 import re
@@ -26,6 +27,8 @@ _DEVELOPERS = ("all", "dev")
 _CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless_shell")
 
 Row = dict[str, Any]
+
+_COMPARED = {"==": operator.eq, ">=": operator.ge, "<=": operator.le, "<": operator.lt, ">": operator.gt}
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,7 @@ def within(version: str, specifier: str) -> bool:
         match = re.fullmatch(r"\s*(==|>=|<=|<|>)\s*([\w.]+)\s*", part)
         if match is None:
             raise ValueError(f"the specifier {part!r} is of no known form")
-        sign, other = match.group(1), _numbers(match.group(2))
-        if not {"==": have == other, ">=": have >= other, "<=": have <= other, "<": have < other, ">": have > other}[
-            sign
-        ]:
+        if not _COMPARED[match.group(1)](have, _numbers(match.group(2))):
             return False
     return True
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 SAFE = {"PYTHONSAFEPATH": "1"}  # in a new Python's environment: its path has no current folder
 _PR_SET_PDEATHSIG = 1
 _PERIOD = 1.0  # seconds between two looks at the parent
@@ -33,6 +34,12 @@ def end_with_parent(parent: int) -> None:
 
     if os.name == "posix":
         threading.Thread(target=watch, name="parent watch", daemon=True).start()
+
+
+def begin_worker(parent: int) -> None:
+    """A worker's first act: Ctrl-C is the parent's business, and without the parent there is no work."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent(parent)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 
 Row = dict[str, Any]
+Values = Mapping[str, Any]  # anything by name
 Plots = Mapping[str, "Callable[[], Figure | None]"]  # a plot is drawn when it is called; None: too few rows
 
 Progress = Callable[[int, int, str], None]  # told (parts done, parts, what is next)
@@ -188,6 +191,25 @@ class Result(Sequence[Row]):
             drawing = ""
         notes = [*more, *stopped, *self.sentences]
         return document(self.title, table([str(name) for name in shown.columns], cells), notes, drawing)
+
+
+def gathered(
+    title: str,
+    rows: Iterable[Row],
+    total: int,
+    *,
+    name: str,
+    columns: Sequence[str],
+    draw: Callable[[pd.DataFrame], Plots],
+    sentences: Callable[[list[Row]], Iterable[str]] = lambda rows: (),
+) -> Result:
+    """Rows as they are computed, one for each of `total` parts; after Ctrl-C those so far."""
+    begin, finished = time.perf_counter(), list[Row]()
+    with suppress(KeyboardInterrupt):
+        finished.extend(rows)
+    seconds = time.perf_counter() - begin
+    words = tuple(sentences(finished))
+    return Result(title, finished, name, columns, draw, len(finished), total, seconds, words)
 
 
 def table_of(rows: Iterable[Row], columns: Sequence[str] = ()) -> pd.DataFrame:

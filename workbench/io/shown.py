@@ -35,9 +35,12 @@ class Shown(ABC):
         """Whether a notebook draws it by itself: pictures of very large objects take long."""
         return True
 
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """The picture, saved where a path is given (.png, .svg or .pdf). Raises InvalidRequest."""
-        figure = self.figure()
+    def plot(self, path: str | Path | None = None, **options: Any) -> Figure:
+        """The picture, saved where a path is given (.png, .svg or .pdf). options: of `figure`.
+
+        Raises InvalidRequest.
+        """
+        figure = self.figure(**options)
         if path is not None:
             from workbench.io.figures import save_figure
 

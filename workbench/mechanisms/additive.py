@@ -18,11 +18,12 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from workbench.errors import CorruptFile, InvalidRequest
+from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.plain import plain_numbers, refuse_marked, whole_column
+from workbench.exact.plain import finite_table, plain_array, whole_column
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.records import law_record, listed, read_law, refuse, take
@@ -65,7 +66,10 @@ class AdditiveNoise(ShownMechanism):
     repaired_by: ClassVar[str] = "masses"
 
     def __init__(self, question: ModuloNoise, weights: Iterable[Any] | Distribution) -> None:
-        self._set(question, weights if isinstance(weights, Distribution) else Distribution(weights))
+        masses = weights if isinstance(weights, Distribution) else Distribution(weights)
+        if len(masses) != _question(question).order:
+            InvalidRequest.must("weights", f"a list of {question.order} masses", f"{len(masses)}")
+        self.__dict__.update(question=question, masses=masses)
 
     @classmethod
     def from_pmf(cls, question: ModuloNoise, pmf: ArrayLike) -> AdditiveNoise:
@@ -75,26 +79,11 @@ class AdditiveNoise(ShownMechanism):
         answer) is divided out. pmf: shape (N,) row-major, or the sizes of the group.
         Raises InvalidRequest for NaN, infinities, negative masses, a wrong shape and a zero sum.
         """
-        if not isinstance(question, ModuloNoise):
-            InvalidRequest.must("question", "a ModuloNoise", question)
-        refuse_marked(pmf, "pmf", "an array of finite numbers >= 0")
-        try:
-            array = np.asarray(pmf)
-        except ValueError:
-            InvalidRequest.must("pmf", f"an array of {question.order} masses", pmf)
-        if array.shape not in {(question.order,), question.sizes}:
-            InvalidRequest.must("pmf", f"an array of {question.order} masses", f"shape {array.shape}")
-        self = cls.__new__(cls)
-        self._set(question, Distribution.from_floats(array.reshape(-1)))
-        return self
-
-    def _set(self, question: ModuloNoise, masses: Distribution) -> None:
-        if not isinstance(question, ModuloNoise):
-            InvalidRequest.must("question", "a ModuloNoise", question)
-        if len(masses) != question.order:
-            InvalidRequest.must("weights", f"a list of {question.order} masses", f"{len(masses)}")
-        object.__setattr__(self, "question", question)
-        object.__setattr__(self, "masses", masses)
+        order, sizes = _question(question).order, question.sizes
+        array = plain_array(pmf, "pmf", f"an array of {order} masses")
+        if array.shape not in {(order,), sizes}:
+            InvalidRequest.must("pmf", f"an array of {order} masses", f"shape {array.shape}")
+        return cls(question, Distribution.from_floats(array.reshape(-1)))
 
     # What a mechanism is.
 
@@ -111,7 +100,7 @@ class AdditiveNoise(ShownMechanism):
         return self.outputs if self.question.scalar else [*map(tuple, self.outputs.tolist())]
 
     @property
-    def outputs(self) -> NDArray[np.int64]:
+    def outputs(self) -> Integers:
         """The answers by row-major position: 0..n of a scalar query, shape (N,); else shape (N, factors)."""
         positions = np.arange(self.question.order)
         if self.question.scalar:
@@ -134,7 +123,7 @@ class AdditiveNoise(ShownMechanism):
         for shift in question.differences:
             index = question.index(shift)
 
-            def describe(k: int, index: NDArray[np.intp] = index) -> tuple[str, str]:
+            def describe(k: int, index: Positions = index) -> tuple[str, str]:
                 return f"f({question.show(question.point(k))})", f"f({question.show(question.point(int(index[k])))})"
 
             yield Comparison(shift, self.masses, self.masses.take(index), describe)
@@ -148,7 +137,7 @@ class AdditiveNoise(ShownMechanism):
         """One law, against itself moved by every difference."""
         return AuditSize.of((self.masses,), len(self.question.differences))
 
-    def draws(self, x: Any, count: int, source: Source) -> NDArray[np.int64]:
+    def draws(self, x: Any, count: int, source: Source) -> Integers:
         """x + η in the group, η itself without an x. Shape (count,); (count, k) on a group of k > 1 factors."""
         q = self.question
         origin = (0,) * len(q.sizes) if x is None else q.answer(x)
@@ -156,7 +145,7 @@ class AdditiveNoise(ShownMechanism):
         moved = (noise + np.array(origin)) % np.array(q.sizes)
         return np.asarray(moved[:, 0] if q.scalar else moved, dtype=np.int64)
 
-    def publish(self, answers: Any, *, insecure_seed: int | None = None) -> NDArray[np.int64]:
+    def publish(self, answers: Any, *, insecure_seed: int | None = None) -> Integers:
         """Publish each of many true answers 0..N-1 of a scalar query independently. Shape (n,). Raises InvalidRequest.
 
         insecure_seed: a repeatable draw, for experiments only.
@@ -223,14 +212,14 @@ class AdditiveNoise(ShownMechanism):
     # Numbers.
 
     @property
-    def pmf(self) -> NDArray[np.float64]:
+    def pmf(self) -> Vector:
         """f as floats, each the nearest to its exact value. Shape (N,), row-major, read-only."""
         return self.masses.floats
 
     @property
     def exact_pmf(self) -> list[Fraction]:
         """f as exact rationals. N of them, row-major."""
-        return [self.masses[i] for i in range(len(self.masses))]
+        return [*self.masses]
 
     @property
     def error_rate(self) -> float:
@@ -242,18 +231,17 @@ class AdditiveNoise(ShownMechanism):
 
         Raises InvalidRequest.
         """
-        k, total = self.masses.integers, self.masses.total
         if (losses is None) != (name == "error-rate"):
             raise InvalidRequest("losses must be given for every objective but error-rate, and not there.")
         if name == "worst-squared":
             raise InvalidRequest("objective must be left out for worst-squared, which has no one loss for each noise.")
         if losses is None:
-            return Fraction(total - k[0], total)
-        if len(losses) != len(k):
-            InvalidRequest.must("losses", f"{len(k)} numbers", len(losses))
+            return 1 - self.masses[0]
+        if len(losses) != len(self.masses):
+            InvalidRequest.must("losses", f"{len(self.masses)} numbers", len(losses))
         if known_losses(name, self.question.sizes) not in (None, losses):
             raise InvalidRequest(f"losses must be those of {name}, or have a name of their own.")
-        return sum((c * w for c, w in zip(losses, k, strict=True) if c and w), Fraction(0)) / total
+        return self.masses.mean(losses)
 
     def within(self, distance: int) -> AdditiveNoise:
         """The same noise on a scalar query under the relation "answers at most so far apart", both ways."""
@@ -261,12 +249,8 @@ class AdditiveNoise(ShownMechanism):
 
     def expected(self, loss: ArrayLike) -> float:
         """Σ f(η) loss(η), correct to a few ulps. loss: shape (N,) row-major, or the sizes of the group; finite."""
-        array = plain_numbers(loss, "loss")
-        if array.shape not in {(self.question.order,), self.question.sizes}:
-            InvalidRequest.must("loss", f"an array of {self.question.order} numbers", f"shape {array.shape}")
-        if not np.isfinite(array).all():
-            InvalidRequest.must("loss", "an array of finite numbers", array)
-        return math.fsum(self.pmf * array.reshape(-1))
+        table = finite_table(loss, "loss", (self.question.order,), self.question.sizes)
+        return math.fsum(self.pmf * table.reshape(-1))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, read back by `from_dict`: sizes, shifts, directed, and the weights as hexadecimal integers."""
@@ -291,3 +275,7 @@ class AdditiveNoise(ShownMechanism):
 
     def __repr__(self) -> str:
         return f"AdditiveNoise({self.question!r}, error_rate={self.error_rate:.6g})"
+
+
+def _question(question: Any) -> ModuloNoise:
+    return question if isinstance(question, ModuloNoise) else InvalidRequest.must("question", "a ModuloNoise", question)

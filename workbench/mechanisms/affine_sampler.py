@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
-
-Vector = NDArray[np.float64]
 
 _CHUNK = 1 << 15
 _BYTE, _WORD = 1 << 8, 1 << 16

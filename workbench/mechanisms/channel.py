@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Integers, Vector
 from workbench.exact.distribution import Distribution, over_common
 from workbench.exact.numbers import nearest_float
-from workbench.exact.plain import is_whole, plain_list, plain_numbers, whole_number
+from workbench.exact.plain import finite_table, is_whole, plain_list, plain_numbers, whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.records import column_records, law_record, listed, read_columns, read_law, refuse, take
@@ -88,30 +89,15 @@ class Channel(ShownMechanism):
         rows: shape (answers, outputs); floats are read as the exact rationals they are, else ints and Fractions.
         Raises InvalidRequest for NaN, infinities, negative numbers, rows of zeros and rows of different lengths.
         """
-        laws = []
-        for row in plain_list(rows, "rows", "a list of rows of numbers"):
-            if isinstance(row, Distribution):
-                laws.append(row)
-            elif isinstance(row, np.ndarray) or any(
-                isinstance(value, float) for value in plain_list(row, "a row of the channel", "a list of numbers")
-            ):
-                laws.append(Distribution.from_floats(row, "a row of the channel"))
-            else:
-                laws.append(Distribution(row, "a row of the channel"))
-        return cls(tuple(laws))
+        listed = plain_list(rows, "rows", "a list of rows of numbers")
+        return cls(tuple(Distribution.read(row, "a row of the channel") for row in listed))
 
     @classmethod
     def from_noise(cls, noise: AdditiveNoise) -> Channel:
         """Additive noise as a channel between row-major positions: Pr[k|q] = f(k - q) in the group. N x N masses."""
         if not isinstance(noise, AdditiveNoise):
             InvalidRequest.must("noise", "additive noise on a group", type(noise).__name__)
-        question = noise.question
-        rows = []
-        for q in range(question.order):
-            point = question.point(q)
-            back = question.index(question.negative(point)) if any(point) else np.arange(question.order)
-            rows.append(noise.masses.take(back))
-        return cls(tuple(rows))
+        return cls(tuple(map(noise.law, noise.inputs)))
 
     # What a mechanism is.
 
@@ -204,7 +190,7 @@ class Channel(ShownMechanism):
         laws = [self.law(x) for x in present.tolist()]
         return self.outputs[Sampler(laws, source).draw_from(which) if laws else []]
 
-    def losses(self, loss: Callable[[Any, Any], NDArray[np.float64]]) -> NDArray[np.float64]:
+    def losses(self, loss: Callable[[Any, Any], Vector]) -> Vector:
         """E ℓ(o, x) of every input x, numbers; outputs of mass 0 left out. loss: (outputs, inputs) -> ℓ. Shape (k,)."""
         inputs = np.array([float(x) for x in self.inputs])
         table = loss(self.outputs[None, :], inputs[:, None])
@@ -229,21 +215,15 @@ class Channel(ShownMechanism):
         return sum(sum(k.bit_length() for k in row.integers) // 4 + len(row) for row in self.rows)
 
     def short_record(self) -> dict[str, Any] | None:
-        """`to_columns`, where it can be written."""
-        return None if self.neighbours is not None else self.to_columns()
-
-    def to_columns(self) -> dict[str, Any]:
-        """The same for a channel whose rows are all neighbours, short where columns repeat their weights."""
-        return {
-            "kind": "channel",
-            "rows": len(self.rows),
-            "columns": column_records(self.rows),
-            "pairs": "all",
-        }
+        """The same of a channel whose rows are all neighbours, short where columns repeat their weights; None of any
+        other."""
+        if self.neighbours is not None:
+            return None
+        return {"kind": "channel", "rows": len(self.rows), "columns": column_records(self.rows), "pairs": "all"}
 
     @classmethod
     def from_dict(cls, data: Any) -> Channel:
-        """The channel written by `to_dict` or `to_columns`, which claims no privacy: audit it.
+        """The channel written by `to_dict` or `short_record`, which claims no privacy: audit it.
 
         Raises CorruptFile, InvalidRequest.
         """
@@ -296,17 +276,13 @@ class Channel(ShownMechanism):
     # Numbers.
 
     @cached_property
-    def matrix(self) -> NDArray[np.float64]:
+    def matrix(self) -> Vector:
         """Pr[k|q] as floats. Shape (answers, outputs)."""
         return np.array([row.floats for row in self.rows])
 
     def expected(self, loss: ArrayLike) -> float:
         """1/(n+1) Σ_q Σ_k Pr[k|q] loss[q, k], correct to a few ulps. loss: shape (answers, outputs)."""
-        table = plain_numbers(loss, "loss")
-        if table.shape != self.matrix.shape:
-            InvalidRequest.must("loss", f"an array of shape {self.matrix.shape}", f"shape {table.shape}")
-        if not np.isfinite(table).all():
-            InvalidRequest.must("loss", "an array of finite numbers", table)
+        table = finite_table(loss, "loss", self.matrix.shape)
         return math.fsum((self.matrix * table).reshape(-1)) / len(self.rows)
 
     @property
@@ -319,7 +295,7 @@ class Channel(ShownMechanism):
         """The probability that the published answer is wrong, answers uniform on 0..n."""
         return self.expected(self._gap() != 0)
 
-    def _gap(self) -> NDArray[np.int64]:
+    def _gap(self) -> Integers:
         answers, outputs = self.matrix.shape
         return np.arange(outputs)[None, :] - np.arange(answers)[:, None]
 

@@ -19,12 +19,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.numbers import exact
-
-Vector = NDArray[np.float64]
 
 _NODES = 24  # on an interval where a density is smooth
 _NARROWEST, _FARTHEST = 1e-4, 1e6  # standard deviations and means, in units of c
@@ -152,17 +151,17 @@ def _double(value: Any, name: str) -> float:
 
 
 def from_function(
-    shape: Callable[[Vector], Vector], c: float = 1.0, breaks: Sequence[float] = (), *, symmetric: bool = False
+    shape: Callable[[Vector], Vector], breaks: Sequence[float] = (), *, symmetric: bool = False
 ) -> Density:
-    """Any vectorised density on [-c, c], smooth between the breaks. Raises InvalidRequest when it is none.
+    """Any vectorised density on [-1, 1], smooth between the breaks. Raises InvalidRequest when it is none.
 
     symmetric: f(x) = f(-x), taken on trust after a look at 33 points.
     """
-    cuts = tuple(sorted({*map(float, breaks), *np.linspace(-c, c, 9)[1:-1].tolist()}))
-    x = np.linspace(0.0, c, 33)
+    cuts = tuple(sorted({*map(float, breaks), *np.linspace(-1, 1, 9)[1:-1].tolist()}))
+    x = np.linspace(0.0, 1.0, 33)
     if symmetric and not np.allclose(shape(x), shape(-x)):
         InvalidRequest.must("density", "symmetric, as it says", "one that is not")
-    density = Density("function", float(c), lambda x: np.asarray(shape(x), dtype=float), cuts, (), symmetric)
+    density = Density("function", 1.0, lambda x: np.asarray(shape(x), dtype=float), cuts, (), symmetric)
     return density.checked()
 
 
@@ -181,5 +180,4 @@ def spelled(text: Any, c: float = 1.0) -> Density:
     parts = [part.strip() for part in rest.split(",")]
     if kind == "normal" and len(parts) == 2:
         return normal(_double(parts[0], "mu"), _double(parts[1], "sigma"), c).checked()
-    InvalidRequest.must("density", 'uniform, or normal:MU,SIGMA such as "normal:0.5,0.1"', repr(text))
-    return None
+    return InvalidRequest.must("density", 'uniform, or normal:MU,SIGMA such as "normal:0.5,0.1"', repr(text))

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact
+from workbench.exact.arrays import Vector
+from workbench.exact.numbers import exact, positive
 from workbench.exact.plain import plain_list
 from workbench.io.files import is_number, names_file, read_table, spelled
 from workbench.mechanisms.points import Point, is_zero, point, points, rationals_of, shown
@@ -58,8 +58,7 @@ class FiniteQuery:
         self, inputs: Any, outputs: Any = None, *, neighbours: Any = None, max_shift: Any = None, prior: Any = None
     ) -> None:
         values = points(inputs, "inputs")
-        object.__setattr__(self, "inputs", values)
-        object.__setattr__(self, "outputs", values if outputs is None else points(outputs, "outputs"))
+        self.__dict__.update(inputs=values, outputs=values if outputs is None else points(outputs, "outputs"))
         if len(values) < 2:
             InvalidRequest.must("inputs", "at least two for a neighbour relation", len(values))
         if (neighbours is None) == (max_shift is None):
@@ -67,9 +66,7 @@ class FiniteQuery:
         pairs, distances = self._relation(neighbours if max_shift is None else {"max_distance": max_shift})
         if pairs is not None and len(pairs) == self.k * (self.k - 1) // 2 and distances is None:
             pairs = None
-        object.__setattr__(self, "pairs", pairs)
-        object.__setattr__(self, "distances", distances)
-        object.__setattr__(self, "prior", self._prior(prior))
+        self.__dict__.update(pairs=pairs, distances=distances, prior=self._prior(prior))
 
     @property
     def k(self) -> int:
@@ -88,7 +85,7 @@ class FiniteQuery:
         return None if inputs is None or outputs is None else (inputs, outputs)
 
     @property
-    def places(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def places(self) -> tuple[Vector, Vector]:
         """Inputs (k,) and outputs (m,) as floats; their positions where some are no numbers."""
         inputs, outputs = self.numbers or (range(self.k), range(self.m))
         return np.array([float(x) for x in inputs]), np.array([float(o) for o in outputs])
@@ -277,9 +274,7 @@ class FiniteQuery:
 
 
 def _distance(value: Any, pair: tuple[int, int], inputs: Sequence[Point]) -> Fraction:
-    words = f"the distance of {shown(inputs[pair[0]])} and {shown(inputs[pair[1]])}"
-    distance = exact(value, words, "a finite number > 0")
-    return distance if distance > 0 else InvalidRequest.must(words, "a finite number > 0", value)
+    return positive(value, f"the distance of {shown(inputs[pair[0]])} and {shown(inputs[pair[1]])}")
 
 
 def _length(row: Any) -> int:

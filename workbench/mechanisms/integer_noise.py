@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import positive
+from workbench.exact.numbers import bits_of, positive
 from workbench.exact.plain import is_whole, whole_column, whole_number
 from workbench.exact.random_source import Source
 from workbench.io.files import ratio as read_ratio
@@ -170,14 +170,14 @@ class LineNoise(ShownMechanism):
         """Of the comparisons, counted without listing them."""
         law, reach, atom = self.cells, self.reach, self.atom
         outcomes = len(law.weights) + 2 * reach + (2 * law.period if law.ratio else 0) + (2 if atom else 0)
-        bits = self.bits_of_weights(reach, 3) + (_bits(atom) if atom else 0)
+        bits = self.bits_of_weights(reach, 3) + (bits_of(atom) if atom else 0)
         return AuditSize(2 * reach, outcomes, 1, bits)
 
     def bits_of_weights(self, span: int, more: int) -> int:
         """Of the weights' total and, with tails, of the powers of the ratio that reach over so many cells."""
         law = self.cells
         powers = -(-span // law.period) + more if law.ratio else 0
-        return int(law.held.total.bit_length() + powers * _bits(law.ratio))
+        return int(law.held.total.bit_length() + powers * bits_of(law.ratio))
 
     def exact_loss(self, name: str, losses: tuple[Fraction, ...] | None) -> Fraction:
         """`loss`; there are none of one's own. Raises InvalidRequest."""
@@ -392,8 +392,3 @@ class AdditiveIntegerNoise(LineNoise):
 
     def __repr__(self) -> str:
         return f"AdditiveIntegerNoise({self.question!r}, {len(self.noise.weights)} weights from {self.noise.first})"
-
-
-def _bits(number: Fraction) -> int:
-    """Of numerator and denominator."""
-    return number.numerator.bit_length() + number.denominator.bit_length()

@@ -46,6 +46,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Positions
 from workbench.exact.distribution import NEAR, Distribution
 from workbench.exact.numbers import Real, positive
 from workbench.exact.random_source import Source
@@ -144,55 +145,44 @@ class Mechanism(Protocol):
 
     def law(self, x: Any) -> Distribution:
         """The exact law of the output's position on input x. Raises InvalidRequest when x is no input."""
-        ...
 
     @property
     def inputs(self) -> Any:
         """Every input, a sequence; None on real inputs."""
-        ...
 
     @property
     def outputs(self) -> Any:
         """What is published for every position. Length m."""
-        ...
 
     def comparisons(self) -> Iterable[Comparison]:
         """Every ordered neighbouring pair of laws, one for each label of `budgets`."""
-        ...
 
     def extremes(self) -> Iterable[Comparison]:
         """Comparisons among which the largest ratio P/Q of all is: they decide pure ε under one common budget."""
-        ...
 
     def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
         """The budget of every comparison, by label. epsilon: >= 0, or a mapping label -> number.
 
         Raises InvalidRequest.
         """
-        ...
 
     @property
     def one_sided(self) -> bool:
         """Whether some pair is compared in one order only, which real neighbours never are."""
-        ...
 
     @property
     def segments(self) -> Sequence[Segment] | None:
         """The pieces of a law on real inputs, None where it has no affine ones; empty where the inputs are finitely
         many."""
-        ...
 
     def draws(self, x: Any, count: int, source: Source) -> NDArray[Any]:
         """What is published on input x, independently `count` times, from the exact law. Raises InvalidRequest."""
-        ...
 
     def describe(self) -> str:
         """One line: what it is, on what, and which inputs are neighbours. No full stop."""
-        ...
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, with the entry "kind"; read back by `from_dict` of its class."""
-        ...
 
 
 class ColumnPublisher(Mechanism, Protocol):
@@ -201,20 +191,16 @@ class ColumnPublisher(Mechanism, Protocol):
     @property
     def column_inputs(self) -> ColumnInputs | None:
         """Which numbers; None for a mechanism of this kind that takes none, such as noise on vectors."""
-        ...
 
     @property
     def column_cautions(self) -> tuple[str, ...]:
         """Sentences on the numbers between which the budget does not hold."""
-        ...
 
     def published_error(self) -> dict[str, float] | None:
         """What a published number is off by, in words; None where the expected loss on every input says it."""
-        ...
 
     def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> NDArray[Any]:
         """One draw for each of many inputs, independently. answers: (n,). Raises InvalidRequest."""
-        ...
 
 
 def as_mechanism(given: Any) -> Mechanism:
@@ -253,21 +239,6 @@ def sample(mechanism: Any, count: int, *, answer: Any = None, insecure_seed: int
         return Sampler(mechanism, source).draw(count)
     drawn: NDArray[Any] = as_mechanism(mechanism).draws(answer, count, source)
     return drawn
-
-
-def publish(mechanism: Any, answers: NDArray[Any], *, insecure_seed: int | None = None) -> NDArray[Any]:
-    """What a mechanism publishes for each of many true answers, independently.
-
-    mechanism: additive noise on scalar answers, on the integers or the reals, or a mechanism on real inputs with an
-    affine law; or a Design or Certificate of one. answers: (n,) answers 0..N-1 (all integers) as integers, or numbers
-    in the range.
-    Returns shape (n,). Raises InvalidRequest.
-    """
-    subject = as_mechanism(mechanism)
-    if not hasattr(subject, "publish"):
-        InvalidRequest.must("mechanism", "noise on scalar answers, or one on real inputs", subject.describe())
-    published: NDArray[Any] = subject.publish(answers, insecure_seed=insecure_seed)
-    return published
 
 
 def on_real_inputs(mechanism: Mechanism) -> bool:
@@ -309,7 +280,7 @@ def extreme_pairs(laws: Sequence[Distribution]) -> list[tuple[int, int]]:
     return sorted(different) or [(0, min(1, len(laws) - 1))]
 
 
-def _extreme(laws: Sequence[Distribution], output: int, among: NDArray[np.intp], *, most: bool) -> int:
+def _extreme(laws: Sequence[Distribution], output: int, among: Positions, *, most: bool) -> int:
     """The first of some laws that gives an output most, or least: k/K against l/L is k L against l K."""
     best, top, seen = -1, (0, 1), set()
     for i in among.tolist():

@@ -20,14 +20,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Positions
 from workbench.exact.numbers import Real, positive
-from workbench.exact.plain import is_whole
+from workbench.exact.plain import is_whole, whole_number
 
 Shift = tuple[int, ...]
 
@@ -72,21 +72,18 @@ class ModuloNoise:
             raise InvalidRequest("A neighbour relation must be given by exactly one of shifts and max_shift.")
         if not isinstance(directed, bool):
             InvalidRequest.must("directed", "True or False", directed)
-        object.__setattr__(self, "sizes", _sizes(n, sizes))
-        object.__setattr__(self, "directed", directed)
+        self.__dict__.update(sizes=_sizes(n, sizes), directed=directed)
         if max_shift is not None:
             if len(self.sizes) != 1:
                 raise InvalidRequest("max_shift is for scalar queries; give the shifts of a vector query one by one.")
             top = min(self.sizes[0] - 1, MAX_SHIFTS)
-            if not _is_int(max_shift) or not 1 <= max_shift <= top:
-                InvalidRequest.must("max_shift", f"an integer in 1..{top}", max_shift)
-            shifts = range(1, int(max_shift) + 1)
+            shifts = range(1, whole_number(max_shift, "max_shift", 1, top) + 1)
         if isinstance(shifts, (str, bytes)) or not isinstance(shifts, Iterable):
             InvalidRequest.must("shifts", "a list of shifts", shifts)
         given = {self.canonical(shift) for shift in shifts}
         if not 1 <= len(given) <= MAX_SHIFTS:
             InvalidRequest.must("shifts", f"1 to {MAX_SHIFTS} different shifts", len(given))
-        object.__setattr__(self, "shifts", tuple(sorted(given)))
+        self.__dict__["shifts"] = tuple(sorted(given))
 
     @property
     def order(self) -> int:
@@ -117,7 +114,7 @@ class ModuloNoise:
         parts = (shift,) if self.scalar and not isinstance(shift, (tuple, list)) else shift
         if not isinstance(parts, (tuple, list, np.ndarray)) or len(parts) != len(self.sizes):
             InvalidRequest.must("a shift", f"{len(self.sizes)} integers, one for each size", shift)
-        if not all(_is_int(part) and abs(part) < size for part, size in zip(parts, self.sizes, strict=True)):
+        if not all(is_whole(part) and abs(part) < size for part, size in zip(parts, self.sizes, strict=True)):
             if self.scalar:
                 InvalidRequest.must("a shift", f"an integer in 1..{self.sizes[0] - 1} or its negative", shift)
             InvalidRequest.must("a shift", f"integers, each below its size in {self.sizes}", shift)
@@ -129,7 +126,7 @@ class ModuloNoise:
         """An answer of the query, an integer or a tuple of them, as a group element. Raises InvalidRequest."""
         listed = isinstance(x, (tuple, list)) or (isinstance(x, np.ndarray) and x.ndim == 1)
         parts = tuple(x) if listed else (x,)
-        inside = all(_is_int(p) and 0 <= p < size for p, size in zip(parts, self.sizes, strict=False))
+        inside = all(is_whole(p) and 0 <= p < size for p, size in zip(parts, self.sizes, strict=False))
         if len(parts) != len(self.sizes) or not inside:
             where = f"an answer of the query, in 0..{self.sizes[0] - 1}"
             InvalidRequest.must(
@@ -137,7 +134,7 @@ class ModuloNoise:
             )
         return tuple(int(part) for part in parts)
 
-    def index(self, shift: Any) -> NDArray[np.intp]:
+    def index(self, shift: Any) -> Positions:
         """Row-major positions of η + shift, for η = 0..N-1 in row-major order. Shape (N,).
 
         With f the PMF as a flat array, f[index(μ)] is η -> f(η + μ).
@@ -193,19 +190,13 @@ class ModuloNoise:
         return f"ModuloNoise({where}, {relation}{', directed=True' if self.directed else ''})"
 
 
-def _is_int(value: object) -> TypeGuard[int]:
-    return is_whole(value)
-
-
 def _sizes(n: object, sizes: object) -> tuple[int, ...]:
     if n is not None:
-        if not _is_int(n) or not 1 <= n < MAX_ORDER:
-            InvalidRequest.must("n", f"an integer in 1..{MAX_ORDER - 1}", n)
-        return (int(n) + 1,)
+        return (whole_number(n, "n", 1, MAX_ORDER - 1) + 1,)
     if isinstance(sizes, (str, bytes)) or not isinstance(sizes, Iterable):
         InvalidRequest.must("sizes", "a list of integers >= 1", sizes)
     orders = tuple(sizes)
-    if not all(_is_int(size) and size >= 1 for size in orders):
+    if not all(is_whole(size) and size >= 1 for size in orders):
         InvalidRequest.must("sizes", "a list of integers >= 1", orders)
     factors = tuple(int(size) for size in orders)
     if len(factors) > MAX_FACTORS:

@@ -25,9 +25,10 @@ from itertools import pairwise, permutations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import exact, nearest_float, positive, round_down, round_up
 from workbench.exact.plain import plain_list
@@ -49,15 +50,12 @@ from workbench.mechanisms.mechanism import (
     compare_pairs,
     extreme_pairs,
 )
-from workbench.mechanisms.quantization import rationals, read_bins, read_inputs
-from workbench.mechanisms.quantization_error import ErrorIntegrals, RealErrors
+from workbench.mechanisms.quantization import rationals, read_bins, read_inputs, real_input
+from workbench.mechanisms.quantization_error import ErrorIntegrals, RealErrors, places
 from workbench.mechanisms.shown_mechanism import ShownMechanism, law_plot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -115,11 +113,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
         Right-continuous inside, the last end law at the last knot. Raises InvalidRequest.
         """
-        at = exact(x, "x") if isinstance(x, str) else rationals([x], "x")[0]
-        if isinstance(x, float):
-            at = next((k for k in self.knots if float(k) == x), at)
-        if not self.knots[0] <= at <= self.knots[-1]:
-            InvalidRequest.must("x", f"in [{round_down(self.knots[0]):g}, {round_up(self.knots[-1]):g}]", x)
+        at = real_input(x, self.knots[0], self.knots[-1], self.knots)
         k = min(bisect_right(self.knots, at), len(self.knots) - 1) - 1
         a, b = self.knots[k], self.knots[k + 1]
         share = (at - a) / (b - a)
@@ -244,8 +238,8 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     def probabilities(self, x: ArrayLike, *, clip: bool = False) -> Vector:
         """p(x, i) as floats. Shape x.shape + (m,). Raises InvalidRequest for x outside the range unless clip."""
         values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
-        piece = np.clip(np.searchsorted(self._cuts, values, side="right") - 1, 0, len(self.knots) - 2)
-        t = ((values - self._cuts[piece]) / np.diff(self._cuts)[piece])[..., None]
+        piece, along = places(self._cuts, values)
+        t = along[..., None]
         return np.asarray((1 - t) * self.matrix[2 * piece] + t * self.matrix[2 * piece + 1])
 
     # How well it does it.

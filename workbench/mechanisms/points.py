@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact, rational
+from workbench.exact.numbers import exact, positive, rational
 from workbench.exact.plain import plain_list
-from workbench.io.files import is_number, names_file, read_table, spelled
+from workbench.io.files import is_number, names_file, read_table
 
 Point: TypeAlias = "Fraction | str | tuple[Any, ...]"
 
@@ -99,7 +99,4 @@ def number_table(given: Any, name: str, shape: tuple[int, ...]) -> list[list[Fra
     if len(entries) != shape[0] or any(len(row) != shape[1] for row in entries):
         widths = sorted({len(row) for row in entries})
         InvalidRequest.must(name, expected, f"{len(entries)} rows of {' or '.join(map(str, widths[:3])) or 0} columns")
-    table = [[exact(cell, f"every entry of {name}", "a finite number >= 0") for cell in row] for row in entries]
-    if (least := min(min(row) for row in table)) < 0:
-        InvalidRequest.must(f"every entry of {name}", "a finite number >= 0", spelled(least))
-    return table
+    return [[positive(cell, f"every entry of {name}", or_zero=True) for cell in row] for row in entries]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import Real, exact, positive
-from workbench.exact.plain import plain_list, plain_numbers
+from workbench.exact.arrays import Vector
+from workbench.exact.numbers import Real, exact, positive, round_down, round_up
+from workbench.exact.plain import plain_list, plain_numbers, whole_number
 from workbench.mechanisms.density import Density, spelled
 
 LARGEST = 1e100  # of an input or output, in size: its square must stay finite
@@ -41,19 +43,14 @@ class Quantization:
         if (bins is None) == (levels is None):
             raise InvalidRequest("bins or levels must be given, and not both.")
         half = half_width(c)
-        if bins is None and (not isinstance(levels, int) or isinstance(levels, bool) or not 2 <= levels <= 64):
-            InvalidRequest.must("levels", "an integer in 2..64", levels)
         outputs = None if bins is None else read_bins(bins, half)
-        object.__setattr__(self, "bins", outputs)
-        object.__setattr__(self, "levels", len(outputs) if outputs is not None else levels)
-        object.__setattr__(self, "c", half)
-        object.__setattr__(self, "density", spelled(density, float(half)))
+        count = whole_number(levels, "levels", 2, 64) if outputs is None else len(outputs)
+        self.__dict__.update(bins=outputs, levels=count, c=half, density=spelled(density, float(half)))
 
     @property
     def symmetric(self) -> bool:
         """Whether the bins (if any) and the density are symmetric around 0."""
-        even = self.bins is None or all(a == -b for a, b in zip(self.bins, reversed(self.bins), strict=True))
-        return even and self.density.symmetric
+        return self.density.symmetric and (self.bins is None or symmetric_bins(self.bins))
 
     def __repr__(self) -> str:
         what = (
@@ -62,6 +59,11 @@ class Quantization:
             else "bins=[" + ", ".join(f"{b:g}" for b in map(float, self.bins)) + "]"
         )
         return f"Quantization({what}, c={float(self.c):g}, density={self.density.name})"
+
+
+def symmetric_bins(bins: Sequence[Fraction]) -> bool:
+    """Whether the mirror image of every bin is one."""
+    return [*bins] == [-b for b in reversed(bins)]
 
 
 def half_width(c: Any) -> Fraction:
@@ -77,13 +79,24 @@ def rationals(values: Any, name: str) -> tuple[Fraction, ...]:
     numbers = []
     for value in plain_list(values, name, "a list of finite numbers"):
         plain = value.item() if isinstance(value, np.generic) else value
-        if isinstance(plain, bool) or not isinstance(plain, (int, float, Fraction)) or plain != plain:
-            InvalidRequest.must(name, "a list of finite numbers", value)
         try:
+            if isinstance(plain, bool) or not isinstance(plain, (int, float, Fraction)):
+                raise ValueError
             numbers.append(Fraction(plain))
-        except (OverflowError, ValueError):
+        except (OverflowError, ValueError):  # infinite, or NaN
             InvalidRequest.must(name, "a list of finite numbers", value)
     return tuple(numbers)
+
+
+def real_input(x: Any, low: Fraction, high: Fraction, knots: Iterable[Fraction] = ()) -> Fraction:
+    """An input of a mechanism on [low, high]: a string is the decimal it spells, a float the rational it is, or the
+    knot it is nearest to. Raises InvalidRequest."""
+    at = exact(x, "x") if isinstance(x, str) else rationals([x], "x")[0]
+    if isinstance(x, float):
+        at = next((knot for knot in knots if float(knot) == x), at)
+    if not low <= at <= high:
+        InvalidRequest.must("x", f"in [{round_down(low):g}, {round_up(high):g}]", x)
+    return at
 
 
 def read_bins(bins: Any, c: Fraction | int = 1, *, cover: bool = True) -> tuple[Fraction, ...]:
@@ -111,14 +124,15 @@ def read_bins(bins: Any, c: Fraction | int = 1, *, cover: bool = True) -> tuple[
     return outputs
 
 
-def read_inputs(x: ArrayLike, low: float, high: float, *, clip: bool) -> NDArray[np.float64]:
+def read_inputs(x: ArrayLike, low: float, high: float, *, clip: bool) -> Vector:
     """Inputs as floats in [low, high]; those outside are an error, or clipped when asked. Raises InvalidRequest.
 
     Numbers only: text, dates and times, masked entries and complex numbers are refused.
     """
     values = plain_numbers(x, "x")
-    if not np.isfinite(values).all():
-        InvalidRequest.must("x", "finite numbers", values[~np.isfinite(values)].flat[0])
+    infinite = ~np.isfinite(values)
+    if infinite.any():
+        InvalidRequest.must("x", "finite numbers", values[infinite].flat[0])
     outside = (values < low) | (values > high)
     if not outside.any():
         return values

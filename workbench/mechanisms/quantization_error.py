@@ -13,30 +13,28 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Positions, Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import exact, nearest_float
+from workbench.exact.numbers import nearest_float, number_where
 from workbench.exact.plain import plain_numbers
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.mechanisms.density import Density
-
-Vector = NDArray[np.float64]
 
 
 def error_function(loss: Any) -> tuple[float, float]:
     """(a, b) of the error a |e| + b e²: loss "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e²."""
     if loss in ("absolute", "squared"):
         return (1.0, 0.0) if loss == "absolute" else (0.0, 1.0)
-    share = exact(loss, "loss", "absolute, squared, or a share of absolute in [0, 1]")
-    if not 0 <= share <= 1:
-        InvalidRequest.must("loss", "absolute, squared, or a share of absolute in [0, 1]", loss)
+    wanted = "absolute, squared, or a share of absolute in [0, 1]"
+    share = number_where(loss, "loss", wanted, lambda number: 0 <= number <= 1)
     return float(share), float(1 - share)
 
 
-def places(knots: Vector, x: Vector) -> tuple[NDArray[np.intp], Vector]:
+def places(knots: Vector, x: Vector) -> tuple[Positions, Vector]:
     """The piece that each x is on, and how far along it, in [0, 1]; a piece of width 0 holds c alone."""
     piece = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, knots.size - 2)
     width = np.diff(knots)[piece]

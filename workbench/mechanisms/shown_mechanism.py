@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from workbench.io.files import write_whole
+from workbench.exact.arrays import Vector
+from workbench.io.files import write_json
 from workbench.io.shown import Shown
 
 if TYPE_CHECKING:
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
 MECHANISM, VERSION = "dp-workbench mechanism", 1
 _DRAWN = 400  # outputs
-
-Vector = NDArray[np.float64]
 
 
 class ShownMechanism(Shown):
@@ -50,8 +47,7 @@ class ShownMechanism(Shown):
 
     def save(self, path: str | Path) -> None:
         """Write the mechanism, which claims nothing, whole or not at all; `workbench.load` reads it back."""
-        data = {"format": MECHANISM, "version": VERSION, "mechanism": self.to_dict()}
-        write_whole(path, (json.dumps(data, indent=1) + "\n").encode())
+        write_json(path, {"format": MECHANISM, "version": VERSION, "mechanism": self.to_dict()})
 
 
 def draw_law(axis: Axes, outputs: Vector, knots: Vector, ends: Vector) -> None:

@@ -27,8 +27,7 @@ PAPERS = {
 
 def load(name: str) -> Paper:
     """The Paper of a name. Raises InvalidRequest."""
-    if name not in PAPERS:
-        InvalidRequest.must("paper", f"one of {', '.join(PAPERS)}", repr(name))
+    InvalidRequest.unless_among(PAPERS, "paper", name)
     module, _, attribute = PAPERS[name].partition(":")
     paper: Paper = getattr(importlib.import_module(module), attribute or "PAPER")
     return paper

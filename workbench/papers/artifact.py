@@ -13,8 +13,9 @@ import itertools
 import json
 import math
 import operator
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-Source = Callable[..., pd.DataFrame]  # the rows of a part of a declared table
+Rows = Callable[..., pd.DataFrame]  # the rows of a part of a declared table
+Compute = Callable[[bool], "Artifact"]  # with everything or with the minutes-long default
 
 DIGITS = 9  # significant digits of a number whose computation is exact but for rounding
 _NOISE = 1e-11  # smaller differences between machines are rounding, around 0 as well
@@ -184,14 +186,14 @@ def artifact(
     comparisons: Sequence[Comparison] = (),
     /,
     *,
-    digits: Mapping[str, int] | None = None,
     draw: Callable[[pd.DataFrame], Figure] | None = None,
     further: Mapping[str, pd.DataFrame] | None = None,
     **words: Any,
 ) -> Artifact:
-    """An artifact with the title, caption and figure that papers/declared/<paper>.toml states.
+    """An artifact with the title, caption, digits and figure that papers/declared/<paper>.toml states.
 
-    draw: in place of a declared figure; further: tables beside this one that it draws; words: of the templates.
+    comparisons: besides those that the file states; draw: in place of a declared figure; further: tables beside this
+    one that it draws; words: of the templates.
     """
     paper_states = declared(paper)
     own = paper_states[name]
@@ -199,7 +201,8 @@ def artifact(
     if "figure" in own:
         draw = Drawing(own["figure"], words, paper_states.get("styles", {}), further or {})
     title, caption = (own[key].format(**words) for key in ("title", "caption"))
-    return Artifact(name, title, table, draw, caption, comparisons, digits or own.get("digits", {}))
+    beside = [*_compared(paper, name, table), *comparisons]
+    return Artifact(name, title, table, draw, caption, beside, own.get("digits", {}), own.get("measured", False))
 
 
 def given(part: Mapping[str, Any], full: bool) -> dict[str, Any]:
@@ -207,7 +210,7 @@ def given(part: Mapping[str, Any], full: bool) -> dict[str, Any]:
     return {**part.get("given", {}), **(part.get("full", {}) if full else {})}
 
 
-def tabled(paper: str, name: str, sources: Mapping[str, Source], full: bool = False) -> pd.DataFrame:
+def tabled(paper: str, name: str, sources: Mapping[str, Rows], full: bool = False) -> pd.DataFrame:
     """The table that papers/declared/<paper>.toml states: one part after the other, each the rows `of` a source.
 
     A part: given, full (instead, with `full`): what the source is given; each: further of these, in every combination,
@@ -224,10 +227,35 @@ def tabled(paper: str, name: str, sources: Mapping[str, Source], full: bool = Fa
             new: dict[str, Any] = {column: rows.eval(what) for column, what in part.get("let", {}).items()}
             parts.append(rows.assign(**new, **part.get("add", {})))
     table = pd.concat(parts, ignore_index=True).reindex(columns=stated["columns"])
-    for column, place in stated.get("beside", {}).items():
-        there: Any = functools.reduce(operator.getitem, place.split("."), printed(paper))
-        table[column] = np.ravel(there)
-    return table
+    return table.assign(**{column: np.ravel(_there(paper, at)) for column, at in stated.get("beside", {}).items()})
+
+
+def _there(paper: str, place: str) -> Any:
+    """What stands at a place in printed/<paper>.toml, its keys joined by dots."""
+    there: Any = printed(paper)
+    return functools.reduce(operator.getitem, place.split("."), there)
+
+
+def _compared(paper: str, name: str, table: pd.DataFrame) -> Iterator[Comparison]:
+    """The printed numbers that papers/declared/<paper>.toml states beside those of the table.
+
+    where: the rows they are beside, all without; ours: an expression of these, for each row or one; printed: such an
+    expression, or a place in printed/<paper>.toml; what, remark: templates, of the row and k, its number from 0; place:
+    where it is printed, that of the artifact without; tolerance: half a unit of the last printed digit; expected: true
+    without. These two are constants or expressions.
+    """
+    for beside in declared(paper)[name].get("compared", ()):
+        rows: Any = table.query(beside["where"]) if "where" in beside else table
+        theirs, ours = beside["printed"], np.ravel(rows.eval(beside["ours"]))
+        values = np.ravel(rows[theirs] if theirs in rows else _there(paper, theirs))
+        tolerances, expected = (
+            np.broadcast_to(rows.eval(what) if isinstance(what, str) else what, ours.shape).tolist()
+            for what in (beside["tolerance"], beside.get("expected", True))
+        )
+        for k, row in enumerate(rows.head(len(ours)).to_dict("records")):
+            what, remark = (beside.get(key, "").format(**{**row, "k": k}) for key in ("what", "remark"))
+            place = beside.get("place") or printed(paper)[name]["place"]
+            yield Comparison(what, place, values[k].item(), ours[k].item(), tolerances[k], expected[k], remark)
 
 
 def _word(what: Any, table: pd.DataFrame) -> Any:
@@ -237,23 +265,29 @@ def _word(what: Any, table: pd.DataFrame) -> Any:
     return (table.query(what["where"]) if "where" in what else table).eval(what["value"])
 
 
-def erratum(
-    paper: str, name: str, holds: bool | None, sources: Mapping[str, Source] | None = None, /, **words: Any
-) -> Erratum:
-    """The erratum that papers/declared/<paper>.toml states; words: what its templates ask for.
+Numbers = Callable[..., Mapping[str, Any]]  # what an erratum's templates and condition ask for
 
-    holds: None where the file states the condition, on these words and further `numbers` in turn: constants,
-    expressions of those before, or the `value` of an expression on the rows of a source.
+
+def errata(paper: str, computed: Mapping[str, Numbers], sources: Mapping[str, Rows]) -> list[Erratum]:
+    """Every erratum that papers/declared/<paper>.toml states, in its order, checked now.
+
+    Its words are what is `given`, what the function of its name in `computed` makes of that, and further `numbers` in
+    turn: constants, expressions of those before, or the `value` of an expression on the rows of a source. `holds`
+    states the condition on these.
     """
-    stated = declared(paper)["errata"][name]
+    return [_erratum(stated, computed.get(name, dict), sources) for name, stated in declared(paper)["errata"].items()]
+
+
+def _erratum(stated: Mapping[str, Any], compute: Numbers, sources: Mapping[str, Rows]) -> Erratum:
+    given = stated.get("given", {})
+    words = {**given, **compute(**given)}
     for word, what in stated.get("numbers", {}).items():
         if isinstance(what, Mapping):
-            words[word] = (sources or {})[what["of"]](**what["given"]).eval(what["value"])
+            words[word] = sources[what["of"]](**what["given"]).eval(what["value"])
         else:
             words[word] = _expression(what, words) if isinstance(what, str) else what
-    shown = bool(_expression(stated["holds"], words)) if holds is None else holds
     place, printed, right, evidence = (stated[key].format(**words) for key in ("place", "printed", "right", "evidence"))
-    return Erratum(place, printed, right, evidence, shown)
+    return Erratum(place, printed, right, evidence, bool(_expression(stated["holds"], words)))
 
 
 def _expression(what: str, words: Mapping[str, Any]) -> Any:
@@ -281,6 +315,13 @@ class InParts:
         return self.join([self.part(key, full) for key in self.keys], full)
 
 
+def rows_in_parts(
+    paper: str, name: str, keys: Sequence[Any], rows: Callable[[Any, bool], list[dict[str, Any]]]
+) -> InParts:
+    """The artifact whose table is the rows of one part after the other."""
+    return InParts(keys, rows, lambda parts, full: artifact(paper, name, pd.DataFrame(itertools.chain(*parts))))
+
+
 @dataclass(frozen=True)
 class Paper:
     """A paper: its artifacts by name, each a function that computes it, and its errata.
@@ -296,7 +337,7 @@ class Paper:
     name: str
     title: str
     citation: str
-    artifacts: Mapping[str, Callable[[bool], Artifact]]
+    artifacts: Mapping[str, Compute]
     errata: Callable[[], Sequence[Erratum]] | None = None
     remarks: Sequence[str] = field(default_factory=tuple)
     needs: Mapping[str, str] = field(default_factory=dict)
@@ -305,6 +346,33 @@ class Paper:
     together: Sequence[Collection[str]] = ()
     timed: Collection[str] = ()
     on_demand: bool = False  # recomputed only when named or with --full: it takes minutes and times machines
+
+
+def paper_stated(
+    file: str,
+    artifacts: Mapping[str, Compute] = {},
+    sources: Mapping[str, Rows] = {},
+    computed: Mapping[str, Numbers] | None = None,
+) -> Paper:
+    """The paper that papers/declared/<file>.toml states as `paper`, with what has a caption there, in its order.
+
+    artifacts: the functions of those that need more than the rows of `sources`; computed: the numbers of errata, None
+    where the paper has none.
+    """
+    own = declared(file)
+    return Paper(
+        **own["paper"],
+        artifacts={
+            name: artifacts.get(name) or partial(_stated, file, name, sources)
+            for name, stated in own.items()
+            if stated.keys() >= {"title", "caption"}
+        },
+        errata=None if computed is None else partial(errata, file, computed, sources),
+    )
+
+
+def _stated(file: str, name: str, sources: Mapping[str, Rows], full: bool) -> Artifact:
+    return artifact(file, name, tabled(file, name, sources, full))
 
 
 def declared(paper: str) -> dict[str, Any]:

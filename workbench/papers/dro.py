@@ -34,17 +34,18 @@ one by their ends nearest to 0: they are β/2 apart, and O is the mechanism's co
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from models.oracles.line_noise import geng_formula, truncated_laplace
 from workbench.families.api import design
 from workbench.mechanisms.real_noise import RealNoise
-from workbench.papers.artifact import Artifact, Comparison, InParts, Paper, artifact, printed
+from workbench.papers.artifact import Artifact, Comparison, InParts, artifact, paper_stated, printed
 
 Interval = tuple[float, float]
 
@@ -76,22 +77,16 @@ def cell(request: tuple[str, str, str], gap: float | None = None) -> dict[str, A
     }
 
 
-def _gap(epsilon: str, loss: str) -> float | None:
-    """What a cell is computed to, None for the family's default."""
-    return None if loss != "squared" else _SQUARED_GAP if float(epsilon) <= 2 else 2 * _SQUARED_GAP
-
-
 def _cells(name: str, loss: str, places: Sequence[tuple[str, str]], *, kept: bool = False) -> InParts:
-    """An artifact of cells, the same with `full`, each a part."""
-    keys = [(e, d, loss, _gap(e, loss)) for e, d in places]
+    """An artifact of cells, the same with `full`, each a part: (ε, δ, loss, to which gap)."""
+    keys = [(e, d, loss, None if loss != "squared" else _SQUARED_GAP * (1 if float(e) <= 2 else 2)) for e, d in places]
     return InParts(keys, lambda key, _: cell(key[:3], key[3]), lambda cells, _: _table(name, loss, cells), kept)
 
 
 # What a printed cell implies.
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """tolerance: in percent; reasons: what is proven of a cell that differs, empty where none is needed."""
 
     tolerance: float
@@ -168,35 +163,26 @@ def _outside(implied: Interval, proven: Interval, by: str) -> list[str]:
 # The tables.
 
 
-def _values(name: str) -> Iterator[tuple[tuple[float, float], float]]:
+def _values(name: str) -> dict[tuple[float, float], float]:
+    """The printed cells of a table by (ε, δ)."""
     claims = printed("dro")
-    for epsilon, row in zip(claims["epsilon"], claims[name]["cells"], strict=True):
-        for delta, value in zip(claims["delta"], row, strict=True):
-            yield (float(epsilon), float(delta)), value
+    places = product(map(float, claims["epsilon"]), map(float, claims["delta"]))
+    return dict(zip(places, np.ravel(claims[name]["cells"]).tolist(), strict=True))
 
 
 def _beside(frame: pd.DataFrame, name: str, ours: str, what: str) -> list[Comparison]:
     """Printed cells beside ours, each with what is proven of it."""
-    claims = printed("dro")
-    squared = name == "table4_squared"
-    tables = {"table4": name} if squared else {key: key for key in ("table1", "table4", "table5")}
-    known = {key: dict(_values(table)) for key, table in tables.items()}
-    key, comparisons = "table4" if squared else name, []
+    claims, squared = printed("dro"), name == "table4_squared"
+    key = "table4" if squared else name
+    known = {"table4": _values(name)} if squared else {key: _values(key) for key in ("table1", "table4", "table5")}
+    comparisons = []
     for row in frame.to_dict("records"):
         place, proven = (row["epsilon"], row["delta"]), (row["lower"], row["loss"])
         cells = {table: values[place] for table, values in known.items()}
         verdict = verdict_of(key, cells, row[ours], place, proven, claims["gap"], squared=squared)
-        comparisons.append(
-            Comparison(
-                f"{what}, ε = {place[0]:g}, δ = {place[1]:g} (percent)",
-                claims[name]["place"],
-                cells[key],
-                float(row[ours]),
-                verdict.tolerance,
-                expected=not verdict.reasons,
-                remark=verdict.remark,
-            )
-        )
+        where = f"{what}, ε = {place[0]:g}, δ = {place[1]:g} (percent)"
+        compared = Comparison(where, claims[name]["place"], cells[key], row[ours], verdict.tolerance)
+        comparisons.append(replace(compared, expected=not verdict.reasons, remark=verdict.remark))
     return comparisons
 
 
@@ -210,44 +196,31 @@ def _table(name: str, loss: str, cells: Sequence[dict[str, Any]]) -> Artifact:
     if loss == "absolute":
         frame["geng_formula"] = [geng_formula(e, d, 1) for e, d in places]
     frame["upper_percent"] = (frame.truncated_laplace - middle) * unit
-    if loss == "squared":
-        comparisons = _beside(frame, "table4_squared", "upper_percent", "of truncated Laplace noise, squared")
-    else:
+    if loss == "absolute":
         frame["lower_percent"] = (middle - frame.geng_formula) * unit
         frame["both_percent"] = frame.upper_percent + frame.lower_percent
-        comparisons = [
-            *_beside(frame, "table1", "both_percent", "suboptimality of the benchmarks"),
-            *_beside(frame, "table4", "upper_percent", "of truncated Laplace noise"),
-            *_beside(frame, "table5", "lower_percent", "of the lower bound"),
-        ]
+    comparisons = [c for table, ours, what in _COMPARED[loss] for c in _beside(frame, table, ours, what)]
     large = frame[frame.epsilon > 2].gap_percent.max()
     more = "" if math.isnan(large) else f", {large:.2g} % at ε = 5"
     return artifact("dro", name, frame, comparisons, more=more)
 
 
+_COMPARED = {  # of each loss: a printed table, our column beside it, and what both are
+    "absolute": (
+        ("table1", "both_percent", "suboptimality of the benchmarks"),
+        ("table4", "upper_percent", "of truncated Laplace noise"),
+        ("table5", "lower_percent", "of the lower bound"),
+    ),
+    "squared": (("table4_squared", "upper_percent", "of truncated Laplace noise, squared"),),
+}
 _ALL = list(product(printed("dro")["epsilon"], printed("dro")["delta"]))
 
-PAPER = Paper(
-    name="dro",
-    title="Differential Privacy via Distributionally Robust Optimization",
-    citation="A. Selvi, H. Liu, W. Wiesemann, Operations Research",
-    artifacts={
+PAPER = paper_stated(
+    "dro",
+    {
         "table1": _cells("table1", "absolute", _SUBSET),
         "table1_full": _cells("table1_full", "absolute", _ALL, kept=True),
         "table6": _cells("table6", "squared", _SUBSET),
         "table6_full": _cells("table6_full", "squared", _ALL, kept=True),
     },
-    seconds={"table1": 48, "table6": 5, "table1_full": 600, "table6_full": 600},
-    only_full=("table1_full", "table6_full"),
-    remarks=(
-        "Noise on the reals is bounded from both sides by programs on a grid; every cell's mechanism is certified for "
-        "all real shifts.",
-        "A cell of Table 4 implies their O, and with Table 5 their BLB: the three tables are consistent in every cell. "
-        "In 13 cells BLB is not the closed form as stated but has one term fewer (12) or more (1).",
-        "In the code they publish both bounds are costs of the same masses on cells of width β, for |η| β/2 apart: O "
-        "is their mechanism's cost less β/4. Where O is below every private noise by more than half of the 1 % that "
-        "they state, the printed value is that of a grid too coarse for 1 %: their program, stated and solved in our "
-        "tests, gives the printed 2.58 (ε = .5, δ = .05, |η|) with β = 1/20 and 9.45 (ε = 1, δ = .1, η²) with β = "
-        "1/10.",
-    ),
 )

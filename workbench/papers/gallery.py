@@ -102,8 +102,10 @@ def _counted(what: str, verdicts: Sequence[str]) -> str:
     return words
 
 
-def _difference(c: Mapping[str, Any]) -> float:
-    return 0.0 if abs(c["difference"]) < 1e-12 else c["difference"]
+def _compared(c: Mapping[str, Any]) -> list[Any]:
+    """The cells of a printed number beside ours, the remark last."""
+    difference = 0.0 if abs(c["difference"]) < 1e-12 else c["difference"]
+    return [c["what"], c["place"], c["printed"], c["ours"], difference, c["verdict"], c["remark"]]
 
 
 # Markdown.
@@ -130,16 +132,23 @@ def _markdown(shown: _Shown) -> Iterator[str]:
         yield _text(record["caption"])
         yield links
         if compared := record["comparisons"]:
-            yield from _folded(_rows(_COMPARED, map(_compared, compared)), compared)
+            yield from _folded(_rows(_COMPARED, map(_in_words, map(_compared, compared))), compared)
     if errata := shown.errata:
         yield "### Errata, each with its check"
         yield _rows(_ERRATA, errata)
 
 
-def _compared(c: Mapping[str, Any]) -> list[str]:
-    verdict = c["verdict"] + (f" ({c['remark']})" if c["remark"] else "")
-    difference = f"{_difference(c):.2g}"
-    return [c["what"], c["place"], f"{c['printed']:g}", f"{c['ours']:.9g}", difference, verdict]
+def _in_words(cells: Sequence[Any]) -> list[str]:
+    """The cells of `_compared` as Markdown has them, the remark beside the verdict."""
+    what, place, theirs, ours, difference, verdict, remark = cells
+    return [
+        what,
+        place,
+        f"{theirs:g}",
+        f"{ours:.9g}",
+        f"{difference:.2g}",
+        verdict + (f" ({remark})" if remark else ""),
+    ]
 
 
 def _folded(table: str, records: Sequence[dict[str, Any]]) -> list[str]:
@@ -162,7 +171,7 @@ def _text(words: str) -> str:
 # The page.
 
 
-def _sections(shown: _Shown) -> Iterator[dict[str, Any]]:
+def _sections(shown: _Shown) -> Iterator[Mapping[str, Any]]:
     paper = shown.paper
     citation = re.sub(r"\[([^\]]*)\]\(([^)]*)\)", r"\1, \2", paper.citation).replace("*", "")  # links written out
     words = [citation, *paper.remarks, *shown.agreement]
@@ -174,7 +183,7 @@ def _sections(shown: _Shown) -> Iterator[dict[str, Any]]:
         yield {"title": f"{paper.title}: errata, each with its check", "parts": [_cells(_ERRATA, errata)]}
 
 
-def _record_parts(shown: _Shown, record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _record_parts(shown: _Shown, record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     if record["figure"]:
         svg = (shown.folder / f"{record['name']}.svg").read_text("utf-8")
         yield {"kind": "image", "title": record["title"], "svg": svg}
@@ -183,11 +192,7 @@ def _record_parts(shown: _Shown, record: Mapping[str, Any]) -> Iterator[dict[str
     behind = record["figure"] or len(rows) > _INLINE
     yield numbers(f"Data: {len(rows)} rows", heads, rows) if behind else _cells(heads, rows)
     if compared := record["comparisons"]:
-        heads = [*_COMPARED, "remark"]
-        cells = [
-            [c["what"], c["place"], c["printed"], c["ours"], _difference(c), c["verdict"], c["remark"]]
-            for c in compared
-        ]
+        heads, cells = [*_COMPARED, "remark"], [*map(_compared, compared)]
         yield numbers(agreement(compared), heads, cells) if len(compared) > _FOLD else _cells(heads, cells)
 
 

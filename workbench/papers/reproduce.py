@@ -8,7 +8,7 @@ assembled from the .json records of all papers.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,16 +20,14 @@ from workbench.io.result import Plots, Result
 from workbench.papers import PAPERS, load
 from workbench.papers.artifact import Paper, declared
 from workbench.papers.gallery import agreement, gallery
-from workbench.papers.steps import Progress, Reproduction, in_order
+from workbench.papers.steps import COMPARED, Progress, Reproduction, in_order
 from workbench.sweeps.workers import cores
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["gallery", "load", "reproduce"]
-
-COLUMNS = ("paper", "artifact", "what", "place", "printed", "ours", "difference", "tolerance", "verdict", "surprising")
+COLUMNS = ("paper", "artifact", *COMPARED[:-2])  # remarks are long
 
 
 def reproduce(
@@ -69,13 +67,7 @@ def reproduce(
         InvalidRequest.must("jobs", "an integer in 1..1024", jobs)
     chosen = _chosen(papers, full)
     artifacts = [only] if isinstance(only, str) else only
-    wanted = _wanted(chosen, artifacts, full)
-    lacking = [task for task in wanted if not _installed(*task)]
-    tasks = [task for task in wanted if task not in lacking]
-    for paper, name in lacking if artifacts else ():
-        if name not in [other for _, other in tasks]:  # named by the user: refused before anything runs
-            need(paper.needs[name], f"{paper.name} {name}")
-    notes = tuple(_left_out(lacking))
+    tasks, notes = _possible(_wanted(chosen, artifacts, full), named=bool(artifacts))
     begin = time.perf_counter()
     for note in notes:
         progress(0, len(tasks), note)
@@ -126,15 +118,22 @@ def _wanted(chosen: Sequence[Paper], artifacts: Sequence[str] | None, full: bool
     ]
 
 
-def _installed(paper: Paper, name: str) -> bool:
-    return name not in paper.needs or present(EXTRAS[paper.needs[name]])
-
-
-def _left_out(lacking: Sequence[tuple[Paper, str]]) -> Iterator[str]:
-    """One sentence for every missing extra."""
-    for extra in sorted({paper.needs[name] for paper, name in lacking}):
-        names = ", ".join(f"{paper.name} {name}" for paper, name in lacking if paper.needs[name] == extra)
-        yield f"Left out: {names}, which need the extra {extra!r}: pip install 'dp-workbench[{extra}]'."
+def _possible(wanted: Sequence[tuple[Paper, str]], *, named: bool) -> tuple[list[tuple[Paper, str]], tuple[str, ...]]:
+    """Those whose extras are installed, and one sentence for every extra that is not. Raises NotInstalled, before
+    anything runs, where the user named an artifact that lacks one."""
+    lacking: dict[str, list[tuple[Paper, str]]] = {}
+    for paper, name in wanted:
+        if name in paper.needs and not present(EXTRAS[paper.needs[name]]):
+            lacking.setdefault(paper.needs[name], []).append((paper, name))
+    tasks = [task for task in wanted if not any(task in left_out for left_out in lacking.values())]
+    notes = []
+    for extra, left_out in sorted(lacking.items()):
+        for paper, name in left_out if named else ():
+            if name not in [other for _, other in tasks]:
+                need(extra, f"{paper.name} {name}")
+        names = ", ".join(f"{paper.name} {name}" for paper, name in left_out)
+        notes.append(f"Left out: {names}, which need the extra {extra!r}: pip install 'dp-workbench[{extra}]'.")
+    return tasks, tuple(notes)
 
 
 def _plots(table: pd.DataFrame) -> Plots:

@@ -26,7 +26,7 @@ from workbench.papers.artifact import Artifact, InParts, Paper, json_bytes
 
 Progress = Callable[[int, int, str], None]
 ERRATA = "errata"
-_COMPARED = ("what", "place", "printed", "ours", "difference", "tolerance", "verdict", "surprising", "remark", "apart")
+COMPARED = ("what", "place", "printed", "ours", "difference", "tolerance", "verdict", "surprising", "remark", "apart")
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Outcome:
     def of(cls, paper: str, artifact: Artifact, seconds: float) -> Outcome:
         """Of a whole artifact."""
         rows = [
-            {"paper": paper, "artifact": artifact.name, **{name: getattr(c, name) for name in _COMPARED}}
+            {"paper": paper, "artifact": artifact.name, **{name: getattr(c, name) for name in COMPARED}}
             for c in artifact.comparisons
         ]
         return cls(artifact.name, seconds, artifact.files(), rows)

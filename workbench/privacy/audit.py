@@ -13,7 +13,6 @@ rounded so that they never understate a δ or an ε.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from workbench.errors import InvalidRequest, NotProven
-from workbench.exact.numbers import ExpNumber, Real, positive, round_up
-from workbench.io.files import spelled, write_whole
+from workbench.exact.numbers import ExpNumber, Real, jsonable, positive, round_up
+from workbench.io.files import spelled, write_json
 from workbench.io.shown import Shown
 from workbench.mechanisms.mechanism import Bias, Budget, Comparison, Mechanism, as_mechanism, on_real_inputs
 from workbench.privacy.claim import Claim
@@ -118,11 +117,11 @@ class Privacy(Shown):
             "kind": type(self.mechanism).__name__,
             "neighbours": len(self.pairs),
             "one_sided": self.mechanism.one_sided,
-            "pure_epsilon": _number(self.pure_epsilon),
+            "pure_epsilon": jsonable(self.pure_epsilon),
             "epsilon": None if self.epsilon is None else float(self.epsilon),
             "pdp_delta": self.worst("pdp").measured.upper if decided else None,
             "dp_delta": self.dp_delta.upper,
-            "metric_epsilon": _number(self.metric_epsilon) if self.mechanism.segments else None,
+            "metric_epsilon": jsonable(self.metric_epsilon) if self.mechanism.segments else None,
             "bias": None if means is None else float(Bias.of(self.mechanism, *means).worst),
             **({} if self.error is None else self.error.to_dict()),
         }
@@ -141,8 +140,7 @@ class Privacy(Shown):
     def save(self, path: str | Path) -> None:
         """Write the facts and the budgets as JSON."""
         budgets = [[list(label), spelled(value)] for label, value in self.budgets.items()]
-        data = {**dict(self.facts()), "budgets": budgets}
-        write_whole(path, (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode())
+        write_json(path, {**dict(self.facts()), "budgets": budgets})
 
     @property
     def budgets(self) -> dict[tuple[int, ...], Fraction]:
@@ -388,7 +386,3 @@ def _privacy(
     different = {id(pair.epsilon): pair.epsilon for pair in pairs}.values()  # one number for all is one object
     same = len(different) == 1 or len({*different}) == 1
     return Privacy(pairs[0].epsilon if same else None, tuple(pairs), mechanism, error, [*measured])
-
-
-def _number(value: float) -> float | str:
-    return "inf" if value == float("inf") else value

@@ -32,11 +32,12 @@ before it is computed, and a file may take what one limit allows (`workbench.pri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from workbench.errors import CorruptFile
+from workbench.exact.numbers import bits_of
 from workbench.mechanisms.mechanism import AuditSize, Mechanism
 from workbench.privacy.notions import Notion
 
@@ -57,18 +58,15 @@ def work(
     size: AuditSize | None = getattr(mechanism, "audit_size", None)
     if size is None:
         return _listed(mechanism, notion) * (10 if runs else 1)
-    others, comparisons, outcomes = [*numbers, *size.numbers], size.comparisons, size.outcomes
+    comparisons, outcomes = size.comparisons, size.outcomes
     plain = not isinstance((values or {}).get("epsilon"), Mapping)
     if size.extremes is not None and notion is not None and plain:
         few = notion.ratio_decides or (notion.per_distance and bool(mechanism.segments))
         comparisons = size.extremes if few else comparisons
     budgets = dict(values or {})
     delta = budgets.pop("delta", None) or Fraction(0)
-    bits = size.bits + max(map(_bits, _fractions(budgets)), default=0) + _bits(delta)
-    twos = [(number.denominator & -number.denominator).bit_length() - 1 for number in others]
-    odd = {number.denominator >> two for number, two in zip(others, twos, strict=True)}
-    wide = bits + max(twos, default=0) + sum(part.bit_length() for part in odd)
-    wide += max((number.numerator.bit_length() for number in others), default=0)
+    bits = size.bits + max(map(bits_of, _fractions(budgets)), default=0) + bits_of(delta)
+    wide = bits + _common_bits([*numbers, *size.numbers])
     each = 1 if notion is None else notion.work_per_outcome(values or {})
     series = 0 if notion is None else notion.series_work
     units = comparisons * (outcomes * (each * (4 + (bits // 256) ** 2) + series) + 1000)
@@ -78,6 +76,14 @@ def work(
     if notion is not None and mechanism.segments:
         units += notion.segment_work(len(mechanism.segments), outcomes, bits)
     return units
+
+
+def _common_bits(numbers: Sequence[Fraction]) -> int:
+    """Of numbers over one denominator, at most: by factors 2, by different odd parts, by numerators."""
+    twos = [(number.denominator & -number.denominator).bit_length() - 1 for number in numbers]
+    odd = {number.denominator >> two for number, two in zip(numbers, twos, strict=True)}
+    largest = max((number.numerator.bit_length() for number in numbers), default=0)
+    return max(twos, default=0) + sum(part.bit_length() for part in odd) + largest
 
 
 def _listed(mechanism: Mechanism, notion: Notion | None) -> int:
@@ -92,17 +98,8 @@ def _listed(mechanism: Mechanism, notion: Notion | None) -> int:
     return units + (notion.segment_work(len(segments), len(mechanism.outputs), 64) if notion and segments else 0)
 
 
-def affordable(
-    mechanism: Mechanism,
-    notion: Notion | None = None,
-    values: Mapping[str, Any] | None = None,
-    numbers: Iterable[Fraction] = (),
-    labels: int = 0,
-    *,
-    runs: bool = False,
-) -> None:
-    """Raise CorruptFile for a proof beyond the limit; the arguments are those of `work`."""
-    units = work(mechanism, notion, values, numbers, labels, runs=runs)
+def affordable(units: int) -> None:
+    """Raise CorruptFile for a proof of more units of `work` than the limit."""
     if units > LIMIT:
         raise CorruptFile(f"A proof of {units} comparisons is refused as too large; {LIMIT} are allowed.")
 
@@ -116,7 +113,3 @@ def _fractions(value: Any) -> Iterable[Fraction]:
     elif isinstance(value, Iterable) and not isinstance(value, str):
         for part in value:
             yield from _fractions(part)
-
-
-def _bits(number: Fraction) -> int:
-    return number.numerator.bit_length() + number.denominator.bit_length()

@@ -32,7 +32,7 @@ from workbench.io.shown import Shown
 from workbench.mechanisms.mechanism import Bias, Mechanism, on_real_inputs
 from workbench.mechanisms.points import points
 from workbench.privacy.audit import Privacy, audit, audit_extremes
-from workbench.privacy.audit_work import affordable
+from workbench.privacy.audit_work import affordable, work
 from workbench.privacy.claim import Claim
 from workbench.privacy.composition import ComposedClaim
 from workbench.privacy.notions import Notion
@@ -208,10 +208,11 @@ class Certificate(Shown):
         columns: a channel whose rows are all neighbours by its columns.
         """
         objective, bias = self.objective, self.bias
+        short: Callable[[], dict[str, Any] | None] = getattr(self.mechanism, "short_record", lambda: None)
         return {
             "format": FORMAT,
             "version": VERSION,
-            "mechanism": (self._short_record() if columns else None) or self.mechanism.to_dict(),
+            "mechanism": (short() if columns else None) or self.mechanism.to_dict(),
             "claim": self.claim.to_dict(),
             "composed": None if self.composed is None else self.composed.to_dict(),
             "objective": None if objective is None else objective.to_dict(),
@@ -236,7 +237,7 @@ class Certificate(Shown):
         except CorruptFile as error:
             raise NotCertified(f"The certificate could not be proven again from its file. {error}") from None
         content = b"" if getattr(self.mechanism, "record_digits", 0) > LIMIT else self._content()
-        if not content or (len(content) > LIMIT and self._short_record() is not None):
+        if not content or len(content) > LIMIT:
             content = self._content(columns=True)
         if len(content) > LIMIT:
             raise NotCertified(f"The certificate would take {len(content)} bytes; {LIMIT} are allowed.")
@@ -248,11 +249,6 @@ class Certificate(Shown):
 
     def _content(self, *, columns: bool = False) -> bytes:
         return (json.dumps(self.to_dict(columns=columns), indent=1, allow_nan=False) + "\n").encode()
-
-    def _short_record(self) -> dict[str, Any] | None:
-        """Of the mechanism, where it has one."""
-        short: Callable[[], dict[str, Any] | None] | None = getattr(self.mechanism, "short_record", None)
-        return None if short is None else short()
 
     def facts(self) -> list[tuple[str, str]]:
         """What is proven."""
@@ -288,4 +284,4 @@ def check_work(
     if bias is not None:
         numbers = (*numbers, *bias.outputs, *bias.inputs, bias.worst)
     labels = len(objective.labels) if isinstance(objective, ExpectedLoss) else 0
-    affordable(mechanism, claim.notion, claim.values, numbers, labels, runs=composed is not None)
+    affordable(work(mechanism, claim.notion, claim.values, numbers, labels, runs=composed is not None))

@@ -33,7 +33,7 @@ from workbench.io.records import listed, numbers, refuse, short_text, take
 from workbench.mechanisms.mechanism import Mechanism as AnyMechanism
 from workbench.mechanisms.mechanism import as_mechanism
 from workbench.mechanisms.shown_mechanism import MECHANISM, ShownMechanism
-from workbench.privacy.audit_work import LIMIT, affordable
+from workbench.privacy.audit_work import LIMIT, affordable, work
 from workbench.privacy.certificate import (
     FORMAT,
     VERSION,
@@ -142,7 +142,7 @@ def any_mechanism(data: Any) -> AnyMechanism:
 def mechanism_of(data: Any) -> Mechanism:
     """The mechanism its `to_dict` wrote, which claims nothing. Raises CorruptFile and InvalidRequest."""
     mechanism: Mechanism = _built(data)
-    affordable(mechanism)
+    affordable(work(mechanism))
     return mechanism
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import Real, exact, positive
+from workbench.exact.numbers import Real, positive
 from workbench.mechanisms.mechanism import Budget, as_mechanism
 from workbench.mechanisms.quantization import rationals
 from workbench.privacy.audit import audit_for, holds
@@ -77,7 +77,8 @@ def certify(
         if isinstance(epsilon, Mapping):
             raise InvalidRequest("epsilon must be one number when a metric is given.")
         scale = positive(epsilon, "epsilon")
-        epsilon = {(i, j): scale * _distance(metric, i, j) for i, j in subject.pairs}
+        distances = {(i, j): metric(i, j) if callable(metric) else metric[i][j] for i, j in subject.pairs}
+        epsilon = {(i, j): scale * positive(d, f"the distance of rows {i} and {j}") for (i, j), d in distances.items()}
     claim = Claim.of(notion, subject, {"epsilon": epsilon, "delta": delta, **parameters})
     noted = dict(record or {})
     repaired_by = getattr(subject, "repaired_by", None)
@@ -129,11 +130,3 @@ def _means(
 def rounded_objective(name: str, value: Fraction, losses: tuple[Fraction, ...] | None) -> Objective:
     """An exact loss, rounded up to a decimal of 17 significant digits or more."""
     return Objective(name, rounded_value(value), losses)
-
-
-def _distance(metric: Metric, i: int, j: int) -> Fraction:
-    value = metric(i, j) if callable(metric) else metric[i][j]
-    distance = exact(value, f"the distance of rows {i} and {j}", "a finite number > 0")
-    if distance <= 0:
-        InvalidRequest.must(f"the distance of rows {i} and {j}", "a finite number > 0", value)
-    return distance

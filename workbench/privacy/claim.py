@@ -34,8 +34,7 @@ class Claim:
         values = {
             name: measuring.defaults[name] if given.get(name) is None else given[name] for name in measuring.parameters
         }
-        object.__setattr__(self, "notion", measuring)
-        object.__setattr__(self, "values", values)
+        self.__dict__.update(notion=measuring, values=values)
 
     @classmethod
     def of(cls, named: str | Notion, mechanism: Any, given: Mapping[str, Any]) -> Claim:

@@ -1,10 +1,27 @@
-"""A column of data through a saved mechanism: which mechanism may be used, which rows fit it, what it all costs."""
+"""A column of data through a saved mechanism: which mechanism may be used, which rows fit it, what it all costs.
+
+Basic composition of several releases of the same people's data, and a ledger of releases:
+
+    one row of a person, M (ε, δ)-private     (ε, δ)
+    at most k rows of one person              (k ε, k δ)
+    releases 1..m of the same rows            (Σ k_i ε_i, Σ k_i δ_i)
+
+These sums hold for adaptive releases too, and are upper bounds; δ of PDP is a mass outside of which the loss is within
+ε, and adds up as well. Budgets per unit of distance add up among themselves. What has no ε and δ (zCDP, Rényi, GDP, a
+curve) is not added up here.
+
+A ledger is a private file beside the data (mode 600). It knows a column again by its name, or by the HMAC of its
+numbers under a key of its own: nothing about the data can be read from the files of a release.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import secrets
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,15 +29,133 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import InvalidRequest
-from workbench.exact.numbers import round_up
+from workbench.errors import CorruptFile, InvalidRequest
+from workbench.exact.arrays import Vector
+from workbench.exact.numbers import jsonable, round_up
 from workbench.io.csv_column import CsvColumn, locate
+from workbench.io.files import named, parse_json, ratio, read_text, spelled, write_json
+from workbench.io.records import refuse, short_text, take
 from workbench.mechanisms.mechanism import ColumnInputs, ColumnPublisher, on_real_inputs
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.claim import Claim
 from workbench.privacy.expected_error import expected_error
 from workbench.privacy.loading import read
-from workbench.privacy.releases import PrivacyBudget, Release, ReleaseLedger, budget_of, together
+from workbench.privacy.notions.notion import decimal
+
+FORMAT, VERSION = "dp-workbench releases", 1
+
+
+@dataclass(frozen=True)
+class PrivacyBudget:
+    """(ε, δ) of one person's part in a release; ε None: unbounded. per_distance: ε is per unit of |x - x'|."""
+
+    epsilon: Fraction | None
+    delta: Fraction = Fraction(0)
+    per_distance: bool = False
+
+    def __str__(self) -> str:
+        epsilon = "unbounded" if self.epsilon is None else decimal(self.epsilon)
+        unit = " per unit of distance" if self.per_distance else ""
+        return f"epsilon = {epsilon}{unit}" + (f", delta = {decimal(self.delta)}" if self.delta else "")
+
+
+def budget_of(claim: Claim) -> PrivacyBudget | None:
+    """ε and δ of a claim, the largest ε where neighbours have their own; None for a notion without them."""
+    if not claim.in_epsilon_delta:
+        return None
+    most = max(claim.epsilon.values()) if isinstance(claim.epsilon, Mapping) else claim.epsilon
+    return PrivacyBudget(most, claim.delta, claim.notion.per_distance)
+
+
+def together(budgets: Sequence[PrivacyBudget | None], rows: int = 1) -> PrivacyBudget | None:
+    """The sum of budgets, each for k rows of a person; None where one is unknown, or their units differ."""
+    known = [budget for budget in budgets if budget is not None]
+    units = {budget.per_distance for budget in known}
+    if len(known) < len(budgets) or len(units) > 1:
+        return None
+    finite = [budget.epsilon for budget in known if budget.epsilon is not None]
+    epsilon = sum(finite, Fraction(0)) * rows if len(finite) == len(known) else None
+    delta = sum((budget.delta for budget in known), Fraction(0)) * rows
+    return PrivacyBudget(epsilon, min(Fraction(1), delta), any(units))
+
+
+@dataclass(frozen=True)
+class Release:
+    """One release in a ledger: of which column, under which notion, what it costs (None: no ε and δ), written where."""
+
+    column: str
+    digest: str
+    notion: str
+    budget: PrivacyBudget | None
+    output: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        budget = self.budget
+        loss = (
+            None
+            if budget is None
+            else {
+                "epsilon": None if budget.epsilon is None else spelled(budget.epsilon),
+                "delta": spelled(budget.delta),
+                "per_distance": budget.per_distance,
+            }
+        )
+        return asdict(self) | {"budget": loss}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Release:
+        """What `to_dict` wrote. Raises CorruptFile."""
+        fields = take(data, "A release", {"column", "digest", "notion", "budget", "output"})
+        texts = {name: short_text(fields[name], name) for name in ("column", "digest", "notion", "output")}
+        loss = fields["budget"]
+        if loss is not None:
+            parts = take(loss, "The budget", {"epsilon", "delta", "per_distance"})
+            epsilon = None if parts["epsilon"] is None else ratio(parts["epsilon"], "epsilon")
+            delta = ratio(parts["delta"], "delta")
+            if (epsilon is not None and epsilon < 0) or not 0 <= delta <= 1 or type(parts["per_distance"]) is not bool:
+                refuse("The budget", "numbers epsilon >= 0 and delta in [0, 1]")
+            loss = PrivacyBudget(epsilon, delta, parts["per_distance"])
+        return cls(**texts, budget=loss)
+
+
+@dataclass(frozen=True)
+class ReleaseLedger:
+    """The releases of one data set; `read`, `add`, `save`. key: of the digests, in hexadecimal."""
+
+    key: str
+    releases: tuple[Release, ...] = ()
+
+    @classmethod
+    def read(cls, path: Path) -> ReleaseLedger:
+        """The ledger in a file, a new one where there is none. Raises CorruptFile, InvalidRequest."""
+        if not path.exists():
+            return cls(secrets.token_hex(32))
+        text = read_text(path, name="ledger")
+        with named(path):
+            fields = take(parse_json(text), "The ledger", {"format", "version", "key", "releases"})
+            if fields["format"] != FORMAT or type(fields["version"]) is not int or fields["version"] != VERSION:
+                raise CorruptFile(f"The ledger must have the format {FORMAT!r}, version {VERSION}.")
+            key = short_text(fields["key"], "The key")
+            if len(key) != 64 or not set(key) <= set("0123456789abcdef") or not isinstance(fields["releases"], list):
+                refuse("The ledger", "a key of 64 hexadecimal digits and a list of releases")
+            return cls(key, tuple(map(Release.from_dict, fields["releases"])))
+
+    def digest(self, values: Vector) -> str:
+        """The HMAC of a column under the key."""
+        content = np.asarray(values, dtype="<f8").tobytes()
+        return hmac.new(bytes.fromhex(self.key), content, hashlib.sha256).hexdigest()
+
+    def add(self, release: Release) -> ReleaseLedger:
+        """The ledger with one more release."""
+        return ReleaseLedger(self.key, (*self.releases, release))
+
+    def save(self, path: Path) -> None:
+        """Write the file, its owner's alone where it is new. Raises OSError."""
+        releases = [release.to_dict() for release in self.releases]
+        data = {"format": FORMAT, "version": VERSION, "key": self.key, "releases": releases}
+        write_json(path, data, private=True)
+
 
 _CALLED = {
     "noise": "additive noise on the answers 0..n, on the integers or on the reals",
@@ -43,8 +178,8 @@ class ColumnMechanism:
         """Without a certificate, the exact pure ε of the audit, rounded up ("inf": unbounded)."""
         if self.claim is not None:
             return None
-        reached = audit_extremes(self.mechanism, 0).pure_epsilon
-        return "inf" if reached == float("inf") else float(reached)
+        reached: float | str = jsonable(audit_extremes(self.mechanism, 0).pure_epsilon)
+        return reached
 
     @property
     def budget(self) -> PrivacyBudget | None:
@@ -68,11 +203,6 @@ class ColumnMechanism:
         return (stated or {}) | (
             {"mean absolute error of inputs spread evenly": round_up(Fraction(error.mean))} if real else {}
         )
-
-    def account(self, column: str, output: str, rows: Rows, ledger: Path | None) -> Account:
-        """What publishing these rows costs, alone and with the ledger. Raises CorruptFile, InvalidRequest."""
-        notion = "none" if self.claim is None else self.claim.notion.name
-        return Account.of(self.budget, notion, column, output, rows.given, rows.most, ledger)
 
 
 def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnMechanism:
@@ -106,7 +236,7 @@ class Rows:
     largest number of rows of one person, None where persons are not known.
     """
 
-    given: NDArray[np.float64]
+    given: Vector
     values: NDArray[Any]
     clipped: int
     most: int | None
@@ -154,7 +284,7 @@ class Account:
         notion: str,
         column: str,
         output: str,
-        given: NDArray[np.float64],
+        given: Vector,
         most: int | None,
         ledger: Path | None,
     ) -> Account:
@@ -163,7 +293,7 @@ class Account:
         row: the budget of one row, None for a notion without ε and δ; given: the column as it is in the file; most: the
         largest number of rows of one person, None where persons are not known. Raises CorruptFile, InvalidRequest.
         """
-        whole = None if row is None else together([row], most or 1)
+        whole = together([row], most or 1)
         counts = " (--person counts them)" if most is None else ""
         words = [f"The budget is that of one row; of somebody with k rows it is k times as large{counts}."]
         report: dict[str, Any] = {"budget_of_a_row": _shown(row)} | ({"budget": _shown(row)} if most is None else {})
@@ -175,21 +305,12 @@ class Account:
             return cls(words, report, own_words, own, headline, None, None)
         known = ReleaseLedger.read(ledger)
         release = Release(column[:100], known.digest(given), notion, whole, output[:100])
-        same, every = known.of_same_column(release), known.releases
-        own["releases_of_this_column"] = len(same) + 1
-        own["budget_of_all_releases_of_this_column"] = None
-        for earlier, what in ((same, "this column"), (every, "these data")):
-            if not earlier or (what == "these data" and len(every) == len(same)):
-                continue
-            total = _sum([*earlier, release])
-            if what == "this column":
-                own["budget_of_all_releases_of_this_column"] = _shown(total)
-            number = f"This is release {len(earlier) + 1} of {what} in the ledger"
-            if total is None:
-                kinds = "their budgets are of kinds that are not added up here, but they do add up"
-                own_words.append(f"{number}; {kinds}.")
-            else:
-                own_words.append(f"{number}: budgets add up to {total} (basic composition).")
+        every = known.releases
+        same = [r for r in every if r.column == release.column or r.digest == release.digest]
+        total = together([r.budget for r in (*same, release)]) if same else None
+        own |= {"releases_of_this_column": len(same) + 1, "budget_of_all_releases_of_this_column": _shown(total)}
+        own_words += _sum_words([*same, release], "this column")
+        own_words += _sum_words([*every, release], "these data") if len(every) > len(same) else []
         return cls(words, report, own_words, own, headline, ledger, known.add(release))
 
     def save(self) -> Callable[[], None]:
@@ -219,13 +340,17 @@ def rows_of_one_person(table: CsvColumn, person: str) -> int:
     return max(Counter(names).values())
 
 
-def _sum(releases: list[Release]) -> PrivacyBudget | None:
-    """The budgets of all releases together; None where one has none, or their units differ."""
-    budgets = [release.budget for release in releases]
-    known = [budget for budget in budgets if budget is not None]
-    if len(known) < len(budgets) or len({budget.per_distance for budget in known}) > 1:
-        return None
-    return together(known)
+def _sum_words(releases: list[Release], what: str) -> list[str]:
+    """What the last of some releases makes of their sum; nothing of one alone."""
+    if len(releases) == 1:
+        return []
+    total, number = (
+        together([release.budget for release in releases]),
+        f"This is release {len(releases)} of {what} in the ledger",
+    )
+    if total is None:
+        return [f"{number}; their budgets are of kinds that are not added up here, but they do add up."]
+    return [f"{number}: budgets add up to {total} (basic composition)."]
 
 
 def _person_words(row: PrivacyBudget | None, whole: PrivacyBudget | None, most: int) -> list[str]:

@@ -1,12 +1,7 @@
 """Composition from exact dominating pairs, with proven bounds on either side.
 
-A pair (P*, Q*) dominates a mechanism when, for every E >= 0, sup over neighbours of Σ max(0, P - E Q) is at most
-Σ max(0, P* - E Q*); then k adaptive runs are dominated by the k-fold product of the pair, and runs of several
-mechanisms by the product of their pairs (Zhu, Dong and Wang, 2022). The supremum is a convex, piecewise affine function
-h(E) of the pairs' lines A - B E. Its vertices (E_j, h(E_j)) and slope changes Q*_j give the pair that attains it
-exactly, in rationals:
-
-    outcome j      Q*_j = slope change at E_j,  P*_j = E_j Q*_j       and one outcome with Q* = 0, P* = h(∞)
+When a pair of laws dominates each of k adaptive runs, the k-fold product of it dominates them all, and runs of several
+mechanisms the product of their pairs (Zhu, Dong and Wang, 2022; `workbench.privacy.dominating_pair`).
 
 The product is convolved in integers (`loss_law`); nothing is a float before the answer is rounded to its side. What it
 gives is an upper bound: no run need attain the pair, as different comparisons may attain h at different E. The lower
@@ -15,81 +10,27 @@ bounds are those of actual neighbours, one comparison of each mechanism in all o
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest, NotCertified, NotProven
-from workbench.exact.distribution import Distribution
+from workbench.exact.arrays import Vector
 from workbench.exact.numbers import ExpNumber, Real, ln_up, positive, probability, round_down, round_up
 from workbench.exact.plain import whole_number
-from workbench.io.files import ratio, spelled, write_whole
+from workbench.io.files import ratio, spelled, write_json
 from workbench.io.records import refuse, take
 from workbench.io.shown import Shown
-from workbench.mechanisms.mechanism import as_mechanism
 from workbench.privacy.audit_work import LIMIT
+from workbench.privacy.dominating_pair import compared_laws, dominating_pair
 from workbench.privacy.loss_law import LossLaw
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.notion import decimal
-
-Number = TypeVar("Number", Fraction, float)
-
-
-def dominating_pair(mechanism: Any) -> Laws:
-    """The exact dominating pair (P*, Q*) of a mechanism with its neighbour relation: two laws on the same outcomes that
-    attain its worst hockey stick at every ε at once. Raises InvalidRequest."""
-    points = [(0, 1, 0, 1)]  # A, B of the lines, each as a numerator and a denominator
-    for laws in _different(mechanism):
-        points += [(k, laws.p.total, l, laws.q.total) for k, l in laws.sums]
-    near = _near_the_upper([a / of_a for a, of_a, *_ in points], [b / of_b for *_, b, of_b in points])
-    hull = _upper({(Fraction(a, of_a), Fraction(b, of_b)) for a, of_a, b, of_b in map(points.__getitem__, near)})
-    p, q = [hull[-1][0]], [Fraction(0)]  # beyond the last vertex h is constant: mass that Q cannot produce
-    for (high, b), (low, d) in pairwise(hull):
-        q.append(b - d)
-        p.append(high - low)  # E_j (b - d), for the vertex E_j = (high - low)/(b - d)
-    p.append(Fraction(0))
-    q.append(1 - sum(q, Fraction(0)))  # mass that P cannot produce
-    kept = [(a, b) for a, b in zip(p, q, strict=True) if a or b]
-    return Laws(*map(Distribution, zip(*kept, strict=True)))
-
-
-def _different(mechanism: Any) -> list[Laws]:
-    """The different pairs of laws that are compared."""
-    pairs = dict.fromkeys((pair.p, pair.q) for pair in as_mechanism(mechanism).comparisons())
-    return [Laws(p, q) for p, q in pairs]
-
-
-def _near_the_upper(heights: list[float], slopes: list[float]) -> list[int]:
-    """The lines A - B E that may be on their upper envelope: those whose (B, A) lie no further below the concave curve
-    over all of them than floats may err, or whose B is beyond floats."""
-    a, b = np.array(heights), np.array(slopes)
-    hull: NDArray[np.float64] = np.array(_upper({*zip(heights, slopes, strict=True)}))[::-1]
-    listed: list[int] = np.flatnonzero((a >= np.interp(b, hull[:, 1], hull[:, 0]) - 1e-12) | (b < 1e-290)).tolist()
-    return listed
-
-
-def _upper(lines: set[tuple[Number, Number]]) -> list[tuple[Number, Number]]:
-    """The lines (A, B) of the upper envelope of A - B E on E >= 0, steepest (largest B) first."""
-    hull: list[tuple[Number, Number]] = []
-    for a, b in sorted(lines, key=lambda line: (-line[1], line[0])):
-        while hull and hull[-1][0] <= a:  # already lower at E = 0, and falling faster
-            hull.pop()
-        while len(hull) > 1:
-            (a1, b1), (a2, b2) = hull[-2], hull[-1]
-            if (a1 - a) * (b1 - b2) <= (a1 - a2) * (b1 - b):  # the new line overtakes before the last one does
-                hull.pop()
-            else:
-                break
-        hull.append((a, b))
-    return hull
 
 
 @dataclass(frozen=True)
@@ -124,7 +65,7 @@ class Composition(Shown):
 
     def save(self, path: str | Path) -> None:
         """Write the numbers as JSON."""
-        write_whole(path, (json.dumps(asdict(self), indent=1) + "\n").encode())
+        write_json(path, asdict(self))
 
 
 def compose(
@@ -282,25 +223,34 @@ def _epsilons(subjects: list[Any], runs: Runs, delta: Fraction, interval: Fracti
     if len(runs) == 1 and runs[0][1] == 1:
         least = _least(runs[0][0], delta)
         return (math.inf, math.inf) if least is None else (ln_up(least), max(0.0, -ln_up(1 / least)))
-    pure = [(pair.max_ratio[0], count) for pair, count in runs]
-    ratios = [(ratio, count) for ratio, count in pure if ratio is not None]
-    unbounded = len(ratios) < len(pure)
-    whole = sum((Fraction(ln_up(ratio)) * count for ratio, count in ratios), Fraction(0))
-    if delta == 1 or (not whole and not unbounded):
+    pure = _largest_losses(runs)
+    if delta == 1 or (pure is not None and not pure[0]):
         return 0.0, 0.0
-    if not delta:  # the largest losses add up, and each is one of fixed neighbours
-        below = sum((Fraction(-ln_up(1 / ratio)) * count for ratio, count in ratios), Fraction(0))
-        return (math.inf, math.inf) if unbounded else (round_up(whole), max(0.0, round_down(below)))
+    if not delta:
+        return (math.inf, math.inf) if pure is None else (round_up(pure[0]), max(0.0, round_down(pure[1])))
     bits = 96 + delta.denominator.bit_length()
     heavy = max((a, a / b) for pair, _ in runs for a, b in zip(pair.p, pair.q, strict=True) if b)[1]
     anchor = abs(Fraction(ln_up(heavy))) if heavy else Fraction(0)
     steps = dict.fromkeys(_grids(runs, anchor, _PROOF) + _grids(runs, anchor, _COARSE, interval))
     laws = (_law(runs, step, upper=True, bits=bits) for step in steps)
-    above = [None if unbounded else whole, *(law.epsilon(delta) for law in laws)]
+    above = [None if pure is None else pure[0], *(law.epsilon(delta) for law in laws)]
     fixed = _fixed(subjects, runs, delta=delta)
     low = _law(fixed, _step(fixed, interval, _FINE), upper=False, bits=bits).epsilon(delta)
     high = min((bound for bound in above if bound is not None), default=None)
     return math.inf if high is None else round_up(high), math.inf if low is None else round_down(low)
+
+
+def _largest_losses(runs: Runs) -> tuple[Fraction, Fraction] | None:
+    """Bounds from above and below of the sum of the largest losses, each one of fixed neighbours; None: it is
+    infinite."""
+    above = below = Fraction(0)
+    for pair, times in runs:
+        ratio = pair.max_ratio[0]
+        if ratio is None:
+            return None
+        above += Fraction(ln_up(ratio)) * times
+        below -= Fraction(ln_up(1 / ratio)) * times
+    return above, below
 
 
 def _deltas(subjects: list[Any], runs: Runs, epsilon: Fraction, interval: Fraction) -> tuple[Fraction, Fraction]:
@@ -378,11 +328,10 @@ def _fixed(
     total = np.zeros(orders.size)
     tried, at_orders = [], []
     for subject, (_, times) in zip(subjects, runs, strict=True):
-        pairs = _different(subject)
-        moments, infinite = zip(*(_moments(pair, orders) for pair in pairs), strict=True)
-        largest = np.array(moments)
-        total += times * largest.max(axis=0)
-        best = [*largest.argmax(axis=0).tolist(), int(np.argmax(infinite))]
+        pairs = compared_laws(subject)
+        moments = np.array([_moments(pair, orders) for pair in pairs])
+        total += times * moments.max(axis=0)[:-1]
+        best = moments.argmax(axis=0).tolist()
         listed = range(len(pairs)) if len(pairs) <= _ALL else sorted({*best})
         tried.append({k: pairs[k] for k in listed})
         at_orders.append(best)
@@ -403,12 +352,11 @@ def _fixed(
     return fixed
 
 
-def _moments(pair: Laws, orders: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """ln Σ P (P/Q)^λ where Q > 0, at every λ, and the mass of P where Q = 0, in floats."""
-
+def _moments(pair: Laws, orders: Vector) -> Vector:
+    """ln Σ P (P/Q)^λ where Q > 0, at every λ, and then the mass of P where Q = 0, in floats."""
     losses, p = pair.losses * math.log(2), pair.p.floats
     both = np.isfinite(losses)
     with np.errstate(divide="ignore"):
         terms = losses[both, None] * orders + np.log(p[both, None])
     moments = np.logaddexp.reduce(terms, axis=0, initial=-np.inf)
-    return np.broadcast_to(moments, orders.shape), float(p[losses == np.inf].sum())
+    return np.append(np.broadcast_to(moments, orders.shape), p[losses == np.inf].sum())

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.numbers import ExpNumber, Real, largest, ln_up, positive, round_up, sign_exp
 from workbench.io.shown import Shown
 from workbench.mechanisms.mechanism import as_mechanism, on_real_inputs
@@ -65,23 +65,21 @@ class Profile(Shown):
     def at(self, epsilon: Real) -> ExpNumber:
         """The exact δ at ε >= 0, as the number a - b e^ε (b = 0 for "pdp"). Raises InvalidRequest."""
         value = positive(epsilon, "epsilon", or_zero=True)
-        return largest(self._on(curve, value) for curve in self.curves)
+
+        def ends_beyond(piece: Piece) -> bool:
+            return piece.high is None or sign_exp(piece.high, Fraction(1), value) > 0
+
+        there = (curve[bisect_left(curve, True, key=ends_beyond)] for curve in self.curves)  # pieces are sorted
+        return largest(ExpNumber.of(piece.p, piece.q, value) for piece in there)
 
     def delta(self, epsilon: Real) -> float:
         """δ at ε >= 0, rounded up. Raises InvalidRequest."""
         value = self.at(epsilon)
         return round_up(value.a) if value.b == 0 else value.upper
 
-    def deltas(self, epsilons: Iterable[Real]) -> NDArray[np.float64]:
+    def deltas(self, epsilons: Iterable[Real]) -> Vector:
         """`delta` at each ε. Shape (len(epsilons),). Raises InvalidRequest."""
         return np.array([self.delta(epsilon) for epsilon in epsilons])
-
-    def _on(self, curve: tuple[Piece, ...], epsilon: Fraction) -> ExpNumber:
-        def ends_beyond(piece: Piece) -> bool:
-            return piece.high is None or sign_exp(piece.high, Fraction(1), epsilon) > 0
-
-        piece = curve[bisect_left(curve, True, key=ends_beyond)]  # pieces are sorted
-        return ExpNumber.of(piece.p, piece.q, epsilon)
 
     @cached_property
     def _logs(self) -> dict[Fraction, float]:
@@ -89,11 +87,11 @@ class Profile(Shown):
         return {low: ln_up(low) for low in {piece.low for curve in self.curves for piece in curve}}
 
     @property
-    def ends(self) -> NDArray[np.float64]:
+    def ends(self) -> Vector:
         """Every ε >= 0 where some pair's formula changes, rounded up. Sorted, without repetitions."""
         return np.array(sorted({0.0, *self._logs.values()}))
 
-    def heights(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
+    def heights(self, epsilons: Vector) -> Vector:
         """δ at many ε >= 0 in floating point, within 1e-12: for pictures. Same shape."""
         heights = np.zeros(epsilons.shape)
         for curve in self.curves:
@@ -146,11 +144,11 @@ def _pieces(laws: Laws, notion: DeltaNotion) -> tuple[Piece, ...]:
     return tuple(reversed(pieces))
 
 
-def plot_profile(mechanism: Any, path: Path | str, epsilons: Iterable[Real] = (), title: str = "") -> None:
+def plot_profile(mechanism: Any, path: Path | str, epsilons: Iterable[Real] = ()) -> None:
     """Draw the exact profiles of a mechanism (.png, .svg or .pdf). epsilons: budgets to mark. Raises InvalidRequest."""
     from workbench.io.figures import save_figure
 
-    save_figure(profile_figure(mechanism, epsilons, title), Path(path))
+    save_figure(profile_figure(mechanism, epsilons), Path(path))
 
 
 def profile_figure(mechanism: Any, epsilons: Iterable[Real] = (), title: str = "") -> Figure:

@@ -89,8 +89,8 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
         data = question
     if isinstance(data, Path) or (isinstance(data, str) and data.lower().endswith(".csv")):
         data = read_column(Path(data))
-    if isinstance(data, DataLaw) and not data.lows:
-        data = dict(zip(data.points, map(Fraction, data.point_masses), strict=True))
+    if isinstance(data, DataLaw) and data.lows == data.highs:
+        data = dict(zip(data.lows, map(Fraction, data.masses), strict=True))
     if subject.inputs is None and subject.segments is not None and not subject.segments:  # noise on all numbers
         if data is not None:
             InvalidRequest.must("data", "left out: noise on all numbers is off by the same law everywhere", repr(data))
@@ -100,31 +100,30 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
 
 
 def _finite(mechanism: Mechanism, loss: str, data: Any) -> ExpectedError:
-    inputs = [x.item() if isinstance(x, np.generic) else x for x in mechanism.inputs]
     labelled = getattr(mechanism, "labelled", None)  # rows with exact labels
-    outputs: list[Any] = [*np.asarray(mechanism.outputs)] if labelled is None else [*labelled[1]]
+    published = mechanism.outputs if labelled is None else labelled[1]
+    inputs, outputs = ([*map(_plain, values)] for values in (mechanism.inputs, published))
     if len(inputs) * len(outputs) > _CELLS:
         InvalidRequest.must("inputs times outputs", f"at most {_CELLS} for expected losses", len(inputs) * len(outputs))
     laws = [mechanism.law(x) for x in inputs]
-    if not all(isinstance(value, (int, float, Fraction)) for value in (*inputs, *map(_plain, outputs))):
+    if not all(isinstance(value, (int, float, Fraction)) for value in (*inputs, *outputs)):
         if loss != "error-rate":  # a vector or a text: right in every part, or wrong
             what = "a vector query" if labelled is None else "inputs and outputs that are no numbers"
             InvalidRequest.must("loss", f"error-rate for {what}", repr(loss))
-        places = {_plain(output): k for k, output in enumerate(outputs)}
-        right = [law.integers[places[x]] if x in places else 0 for x, law in zip(inputs, laws, strict=True)]
-        losses = [1 - Fraction(k, law.total) for k, law in zip(right, laws, strict=True)]
+        places = {output: k for k, output in enumerate(outputs)}
+        losses = [1 - (law[places[x]] if x in places else Fraction(0)) for x, law in zip(inputs, laws, strict=True)]
     else:
         labels, values = rationals(inputs, "inputs"), rationals(outputs, "outputs")
         losses = expected_losses(loss, labels, laws, values)
     weights, words = _weights(mechanism, inputs, data)
     at = max(range(len(losses)), key=losses.__getitem__)
-    mean = sum((w * value for w, value in zip(weights, losses, strict=True) if w), Fraction(0)) / sum(weights)
+    mean = Distribution(weights).mean(losses)
     return ExpectedError(loss, words, mean, losses[at], inputs[at] if labelled is None else shown(inputs[at]))
 
 
-def _plain(output: Any) -> Any:
-    """A published value as Python has it; of a vector, a tuple."""
-    value = output.tolist() if isinstance(output, (np.generic, np.ndarray)) else output
+def _plain(point: Any) -> Any:
+    """An input or a published value as Python has it; of a vector, a tuple."""
+    value = point.tolist() if isinstance(point, (np.generic, np.ndarray)) else point
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -229,10 +228,9 @@ def _on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError:
     if data is None or isinstance(data, (str, Density, DataLaw)):
         return ExpectedError(loss, *_under_a_law(mechanism, loss, data, pieces), worst, where)
     given, words = _counted(data)
-    total = sum(given.values())
-    if not total:
+    if not any(given.values()):
         InvalidRequest.must("data", "at least one input of positive weight", "none")
-    mean = sum((w * _at(mechanism, loss, pieces, x) for x, w in given.items()), Fraction(0)) / total
+    mean = Distribution(given.values()).mean([_at(mechanism, loss, pieces, x) for x in given])
     return ExpectedError(loss, words, mean, worst, where)
 
 
@@ -247,11 +245,8 @@ def _under_a_law(mechanism: Any, loss: str, data: Any, pieces: list[_Piece]) -> 
     elif isinstance(data, DataLaw):
         if not pieces:
             InvalidRequest.must("data", "a column, uniform or normal:MU,SIGMA for this mechanism", repr(data))
-        points = zip(data.points, map(Fraction, data.point_masses), strict=True)
-        mean = sum((mass * _at(mechanism, loss, pieces, x) for x, mass in points), Fraction(0))
-        for a, b, mass in zip(data.lows, data.highs, data.interval_masses, strict=True):
-            mean += Fraction(mass) * _spread(pieces, Fraction(a), Fraction(b))
-        return data.text, mean / sum(map(Fraction, (*data.point_masses, *data.interval_masses)))
+        means = [_spread(pieces, Fraction(a), Fraction(b)) for a, b in zip(data.lows, data.highs, strict=True)]
+        return data.text, Distribution.from_floats(data.masses).mean(means)
     else:
         if low != -high:
             InvalidRequest.must("data", "a column, or uniform, for inputs that are not in [-c, c]", repr(data))

@@ -19,9 +19,11 @@ lower bounds, for adaptive runs as well when (P, Q) dominates each of them (Zhu,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any
 
 from workbench.exact.numbers import ball, ball_ends
@@ -32,7 +34,7 @@ class LossLaw:
     """Masses of the losses (first + k) step, and of the loss ∞, in units of 2^-bits.
 
     masses: fmpz_poly, the k-th coefficient belonging to the k-th loss; upper: to which side everything is rounded;
-    cut: tails lighter than 2^-cut are not carried along; moved: in how many runs atoms of a lower law were cut.
+    moved: in how many runs atoms of a lower law were cut.
     """
 
     step: Fraction
@@ -40,7 +42,6 @@ class LossLaw:
     masses: Any
     infinite: int
     bits: int
-    cut: int
     upper: bool
     moved: int = 0
 
@@ -54,13 +55,11 @@ class LossLaw:
         upper: bool,
         floor: bool = False,
         bits: int = 160,
-        cut: int = 0,
     ) -> LossLaw:
         """The loss of one run. p, q: exact laws on the same outcomes; step: h > 0; floor: move the atoms of a lower law
         down, do not cut them."""
         from flint import fmpz_poly
 
-        cut = cut or bits - 40
         atoms: dict[int, int] = {}
         infinite = 0
         for a, b in zip(p, q, strict=True):
@@ -73,7 +72,7 @@ class LossLaw:
         listed = [0] * (max(atoms, default=0) - first + 1)
         for index, mass in atoms.items():
             listed[index - first] = mass
-        return cls(step, first, fmpz_poly(listed), infinite, bits, cut, upper, int(not upper and not floor))
+        return cls(step, first, fmpz_poly(listed), infinite, bits, upper, int(not upper and not floor))
 
     def __mul__(self, other: LossLaw) -> LossLaw:
         """The loss of both runs."""
@@ -104,16 +103,10 @@ class LossLaw:
     def _trimmed(self, first: int, masses: Any, infinite: int, moved: int) -> LossLaw:
         from flint import fmpz_poly
 
-        limit = 1 << (self.bits - self.cut)
-        low, below = 0, 0
-        while low < len(masses) and below + int(masses[low]) <= limit:
-            below += int(masses[low])
-            low += 1
-        high, above = len(masses), 0
-        while high > low and above + int(masses[high - 1]) <= limit:
-            above += int(masses[high - 1])
-            high -= 1
-        kept = masses.truncate(high).right_shift(low)
+        listed = [int(mass) for mass in masses.coeffs()]
+        low, below = _light(listed)
+        high, above = _light(listed[: low - 1 if low else None : -1])
+        kept = masses.truncate(len(listed) - high).right_shift(low)
         if self.upper:
             kept += fmpz_poly([below])
             infinite += above
@@ -205,6 +198,14 @@ def _on_grid(p: Fraction, q: Fraction, step: Fraction, bits: int, *, upper: bool
         low, high = high, low
     shares = (min(p, max(Fraction(0), share)) for share in (high, p - low))
     return [(index + k, _integer(share, bits, up=upper)) for k, share in enumerate(shares)]
+
+
+def _light(masses: Sequence[int]) -> tuple[int, int]:
+    """How many of the first masses are together at most 2^40 units, so light that they are not carried along, and their
+    sum."""
+    sums = [*accumulate(masses)]
+    count = bisect_right(sums, 1 << 40)
+    return count, sums[count - 1] if count else 0
 
 
 def _integer(mass: Fraction, bits: int, *, up: bool) -> int:

@@ -24,10 +24,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
@@ -129,7 +132,7 @@ class ExpectedLoss:
         if len(self.outputs) != len(laws[0]) or not all(0 <= row < len(laws) for row in self.rows):
             raise InvalidRequest(f"outputs and rows must be those of a {len(laws)} x {len(laws[0])} channel.")
         losses = expected_losses(self.name, self.labels, [laws[row] for row in self.rows], self.outputs)
-        return sum((w * value for w, value in zip(self.prior, losses, strict=True)), Fraction(0)) / sum(self.prior)
+        return Distribution(self.prior).mean(losses)
 
     def at(self, mechanism: Any) -> ExpectedLoss:
         """The same question with the `value` that the mechanism has. Raises InvalidRequest."""
@@ -155,13 +158,11 @@ def expected_losses(
 
     Raises InvalidRequest for a loss that is not one of the table.
     """
-    kind, parameter = _loss(name)
-    scale = math.lcm(parameter.denominator, *{x.denominator for x in (*labels, *outputs)})
-    values = [_scaled(o, scale) for o in outputs]
-    loss, unit = _integer_loss(kind, parameter, scale)
+    loss, scale, unit = integer_loss(*_loss(name), (*labels, *outputs))
+    values = np.array([int(o * scale) for o in outputs], dtype=object)
     return [
-        Fraction(sum(k * loss(o - y) for k, o in zip(law.integers, values, strict=True)), law.total * unit)
-        for y, law in zip((_scaled(label, scale) for label in labels), laws, strict=True)
+        Fraction(int(law.array @ loss(values - int(y * scale))), law.total * unit)
+        for y, law in zip(labels, laws, strict=True)
     ]
 
 
@@ -203,19 +204,19 @@ def _loss(name: str) -> tuple[str, Fraction]:
     )
 
 
-def _scaled(value: Fraction, scale: int) -> int:
-    return value.numerator * (scale // value.denominator)
-
-
-def _integer_loss(kind: str, parameter: Fraction, scale: int) -> tuple[Callable[[int], int], int]:
-    """(ℓ in integers of r·scale, its unit): ℓ(r) = the integer / unit."""
-    a, c, h = parameter.numerator, parameter.denominator, _scaled(parameter, scale)
-    if kind == "squared":
-        return (lambda r: r * r), scale**2
-    if kind == "absolute":
-        return abs, scale
-    if kind == "error-rate":
-        return (lambda r: int(r != 0)), 1
-    if kind == "pinball":
-        return (lambda r: -a * r if r < 0 else (c - a) * r), c * scale
-    return (lambda r: r * r if abs(r) <= h else h * (2 * abs(r) - h)), 2 * scale**2
+def integer_loss(
+    kind: str, parameter: Fraction, numbers: Iterable[Fraction]
+) -> tuple[Callable[[NDArray[Any]], NDArray[Any]], int, int]:
+    """(loss, scale, unit) of a kind of the module's table: ℓ(r) = loss(r scale) / unit, with the differences r of these
+    numbers times the scale in integers. loss: of arrays of Python's integers, of any shape."""
+    scale = math.lcm(parameter.denominator, *{number.denominator for number in numbers})
+    h = int(parameter * scale)
+    losses: dict[str, tuple[Callable[[NDArray[Any]], NDArray[Any]], int]] = {
+        "squared": (lambda r: r * r, scale**2),
+        "absolute": (np.abs, scale),
+        "error-rate": (lambda r: np.where(r == 0, 0, 1).astype(object), 1),
+        "pinball": (lambda r: np.where(r < 0, -h * r, (scale - h) * r), scale**2),
+        "huber": (lambda r: np.where(np.abs(r) <= h, r * r, h * (2 * np.abs(r) - h)), 2 * scale**2),
+    }
+    loss, unit = losses[kind]
+    return loss, scale, unit

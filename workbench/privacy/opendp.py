@@ -44,8 +44,7 @@ def measurement(mechanism: Any, measure: str = "max_divergence", *, epsilon: Rea
     inputs = getattr(noise, "column_inputs", None)
     if inputs is None or not inputs.whole or not hasattr(noise, "within"):
         InvalidRequest.must("mechanism", "additive noise on a scalar query", repr(mechanism))
-    if measure not in MEASURES:
-        InvalidRequest.must("measure", f"one of {', '.join(MEASURES)}", repr(measure))
+    InvalidRequest.unless_among(MEASURES, "measure", measure)
     if (epsilon is None) == (measure == "approximate"):
         raise InvalidRequest("epsilon must be given with the measure approximate, and only there.")
     at = None if epsilon is None else positive(epsilon, "epsilon", or_zero=True)

@@ -27,9 +27,9 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.errors import NotCertified, NotProven
+from workbench.exact.arrays import Flags
 from workbench.exact.integer_law import IntegerLaw, closed_upwards
 from workbench.exact.numbers import exp_bounds
 from workbench.mechanisms.additive import AdditiveNoise
@@ -39,11 +39,12 @@ from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.privacy.audit import Privacy, audit_for, proves
 from workbench.privacy.claim import Claim
 
-Pattern = Mapping[Shift, NDArray[np.bool_]]  # difference -> (N,) where the loss may exceed ε
+Pattern = Mapping[Shift, Flags]  # difference -> (N,) where the loss may exceed ε
 Accepted = TypeVar("Accepted")
 Noise = AdditiveIntegerNoise | AdditiveRealNoise
 
 _BITS = 112  # of E below e^ε
+_SMALLEST = 96  # bits of the smallest weight
 _WIDEST = 4096  # bits of a weight
 _PLACES = 64  # of a ratio
 
@@ -69,19 +70,19 @@ def least_share(
     return best, high
 
 
-def threshold(epsilon: Fraction, bits: int = _BITS) -> int:
-    """⌊2^bits e^ε⌋."""
-    return exp_bounds(epsilon, bits)[0]
+def threshold(epsilon: Fraction) -> int:
+    """⌊2^112 e^ε⌋."""
+    return exp_bounds(epsilon, _BITS)[0]
 
 
-def pattern_of(mechanism: AdditiveNoise, budgets: Mapping[Shift, Fraction], slack: float = 1e-6) -> Pattern:
-    """Where a mechanism means its privacy loss to exceed ε: f(η) > e^ε f(η+μ) (1 + slack) + 1e-12, in floats.
+def pattern_of(mechanism: AdditiveNoise, budgets: Mapping[Shift, Fraction]) -> Pattern:
+    """Where a mechanism means its privacy loss to exceed ε: f(η) > e^ε f(η+μ) (1 + 1e-6) + 1e-12, in floats.
 
     Ratios tight up to rounding are no violations, and neither are masses below what a solver can see.
     """
     f = mechanism.pmf
     return {
-        shift: f > np.exp(min(float(epsilon), 700.0)) * f[mechanism.question.index(shift)] * (1 + slack) + 1e-12
+        shift: f > np.exp(min(float(epsilon), 700.0)) * f[mechanism.question.index(shift)] * (1 + 1e-6) + 1e-12
         for shift, epsilon in budgets.items()
     }
 
@@ -107,8 +108,6 @@ def repair_noise(
     values: Sequence[Fraction],
     claim: Claim,
     pattern: Pattern | None = None,
-    *,
-    bits: int = 96,
 ) -> Privacy:
     """The exact audit of a mechanism near `values`, which proves a claim of it.
 
@@ -118,18 +117,11 @@ def repair_noise(
             it bounds none (uniform noise reveals nothing).
         pattern: of the outcomes that may break the ratio, where the notion bounds their mass; by default what the
             values mean.
-        bits: of the smallest mass.
 
     Raises:
         NotCertified: the values are all zero, or need weights of more than 4096 bits.
     """
-    least = min((value for value in values if value > 0), default=None)
-    if least is None:
-        raise NotCertified("There is no mass to repair.")
-    width = bits + max(0, (least.denominator // least.numerator).bit_length())
-    if width > _WIDEST:
-        raise NotCertified(f"Masses as small as 2^-{width - bits} need weights of more than {_WIDEST} bits.")
-    k = [max(0, int(value * (1 << width))) for value in values]
+    k = _weights(values)
 
     def private(weights: Sequence[int]) -> Privacy | None:
         try:
@@ -163,15 +155,22 @@ def repair_noise(
     return least_share(mixed, 80, 0 if close else 10)[0]
 
 
+def _weights(values: Sequence[Fraction]) -> list[int]:
+    """Integers in proportion to the values > 0, the smallest of 96 bits, 0 for the others. Raises NotCertified."""
+    least = min((value for value in values if value > 0), default=None)
+    if least is None:
+        raise NotCertified("There is no mass to repair.")
+    width = _SMALLEST + max(0, (least.denominator // least.numerator).bit_length())
+    if width > _WIDEST:
+        raise NotCertified(f"Masses as small as 2^-{width - _SMALLEST} need weights of more than {_WIDEST} bits.")
+    return [max(0, int(value * (1 << width))) for value in values]
+
+
 def exact_loss(mechanism: AdditiveNoise, losses: Any) -> Fraction:
     """Σ f(η) loss(η) exactly, floats as they are; for a matrix (answers, N) the largest over rows."""
     table = np.asarray(losses, dtype=np.float64)
     rows = table if table.ndim == 2 else table[None, :]
-    k, total = mechanism.masses.integers, mechanism.masses.total
-    sums = [
-        sum((Fraction(c) * w for c, w in zip(row.tolist(), k, strict=True) if c and w), Fraction(0)) for row in rows
-    ]
-    return max(sums) / total
+    return max(mechanism.masses.mean([*map(Fraction, row.tolist())]) for row in rows)
 
 
 def inverse_exponential(epsilon: Fraction, bits: int = _PLACES) -> Fraction:

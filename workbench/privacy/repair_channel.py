@@ -124,7 +124,7 @@ def _unbiased_centres(
     uniform = [Fraction(1, len(outputs))] * len(outputs)
     tries = [(average, power) for power in (1, 2, 3, 4, 6, 8, 12, 16)]
     for common, power in tries + [(uniform, power) for power in (12, 16, 20, 24, 28, 32, 40, 48)]:
-        middle = sum((p * o for p, o in zip(common, outputs, strict=True)), Fraction(0))
+        middle = Distribution(common).mean(outputs)
         alpha = Fraction(1, 1 << power)
         centre = []
         for y in means:

@@ -16,22 +16,22 @@ On real inputs all of these are largest at laws at knots: hockey sticks and dive
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import Real, probability, round_down, round_up
-from workbench.io.files import write_whole
+from workbench.exact.numbers import Real, jsonable, probability, round_down, round_up
+from workbench.io.files import write_json
 from workbench.io.shown import Shown
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism
 from workbench.privacy.claim import Claim
-from workbench.privacy.composition import dominating_pair
+from workbench.privacy.dominating_pair import dominating_pair
 from workbench.privacy.notions.gdp import TradeOff
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.renyi import Loss
@@ -85,16 +85,14 @@ class Risk(Shown):
 
         Of ordered pairs: π stands on either side unless neighbours are one-sided.
         """
-        best = Fraction(0)
-        for a, b in (*self.trade_off, (Fraction(0), Fraction(1)), (Fraction(1), Fraction(0))):
-            for prior in (self.prior,) if self.mechanism.one_sided else (self.prior, 1 - self.prior):
-                best = max(best, prior * (1 - a) + (1 - prior) * (1 - b))
-        return best
+        priors = (self.prior,) if self.mechanism.one_sided else (self.prior, 1 - self.prior)
+        tests = (*self.trade_off, (Fraction(0), Fraction(1)), (Fraction(1), Fraction(0)))
+        return max(prior * (1 - a) + (1 - prior) * (1 - b) for a, b in tests for prior in priors)
 
     def beta(self, alpha: Real) -> Fraction:
         """The trade-off function: no test of type I error α has a smaller type II error. Raises InvalidRequest."""
         value = probability(alpha, "alpha")
-        for (a, b), (c, d) in zip(self.trade_off, self.trade_off[1:], strict=False):
+        for (a, b), (c, d) in pairwise(self.trade_off):
             if value <= c:
                 return b + (d - b) * (value - a) / (c - a)
         return Fraction(0)
@@ -109,7 +107,9 @@ class Risk(Shown):
     def rho(self) -> tuple[float, float]:
         """An interval of the least ρ of zCDP, rounded outwards; the upper end is proven. (inf, inf): unbounded."""
         low = high = Fraction(0)
-        for measured in sorted(map(Concentrated, self._laws), key=_first_order, reverse=True):
+        for measured in sorted(
+            map(Concentrated, self._laws), key=lambda measured: measured.loss.upper(Fraction(2)), reverse=True
+        ):
             if measured.unbounded:
                 return math.inf, math.inf
             if measured.loss.same or (high and measured.within(high)):
@@ -155,24 +155,15 @@ class Risk(Shown):
             "prior": float(self.prior),
             "posterior": self.posterior,
             "right_guesses": round_up(self.guess),
-            "rho": _json(high),
-            "rho_lower": _json(low),
-            "mu": _json(self.mu),
-            "renyi": [[float(order), _json(value)] for order, value in self.renyi.items()],
+            "rho": jsonable(high),
+            "rho_lower": jsonable(low),
+            "mu": jsonable(self.mu),
+            "renyi": [[float(order), jsonable(value)] for order, value in self.renyi.items()],
         }
-
-    def plot(self, path: str | Path | None = None, claim: Claim | None = None) -> Figure:
-        """The picture, saved where a path is given (.png, .svg or .pdf). Raises InvalidRequest."""
-        from workbench.io.figures import save_figure
-
-        figure = self.figure(claim)
-        if path is not None:
-            save_figure(figure, Path(path))
-        return figure
 
     def save(self, path: str | Path) -> None:
         """Write `to_dict` as JSON."""
-        write_whole(Path(path), (json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n").encode())
+        write_json(path, self.to_dict())
 
     @property
     def drawable(self) -> bool:
@@ -254,14 +245,5 @@ def _claimed(claim: Claim | None) -> dict[str, tuple[list[float], list[float]]]:
     return {f"claimed: {claim.budget_words()}" + (f", δ = {sticks[0][1]:.3g}" if sticks[0][1] else ""): (alphas, least)}
 
 
-def _first_order(measured: Concentrated) -> float:
-    """About the least ρ: D_2 / 2."""
-    return measured.loss.upper(Fraction(2)) / 2
-
-
 def _words(value: float) -> str:
     return "unbounded" if value == math.inf else repr(value)
-
-
-def _json(value: float) -> float | str:
-    return "inf" if value == math.inf else value

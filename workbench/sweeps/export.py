@@ -14,7 +14,7 @@ import hashlib
 import io
 import itertools
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -26,6 +26,7 @@ import workbench
 from workbench.errors import InvalidRequest
 from workbench.io.extras import need
 from workbench.io.files import spreadsheet_text, write_whole
+from workbench.io.result import Values
 from workbench.sweeps.ledger import SCHEMA, Ledger, Row, canonical
 
 FORMATS = (".csv", ".parquet")
@@ -33,7 +34,6 @@ NUMBERS = frozenset(
     ("epsilon", "delta", "max_loss", "bits", "c", "reach", "low", "high", "option_time_limit", "option_gap")
 )
 _BATCH = 10_000  # rows of Parquet
-Table = list[dict[str, Any]]
 
 
 def _line(row: Row, effort: bool) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -95,7 +95,7 @@ class _Lines:
             yield dict.fromkeys(columns) | head | tail
 
 
-def flat(ledger: Ledger, keys: Collection[str] | None = None, *, effort: bool = False) -> Table:
+def flat(ledger: Ledger, keys: Collection[str] | None = None, *, effort: bool = False) -> list[dict[str, Any]]:
     """One flat mapping a row (all without keys), sorted by request, all with the same columns; effort: with the seconds
     each took."""
     return list(_Lines(ledger, ledger.numbers(keys), effort))
@@ -107,7 +107,7 @@ def export(
     *,
     keys: Collection[str] | None = None,
     effort: bool = False,
-    origin: Mapping[str, Any] | None = None,
+    origin: Values | None = None,
 ) -> tuple[list[Path], int]:
     """Write rows as .csv (with a .json of their provenance beside it) or .parquet: the files written, how many rows.
 
@@ -159,12 +159,12 @@ def _csv(lines: _Lines, seen: Callable[[bytes], None]) -> Iterator[bytes]:
         yield part
 
 
-def _batches(lines: _Lines) -> Iterator[Table]:
+def _batches(lines: _Lines) -> Iterator[list[dict[str, Any]]]:
     rest = iter(lines)
     return iter(lambda: [*itertools.islice(rest, _BATCH)], [])
 
 
-def _parquet(lines: _Lines, origin: Mapping[str, Any]) -> bytes:
+def _parquet(lines: _Lines, origin: Values) -> bytes:
     import pyarrow
     import pyarrow.parquet
 

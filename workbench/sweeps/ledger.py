@@ -30,6 +30,7 @@ from urllib.parse import quote
 
 from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
 from workbench.io.files import file_path
+from workbench.io.result import Values
 
 DEFAULT = Path("results/ledger.sqlite")  # git-ignored
 APPLICATION = 0x64707762  # "dpwb", in the file's header
@@ -37,6 +38,15 @@ _DAY = 86_400
 _LEAST = 128  # bytes of a row: its key and its seal
 _BATCH = 500  # rows
 _SALVAGE = "`workbench results export --salvage` writes what can be read."
+
+_DAMAGED = ("Could not decode", "no such table", "no such column")  # so begins what SQLite says of a damaged file
+# names of SQLite's errors -> what they mean for the ledger
+_TROUBLES = {
+    ("SQLITE_BUSY", "SQLITE_LOCKED"): "is locked: another process has been writing for {patience:g} s",
+    ("SQLITE_FULL", "SQLITE_IOERR_WRITE"): "cannot grow: the disk is full, or a limit on file sizes is reached",
+    ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM"):
+        "cannot be written: the file or its folder is read-only, or is no folder",
+}  # fmt: skip
 
 SCHEMA = 1  # of the file
 _TABLES = (
@@ -73,12 +83,12 @@ class Row(NamedTuple):
     seconds: float
 
     @property
-    def request_values(self) -> dict[str, Any]:
+    def request_values(self) -> Values:
         """The request as an object."""
         return dict(json.loads(self.request))
 
     @property
-    def answer_values(self) -> dict[str, Any]:
+    def answer_values(self) -> Values:
         """The answer as an object."""
         return dict(json.loads(self.answer))
 
@@ -127,8 +137,7 @@ class Ledger:
         try:
             version = self._version()
         except sqlite3.OperationalError:
-            log = self.path.with_name(self.path.name + "-wal")
-            if create or (log.exists() and log.stat().st_size):
+            if create or self._logged:
                 raise
             # A folder that cannot be written has no place for the shared memory of a WAL; nobody can be writing then.
             self._db.close()
@@ -163,11 +172,16 @@ class Ledger:
             )
         return version
 
+    @property
+    def _logged(self) -> int:
+        """Bytes of the log beside the file."""
+        log = Path(f"{self.path}-wal")
+        return log.stat().st_size if log.exists() else 0
+
     def _missing(self) -> int:
         """Bytes of the last page that the file lacks, which SQLite reads as zeros. Within a transaction: nobody writes
         into the file meanwhile, unless there is a log, which may hold that page."""
-        log = self.path.with_name(self.path.name + "-wal")
-        if log.exists() and log.stat().st_size:
+        if self._logged:
             return 0
         return int(self._one("pragma page_count")) * int(self._one("pragma page_size")) - self.path.stat().st_size
 
@@ -219,19 +233,12 @@ class Ledger:
     def _refuse(self, error: sqlite3.Error) -> NoReturn:
         """Say what an error of SQLite means for the ledger."""
         name = getattr(error, "sqlite_errorname", None) or ""
-        kept = "What was committed before is kept."
-        words = str(error).startswith(("Could not decode", "no such table", "no such column"))
-        if words or name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or str(error).startswith(_DAMAGED):
             raise CorruptFile(f"The ledger {self.path} is damaged ({error}). {_SALVAGE}") from None
-        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            what = f"is locked: another process has been writing for {self.patience:g} s"
-        elif name.startswith(("SQLITE_FULL", "SQLITE_IOERR_WRITE")):
-            what = "cannot grow: the disk is full, or a limit on file sizes is reached"
-        elif name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
-            what = "cannot be written: the file or its folder is read-only, or is no folder"
-        else:
-            what = f"cannot be used ({error})"
-        raise WorkbenchError(f"The ledger {self.path} {what}. {kept}") from None
+        meant = (words.format(patience=self.patience) for names, words in _TROUBLES.items() if name.startswith(names))
+        what = next(meant, f"cannot be used ({error})")
+        what = what.format(patience=self.patience)
+        raise WorkbenchError(f"The ledger {self.path} {what}. What was committed before is kept.") from None
 
     def close(self) -> None:
         """Close the file."""
@@ -359,8 +366,7 @@ class Ledger:
     def _numbers(self) -> list[int]:
         """1 to the largest number that the index of the keys or the table, from either end, still shows, and those it
         shows beyond what a file of this size can hold (a damaged number may be as large as 2^63)."""
-        beside = self.path.with_name(self.path.name + "-wal")
-        most = sum(file.stat().st_size for file in (self.path, beside) if file.exists()) // _LEAST
+        most = (self.path.stat().st_size + self._logged) // _LEAST
         shown: set[int] = set()
         for source in (
             "results indexed by sqlite_autoindex_results_1",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from workbench.io.result import Plots, Result, Row
 from workbench.sweeps.export import flat
@@ -35,18 +35,10 @@ class Outcome:
         """Points that have no row."""
         return self.points - self.known - self.solved
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Row:
         """JSON-ready."""
-        return {
-            "name": self.name,
-            "ledger": self.ledger,
-            "points": self.points,
-            "known": self.known,
-            "solved": self.solved,
-            "left": self.left,
-            "given_up": self.given_up,
-            "statuses": dict(sorted(self.statuses.items())),
-        }
+        names = ("name", "ledger", "points", "known", "solved", "left", "given_up")
+        return {name: getattr(self, name) for name in names} | {"statuses": dict(sorted(self.statuses.items()))}
 
 
 class LedgerRows(Sequence[Row]):
@@ -66,22 +58,22 @@ class LedgerRows(Sequence[Row]):
     def __len__(self) -> int:
         return self._count
 
-    def __iter__(self) -> Iterator[Row]:
-        return iter(self._read)
-
-    @overload
-    def __getitem__(self, at: int) -> Row: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Row]: ...
-    def __getitem__(self, at: int | slice) -> Row | Sequence[Row]:
+    def __getitem__(self, at: Any) -> Any:
         return self._read[at]
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class SweepResult(Result):
-    """The rows of a sweep's points, those known before included, and its counts. outcome: the counts together."""
+    """The rows of a sweep's points, those known before included, and its counts: points asked for, known before, solved
+    now, left without a row, and given up; statuses of those solved now. outcome: the counts together."""
 
     outcome: Outcome
+    points: int
+    known: int
+    solved: int
+    left: int
+    given_up: int
+    statuses: Counter[str]
 
     @classmethod
     def of(cls, outcome: Outcome, keys: Sequence[str], seconds: float) -> SweepResult:
@@ -98,6 +90,8 @@ class SweepResult(Result):
             seconds=seconds,
             sentences=(lost,) if outcome.given_up else (),
             outcome=outcome,
+            left=outcome.left,
+            **{name: getattr(outcome, name) for name in ("points", "known", "solved", "given_up", "statuses")},
         )
 
     @property
@@ -105,37 +99,7 @@ class SweepResult(Result):
         """No: Ctrl-C is raised, and the same sweep goes on from the ledger."""
         return False
 
-    @property
-    def points(self) -> int:
-        """Points asked for."""
-        return self.outcome.points
-
-    @property
-    def known(self) -> int:
-        """Points that had a row before."""
-        return self.outcome.known
-
-    @property
-    def solved(self) -> int:
-        """Points solved now."""
-        return self.outcome.solved
-
-    @property
-    def left(self) -> int:
-        """Points that have no row."""
-        return self.outcome.left
-
-    @property
-    def given_up(self) -> int:
-        """Points of tasks whose processes died again and again."""
-        return self.outcome.given_up
-
-    @property
-    def statuses(self) -> Counter[str]:
-        """How the points solved now ended."""
-        return self.outcome.statuses
-
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Row:
         """JSON-ready: the counts, then the rows."""
         return self.outcome.to_dict() | super().to_dict()
 
@@ -155,16 +119,16 @@ def _objective(table: pd.DataFrame) -> Figure | None:
     if not numbers or "objective" not in table:
         return None
     across = max(numbers, key=lambda name: table[name].nunique())
-    parameters = list(table.columns)[: list(table.columns).index("workbench")]
-    others = [name for name in parameters if name not in ("key", "backend_version", across)]
-    others = [name for name in others if table[name].nunique(dropna=False) > 1]
+    parameters = table.loc[:, :"workbench"].columns.difference(
+        ["key", "backend_version", "workbench", across], sort=False
+    )
+    others = [name for name in parameters if table[name].nunique(dropna=False) > 1]
     figure, (axes,) = panels()
-    for k, (label, part) in enumerate(table.groupby(others, dropna=False) if others else [((), table)]):
-        if k == len(COLOURS):
-            break
+    groups = table.groupby(others, dropna=False) if others else [((), table)]
+    for colour, (label, part) in zip(COLOURS, groups, strict=False):
         words = ", ".join(f"{name} {value}" for name, value in zip(others, label, strict=True))
         line = part.dropna(subset=["objective"]).sort_values(across)
-        axes.plot(line[across], line["objective"], drawstyle=drawstyle(line), marker=".", color=COLOURS[k], label=words)
+        axes.plot(line[across], line["objective"], drawstyle=drawstyle(line), marker=".", color=colour, label=words)
     axes.set(xlabel=across, ylabel="objective")
     if others:
         legend_below(figure, [axes], columns=1)

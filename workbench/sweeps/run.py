@@ -15,23 +15,23 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any
 
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.families.option import count
 from workbench.io.extras import need
+from workbench.io.result import Values
 from workbench.sweeps.ledger import DEFAULT, Ledger, Row
 from workbench.sweeps.result import Outcome, SweepResult
 from workbench.sweeps.specification import Chunk, Spec, read_spec
-from workbench.sweeps.workers import Answers, cores, here, on_cluster, on_processes
+from workbench.sweeps.workers import Answers, cores, on_cluster, on_processes, work
 
 Progress = Callable[[Outcome], None]
 
 
 def sweep(
-    spec: Path | str | Mapping[str, Any] | Spec,
+    spec: Path | str | Values | Spec,
     ledger: Path | str | Ledger = DEFAULT,
     *,
     jobs: int | None = None,
@@ -94,7 +94,7 @@ def _answers(
     if cluster is not None:
         yield from on_cluster(chunks, cluster)
     elif (processes := min(jobs or cores(), len(chunks))) == 1:
-        yield from here(chunks)
+        yield from enumerate(map(work, chunks))
     else:
         yield from on_processes(chunks, processes)
 

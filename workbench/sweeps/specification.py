@@ -17,7 +17,7 @@ import itertools
 import math
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -29,10 +29,10 @@ from workbench.families.option import spell
 from workbench.families.registry import family, names
 from workbench.io.files import file_path, read_text, spelled
 from workbench.io.parameter_grid import has_range, in_order
+from workbench.io.result import Values
 from workbench.sweeps.ledger import canonical, digest
 from workbench.sweeps.toml_lines import Lines, lines_of
-from workbench.sweeps.versions import check_options, versions
-from workbench.sweeps.workers import Task
+from workbench.sweeps.workers import Task, versions
 
 SCHEMA = 1  # of requests and answers; part of every key
 MOST = 5_000_000  # points of one specification
@@ -52,15 +52,10 @@ class Chunk(Task):
     def without(self, known: set[str]) -> Chunk:
         """What is left to do."""
         left = [k for k, key in enumerate(self.keys) if key not in known]
-        if len(left) == len(self.keys):
-            return self
-        return replace(
-            self,
-            points=tuple(self.points[k] for k in left),
-            requests=tuple(self.requests[k] for k in left),
-            keys=tuple(self.keys[k] for k in left),
-            recheck=tuple(at for at, k in enumerate(left) if k in self.recheck),
-        )
+        recheck = tuple(at for at, k in enumerate(left) if k in self.recheck)
+        points = tuple(self.points[k] for k in left)
+        requests, keys = (tuple(texts[k] for k in left) for texts in (self.requests, self.keys))
+        return replace(self, points=points, requests=requests, keys=keys, recheck=recheck)
 
 
 @dataclass(frozen=True)
@@ -80,7 +75,7 @@ class Spec:
         return sum(len(chunk.keys) for chunk in self.chunks)
 
 
-def read_spec(source: Path | str | Mapping[str, Any]) -> Spec:
+def read_spec(source: Path | str | Values) -> Spec:
     """Read and check a specification: a TOML file, or the same as a mapping (whose errors name no line).
 
     Raises InvalidRequest, naming the line, for a file that is not TOML, an unknown key, a wrong type or an impossible
@@ -90,7 +85,7 @@ def read_spec(source: Path | str | Mapping[str, Any]) -> Spec:
         grid_tables = source.get("grid")
         tables = [grid_tables] if isinstance(grid_tables, Mapping) else grid_tables
         plain = {**source, "grid": tables}
-        lines = Lines("the specification", {}, [{}] * (len(tables) if isinstance(tables, list) else 0))
+        lines = Lines("the specification", {}, [{}] * _count(tables))
         return _spec(plain, canonical(_stringed(plain)), "sweep", lines)
     path = file_path(source, "specification")
     text = read_text(path, name="specification")
@@ -104,7 +99,11 @@ def read_spec(source: Path | str | Mapping[str, Any]) -> Spec:
         raise InvalidRequest(f"{path.name}: {error}.") from None
     if isinstance(table.get("grid"), dict):
         table["grid"] = [table["grid"]]
-    return _spec(table, text, path.stem, lines_of(text, path.name))
+    return _spec(table, text, path.stem, lines_of(text, path.name, _count(table.get("grid"))))
+
+
+def _count(grids: Any) -> int:
+    return len(grids) if isinstance(grids, list) else 0
 
 
 def _stringed(value: Any) -> Any:
@@ -116,7 +115,7 @@ def _stringed(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 
-def _spec(table: Mapping[str, Any], text: str, stem: str, lines: Lines) -> Spec:
+def _spec(table: Values, text: str, stem: str, lines: Lines) -> Spec:
     for key in table:
         if key not in ("name", "grid"):
             raise lines.refuse(f"the key {key!r} is not known; a specification has name and [[grid]].", key)
@@ -142,35 +141,28 @@ def _spec(table: Mapping[str, Any], text: str, stem: str, lines: Lines) -> Spec:
     return Spec(name, text, tuple(chunks))
 
 
-def _grid_values(grid: Mapping[str, Any], at: int, lines: Lines) -> tuple[Family, dict[str, list[Any]]]:
+def _grid_values(grid: Values, at: int, lines: Lines) -> tuple[Family, dict[str, list[Any]]]:
     """The family and the exact values of every axis."""
     name = grid.get("model")
     if not isinstance(name, str) or name not in names():
         got = "none" if name is None else repr(name)
         raise lines.refuse(f"model must be one of {', '.join(names())}. Got {got}.", "model", at)
     kind = family(name)
-    options = kind.given_in("sweep")
-    given: dict[str, str] = {}  # option -> the key it was given under
-    for key in grid:
-        option = next((option for option in options if key == option.name), None)
-        if key != "model" and option is None:
-            known = ", ".join(option.name for option in options)
-            raise lines.refuse(f"the key {key!r} is not known; the model {name} has {known}.", key, at)
-        if option is not None:
-            given[option.name] = key
+    options = {option.name: option for option in kind.given_in("sweep")}
+    if foreign := next((key for key in grid if key != "model" and key not in options), None):
+        raise lines.refuse(f"the key {foreign!r} is not known; the model {name} has {', '.join(options)}.", foreign, at)
     axes: dict[str, list[Any]] = {}
-    for option in options:
-        if option.name not in given:
-            if option.required:
-                raise lines.refuse(f"{option.name} must be given for the model {name}.", "", at)
-            axes[option.name] = [option.default]
-            continue
-        key = given[option.name]
-        try:
-            values = [option.read(value, key) for value in _axis(grid[key], key)]
-        except WorkbenchError as error:
-            raise lines.refuse(str(error), key, at) from None
-        axes[option.name] = list({canonical(spell(value)): value for value in values}.values())
+    for key, option in options.items():
+        if key in grid:
+            try:
+                values = [option.read(value, key) for value in _axis(grid[key], key)]
+            except WorkbenchError as error:
+                raise lines.refuse(str(error), key, at) from None
+            axes[key] = list({canonical(spell(value)): value for value in values}.values())
+        elif option.required:
+            raise lines.refuse(f"{key} must be given for the model {name}.", "", at)
+        else:
+            axes[key] = [option.default]
     return kind, axes
 
 
@@ -187,21 +179,21 @@ def _chunks(kind: Family, axes: Mapping[str, list[Any]], at: int, lines: Lines) 
     hot = kind.hot
     still = [key for key in axes if key not in hot]
     walk = list(_walk([axes[key] for key in hot]))
-    corner = [all(i in (0, len(axes[key]) - 1) for key, i in zip(hot, place, strict=True)) for place, _ in walk]
+    ends = [(axes[key][0], axes[key][-1]) for key in hot]
+    corner = [all(value in both for value, both in zip(point, ends, strict=True)) for point in walk]
     for values in itertools.product(*(axes[key] for key in still)):
         fixed = dict(zip(still, values, strict=True))
-        points = [kind.completed(fixed, dict(zip(hot, point, strict=True))) for _, point in walk]
+        points = [kind.completed(fixed, dict(zip(hot, point, strict=True))) for point in walk]
         backend = kind.backend(fixed)
         try:
             content = kind.key(fixed)
-            check_options(backend, [key for key in still if kind.option(key).solver and fixed[key] is not None])
+            _check_options(backend, [key for key in still if kind.option(key).solver and fixed[key] is not None])
             _check(kind, fixed, points[0], {key: axes[key] for key in hot})
         except WorkbenchError as error:
             raise lines.about(str(error), at) from None
-        spelled_request = _requests(kind, backend, content)
-        requests = [spelled_request(point) for point in points]
+        requests = _requests(kind, backend, content, points)
         keys = [digest(request) for request in requests]
-        again = [corner[k] or int(keys[k][:8], 16) % 100 == 0 for k in range(len(walk))]
+        again = [at_end or int(key[:8], 16) % 100 == 0 for at_end, key in zip(corner, keys, strict=True)]
         size = kind.points_per_task(fixed)
         for k in range(0, len(walk), size):
             part = slice(k, k + size)
@@ -218,20 +210,18 @@ def _chunks(kind: Family, axes: Mapping[str, list[Any]], at: int, lines: Lines) 
             )
 
 
-def _walk(axes: list[list[Any]]) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
-    """All places of a grid and their values, the last axis fastest and every other time backwards."""
+def _walk(axes: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
+    """All points of a grid, the last axis fastest and every other time backwards."""
     if not axes:
-        yield (), ()
+        yield ()
         return
-    back = False
-    for place, point in _walk(axes[:-1]):
-        steps = list(enumerate(axes[-1]))
-        for i, value in reversed(steps) if back else steps:
-            yield (*place, i), (*point, value)
-        back = not back
+    steps = axes[-1]
+    for point in _walk(axes[:-1]):
+        yield from ((*point, value) for value in steps)
+        steps = steps[::-1]
 
 
-def _check(kind: Family, fixed: Mapping[str, Any], first: Mapping[str, Any], axes: Mapping[str, list[Any]]) -> None:
+def _check(kind: Family, fixed: Values, first: Values, axes: Mapping[str, list[Any]]) -> None:
     """Check every hot value once, the others at their first: whether one is refused does not depend on them."""
     request = kind.request_of({**fixed, **first})
     for key, values in axes.items():
@@ -239,24 +229,27 @@ def _check(kind: Family, fixed: Mapping[str, Any], first: Mapping[str, Any], axe
             request.at(kind.completed(fixed, {**first, key: value}))
 
 
-def _requests(kind: Family, backend: str | None, content: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], str]:
-    """point -> the canonical JSON of its request; the part that all points of a path share is written once."""
-    options = {option.name for option in kind.options if option.solver}
-    mark = "\x00"
+def _check_options(label: str | None, options: Iterable[str]) -> None:
+    """Refuse options that a solver has no word for."""
+    if label is None:
+        return
+    from solvers.backend import backend
+
+    for option in options:
+        if option not in backend(label).supported_options:
+            raise InvalidRequest(f"{label} cannot honour the option {option}; leave it out.")
+
+
+def _requests(kind: Family, backend: str | None, content: Values, points: Iterable[Values]) -> list[str]:
+    """The canonical JSON of the request of every point. content: the fixed options, spelled."""
+    options = {option.name for option in kind.options if option.solver} & set(content)
     shared = {
         "backend": backend,
         "model": kind.name,
-        "options": {key: content[key] for key in content if key in options},
+        "options": {key: content[key] for key in options},
         "schema": SCHEMA,
         "versions": versions(backend),
-        "parameters": {key: value for key, value in content.items() if key not in options}
-        | dict.fromkeys(kind.hot, mark),
     }
-    pieces = canonical(shared).split(canonical(mark))
-    order = sorted(kind.hot)
-
-    def request(point: Mapping[str, Any]) -> str:
-        values = [canonical(spell(point[key])) for key in order]
-        return "".join(itertools.chain.from_iterable(zip(pieces, values, strict=False))) + pieces[-1]
-
-    return request
+    fixed = {key: value for key, value in content.items() if key not in options}
+    moved = ({key: spell(point[key]) for key in kind.hot} for point in points)
+    return [canonical(shared | {"parameters": fixed | point}) for point in moved]

@@ -6,7 +6,6 @@ import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from workbench.errors import InvalidRequest
 
@@ -32,8 +31,9 @@ class Lines:
         return self.refuse(message, key, grid)
 
 
-def lines_of(text: str, file: str) -> Lines:
-    """The lines of a text that is known to be TOML. A statement ends where it can be read on its own."""
+def lines_of(text: str, file: str, count: int) -> Lines:
+    """The lines of a text that is known to be TOML. A statement ends where it can be read on its own. count: of
+    grids, all on one line where they are written inline."""
     top: dict[str, int] = {}
     grids: list[dict[str, int]] = []
     here, begun, held = top, 0, ""
@@ -52,16 +52,5 @@ def lines_of(text: str, file: str) -> Lines:
             for key in statement:
                 here.setdefault(key, begun)
         held, begun = "", 0
-    inline = top.get("grid")
-    return Lines(file, top, grids or _Repeated({"": inline} if inline else {}))
-
-
-class _Repeated(list[dict[str, int]]):
-    """The lines of grids that were written inline, all on one statement."""
-
-    def __init__(self, lines: dict[str, int]) -> None:
-        super().__init__()
-        self._one = lines
-
-    def __getitem__(self, _: Any) -> Any:
-        return self._one
+    inline = {"": top["grid"]} if "grid" in top else {}
+    return Lines(file, top, grids or [inline] * count)

@@ -11,11 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import logging
-import math
 import os
-import signal
 import threading
 import time
 import warnings
@@ -24,12 +21,15 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
+import workbench
 from workbench.errors import SolverUnavailable, WorkbenchError
 from workbench.io.extras import need
-from workbench.io.processes import SAFE, end_with_parent, safe_start
-from workbench.sweeps.versions import versions
+from workbench.io.processes import ONE_THREAD, SAFE, begin_worker, safe_start
+from workbench.io.result import Values
+from workbench.sweeps.ledger import canonical
 
 Answers = list[tuple[str, str, float]]  # of each point: status, canonical JSON of its answer, seconds it took
 
@@ -37,7 +37,6 @@ DEATHS = 3  # of the processes that hold a task, until it is given up
 PATIENCE = 60.0  # seconds a cluster may be without workers
 REPLY = 60.0  # seconds a scheduler may take to answer
 CLOSING = 2.0  # seconds to say goodbye to it
-_THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 _one_at_a_time = threading.Lock()  # HiGHS keeps one thread pool per process
 _SOLVED = ("claimed", "optimal", "gap_limit", "found")
 
@@ -48,11 +47,25 @@ class Task:
     are solved twice, and the versions that the answers will be filed under."""
 
     model: str
-    fixed: Mapping[str, Any]
-    points: tuple[Mapping[str, Any], ...]
+    fixed: Values
+    points: tuple[Values, ...]
     recheck: tuple[int, ...]
     backend: str | None
     versions: Mapping[str, str | None]
+
+
+def versions(label: str | None) -> dict[str, str | None]:
+    """This workbench and the solver's library, with their versions.
+
+    The workbench's version is part of every key, and must stay there: the bytes of old keys are frozen.
+    """
+    known: dict[str, str | None] = {"workbench": workbench.__version__}
+    if label is not None:
+        from solvers.backend import backend
+
+        answering = backend(label)
+        known[answering.distribution] = answering.version()
+    return known
 
 
 def work(task: Task) -> Answers:
@@ -85,7 +98,7 @@ def _walk(session: Any, task: Task) -> list[tuple[dict[str, Any], float]]:
     return timed
 
 
-def _answer(session: Any, point: Mapping[str, Any], *, cold: bool) -> tuple[dict[str, Any], float]:
+def _answer(session: Any, point: Values, *, cold: bool) -> tuple[dict[str, Any], float]:
     from workbench.families.outcome import failure
 
     begin = time.perf_counter()
@@ -98,7 +111,7 @@ def _answer(session: Any, point: Mapping[str, Any], *, cold: bool) -> tuple[dict
     return answer, time.perf_counter() - begin
 
 
-def _same(hot: Mapping[str, Any], cold: Mapping[str, Any]) -> bool:
+def _same(hot: Values, cold: Values) -> bool:
     """Whether two answers agree: the same status, and objectives within 1e-6 relative or 2e-9 absolute."""
     a, b = hot["objective"], cold["objective"]
     if hot["status"] != cold["status"] or (a is None) != (b is None):
@@ -106,31 +119,13 @@ def _same(hot: Mapping[str, Any], cold: Mapping[str, Any]) -> bool:
     return a is None or abs(a - b) <= 1e-6 * abs(b) + 2e-9
 
 
-def _strict(answer: Mapping[str, Any]) -> str:
+def _strict(answer: Values) -> str:
     """Canonical JSON with infinities in words."""
-    plain = {
-        key: str(value) if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in answer.items()
-    }
-    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
-# One process.
-
-
-def here(tasks: Sequence[Task]) -> Iterator[tuple[int, Answers | None]]:
-    """One task after the other in this process."""
-    for at, task in enumerate(tasks):
-        yield at, work(task)
+    infinite = {key: str(value) for key, value in answer.items() if isinstance(value, float) and not isfinite(value)}
+    return canonical({**answer, **infinite})
 
 
 # Processes of this machine.
-
-
-def _begin(parent: int) -> None:
-    """A worker's first act: Ctrl-C is the parent's business, and without the parent there is no work."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with_parent(parent)
 
 
 def on_processes(
@@ -206,7 +201,7 @@ def executor(jobs: int) -> Any:
     with safe_start():  # the trackers of semaphores are processes of their own
         resource_tracker.ensure_running()
         return get_reusable_executor(
-            max_workers=jobs, timeout=120, initializer=_begin, initargs=(os.getpid(),), env=_THREADS | SAFE
+            max_workers=jobs, timeout=120, initializer=begin_worker, initargs=(os.getpid(),), env=ONE_THREAD | SAFE
         )
 
 

@@ -19,14 +19,14 @@ from models.oracles import bins, monge
 LOSSES = ("squared", "absolute", "poisson", "poisson-deviance", "pinball:0.8")
 
 
-def direct(made: bins.Bins, labels: np.ndarray, prior: np.ndarray) -> float:
+def direct(made: bins.Bins, labels: np.ndarray, prior: np.ndarray, epsilon: float, loss: str) -> float:
     """The loss of Algorithm 1's channel, row by row: nothing shared with the algorithms."""
-    e, d = math.exp(made.epsilon), made.d
+    e, d, cost = math.exp(epsilon), made.d, loss_named(loss)
     own = [max(j for j in range(d) if made.starts[j] <= i) for i in range(labels.size)]
     total = 0.0
     for i, y in enumerate(labels):
         for j, o in enumerate(made.values):
-            total += prior[i] / prior.sum() * (e if own[i] == j else 1) / (e + d - 1) * float(made.loss(o, y))
+            total += prior[i] / prior.sum() * (e if own[i] == j else 1) / (e + d - 1) * float(cost(o, y))
     return total
 
 
@@ -37,7 +37,7 @@ def check(labels: np.ndarray, prior: np.ndarray, epsilon: float, loss: str, rel:
     size = {"squared": np.ptp(labels) ** 2}.get(loss, top * (1 + abs(math.log(max(top, 1e-9)))))
     slack = rel * abs(slow.objective) + 1e-12 * size  # the printed algorithm's sums cancel
     assert abs(fast.objective - slow.objective) <= slack
-    assert fast.objective == pytest.approx(direct(fast, labels, prior), rel=1e-9, abs=1e-12 * size)
+    assert fast.objective == pytest.approx(direct(fast, labels, prior, epsilon, loss), rel=1e-9, abs=1e-12 * size)
     assert fast.bound <= fast.objective
     assert fast.bound >= fast.objective - 1e-10 * size
     assert fast.starts[0] == 0
@@ -181,11 +181,6 @@ def test_prefix_pairs_keep_what_a_running_sum_loses():
     [
         ({"epsilon": 0}, "epsilon must be in"),
         ({"epsilon": 31}, "epsilon must be in"),
-        ({"labels": [1, 1]}, "strictly increasing"),
-        ({"labels": [1, math.nan]}, "finite"),
-        ({"prior": [1, -1]}, "prior must be finite"),
-        ({"prior": [0, 0]}, "positive finite sum"),
-        ({"prior": [1]}, "one probability"),
         ({"loss": "error-rate"}, "for RR-on-Bins"),
         ({"loss": "poisson", "labels": [-1, 2]}, "labels must be >= 0"),
     ],

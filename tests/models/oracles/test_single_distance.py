@@ -9,7 +9,6 @@ from oracle_truth import hop_law, level_cut_law, pdp_delta, pdp_error
 from models.oracles.single_distance import (
     breakpoints,
     level_curve,
-    level_curve_breakpoints,
     single_distance_law,
 )
 
@@ -80,27 +79,8 @@ def test_corollary_1_inverts_theorem_2(order, epsilon, error_rate):
         assert single_distance_law((order,), (1,), epsilon, needed * (1 - 1e-6)).value > error_rate + 1e-13
 
 
-def test_corollary_1_breakpoints_are_where_24_changes_section():
-    order, error_rate = 8, 0.3
-    points = level_curve_breakpoints(order, error_rate)
-    for k, point in enumerate(points):
-        hops = order - 1 - k
-        if point == 0.0:
-            assert (1 - error_rate) * (hops + 1) <= 1.0
-            continue
-        total = sum(math.exp(-i * point) for i in range(hops + 1))
-        assert (1 - error_rate) * total == pytest.approx(1.0, rel=1e-12)  # (25)
-        if k:
-            middle = (point + points[k - 1]) / 2
-            assert level_curve(order, middle, error_rate) == pytest.approx(0.7 * math.exp(-hops * middle), rel=1e-12)
-    assert level_curve(order, points[0] * 1.0001, error_rate) == 0.0
-    assert np.all(np.diff(points) <= 0.0)
-
-
 def test_corollary_1_edge_error_rates():
     assert level_curve(5, 1.0, 0.0) == 1.0
-    assert np.all(np.isinf(level_curve_breakpoints(5, 0.0)[:-1]))
-    assert np.all(level_curve_breakpoints(5, 0.85) == 0.0)
     assert level_curve(5, 1e-6, 0.85) == 0.0
 
 

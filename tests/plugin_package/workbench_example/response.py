@@ -18,7 +18,7 @@ from workbench.exact.numbers import positive
 from workbench.families.base import Family, Request
 from workbench.families.design import OracleVerdict
 from workbench.families.frontier_plan import EPSILON, Frontier, Plan, design_row
-from workbench.families.option import OPTIONS, SOLVER, Option, certify_option, check_option, count
+from workbench.families.option import CERTIFY, OPTIONS, SOLVER, Option, check_option, count
 from workbench.families.pipeline import ProblemSession
 from workbench.families.problem import Problem
 from workbench.mechanisms.channel import Channel
@@ -80,7 +80,7 @@ class Response(Family):
     examples = ("design response --k 3 --epsilon 1",)
     options = (
         Option("k", count(2, 50), help="How many symbols.", kind=int, required=True, question=True),
-        check_option("audit", "certify"), certify_option(), SOLVER, OPTIONS,
+        check_option("audit", "certify"), CERTIFY, SOLVER, OPTIONS,
         Option("epsilon", positive, help="Privacy budget > 0.", required=True, hot=True),
     )  # fmt: skip
     frontier = "workbench_example.response"

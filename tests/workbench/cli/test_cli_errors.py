@@ -53,6 +53,25 @@ def test_a_wrong_command_line_is_said_in_the_one_form(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     "line",
     [
+        "frontier table --bits 1e400 --epsilon 1",
+        "reproduce --only nothing",
+        "reproduce --only nothing --results new/folder",
+        "compare --suite small --solvers nobody --out new/folder",
+        "programs export new/folder --names nothing*",
+    ],
+)
+def test_a_request_that_is_refused_leaves_no_folder(
+    capsys: pytest.CaptureFixture[str], line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run(line, capsys)
+    assert (code, len(err.strip().splitlines())) == (2, 1)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
         "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1 --density=normal:0,1e-300",
         "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1 --density=normal:1e300,1",
         "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1 --c 1e5000",

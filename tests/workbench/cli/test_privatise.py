@@ -14,10 +14,9 @@ import pytest
 import workbench as wb
 from workbench.cli import main
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.mechanism import publish
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+from workbench.privacy.column_release import PrivacyBudget, Release, ReleaseLedger, together
 from workbench.privacy.expected_error import expected_error
-from workbench.privacy.releases import PrivacyBudget, Release, ReleaseLedger, together
 
 AGE = "noise p.csv --column age --mechanism noise.json"
 PEOPLE = "who,age,change\nann,1,0.25\nbob,4,-1\nann,0,0.75\ncyd,4,1\nann,2,0\nbob,3,-0.5\n"
@@ -102,17 +101,18 @@ def test_a_column_through_a_quantizer(folder: Path, certificates: Path, capsys):
 def test_published_noise_follows_its_law():
     noise = AdditiveNoise(wb.ModuloNoise(n=4, max_shift=4), [4, 1, 1, 1, 1])
     answers = np.repeat(np.arange(5), 20_000)
-    found = (publish(noise, answers, insecure_seed=1) - answers) % 5
+    found = (noise.publish(answers, insecure_seed=1) - answers) % 5
     for answer in range(5):
         counts = np.bincount(found[answers == answer], minlength=5)
         expected = 20_000 * np.array([4, 1, 1, 1, 1]) / 8
         assert float(((counts - expected) ** 2 / expected).sum()) < 25  # chi-square, 4 degrees: 5e-5
-    assert not np.array_equal(publish(noise, answers), publish(noise, answers))
+    assert not np.array_equal(noise.publish(answers), noise.publish(answers))
     for wrong in (np.array([0.0]), np.array([5]), np.array([-1]), np.array([[1]])):
         with pytest.raises(wb.InvalidRequest, match="answers must be"):
-            publish(noise, wrong)
+            noise.publish(wrong)
+    vector = AdditiveNoise(wb.ModuloNoise(sizes=(2, 2), shifts=[(0, 1)]), [1, 1, 1, 1])
     with pytest.raises(wb.InvalidRequest, match="mechanism must be"):
-        publish(wb.Channel.from_rows([[1, 1], [1, 2]]), answers)
+        vector.publish(answers)
 
 
 def test_rows_of_one_person_add_up(folder: Path, certificates: Path, capsys):

@@ -20,7 +20,7 @@ from workbench.cli import main
 from workbench.comparison.report import COLUMNS, SHIFT, profile, recommendations, shifted_mean, summary
 from workbench.comparison.run import installed, run_one, run_suite, verdict_rows
 from workbench.errors import InvalidRequest, SolverUnavailable
-from workbench.families.programs import SUITES, Instance, chosen
+from workbench.families.programs import SUITES, chosen
 from workbench.io.result import Result
 from workbench.papers.solver_comparison import artifacts
 
@@ -164,11 +164,12 @@ def test_which_solver_to_use_rests_on_what_is_certified() -> None:
     assert said({"solver": "highs"}) == "For LPs use highs: it solved 1 of 1, at 1 times the seconds of the fastest."
 
 
-def test_a_solver_that_cannot_state_it_is_not_run() -> None:
-    def runner(*_: Any) -> dict[str, Any]:
+def test_a_solver_that_cannot_state_it_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def runner(*_: Any, **__: Any) -> dict[str, Any]:
         raise AssertionError("must not be run")
 
-    run = run_suite(chosen("small", "noise-milp-n8"), ["ortools:glop"], runner=runner)
+    monkeypatch.setattr("workbench.comparison.run.run_one", runner)
+    run = run_suite(chosen("small", "noise-milp-n8"), ["ortools:glop"])
     assert [row["status"] for row in run.rows] == ["not applicable"]
 
 
@@ -220,16 +221,17 @@ def test_a_process_per_run_and_its_death_is_a_row(monkeypatch: pytest.MonkeyPatc
     assert not verdict_rows([row])[0]["solved"]
 
 
-def test_interrupt_keeps_finished_runs() -> None:
+def test_interrupt_keeps_finished_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
 
-    def runner(instance: Instance, task: Program, solver: str, limit: float) -> dict[str, Any]:
+    def runner(task: Program, solver: str, limit: float, **more: Any) -> dict[str, Any]:
         calls.append(solver)
         if len(calls) == 2:
             os.kill(os.getpid(), signal.SIGINT)
-        return run_one(instance, task, solver, limit) if len(calls) == 1 else {"status": "error", "failure": "x"}
+        return run_one(task, solver, limit, **more) if len(calls) == 1 else {"status": "error", "failure": "x"}
 
-    run = run_suite(chosen("small", "mvu-m4"), ["highs", "gurobi", "scip"], runner=runner)
+    monkeypatch.setattr("workbench.comparison.run.run_one", runner)
+    run = run_suite(chosen("small", "mvu-m4"), ["highs", "gurobi", "scip"])
     assert run.interrupted
     assert [row["solver"] for row in run.rows] == ["highs"]
     assert artifacts(run, "small", 1.0)[0].table["solved"].tolist() == [1]
@@ -239,7 +241,9 @@ def test_a_report_without_any_answer(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workbench.cli.console.out.width", 120)  # no cell is folded, whatever COLUMNS says
-    monkeypatch.setattr("workbench.comparison.run.run_one", lambda *_: {"status": "licence", "failure": "too large"})
+    monkeypatch.setattr(
+        "workbench.comparison.run.run_one", lambda *_, **__: {"status": "licence", "failure": "too large"}
+    )
     arguments = ["compare", "--suite", "small", "--solvers", "gurobi", "--instances", "mvu-m4"]
     with pytest.raises(SystemExit) as end:
         main([*arguments, "--out", str(tmp_path)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -12,14 +13,27 @@ from bench.chromium import EXECUTABLE, Chromium
 from workbench.explorer.server import Server
 
 
-@pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
+@contextmanager
+def running() -> Iterator[Server]:
     with Server() as made:
         thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         yield made
         made.shutdown()
         thread.join()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    with running() as made:
+        yield made
+
+
+@pytest.fixture
+def alone() -> Iterator[Server]:
+    """A server without the connections that a browser of another test keeps open."""
+    with running() as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -34,7 +35,7 @@ def opened(browser: Chromium, server: Server, state: dict[str, Any] | None = Non
     page = browser.open("about:blank", wait=False, **size)
     keep = "document.addEventListener('workbench-drawn', (event) => { window.view = event.detail; })"
     page.call("Page.addScriptToEvaluateOnNewDocument", source=keep)
-    page.go(server.address(state))
+    page.go(server.address(urlencode(state or {}, doseq=True)))
     page.wait("document.querySelector('main')?.dataset.drawn || document.querySelector('.status.error')")
     return page
 
@@ -249,9 +250,9 @@ def test_the_server_stops_while_a_page_is_open(browser: Chromium) -> None:
 
 
 def test_the_file_of_its_owner_forwards_to_the_page(browser: Chromium, server: Server, tmp_path: Path) -> None:
-    given = {"family": "modulo", "n": "4", "max_shift": "1", "epsilon": "1"}
-    page = browser.open(_forward(server.address(given), tmp_path))
+    address = server.address("family=modulo&n=4&max_shift=1&epsilon=1")
+    page = browser.open(_forward(address, tmp_path))
     page.wait("document.querySelector('main')?.dataset.drawn")
-    assert page.js("location.href") == server.address(given)
+    assert page.js("location.href") == address
     assert page.js("document.referrer") == ""
     check_clean(page)

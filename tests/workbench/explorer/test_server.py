@@ -7,7 +7,6 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -213,17 +212,6 @@ def test_slow_requests_are_ended(server: Server, monkeypatch: pytest.MonkeyPatch
         link.sendall("\r\n".join(["POST /api/design HTTP/1.1", *lines, "", '{"family"']).encode())
         assert b"200" not in link.recv(65536)
     assert time.monotonic() - begin < 30
-
-
-@pytest.fixture
-def alone() -> Iterator[Server]:
-    """A server without the connections that a browser of another test keeps open."""
-    with Server() as made:
-        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        yield made
-        made.shutdown()
-        thread.join()
 
 
 def test_connections_are_counted(alone: Server) -> None:

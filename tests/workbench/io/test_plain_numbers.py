@@ -19,7 +19,7 @@ from workbench.mechanisms.dyadic_laplace.stream import write_stream
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer, private_prior, project
 from workbench.mechanisms.label_randomizers.randomized_response import k_ary
-from workbench.mechanisms.mechanism import publish, sample
+from workbench.mechanisms.mechanism import sample
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.mechanisms.quantization import rationals, read_bins
 from workbench.mechanisms.real_noise import AdditiveRealNoise
@@ -93,11 +93,11 @@ ENTRIES = {
     "rows": lambda bad: Channel.from_rows([bad, bad]),
     "loss of noise": lambda bad: NOISE.expected([[0, 1], bad][1]),
     "loss of a channel": lambda bad: Channel.from_rows([[1, 1]]).expected([bad]),
-    "answers": lambda bad: publish(NOISE, bad),
-    "answers on the integers": lambda bad: publish(INTEGERS, bad),
-    "clamped answers": lambda bad: publish(CLAMPED, bad),
-    "answers on the reals": lambda bad: publish(REALS, bad),
-    "answers of a Poisson binomial": lambda bad: publish(BINOMIAL, bad),
+    "answers": lambda bad: NOISE.publish(bad),
+    "answers on the integers": lambda bad: INTEGERS.publish(bad),
+    "clamped answers": lambda bad: CLAMPED.publish(bad),
+    "answers on the reals": lambda bad: REALS.publish(bad),
+    "answers of a Poisson binomial": lambda bad: BINOMIAL.publish(bad),
     "labels to publish": lambda bad: k_ary(wb.Labels([1, 2]), 1).sample(bad),
     "file of a stream": lambda bad: write_stream(bad, LAPLACE, bytes(32)),
     "answer": lambda bad: sample(NOISE, 1, answer=bad),
@@ -123,4 +123,4 @@ def test_plain_numbers_go_in():
     assert private_prior(np.array([500, 1500]), Fraction(10)).sum() == pytest.approx(1)
     assert NOISE.expected([0, 3]) == 1
     assert AdditiveNoise.from_pmf(QUESTION, [Fraction(1, 3), Fraction(2, 3)]).exact_pmf[0] == Fraction(1, 3)
-    assert publish(NOISE, np.array([0, 1, 1])).shape == (3,)
+    assert NOISE.publish(np.array([0, 1, 1])).shape == (3,)

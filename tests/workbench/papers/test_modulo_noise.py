@@ -22,13 +22,7 @@ from workbench.papers import gallery as pages
 from workbench.papers import reproduce as gallery
 from workbench.papers.artifact import Comparison, declared, printed
 from workbench.papers.modulo_noise import PAPER, common, errata_checks, figures, formula_checks
-from workbench.papers.modulo_noise.curves import (
-    adjacent_pairs,
-    column_cut_curve,
-    least_parameter,
-    pdp_steps,
-    single_curve,
-)
+from workbench.papers.modulo_noise.curves import column_cut_curve, least_baseline, single_curve, steps
 from workbench.privacy.curve import profile
 
 PRINTED = printed("modulo_noise")
@@ -123,7 +117,7 @@ def test_table1_optima_and_what_the_printed_staircases_need() -> None:
 
 
 def test_dp_against_pdp_check_values() -> None:
-    question = common.bounded(8, 3)
+    question = common.question_of(n=8, max_shift=3)
     assert common.solve_each(question, [(1.5, 0.2)]) == pytest.approx([0.4346976], abs=5e-8)
     assert common.solve_each(question, [(1.5, 0.2)], notion="dp") == pytest.approx([0.3654464], abs=5e-8)
 
@@ -140,7 +134,7 @@ def test_fig7_honest_symmetric_noise_is_worse_than_every_baseline_in_mse(monkeyp
 
 
 def test_every_erratum_is_shown_by_its_check() -> None:
-    listed = errata_checks.errata()
+    listed = (PAPER.errata or list)()
     assert [e.place for e in listed if not e.holds] == []
     places = " ".join(e.place for e in listed)
     for place in (
@@ -156,7 +150,7 @@ def test_an_erratum_check_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     altered = copy.deepcopy(common.numbers())
     altered["table1"]["pmf"][1][0] = 0.5498
     monkeypatch.setattr(errata_checks, "numbers", lambda: altered)
-    assert [e.holds for e in errata_checks.errata() if "Table 1, column" in e.place] == [False, True]
+    assert [e.holds for e in (PAPER.errata or list)() if "Table 1, column" in e.place] == [False, True]
 
 
 @pytest.mark.parametrize("name", ["table1", "eq59", "fig10", "fig1"])
@@ -232,20 +226,23 @@ def test_the_single_distance_curve_and_its_symmetric_inverse() -> None:
 
 
 @pytest.mark.parametrize(("family", "parameter"), [("geometric", 0.4), ("gaussian", 1.3), ("exponential", 0.9)])
-def test_steps_are_the_exact_audit(family: str, parameter: float) -> None:
+def test_steps_are_the_masses_beyond_e_to_the_epsilon(family: str, parameter: float) -> None:
     channel = FAMILIES[family].build(6, parameter)
-    steps = pdp_steps(*adjacent_pairs(channel.matrix), 3.0)
-    starts = np.array([start for start, _ in steps])
-    middles = [*((starts[:-1] + starts[1:]) / 2).tolist(), float(starts[-1] + 0.01)]
-    exact = profile(Channel.of(channel, within(6, 1)), "pdp").deltas(middles)
-    assert [delta for _, delta in steps] == pytest.approx(exact.tolist(), abs=1e-12)
+    found = steps(Channel.of(channel, within(6, 1)), parameter)
+    p = np.concatenate([channel.matrix[:-1], channel.matrix[1:]])
+    q = np.concatenate([channel.matrix[1:], channel.matrix[:-1]])
+    starts = found["epsilon"].to_numpy()
+    for at, delta in zip([*((starts[:-1] + starts[1:]) / 2), starts[-1] + 0.01], found["delta"], strict=True):
+        assert np.where(p > math.exp(at) * q, p, 0).sum(axis=1).max() == pytest.approx(delta, abs=1e-12)
 
 
 def test_least_parameters() -> None:
-    assert least_parameter("geometric", 8, 1.0, 0.3) == pytest.approx(math.exp(-1), rel=1e-7)
+    def least(family: str) -> float:
+        return float(least_baseline(family, 8, [1.0], 0.3)["parameter"].item())
+
+    assert least("geometric") == pytest.approx(math.exp(-1), rel=1e-7)
     for family in ("gaussian", "exponential"):
-        found = least_parameter(family, 8, 1.0, 0.3)
-        below = FAMILIES[family].build(8, found * (1 - 1e-6))
+        below = FAMILIES[family].build(8, least(family) * (1 - 1e-6))
         assert profile(Channel.of(below, within(8, 1)), "pdp").delta(1.0) > 0.3
 
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from dataclasses import asdict
 
 import numpy as np
 import pytest
 
-from workbench.papers import PAPERS, dql
-from workbench.papers.artifact import Artifact
-from workbench.papers.dql import PAPER, errata
+from workbench.papers import PAPERS
+from workbench.papers.artifact import Artifact, declared
+from workbench.papers.dql import PAPER
 
 
 @pytest.fixture(scope="module")
 def artifacts() -> dict[str, Artifact]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dql, "_POINTS", 3)
-        patch.setattr(dql, "_MVU_POINTS", 4)
+        stated = copy.deepcopy(declared("dql"))
+        for part, points in zip(stated["fig3"]["rows"], (3, 4), strict=True):
+            part["given"]["points"] = points
+        patch.setattr("workbench.papers.artifact.declared", lambda paper: stated)
         return {name: compute(False) for name, compute in PAPER.artifacts.items()}
 
 
@@ -82,7 +85,8 @@ def test_bounds_hold_in_the_tables(artifacts: dict[str, Artifact]) -> None:
 
 
 def test_every_erratum_is_shown() -> None:
-    found = errata()
+    assert PAPER.errata is not None
+    found = PAPER.errata()
     assert len(found) == 5
     assert all(e.holds for e in found)
     json.dumps([asdict(e) for e in found])

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.privacy import composition
-from workbench.privacy.composition import compose, dominating_pair
+from workbench.privacy.composition import compose
 from workbench.privacy.curve import plot_profile, profile
+from workbench.privacy.dominating_pair import dominating_pair
 from workbench.privacy.opendp import MEASURES, measurement, renyi
 
 WEIGHTS = st.lists(st.integers(0, 60), min_size=5, max_size=9).filter(lambda w: sum(w) > 0)

@@ -22,7 +22,7 @@ from workbench.exact.numbers import exact
 from workbench.io import plugins
 from workbench.mechanisms.channel import Channel
 from workbench.privacy import notions
-from workbench.privacy.audit_work import affordable
+from workbench.privacy.audit_work import affordable, work
 from workbench.privacy.certificate_file import from_dict
 from workbench.privacy.notions.dp import DP
 from workbench.privacy.notions.notion import HockeyStick, Requirement, Values
@@ -364,8 +364,8 @@ def test_a_discrete_gaussian_has_its_rho() -> None:
 def test_a_claim_that_costs_too_much_is_refused_before_it_starts() -> None:
     wide = wb.AdditiveNoise(wb.ModuloNoise(n=29_999, shifts=[1]), [2] + [1] * 29_999)
     with pytest.raises(wb.CorruptFile, match="comparisons is refused"):
-        affordable(wide, notions.notion("zcdp"))
-    affordable(wide, notions.notion("dp"))
+        affordable(work(wide, notions.notion("zcdp")))
+    affordable(work(wide, notions.notion("dp")))
 
 
 def test_what_designs_of_noise_ask_of_a_notion() -> None:

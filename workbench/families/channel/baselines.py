@@ -15,53 +15,36 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from solvers.search import bisect
 from workbench.errors import InvalidRequest
 from workbench.exact.distribution import over_common
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import ball_ends, nearest_float
-from workbench.families.channel.losses import Integers, LossTable
+from workbench.exact.numbers import ball, ball_ends, nearest_float
+from workbench.families.channel.losses import Integers
 from workbench.families.channel.repair import loss_of
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.integer_laws import NAMES, clamped_rows, fitted_laws
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.mechanism import Mechanism
 from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import notion
+from workbench.privacy.notions import MassAboveRatio, Requirement, notion
 from workbench.privacy.repair import threshold
+
+if TYPE_CHECKING:
+    from workbench.families.channel.request import ChannelRequest
+    from workbench.families.recommendation import Query
 
 _BITS = 112  # as `threshold`
 _ENCLOSED = 256  # of every mass and loss
 _AUDITED = 12_000_000  # masses that an audit of a channel compares
 
 
-class BudgetedQuery(Protocol):
-    """A finite query, what its outputs cost, and a budget: a request for a channel, or of `recommend`."""
-
-    @property
-    def question(self) -> FiniteQuery:
-        """Answers, neighbours, prior."""
-
-    @property
-    def losses(self) -> LossTable:
-        """What every output costs every answer."""
-
-    @property
-    def epsilon(self) -> Fraction | None:
-        """The budget."""
-
-    @property
-    def delta(self) -> Fraction | None:
-        """In [0, 1], None for 0."""
-
-    @property
-    def notion(self) -> str:
-        """Of privacy."""
+BudgetedQuery: TypeAlias = "ChannelRequest | Query"  # a finite query, what its outputs cost, and a budget
 
 
 @dataclass(frozen=True)
@@ -116,6 +99,17 @@ def _spent(query: BudgetedQuery) -> tuple[Fraction, Fraction]:
     return query.epsilon, query.delta or Fraction(0)
 
 
+def _bound(query: BudgetedQuery) -> Requirement:
+    """The one bound on a ratio that a notion with a budget (ε, δ) puts on neighbours. Raises NotApplicable."""
+    measured = notion(query.notion)
+    bounds: tuple[Requirement, ...] = ()
+    if {*measured.parameters} == {"epsilon", "delta"} and not measured.per_distance:
+        bounds = Claim(measured, *_spent(query)).requirements(())
+    if len(bounds) != 1:
+        raise NotApplicable(f"its parameter is not known for the notion {query.notion}")
+    return bounds[0]
+
+
 def _expected(query: BudgetedQuery, rows: Iterable[Integers]) -> float:
     """The loss of rows of masses, integers or balls, of any sum."""
     from flint import arb, ctx
@@ -124,15 +118,9 @@ def _expected(query: BudgetedQuery, rows: Iterable[Integers]) -> float:
         each = [arb(row @ loss) / arb(row.sum()) for row, loss in zip(rows, query.losses.values, strict=True)]
         prior = query.question.prior
         if prior is not None:
-            each = [sum((_ball(p) * v for p, v in zip(prior, each, strict=True)), arb(0))]
+            each = [sum((ball(p) * v for p, v in zip(prior, each, strict=True)), arb(0))]
         low, high = ball_ends(max(each) / query.losses.unit)
     return nearest_float((low + high) / 2)
-
-
-def _ball(value: Fraction) -> Any:
-    from flint import arb, fmpq
-
-    return arb(fmpq(value.numerator, value.denominator))
 
 
 def _roughly(query: BudgetedQuery, law: IntegerLaw) -> float:
@@ -157,7 +145,7 @@ def _clamped(name: str) -> Callable[[BudgetedQuery], Published]:
         reach = _reach(query)
         fitted = fitted_laws(name, reach, *_spent(query), query.notion)
         best = min(fitted, key=lambda fit: _roughly(query, fit.law)) if len(fitted) > 1 else fitted[0]
-        loss = _expected(query, clamped_rows(best.law, query.question.k, _ball))
+        loss = _expected(query, clamped_rows(best.law, query.question.k, ball))
         return Published(loss, best.holds(), best.mechanism, best.symbol, best.value)
 
     return make
@@ -173,22 +161,20 @@ def _exponential(query: BudgetedQuery) -> Published:
         raise NotApplicable(f"its audit compares {len(pairs) * k} masses, more than {_AUDITED}")
     first, second = np.array(pairs).T
     gap = np.abs(np.arange(k)[None, :] - np.arange(k)[:, None])
+    whole = delta and isinstance(_bound(query), MassAboveRatio)  # of what is above, its mass counts, not the excess
 
     def private(log_ratio: float) -> bool:
         weights = np.exp(-log_ratio * gap)
         table = weights / weights.sum(axis=1, keepdims=True)
-        if query.notion == "pure" or not delta:
+        if not delta:
             norm = np.log(weights.sum(axis=1))
             worst = np.abs(gap[first] - gap[second]).max(axis=1) * log_ratio + norm[second] - norm[first]
             return bool(worst.max() <= float(epsilon))
         p, q = table[first], table[second] * math.exp(float(epsilon))
-        hit = np.where(p > q, p - q if query.notion == "dp" else p, 0.0)
+        hit = np.where(p > q, p if whole else p - q, 0.0)
         return bool(hit.sum(axis=1).max() <= float(delta))
 
-    low, high = 0.0, 2 * float(epsilon) + 60.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if private(middle) else (low, middle)
+    low, _ = bisect(lambda log_ratio: not private(log_ratio), 0.0, 2 * float(epsilon) + 60.0, turns=40)
     for slack in (1e-12, 1e-9, 1e-7, 1e-5, 1e-3):
         log_ratio = low * (1 - slack)
         mechanism = Channel.of(_exponential_rows(k, log_ratio), pairs)
@@ -214,15 +200,11 @@ def _randomized_response(query: BudgetedQuery) -> Published:
     own = [at.get(x, -1) for x in q.inputs]
     if min(own) < 0:
         raise NotApplicable("some answers are no outputs")
-    if query.notion not in ("pure", "dp", "pdp"):
-        raise NotApplicable(f"its parameter is not known for the notion {query.notion}")
-    epsilon, delta = _spent(query)
+    bound, (epsilon, delta) = _bound(query), _spent(query)
     odds = Fraction(threshold(epsilon), 1 << _BITS)
-    chance = odds / (q.m - 1 + odds)
-    if query.notion == "dp":
-        chance = (delta * (q.m - 1) + odds) / (q.m - 1 + odds)
-    elif query.notion == "pdp":
-        chance = max(chance, delta)
+    total = q.m - 1 + odds
+    whole = isinstance(bound, MassAboveRatio)
+    chance = max(odds / total, delta) if whole else (delta * (q.m - 1) + odds) / total
     rest = (1 - chance) / (q.m - 1)
     two = [[chance, rest, (q.m - 2) * rest], [rest, chance, (q.m - 2) * rest]]
     pair = Channel.of(two if q.m > 2 else [row[:2] for row in two], [(0, 1), (1, 0)])

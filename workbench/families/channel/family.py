@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,23 +11,19 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, jsonable, positive, probability
 from workbench.families.base import Family, Session
-from workbench.families.composed import composed_exact, composed_facts
-from workbench.families.design import exact_words
 from workbench.families.frontier_plan import Frontier, compared, later, several
 from workbench.families.notion_points import OPTIONS as GRIDS
 from workbench.families.notion_points import notion_requests
 from workbench.families.option import (
+    CERTIFY,
     MAX_LOSS,
     MINIMISE,
     NOTION_PARAMETERS,
-    OPTIONS,
+    RUNS,
     SOLVER,
-    TIME_LIMIT,
+    SOLVING,
     Option,
     anything,
-    certify_option,
-    check_option,
-    count,
     flag,
     listed,
     one_of,
@@ -106,12 +101,8 @@ class _Channels(Family):
                  "of the CVXPY variable).",
         ),
         MINIMISE,
-        Option("runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int),
-        check_option("audit", "certify"),
-        certify_option(),
-        SOLVER,
-        TIME_LIMIT,
-        OPTIONS,
+        RUNS,
+        *SOLVING,
         MAX_LOSS,
         Option("delta", probability, help="In [0, 1]; 0 by default. Where it is minimised: an upper limit.", hot=True),
         Option(
@@ -138,6 +129,7 @@ class _Channels(Family):
         return program
 
     def checked(self, question: Any, values: dict[str, Any]) -> ChannelRequest:
+        from workbench.families.budget import completed
         from workbench.families.channel.losses import loss_table
         from workbench.families.channel.request import LARGEST, ChannelRequest
         from workbench.families.user_constraints import checked_constraints
@@ -145,11 +137,8 @@ class _Channels(Family):
         if callable(values["constraints"]):
             values |= {"constraints": (), "more": checked_constraints(values["constraints"], "M (k, m)")}
         values["constraints"] = tuple(dict.fromkeys(values["constraints"]))
-        if values["minimise"] == "epsilon":
-            values["epsilon"] = values["epsilon"] or Fraction(LARGEST)
-        if values["minimise"] != "delta":
-            values["delta"] = values["delta"] or Fraction(0)
-        return ChannelRequest(question=question, losses=loss_table(question, values["loss"]), **values)
+        losses = loss_table(question, values["loss"])
+        return ChannelRequest(question=question, losses=losses, **completed(values, LARGEST))
 
     def open(self, request: Any) -> Session:
         from workbench.families.channel.problem import ChannelProblem
@@ -166,13 +155,9 @@ class _Channels(Family):
 
     def key(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The question spelled out, so that a file's content counts and not its name."""
-        spelling = {option.name for option in self.options if option.question}
-        rest = {
-            name: value
-            for name, value in super().key({**values, **dict.fromkeys(spelling)}).items()
-            if name not in spelling
-        }
-        return rest | self.spelled_question(values).to_dict()
+        spelling = [option.name for option in self.options if option.question]
+        whole = super().key({**values, **dict.fromkeys(spelling)})
+        return {name: whole[name] for name in whole if name not in spelling} | self.spelled_question(values).to_dict()
 
     def points_per_task(self, values: Mapping[str, Any]) -> int:
         return 4
@@ -198,69 +183,34 @@ class _Channels(Family):
 
     # What a design shows.
 
-    def status(self, design: Design) -> str:
-        return super().status(design) if design.request.runs == 1 else "found"
-
     def columns(self, design: Design) -> dict[str, Any]:
         return {"outputs_used": int((design.mechanism.matrix.max(axis=0) > _USED).sum())}
 
     def json(self, design: Design) -> dict[str, Any]:
-        request = design.request
-        epsilon = request.epsilon
-        if not design.claim.in_epsilon_delta:
-            return {
-                **design.claim.to_dict(),
-                "loss_name": request.losses.name,
-                "loss_value": jsonable(design.details["loss"]),
-                "question": request.question.to_dict(),
-                "channel": design.mechanism.matrix.tolist(),
-            }
+        from workbench.families.budget import budget_json
+
         return {
-            **{name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "max_loss")},
-            **({} if request.runs == 1 else {"runs": request.runs, "exact": composed_exact(design)}),
-            "loss_name": request.losses.name,
+            **budget_json(design),
+            "loss_name": design.request.losses.name,
             "loss_value": jsonable(design.details["loss"]),
-            "epsilon": None if epsilon is None else float(epsilon),
-            "delta": float(design.claim.delta if request.runs == 1 else request.delta or 0),
-            "question": request.question.to_dict(),
+            "question": design.question.to_dict(),
             "channel": design.mechanism.matrix.tolist(),
         }
 
-    def request_words(self, design: Design) -> str:
-        """The budget in words."""
-        r = design.request
-        if not design.claim.in_epsilon_delta:
-            from workbench.families.convex_notion import budget_words
-
-            return f"{r.notion}, {budget_words(design.claim)}"
-        per = " per unit of distance" if r.per_distance else ""
-        budget = "" if r.max_loss is None else f", {r.losses.name} loss <= {float(r.max_loss):.9g}"
-        delta = "" if r.minimise == "delta" else f", delta = {float(design.claim.delta):g}"
-        if r.runs > 1:
-            return f"{r.notion}, epsilon = {float(r.epsilon):g}, delta = {float(r.delta):g} for {r.runs} runs in all"
-        if r.minimise == "epsilon":
-            return f"the least epsilon for {r.notion}{per}{delta}{budget}"
-        least = "the least delta for " if r.minimise == "delta" else ""
-        return f"{least}{r.notion}, epsilon = {float(r.epsilon):g}{per}{delta}{budget}"
-
     def facts(self, design: Design) -> list[tuple[str, str]]:
+        from workbench.families.budget import budget_facts
+
         r = design.request
         what = f"{r.losses.name} loss" if r.minimise == "loss" else r.minimise
         under = "for the worst input" if r.question.prior is None else "expected"
         best = "best of all channels on these outputs" if r.runs == 1 else f"best found for {r.runs} runs"
         value = f"{design.objective:.9g} ({best}, {under})"
-        shown = exact_words(design)
         used = self.columns(design)["outputs_used"]
         return [
             (f"least {what}", value),
             ("bound", design.bound_words + ("" if design.gap is None else f" (gap {design.gap:.2g})")),
-            ("asked", self.request_words(design)),
-            (
-                "exact",
-                f"pure epsilon {shown['pure_epsilon']}, DP delta {shown['dp_delta']}, PDP delta {shown['pdp_delta']}",
-            ),
+            *budget_facts(design),
             ("outputs", f"{used} of {r.question.m} in use"),
-            *composed_facts(design),
         ]
 
     def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
@@ -279,7 +229,7 @@ class _Channels(Family):
         q = design.question
         inputs, outputs = q.places
         return channel_plot(
-            inputs, outputs, design.mechanism.matrix, f"{q!r}\n{self.request_words(design)}: {design.objective:.6g}"
+            inputs, outputs, design.mechanism.matrix, f"{q!r}\n{design.request.budget_words}: {design.objective:.6g}"
         )
 
 
@@ -295,7 +245,7 @@ FRONTIER = Frontier(
         FAMILY.option("loss"),
         Option("baselines", flag, True, "Geometric noise and randomized response at the same budgets.", kind=bool),
         SOLVER,
-        certify_option(),
+        CERTIFY,
     ),
     later("workbench.families.channel.frontier", "plan"),
     (

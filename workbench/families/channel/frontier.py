@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import WorkbenchError
-from workbench.families.baseline import Baseline, baselines_of, own_baselines
+from workbench.families.baseline import Baseline, baselines_of, code_of, own_baselines
 from workbench.families.channel.baselines import BASELINES, BudgetedQuery, audited, published
 from workbench.families.channel.family import FAMILY
 from workbench.families.channel.request import ChannelTooLarge
@@ -111,7 +110,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
         *((known, f"of {package}") for known, package in baselines_of("channel")),
     ]
     for baseline, words in others:
-        yield Candidate(baseline.name, words, None, partial(_other, query, baseline))
+        yield Candidate(baseline.name, words, None, partial(_other, query, baseline, words))
 
 
 def _usual(query: Query, name: str) -> Value:
@@ -119,14 +118,10 @@ def _usual(query: Query, name: str) -> Value:
     return Value(reference.objective, None, reference.certified, reference.words)
 
 
-def _other(query: Query, baseline: Baseline) -> Value:
-    """A baseline that is not ours, audited; its code may raise anything."""
-    try:
+def _other(query: Query, baseline: Baseline, owner: str) -> Value:
+    """A baseline that is not ours, audited."""
+    with code_of(owner):
         given: Any = baseline.built(query)
-    except WorkbenchError:
-        raise
-    except Exception as error:
-        raise NotApplicable(f"it raised {type(error).__name__}: {error}") from error
     channel = getattr(given, "certified_form", lambda: given)()
     if not isinstance(channel, Channel):
         raise NotApplicable(f"it is no channel of the query's answers but {given.describe()}")

@@ -20,6 +20,7 @@ from workbench.families.outcome import translated_errors
 from workbench.io.files import names_file, read_table
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.points import number_table, shown
+from workbench.privacy.objective import integer_loss
 
 _WANTED = "a name, a matrix, a function or a CSV file of a matrix"
 
@@ -136,15 +137,7 @@ def _integers(name: str, rows: list[list[Fraction]]) -> LossTable:
 
 
 def _rational(inputs: Sequence[Fraction], outputs: Sequence[Fraction], named: Loss) -> LossTable:
-    tau = exact(named.parameter or 0, "the parameter of a loss")
-    scale = math.lcm(tau.denominator, *{value.denominator for value in (*inputs, *outputs)})
-    x, o = ([int(value * scale) for value in values] for values in (inputs, outputs))
-    r: Any = np.array([[output - here for output in o] for here in x], dtype=object)
-    h = int(tau * scale)
-    if named.kind == "squared":
-        return LossTable(named.name, r * r, scale**2, named)
-    if named.kind == "absolute":
-        return LossTable(named.name, np.abs(r), scale, named)
-    if named.kind == "pinball":
-        return LossTable(named.name, np.where(r < 0, -h * r, (scale - h) * r), scale**2, named)
-    return LossTable(named.name, np.where(np.abs(r) <= h, r * r, h * (2 * np.abs(r) - h)), 2 * scale**2, named)
+    parameter = exact(named.parameter or 0, "the parameter of a loss")
+    loss, scale, unit = integer_loss(named.kind, parameter, (*inputs, *outputs))
+    x, o = (np.array([int(value * scale) for value in values], dtype=object) for values in (inputs, outputs))
+    return LossTable(named.name, loss(o - x[:, None]), unit, named)

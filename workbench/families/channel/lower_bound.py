@@ -20,24 +20,15 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from solvers.arrays import Vector
+from solvers.rational_refinement import scaled
 from workbench.exact.numbers import exp_bounds
 from workbench.families.channel.losses import Integers, LossTable
 from workbench.families.channel.repair import Edges
 
-Vector = NDArray[np.float64]
-
 _BITS = 96  # of a multiplier
 _EXP = 112  # of E
-
-
-def _ints(values: Vector) -> Integers:
-    """⌊values 2^_BITS⌋, exactly. Of the shape of values."""
-    mantissa, exponent = np.frexp(values)
-    digits = (mantissa * 2.0**53).astype(np.int64).astype(object)
-    up = (exponent.astype(int) - 53 + _BITS).astype(object)
-    return np.asarray(np.frompyfunc(lambda d, s: d << s if s >= 0 else d >> -s, 2, 1)(digits, up))
 
 
 def _shares(weights: Sequence[Fraction]) -> list[int]:
@@ -53,14 +44,14 @@ def _rows(losses: LossTable, shares: Sequence[int]) -> Integers:
 def _reduced(rows: Integers, multipliers: Mapping[str, Vector], edges: Edges) -> tuple[int, int]:
     """(Σ_y min_o of the rows with the multipliers' terms, Σ_p max_o u[p,o]), over 2^_BITS."""
     if "ratio" in multipliers:
-        rows, u, largest = rows.copy(), _ints(multipliers["ratio"]), 0
+        rows, u, largest = rows.copy(), scaled(multipliers["ratio"], _BITS), 0
         above = {epsilon: _e(epsilon) for epsilon in set(edges.epsilons)}
         for (i, j), epsilon, each in zip(edges.pairs or (), edges.epsilons, u, strict=True):
             rows[i] += each
             rows[j] -= -((-each * above[epsilon]) >> _EXP)
             largest += int(each.max())
         return int(rows.min(axis=1).sum()), largest
-    a, b = _ints(multipliers["least"]), _ints(multipliers["most"])
+    a, b = scaled(multipliers["least"], _BITS), scaled(multipliers["most"], _BITS)
     least, most = a.sum(axis=0) << _EXP, b.sum(axis=0) * _e(edges.epsilons[0])
     b = np.where(most > least, b * least // np.maximum(most, 1), b)
     return int((rows - a + b).min(axis=1).sum()), 0
@@ -85,7 +76,7 @@ def least_loss_bound(
         shares = _shares(prior)
     else:
         weights = np.maximum(multipliers["losses"], 0.0)
-        shares = _ints(weights / max(float(weights.sum()), 1e-300)).tolist()
+        shares = scaled(weights / max(float(weights.sum()), 1e-300), _BITS).tolist()
         shares[int(np.argmax(weights))] -= sum(shares) - (1 << _BITS)
     value, largest = _reduced(_rows(losses, shares), multipliers, edges)
     return Fraction(value - delta * largest, 1 << _BITS)
@@ -98,9 +89,9 @@ def least_delta_bound(
     max_loss: Fraction,
     multipliers: Mapping[str, Vector],
 ) -> Fraction:
-    """A number that δ of no channel is below whose loss is within the budget: the same sum with τ ℓ for ℓ and the
+    """A number that δ of no channel is below whose loss is at most max_loss: the same sum with τ ℓ for ℓ and the
     max_loss handed back, over Σ_p max_o u[p,o] where that is more than 1."""
-    tau = _ints(np.maximum(multipliers["losses"], 0.0)).tolist()
+    tau = scaled(np.maximum(multipliers["losses"], 0.0), _BITS).tolist()
     shares = tau if prior is None else [(p.numerator * tau[0]) // p.denominator for p in prior]
     value, largest = _reduced(_rows(losses, shares), multipliers, edges)
     return max(Fraction(0), Fraction(value - max_loss * sum(tau)) / max(1 << _BITS, largest))
@@ -113,7 +104,7 @@ def line_bound(losses: LossTable, prior: Sequence[Fraction], epsilon: Fraction, 
     what it needs from its outer neighbours. Where something is missing, λ of that input is lowered by it.
     """
     rows, e = _rows(losses, _shares(prior)), _e(epsilon)
-    lam = _ints(np.asarray(share, dtype=float))
+    lam = scaled(np.asarray(share, dtype=float), _BITS)
     rows = np.asarray(rows - lam[:, None])
     k, m = rows.shape
 

@@ -13,8 +13,11 @@ from models.oracles.finite_channel import (
     post_processed,
     right_most_often,
 )
+from solvers.arrays import Vector
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.oracle import OracleVerdict
+
+_Law = tuple[str, float, str, str]  # name, value, kind, proof
 
 _STEEP = 20  # ε up to which the program of the extremal columns is in reach of floats
 _MINIMAX = 2_500  # inputs times outputs of the minimax program
@@ -33,40 +36,52 @@ def verdict(request: ChannelRequest, objective: float) -> OracleVerdict:
     return OracleVerdict.judge(objective, name, value, kind, proof)
 
 
-def _law(request: ChannelRequest) -> tuple[str, float, str, str] | str:
-    q, losses, prior = request.question, request.losses.floats, request.weights
+def _law(request: ChannelRequest) -> _Law | str:
+    q, prior = request.question, request.weights
     if request.minimise != "loss":
         return f"no closed form is known for the least {request.minimise}."
     if request.per_distance:
         return f"no closed form is known for {request.notion} privacy."
-    assert request.epsilon is not None
-    epsilon, delta = float(request.epsilon), float(request.delta or 0)
-    finite = request.losses.forbidden is None
-    if q.line and finite:
-        rising = grows(losses, losses.argmin(axis=1))
-        kind = "optimum" if rising and not delta else "upper bound"
-        if prior is not None:
-            proof = "Geometric noise with the best post-processing (Ghosh, Roughgarden, Sundararajan 2009, Theorem 3.2)"
-            least = post_processed(losses, prior, epsilon).value
-            return "geometric, post-processed", least, kind, f"{proof}{_why(kind, delta)}."
-        if losses.size <= _MINIMAX:
-            proof = "Geometric noise with the best post-processing for the worst input (Gupte, Sundararajan 2010)"
-            return "geometric, minimax", minimax_value(losses, epsilon), kind, f"{proof}{_why(kind, delta)}."
+    along = _line_law(request)
+    if along is not None:
+        return along
     if q.pairs is not None:
         return "no closed form is known for this relation."
     if prior is None:
         return "no closed form is known for the worst input when all are neighbours."
-    if delta:
+    if request.delta:
         return "no closed form is known for delta > 0 when all are neighbours."
-    named = request.losses.named
+    return _law_of_all(request, prior) or "no closed form is known for so many inputs with this loss."
+
+
+def _line_law(request: ChannelRequest) -> _Law | None:
+    """Geometric noise and the best post-processing, where consecutive answers are neighbours."""
+    losses, prior, epsilon, delta = request.losses.floats, request.weights, *_budget(request)
+    if not request.question.line or request.losses.forbidden is not None:
+        return None
+    rising = grows(losses, losses.argmin(axis=1))
+    kind = "optimum" if rising and not delta else "upper bound"
+    if prior is not None:
+        proof = "Geometric noise with the best post-processing (Ghosh, Roughgarden, Sundararajan 2009, Theorem 3.2)"
+        least = post_processed(losses, prior, epsilon).value
+        return "geometric, post-processed", least, kind, f"{proof}{_why(kind, delta)}."
+    if losses.size > _MINIMAX:
+        return None
+    proof = "Geometric noise with the best post-processing for the worst input (Gupte, Sundararajan 2010)"
+    return "geometric, minimax", minimax_value(losses, epsilon), kind, f"{proof}{_why(kind, delta)}."
+
+
+def _law_of_all(request: ChannelRequest, prior: Vector) -> _Law | None:
+    """What is known where every two answers are neighbours, without a δ."""
+    q, named, (epsilon, _) = request.question, request.losses.named, _budget(request)
     if named is not None and named.kind == "error-rate" and {*q.inputs} <= {*q.outputs}:
         proof = "Randomized response among the likeliest inputs is right most often (Ghazi et al. 2021a, Theorem 3)."
         return "randomized response", right_most_often(prior, epsilon), "optimum", proof
-    if q.k <= MOST_INPUTS and epsilon <= _STEEP and finite:
+    if q.k <= MOST_INPUTS and epsilon <= _STEEP and request.losses.forbidden is None:
         proof = (
             "The linear program over the 2^k staircase columns, of which every column is a mixture (Kairouz et al.)."
         )
-        return "extremal channels", extremal_value(losses, prior, epsilon), "optimum", proof
+        return "extremal channels", extremal_value(request.losses.floats, prior, epsilon), "optimum", proof
     x, _ = q.places
     if named is not None and named.kind in BIN_LOSSES and q.numbers is not None and (np.diff(x) > 0).all():
         exact = named.kind in ("absolute", "pinball") and q.inputs == q.outputs
@@ -74,7 +89,11 @@ def _law(request: ChannelRequest) -> tuple[str, float, str, str] | str:
         proof = f"Theorem 5 of Ghazi et al. 2022: RR-on-Bins is optimal over all real outputs; {reason}."
         value = optimal_bins(x, prior, epsilon, named).objective
         return "RR-on-Bins", value, "optimum" if exact else "lower bound", proof
-    return "no closed form is known for so many inputs with this loss."
+    return None
+
+
+def _budget(request: ChannelRequest) -> tuple[float, float]:
+    return float(request.epsilon or 0), float(request.delta or 0)
 
 
 def _why(kind: str, delta: float) -> str:

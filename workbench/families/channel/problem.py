@@ -94,7 +94,6 @@ class ChannelProblem(Problem):
             request.claim,
             [ordered for i, j in request.question.listed for ordered in ((i, j), (j, i))],
             lambda bounds: request.model(bounds).program,
-            None,
             request.solver,
             request.options,
             row_columns,

@@ -155,7 +155,7 @@ def cheapest(losses: LossTable, prior: Sequence[Fraction] | None) -> int:
 
 
 def within_budget(K: Integers, losses: LossTable, prior: Sequence[Fraction] | None, budget: Fraction) -> Integers:
-    """K, or the least mixture of it with every input's own best output that costs no more than the budget."""
+    """K, or the least mixture of it with every input's own best output that costs no more than max_loss."""
     loss = loss_of(K, losses, prior)
     if loss <= budget:
         return K

@@ -6,27 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from models.channel import ChannelModel, Pairs, UserRows
 from models.modulo import MASS_SCALE
-from solvers.backend import Options
 from workbench.errors import InvalidRequest
-from workbench.families.base import Request
+from workbench.families.budget import BudgetRequest
 from workbench.families.channel.losses import LossTable, OwnLoss
 from workbench.families.channel.repair import Edges, cheapest, loss_of
-from workbench.families.composed import check_runs
-from workbench.families.convex_notion import check_one_bound, check_several_bounds, claim_of
-from workbench.families.requirements import (
-    MASS_ABOVE_RATIO,
-    Bounds,
-    ratio_bounds,
-    ratio_kind,
-    ratio_notions,
-)
+from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind
 from workbench.families.stated import Stated, places, refuse_curved, stated
 from workbench.io.files import spelled
 from workbench.mechanisms.channel import Channel
@@ -38,7 +29,6 @@ LARGEST, LEAST = 20, Fraction(1, 10**9)  # ε: e^ε is a coefficient of the prog
 MOST, _MOST_CUT = 1_000_000, 20_000  # masses that a program compares, that of several bounds; a minute or two
 MOST_CELLS = 1_100_000  # of a channel that needs no program
 MOST_BINARIES = 4_000
-_ONE_BOUND = {"minimise": "loss", "max_loss": None, "delta": None, "runs": 1}
 
 
 class ChannelTooLarge(InvalidRequest):
@@ -46,42 +36,25 @@ class ChannelTooLarge(InvalidRequest):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ChannelRequest(Request):
+class ChannelRequest(BudgetRequest):
     """The least-loss channel within the budget of a notion, or the least δ or ε within max_loss.
 
-    loss: a name, a matrix (k, m), or a function (input, output) -> number; losses: its table. minimise: "loss", "delta"
-    or "epsilon"; max_loss: of the loss, where it is not minimised. epsilon: with notion "metric" per unit of distance;
-    an upper limit where it is minimised. alpha, rho, mu, curve, tradeoff: of the notions that have them. constraints:
-    names of `models.channel.CONSTRAINTS`; more: a function of the CVXPY variable. runs: that the budget is for in all.
+    loss: a name, a matrix (k, m), or a function (input, output) -> number; losses: its table. epsilon: with notion
+    "metric" per unit of distance. constraints: names of `models.channel.CONSTRAINTS`; more: a function of the CVXPY
+    variable.
     """
 
     question: FiniteQuery
     losses: LossTable = field(repr=False)
     epsilon: Fraction | None = None
-    delta: Fraction | None = None
-    alpha: Fraction | None = None
-    rho: Fraction | None = None
-    mu: Fraction | None = None
-    curve: Any = None
-    tradeoff: Any = None
-    notion: str = "dp"
     loss: OwnLoss = "squared"
-    minimise: str = "loss"
-    max_loss: Fraction | None = None
     constraints: tuple[str, ...] = ()
     more: UserRows | None = None
-    runs: int = 1
-    solver: str = "highs"
-    options: Options = field(default_factory=Options)
 
     LARGEST: ClassVar[int] = LARGEST
     LEAST: ClassVar[Fraction] = LEAST
     MOST: ClassVar[int] = MOST
     RECORD: ClassVar[Mapping[str, str]] = {}  # what a certificate says of where it is from
-
-    def at(self, point: Mapping[str, Any]) -> Self:
-        """The same request at other values of hot options. Raises InvalidRequest."""
-        return replace(self, **{name: value for name, value in point.items() if value is not None})
 
     def __post_init__(self) -> None:
         self._check_constraints()
@@ -97,23 +70,17 @@ class ChannelRequest(Request):
                 "epsilon", f"between {float(self.LEAST):g} and {self.LARGEST} for every pair of neighbours", got
             )
         self._check_size()
-        if self.runs > 1:
-            check_runs(self)
-
-    @cached_property
-    def cut(self) -> bool:
-        """Whether the notion states several convex bounds, or more than can be listed, and not one on a ratio."""
-        return self.notion not in ratio_notions()
+        self.check_runs()
 
     def _check_cut(self) -> None:
-        check_several_bounds(self, _ONE_BOUND)
+        self.check_several_bounds()
         if self.question.distances is not None:
             InvalidRequest.must("neighbours", f"without distances when notion is {self.notion}", "distances")
         if (size := 2 * len(self.question.listed) * self.question.m) > _MOST_CUT:
             InvalidRequest.must("the program", f"of at most {_MOST_CUT} compared masses", size)
 
     def _check_budget(self) -> None:
-        check_one_bound(self)
+        self.check_one_bound()
         if self.minimise == "delta" and ratio_kind(self.notion) == MASS_ABOVE_RATIO:
             InvalidRequest.must("notion", "dp where delta is minimised", repr(self.notion))
         if self.max_loss is not None and self.max_loss < 0:
@@ -230,17 +197,14 @@ class ChannelRequest(Request):
 
     def levels(self) -> tuple[tuple[int, ...], list[Fraction]]:
         """(the group of every pair, the ε of every group)."""
-        epsilons = list(self.bounds.epsilons.values())
-        if not self.per_distance:
-            return (0,) * len(self.pairs or ()), epsilons
-        levels = sorted(set(epsilons))
-        return tuple(map(levels.index, epsilons)), levels
+        groups, epsilons = self.bounds.levels
+        return groups if self.per_distance else (0,) * len(self.pairs or ()), epsilons
 
     @cached_property
     def claim(self) -> Claim:
         """What a mechanism is audited for."""
         if self.cut:
-            return claim_of(self)
+            return self.convex_claim
         assert self.epsilon is not None
         epsilon: Fraction | Mapping[Any, Fraction] = self.epsilon
         if self.per_distance:
@@ -302,4 +266,4 @@ class ChannelRequest(Request):
             for i, label in enumerate(q.inputs)
             for j, output in enumerate(q.outputs)
         }
-        return stated(program, self.levels()[1], names, f"best channel, {losses.name} loss", exact)
+        return stated(program, self.bounds.levels[1], names, f"best channel, {losses.name} loss", exact)

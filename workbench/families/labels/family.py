@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -11,18 +12,14 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, jsonable, nearest_float, probability
 from workbench.families.base import Family, Session
-from workbench.families.composed import composed_facts
 from workbench.families.frontier_plan import EPSILON, BudgetTask, Frontier, Row, compared, later, several
 from workbench.families.option import (
     NOTION_PARAMETERS,
-    OPTIONS,
     PROGRESS,
+    RUNS,
     SOLVER,
-    TIME_LIMIT,
+    SOLVING,
     Option,
-    certify_option,
-    check_option,
-    count,
     flag,
     listed,
     one_of,
@@ -147,16 +144,12 @@ class _LabelFamily(Family):
         Option("neighbours", _neighbours, "all", 'lp: all, consecutive, or positions "0-1,1-2".'),
         Option("notion", one_of(more=_notions), "dp", "lp: dp, pure or metric; curve, tradeoff, renyi, zcdp or gdp."),
         *NOTION_PARAMETERS,
-        Option("runs", count(1, 1024), 1, "lp with notion dp: for how many runs the budget is.", kind=int),
+        replace(RUNS, help="lp with notion dp: for how many runs the budget is."),
         Option(
             "constraints", _constraints, (), kind=list, command="constraint",
             help="lp, repeatable: unbiased, row-monotone, column-monotone, symmetric or honest.",
         ),
-        check_option("audit", "certify"),
-        certify_option(),
-        SOLVER,
-        TIME_LIMIT,
-        OPTIONS,
+        *SOLVING,
         PROGRESS,
         Option("delta", probability, Fraction(0), "lp with notion dp: in [0, 1].", hot=True),
         Option(
@@ -228,19 +221,11 @@ class _LabelFamily(Family):
 
     # What a design shows.
 
-    def status(self, design: Design) -> str:
-        return super().status(design) if design.request.runs == 1 else "found"
-
     def exact(self, design: Design) -> dict[str, Any]:
-        privacy = design.privacy
         if design.claim.notion.has_delta or not design.claim.in_epsilon_delta:
-            return {
-                "pdp_delta": float(privacy.pdp_delta),
-                "dp_delta": privacy.dp_delta.upper,
-                "pure_epsilon": privacy.pure_epsilon,
-            }
+            return super().exact(design)
         known = 0.0 if design.private else None  # within the budget every δ at it is 0; beyond it none is computed
-        return {"pdp_delta": known, "dp_delta": known, "pure_epsilon": privacy.pure_epsilon}
+        return {"pdp_delta": known, "dp_delta": known, "pure_epsilon": design.privacy.pure_epsilon}
 
     def columns(self, design: Design) -> dict[str, Any]:
         return {"outputs_used": outputs_in_use(design.mechanism)}
@@ -275,12 +260,13 @@ class _LabelFamily(Family):
         return shown
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
+        from workbench.families.budget import composed_facts
+
         r = self.json(design)
-        budget = f"{_budget(design)}, {r['neighbours']} pairs"
         return [
             (f"least {r['loss']} loss", f"{design.objective:.9g}, by {r['method']}"),
             ("bound", design.bound_words),
-            ("asked", f"{r['notion']}, {budget}" + (f" for {r['runs']} runs in all" if "runs" in r else "")),
+            ("asked", f"{design.request.budget_words}, {r['neighbours']} pairs"),
             ("exact", f"pure epsilon {r['exact']['epsilon']}"),
             ("outputs", f"{r['d']} in use"),
             *composed_facts(design),
@@ -305,19 +291,8 @@ class _LabelFamily(Family):
         from workbench.io.figures import channel_plot
 
         r, mechanism = self.json(design), design.mechanism
-        budget = f"ε = {r['epsilon']:g}" if design.claim.in_epsilon_delta else _budget(design)
-        title = f"{design.question!r}, {r['notion']} at {budget}: {r['loss']} loss {design.objective:.6g}"
+        title = f"{design.question!r}, {design.request.budget_words}: {r['loss']} loss {design.objective:.6g}"
         return channel_plot(design.question.values, mechanism.outputs, mechanism.matrix, title)
-
-
-def _budget(design: Design) -> str:
-    """What was asked, in words."""
-    request = design.request
-    if design.claim.in_epsilon_delta:
-        return f"epsilon = {float(request.epsilon):g}, delta = {float(request.delta):g}"
-    from workbench.families.convex_notion import budget_words
-
-    return budget_words(design.claim)
 
 
 def outputs_in_use(mechanism: Any) -> int:

@@ -41,7 +41,7 @@ SERIES = {
     "exponential": Series("exponential mechanism", 3, "-."), "RRWithPrior": Series("RRWithPrior", 6, "--"),
     "k-ary RR": Series("k-ary randomized response", 5, ":"),
 }  # fmt: skip
-_NOISES = ("laplace", "staircase", "exponential")
+_NOISES = {"laplace": "clipped Laplace", "staircase": "clipped staircase", "exponential": "exponential mechanism"}
 
 
 def plan(question: Any, values: Mapping[str, Any]) -> Plan:
@@ -70,7 +70,7 @@ def baseline_row(labels: Labels, name: str, epsilon: Fraction, loss: Loss) -> Ro
 
 def rivals(labels: Labels, loss: Loss) -> list[str]:
     """The baselines whose exact loss is known for this loss."""
-    noises = _NOISES if loss.kind in ("squared", "absolute") and labels.k > 1 else ()
+    noises = tuple(_NOISES) if loss.kind in ("squared", "absolute") and labels.k > 1 else ()
     return [*noises, *(("RRWithPrior", "k-ary RR") if labels.k > 1 else ())]
 
 
@@ -96,38 +96,26 @@ def label_rows(
 ) -> Iterable[Row]:
     """Label randomizers at one (ε, δ); what is pure also meets every δ."""
     labels, loss = Labels.uniform(*_LABELS), loss_named("squared")
-    wanted = [("bins", "RR-on-Bins"), ("unbiased", "unbiased randomizer")] + ([("lp", "channel LP")] if delta else [])
-    for method, name in wanted:
-        group = "unbiased" if method == "unbiased" else "(ε, δ)-DP"
-
-        def make(method: str = method) -> Any:
-            notion, allowed = ("dp", delta) if method == "lp" else ("pure", Fraction(0))
-            return design(labels, epsilon=epsilon, method=method, notion=notion, delta=allowed)
-
-        note = {"bins": "optimal over all outputs for δ = 0", "lp": "the optimum with labels as outputs"}.get(
-            method, ""
-        )
-        known = budget_row("labels", f"{group}, squared loss", name, epsilon, delta, None, loss="squared", note=note)
+    for method, name, note in (
+        ("bins", "RR-on-Bins", "optimal over all outputs for δ = 0"),
+        ("unbiased", "unbiased randomizer", ""),
+        ("lp", "channel LP", "the optimum with labels as outputs"),
+    ):
+        if method == "lp" and not delta:
+            continue
+        notion, allowed = ("dp", delta) if method == "lp" else ("pure", Fraction(0))
+        group = f"{'unbiased' if method == 'unbiased' else '(ε, δ)-DP'}, squared loss"
+        known = budget_row("labels", group, name, epsilon, delta, None, loss="squared", note=note)
+        make = partial(design, labels, epsilon=epsilon, method=method, notion=notion, delta=allowed)
         row = design_row(make, **known)
         if delta:
             row["bound"] = None  # what is proven holds for δ = 0, or for outputs among the labels
         used = row.get("outputs_used")
         yield row if used is None else row | {"needs_bits": math.log2(used)}
-    sizes = {"laplace": None, "staircase": None, "exponential": None}
-    names = {"laplace": "clipped Laplace", "staircase": "clipped staircase", "exponential": "exponential mechanism"}
     for name in rivals(labels, loss):
-        error = baseline_loss(labels, name, epsilon, loss)
-        needs = sizes[name] if name in sizes else math.log2(labels.k)
-        yield budget_row(
-            "labels",
-            "(ε, δ)-DP, squared loss",
-            names.get(name, name),
-            epsilon,
-            delta,
-            needs,
-            loss="squared",
-            objective=error,
-        )
+        error = {"loss": "squared", "objective": baseline_loss(labels, name, epsilon, loss)}
+        needs = None if name in _NOISES else math.log2(labels.k)
+        yield budget_row("labels", "(ε, δ)-DP, squared loss", _NOISES.get(name, name), epsilon, delta, needs, **error)
 
 
 _NAME = "RR-on-Bins"

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.channel import ChannelModel, consecutive
 from models.losses import loss_named
+from solvers.arrays import Vector
 from workbench.exact.numbers import exact
 from workbench.families.programs import Instance, Judged, certified_or_not
 from workbench.families.verification import product
@@ -23,8 +23,6 @@ from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.privacy.audit import audit
 from workbench.privacy.certify import certify
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from models.losses import Loss, loss_named
-from solvers.backend import Options
 from workbench.errors import InvalidRequest
-from workbench.families.base import Request
+from workbench.families.budget import BudgetRequest
 from workbench.families.channel.losses import LossTable, loss_table, signed_table
 from workbench.families.channel.request import ChannelRequest
-from workbench.families.composed import check_runs
-from workbench.families.convex_notion import PARAMETERS
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import ratio_notions
 from workbench.io.files import spelled
@@ -53,7 +50,7 @@ def check_size(k: int, m: int, pairs: Pairs | None, masses: int = MASSES) -> Non
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LabelRequest(Request):
+class LabelRequest(BudgetRequest):
     """The least-loss private label randomizer.
 
     epsilon: in (0, 30]; with notion "metric" per unit of |y - y'|. method: "bins", "printed", "lp" or "unbiased"; what
@@ -64,26 +61,16 @@ class LabelRequest(Request):
     "dp".
     """
 
-    minimise: ClassVar[str] = "loss"
-
     question: Labels
     epsilon: Fraction | None = None
-    alpha: Fraction | None = None
-    rho: Fraction | None = None
-    mu: Fraction | None = None
-    curve: Any = None
-    tradeoff: Any = None
+    delta: Fraction = Fraction(0)
     loss: Any = "squared"
     method: str = "bins"
     outputs: tuple[float, ...] | None = None
     neighbours: Any = "all"
     notion: str = "pure"
-    delta: Fraction = Fraction(0)
     constraints: tuple[str, ...] = ()
-    solver: str = "highs"
-    options: Options = field(default_factory=Options)
     progress: Callable[[str], None] | None = None
-    runs: int = 1
 
     @property
     def named_loss(self) -> Loss:
@@ -124,8 +111,8 @@ class LabelRequest(Request):
                 InvalidRequest.must("neighbours", f"pairs of different positions in 0..{k - 1}", got)
             neighbours = [[labels[i], labels[j]] for i, j in neighbours]
         question = FiniteQuery(labels, outputs, neighbours=neighbours, prior=prior)
-        same = ("notion", "epsilon", "delta", "constraints", "runs", "solver", "options", "check", *PARAMETERS[1:])
-        given = {name: getattr(self, name) for name in same}
+        same = {each.name for each in fields(BudgetRequest)} - {"question", "family"}
+        given = {name: getattr(self, name) for name in (*same, "constraints")}
         return _ChannelOfLabels(question=question, losses=self._losses(question), **given)
 
     def _losses(self, question: FiniteQuery) -> LossTable:
@@ -133,10 +120,6 @@ class LabelRequest(Request):
             return signed_table(question, self.named_loss)
         own = self.loss
         return loss_table(question, (lambda label, output: own(output, label)) if callable(own) else own)
-
-    def at(self, point: Mapping[str, Any]) -> Self:
-        """The same request at other values of hot options. Raises InvalidRequest."""
-        return replace(self, **{name: value for name, value in point.items() if value is not None})
 
     def __post_init__(self) -> None:
         measure = notion_named(self.notion)
@@ -148,8 +131,7 @@ class LabelRequest(Request):
             )
         if self.delta and not measure.has_delta and self.notion in ratio_notions():
             InvalidRequest.must("delta", f"0 when notion is {self.notion}", spelled(self.delta))
-        if self.runs > 1:
-            check_runs(self)
+        self.check_runs()
         if self.method == "lp":
             self._check_lp()
             return

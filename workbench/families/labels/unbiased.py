@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from models.unbiased_levels import Optimum, interior_optimum, optimum
+from models.unbiased_levels import InteriorSearch, NoPoint, Optimum, SolverSearch, optimum
 from solvers.search import Deadline
 from solvers.solution import Termination
 from workbench.errors import NotProven
@@ -99,35 +99,50 @@ class UnbiasedProblem(RandomizerProblem):
         """
         request, question = self.request, self.request.question
         kept, q = Kept.beside(question.values, question.prior, -1.0), float(self.odds - 1)
-        with translated_errors():
-            answer = optimum(kept.values, kept.shares, q, request.solver, request.options, progress=self.report)
-        point = answer if isinstance(answer, Optimum) else None
-        solution = answer.solution if isinstance(answer, Optimum) else answer
-        stopped = late = self.deadline.passed
-        stopped |= solution is not None and solution.termination in _STOPPED
+        point: Optimum | None = None
+        try:
+            with translated_errors():
+                search = SolverSearch(q, request.solver, request.options, progress=self.report)
+                point = optimum(search, kept.values, kept.shares)
+            solution = point.solution
+        except NoPoint as failed:
+            solution = failed.solution
+        late = self.deadline.passed
+        stopped = late or (solution is not None and solution.termination in _STOPPED)
         if late and (point is None or (request.certified and question.k * point.t.size > _CERTIFIED)):
             raise NotProven(
                 "The time limit ended the search before a channel small enough for a certificate.",
                 bound=0.0 if point is None else max(0.0, point.bound),
             )
-        best, refused = None, ""
-        if point is not None and (stopped or point.closed(_ENOUGH)):
+        best, refused = self._nearest(self._points(kept, point, q, stopped))
+        if best is None and point is not None and not stopped:
             best, refused = self._exact(kept, point)
-        if (best is None or best.gap > _ENOUGH) and not stopped:
-            for part, other in self._closer(q, point):
-                exact, refused = self._exact(part, other)
-                best = exact if best is None or (exact is not None and exact.gap < best.gap) else best
-                if best is not None and best.gap <= _ENOUGH:
-                    break
-            if best is None and point is not None:
-                best, refused = self._exact(kept, point)
         if best is not None:
             return best
         if self.deadline.passed:
             raise NotProven("The time limit ended the search before an exact channel.", bound=0.0)
-        if not isinstance(answer, Optimum):
-            no_point(answer, None, "randomized response with stretched outputs is private and unbiased")
-        raise NotProven(f"The program ended, but {refused}.", bound=answer.bound)
+        if point is None:
+            assert solution is not None  # a solver says why
+            no_point(solution, None, "randomized response with stretched outputs is private and unbiased")
+        raise NotProven(f"The program ended, but {refused}.", bound=point.bound)
+
+    def _points(self, kept: Kept, point: Optimum | None, q: float, stopped: bool) -> Iterator[tuple[Kept, Optimum]]:
+        """What is made exact until it is near its bound: the solver's optimum, then those of our own."""
+        if point is not None and (stopped or point.closed(_ENOUGH)):
+            yield kept, point
+        if not stopped:
+            yield from self._closer(q, point)
+
+    def _nearest(self, points: Iterator[tuple[Kept, Optimum]]) -> tuple[_Exact | None, str]:
+        """The exact channel that is nearest to its bound, no further than near enough; why there was none."""
+        best, refused = None, ""
+        for kept, point in points:
+            exact, refused = self._exact(kept, point)
+            if best is None or (exact is not None and exact.gap < best.gap):
+                best = exact
+            if best is not None and best.gap <= _ENOUGH:
+                break
+        return best, refused
 
     def _closer(self, q: float, seen: Optimum | None) -> Iterator[tuple[Kept, Optimum]]:
         """Optima by interior points of our own: without labels of hardly any prior first, then of all."""
@@ -137,16 +152,12 @@ class UnbiasedProblem(RandomizerProblem):
             if kept.positions.size <= size:
                 continue
             size = kept.positions.size
-            point = interior_optimum(
-                kept.values,
-                kept.shares,
-                q,
-                seen=seen if kept.whole else None,
-                deadline=self.deadline,
-                progress=self.report,
-            )
-            if point is not None:
-                yield kept, replace(point, proof=replace(point.proof, bound=kept.bound(point.bound)))
+            search = InteriorSearch(q, self.deadline, progress=self.report)
+            try:
+                point = optimum(search, kept.values, kept.shares, seen if kept.whole else None)
+            except NoPoint:
+                continue
+            yield kept, replace(point, proof=replace(point.proof, bound=kept.bound(point.bound)))
 
     def _exact(self, kept: Kept, answer: Optimum) -> tuple[_Exact | None, str]:
         """The exact channel of the thinned point, or of that on more sets where it is too far off; why there is

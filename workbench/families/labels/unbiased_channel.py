@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import DisjointSet
 
 from models.unbiased_levels import Optimum
+from solvers.arrays import Positions, Vector
 from workbench.exact.distribution import Distribution
 from workbench.mechanisms.channel import Channel
 
-Vector = NDArray[np.float64]
 _DIGITS = ((27, 52), (42, 67), (60, 85))  # tried in turn: masses of so many bits less are left out; bits of masses
 _FINE = 22  # of the outputs' lattice, below the root of the loss
 _ROUNDING = 2.0**-50  # relative, of a share, of a sum of up to 10^6 of them and of its products
@@ -59,52 +59,60 @@ def exact_channel(labels: Vector, odds: Fraction, point: Optimum) -> tuple[Vecto
 
 def _channel(labels: Vector, odds: Fraction, point: Optimum, digits: tuple[int, int]) -> tuple[Vector, Channel]:
     """`exact_channel` with these digits."""
-    speck, bits = digits
-    sets, k, a, b = point.sets, labels.size, odds.numerator, odds.denominator
-    used, shares, origin = np.flatnonzero(point.t > 0), point.shares, Fraction(point.origin)
-    first, last, t, s, shares = sets.first[used], sets.last[used], point.t[used], point.s[used], shares[used]
-    largest = float(np.abs(s / t + point.origin).max())
-    fine = max(math.sqrt(point.objective) * 2.0**-_FINE, largest * 2.0**-50)
+    k, a, b, origin, used = labels.size, odds.numerator, odds.denominator, Fraction(point.origin), point.t > 0
+    first, last, t = point.sets.first[used], point.sets.last[used], point.t[used]
+    outputs = point.s[used] / t
+    fine = max(math.sqrt(point.objective) * 2.0**-_FINE, float(np.abs(outputs + point.origin).max()) * 2.0**-50)
     step = Fraction(2) ** math.floor(math.log2(fine))
-    tails, heads = first.tolist(), [0 if end == k else end for end in (last + 1).tolist()]
-    tree = _Tree(k, tails, heads, t.tolist())
+    tree = _Tree(k, first.tolist(), [0 if end == k else end for end in (last + 1).tolist()], t.tolist())
+    n = _masses(tree, t, point.shares[used], digits)
+    dense = [b + (a - b) * (tail == 0) for tail in tree.tails]  # the last equation
+    total = sum(x * mass for x, mass in zip(dense, n, strict=True))
+    y = [Fraction(value) - origin for value in labels.tolist()]
+    sources = [Fraction(0), *((high - low) * total / (a - b) for low, high in pairwise(y))]
+    lattice = [round((Fraction(output) + origin) / step) * step - origin for output in outputs.tolist()]
+    moments = _moments(
+        tree, n, tree.completed([x * o for x, o in zip(n, lattice, strict=True)], sources), dense, y[0] * total
+    )
+    columns = []  # (output on the lattice, mass, first, last)
+    for mass, moment, start, end in zip(n, moments, first.tolist(), last.tolist(), strict=True):
+        if mass > 0:
+            place = (Fraction(moment) / mass + origin) / step
+            low = math.floor(place)
+            parts = (low, mass * (low + 1 - place)), (low + 1, mass * (place - low))
+            columns += [(at, part, start, end) for at, part in parts if part]
+    places, table = _table(k, columns, a, b)
+    rows = (Distribution.from_integers(row.tolist(), "a row of the channel") for row in table)
+    return np.array([float(at * step) for at in places]), Channel(tuple(rows))
+
+
+def _masses(tree: _Tree, t: Vector, shares: Vector, digits: tuple[int, int]) -> list[int]:
+    """n of all sets, those with hardly a share left out. Raises ArithmeticError."""
+    speck, bits = digits
     light = (shares < 2.0**-speck * shares.max()) & ~np.isin(np.arange(t.size), tree.edges)
-    bits += _bits_apart(t, shares)
-    t, s = np.where(light, 0.0, t), np.where(light, 0.0, s)
-    masses = [round(Fraction(mass) * 2**bits) for mass in (t / t.max()).tolist()]
-    n = tree.completed(masses, [0] * k)
+    unit = 2 ** (bits + _bits_apart(t, shares))
+    heavy = np.where(light, 0.0, t)
+    n = tree.completed([round(Fraction(mass) * unit) for mass in (heavy / heavy.max()).tolist()], [0] * tree.nodes)
     if min((n[e] for e in tree.edges), default=1) < 0:
         raise ArithmeticError("the solver's masses are too far from a randomizer")
-    kept = [e for e in range(len(n)) if n[e] > 0]
-    through = sum(n[e] for e in range(len(n)) if tails[e] == 0)
-    total = b * sum(n) + (a - b) * through
-    y = [Fraction(value) - origin for value in labels.tolist()]
-    sources = [Fraction(0), *((y[i] - y[i - 1]) * total / (a - b) for i in range(1, k))]
-    outputs = (s / np.where(t > 0, t, 1.0)).tolist()
-    lattice = [round((Fraction(output) + origin) / step) * step - origin for output in outputs]
-    moments = tree.completed([mass * output for mass, output in zip(n, lattice, strict=True)], sources)
-    dense = [b + (a - b) * (tail == 0) for tail in tails]  # the last equation
+    return n
+
+
+def _moments(tree: _Tree, n: list[int], moments: list[Any], dense: list[int], target: Fraction) -> list[Any]:
+    """The moments, that of one more edge outside the tree moved so that the last equation holds: Σ dense μ = target.
+
+    Raises ArithmeticError.
+    """
     effects = tree.cycles(dense)  # on it of one unit around the cycle that an edge closes
-    loose = max(kept, key=lambda e: n[e] * abs(effects[e]))
+    loose = max((e for e, mass in enumerate(n) if mass > 0), key=lambda e: n[e] * abs(effects[e]))
     if not effects[loose]:
         raise ArithmeticError("too few sets are in use")
-    unit = tree.completed([int(e == loose) for e in range(len(n))], [0] * k)
-    missing = y[0] * total - sum(x * moment for x, moment in zip(dense, moments, strict=True))
-    share = missing / effects[loose]
+    unit = tree.completed([int(e == loose) for e in range(len(n))], [0] * tree.nodes)
+    share = (target - sum(x * moment for x, moment in zip(dense, moments, strict=True))) / effects[loose]
     moments = [moment + share * move if move else moment for moment, move in zip(moments, unit, strict=True)]
     if any(moment and not mass for mass, moment in zip(n, moments, strict=True)):
         raise ArithmeticError("a set that must carry a moment has no mass")
-    columns = []  # (output on the lattice, mass, first, last)
-    for e in kept:
-        place = (Fraction(moments[e]) / n[e] + origin) / step
-        low = math.floor(place)
-        for at, mass in ((low, n[e] * (low + 1 - place)), (low + 1, n[e] * (place - low))):
-            if mass:
-                columns.append((at, mass, int(first[e]), int(last[e])))
-    places, table = _table(k, columns, a, b)
-    return np.array([float(at * step) for at in places]), Channel(
-        tuple(Distribution.from_integers(row.tolist(), "a row of the channel") for row in table)
-    )
+    return moments
 
 
 def _bits_apart(t: Vector, shares: Vector) -> int:
@@ -130,7 +138,7 @@ class _Tree:
     """A spanning tree of the nodes 0..k-1 (0: the ground) of greatest weight, and flows that it completes."""
 
     def __init__(self, k: int, tails: list[int], heads: list[int], weights: list[int]) -> None:
-        self.tails, self.heads = tails, heads
+        self.nodes, self.tails, self.heads = k, tails, heads
         parts = DisjointSet(range(k))
         near: list[list[int]] = [[] for _ in range(k)]
         self.edges = []
@@ -190,7 +198,7 @@ class Kept:
 
     labels: Vector
     prior: Vector
-    positions: NDArray[np.intp]
+    positions: Positions
 
     @classmethod
     def beside(cls, labels: Vector, prior: Vector, share: float) -> Kept:
@@ -233,7 +241,4 @@ class Kept:
 def _mixture(left: Distribution, right: Distribution, share: Fraction) -> Distribution:
     """share · left + (1 - share) · right, for 0 < share < 1."""
     a, b = share.numerator * right.total, (share.denominator - share.numerator) * left.total
-    divisor = math.gcd(a, b)
-    a, b = a // divisor, b // divisor
-    mixed = [a * x + b * z for x, z in zip(left.integers, right.integers, strict=True)]
-    return Distribution.from_integers(mixed, "a mixture of two rows")
+    return Distribution.from_integers((a * left.array + b * right.array).tolist(), "a mixture of two rows")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -51,15 +51,6 @@ class LaplaceRequest(Request):
             positive_float(getattr(self, name), name)
 
 
-def _number(read: Callable[[Any, str], Fraction]) -> Callable[[Any, str], Fraction]:
-    def reader(value: Any, name: str) -> Fraction:
-        if isinstance(value, float) and not math.isfinite(value):
-            InvalidRequest.must(name, "a finite number", value)
-        return read(value, name)
-
-    return reader
-
-
 class _Laplace(Family):
     name = "laplace"
     title = "exact Laplace noise in few bits"
@@ -73,13 +64,13 @@ class _Laplace(Family):
     options = (
         Option("code", one_of("gamma", "delta"), "gamma", "Signed Elias code of the integers: gamma or delta."),
         Option(
-            "low", _number(exact), help="The data are uniform on [low, high]; -1 by default.", kind=float, question=True
+            "low", exact, help="The data are uniform on [low, high]; -1 by default.", kind=float, question=True
         ),
         Option(
-            "high", _number(exact), help="The data are uniform on [low, high]; 1 by default.", kind=float, question=True
+            "high", exact, help="The data are uniform on [low, high]; 1 by default.", kind=float, question=True
         ),
         Option(
-            "point", _number(exact), help="The datum is this number (instead of --low, --high).", kind=float,
+            "point", exact, help="The datum is this number (instead of --low, --high).", kind=float,
             question=True,
         ),
         Option("bits", positive, help="Mean bits a scalar, > 0.", required=True, hot=True),

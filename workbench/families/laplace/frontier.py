@@ -12,12 +12,12 @@ the search over ℓ (workbench.families.laplace.least_ell); "unreachable" means 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from solvers.search import Deadline
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
 from workbench.families.frontier_plan import Plan, Plots, Row, Task
@@ -60,7 +60,7 @@ def _known(curve: str, epsilon: Fraction, **more: object) -> Row:
 
 
 def _point(point: Row, request: LaplaceRequest, code: Code) -> list[Row]:
-    begin = time.perf_counter()
+    clock = Deadline()
     least = least_ell(float(request.epsilon), float(request.bits), code)
     row = (
         _known("point", request.epsilon)
@@ -70,7 +70,7 @@ def _point(point: Row, request: LaplaceRequest, code: Code) -> list[Row]:
             "decoder_epsilon": least.decoder_epsilon,
             "mean_bits": least.mean_bits,
             "status": "unreachable" if least.ell is None else "optimal",
-            "seconds": time.perf_counter() - begin,
+            "seconds": clock.elapsed,
         }
     )
     missing = f"no ell fits; the least mean length met is {least.least_bits:.6g} bits"

@@ -29,8 +29,8 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from solvers.arrays import Vector
 from solvers.search import bisect
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
@@ -39,8 +39,6 @@ from workbench.mechanisms.dyadic_laplace.dyadic_law import delta_zero, ell_of, l
 from workbench.mechanisms.dyadic_laplace.elias import Code, check_code
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw, elias_delta_bound, mean_bits, mean_bits_at
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
-
-Floats = npt.NDArray[np.float64]
 
 SCAN: Final = 64
 _LOWEST: Final = math.log2(2.0**-50)  # log2 δ₀ where ℓ - 1 is about 2^-51
@@ -71,7 +69,7 @@ class _Length:
         self._request = (epsilon, code, data)
         self.least = math.inf
 
-    def many(self, log_delta: Floats) -> Floats:
+    def many(self, log_delta: Vector) -> Vector:
         """E[bits] at many log2 δ₀; shape (n,)."""
         lengths = _lengths(*self._request, log_delta.tobytes())
         self.least = min(self.least, float(lengths.min()))
@@ -82,7 +80,7 @@ class _Length:
 
 
 @lru_cache(maxsize=2048)
-def _lengths(epsilon: float, code: Code, data: DataLaw, points: bytes) -> Floats:
+def _lengths(epsilon: float, code: Code, data: DataLaw, points: bytes) -> Vector:
     """E[bits] at the log2 δ₀ with these bytes: searches for other budgets pass over the same grids."""
     log_delta = np.frombuffer(points)
     parts = np.array_split(log_delta, 8) if log_delta.size >= 8 else [log_delta]

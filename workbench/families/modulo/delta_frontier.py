@@ -20,7 +20,7 @@ from workbench.families.outcome import translated_errors
 from workbench.mechanisms.modulo import ModuloNoise
 
 if TYPE_CHECKING:
-    from models.modulo_frontier import Piece
+    from models.modulo_level_frontier import Piece
 
 
 _LOSSES = ("error-rate", "eta-squared", "squared", "circular-squared")
@@ -33,7 +33,7 @@ class DeltaFrontier(tuple["Piece", ...]):
     __slots__ = ()
 
     def _at(self, delta: Real) -> tuple[Piece, float]:
-        from models.modulo_frontier import piece_at
+        from models.modulo_level_frontier import piece_at
 
         wanted = float(probability(delta, "delta"))
         try:
@@ -118,8 +118,7 @@ def delta_frontier(
     most = probability(high, "high")
     if not most:
         InvalidRequest.must("high", "a number in (0, 1]", high)
-    if loss not in _LOSSES:
-        InvalidRequest.must("loss", f"one of {', '.join(_LOSSES)}", repr(loss))
+    InvalidRequest.unless_among(_LOSSES, "loss", loss)
     request = FAMILY.request(
         question,
         epsilon=epsilon,

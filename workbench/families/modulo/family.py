@@ -10,25 +10,27 @@ certify   the mechanism repaired and proven private                             
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import jsonable, positive, probability
+from workbench.exact.numbers import positive, probability
 from workbench.families.base import Family, Session
-from workbench.families.composed import composed_exact, composed_facts
-from workbench.families.design import exact_words
+from workbench.families.frontier_plan import EPSILON, BudgetTask, Frontier, Row, compared, later, several
+from workbench.families.notion_points import BUDGET, notion_requests
 from workbench.families.option import (
+    CERTIFY,
     MAX_LOSS,
     MINIMISE,
     NOTION_PARAMETERS,
     OPTIONS,
+    RUNS,
     SOLVER,
     TIME_LIMIT,
     Option,
     anything,
-    certify_option,
     check_option,
     count,
     flag,
@@ -36,9 +38,19 @@ from workbench.families.option import (
     listed,
     one_of,
     or_zero,
-    share,
+    probabilities,
+    spell,
+    text,
 )
-from workbench.families.requirements import HOCKEY_STICK, convex_or_ratio_notion, ratio_kind
+from workbench.families.requirements import (
+    HOCKEY_STICK,
+    convex_or_ratio_notion,
+    ratio_kind,
+    ratio_notion,
+    ratio_notions,
+)
+from workbench.io.parameter_grid import grid
+from workbench.privacy.notions import notion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,17 +64,6 @@ if TYPE_CHECKING:
 METHODS = ("fast", "literal")
 CHECKS = ("none", "bound", "audit", "certify")
 _SHOWN = 24  # masses up to which a report lists all of them, beyond it the 16 heaviest
-
-
-def _notions() -> Iterable[str]:
-    from workbench.families.requirements import ratio_notions
-
-    return ratio_notions()
-
-
-def _check_epsilon(values: Mapping[str, Any]) -> None:
-    if values["epsilon"] is None and values["notion"] in _notions() and values.get("minimise") != "epsilon":
-        raise InvalidRequest("epsilon must be given. Got none.")
 
 
 def _loss(value: Any, name: str) -> Any:
@@ -103,14 +104,6 @@ def _epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:
     if isinstance(value, Mapping):
         return {shift: positive(amount, f"epsilon of shift {shift}") for shift, amount in value.items()}
     return positive(value, name)
-
-
-def _prior(value: Any, name: str) -> tuple[Fraction, ...]:
-    """Probabilities of the true answer: a list, or a CSV file of them."""
-    from workbench.mechanisms.points import cells_of
-
-    wanted = "a list of probabilities, one for every answer"
-    return tuple(listed(share)(value if isinstance(value, str) else cells_of(value, name, wanted), name))
 
 
 def _equal(value: Any, name: str) -> tuple[tuple[int, ...], ...]:
@@ -163,7 +156,9 @@ class _Modulo(Family):
             "one for every noise value (in Python: an array, or a function of it).",
         ),
         *NOTION_PARAMETERS,
-        Option("prior", _prior, help="CSV with N probabilities of the true answer (loss prior-squared).", kind=Path),
+        Option(
+            "prior", probabilities, help="CSV with N probabilities of the true answer (loss prior-squared).", kind=Path,
+        ),
         Option("zero_mean", flag, False, "Require noise of mean zero.", kind=bool),
         Option("equal", _equal, help='Require equal masses: "1=8,2=7" (row-major noise values).'),
         Option(
@@ -171,10 +166,10 @@ class _Modulo(Family):
             help="More linear constraints, as a function of the CVXPY variable f (N,).",
         ),
         MINIMISE,
-        Option("runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int),
+        RUNS,
         Option("method", one_of(*METHODS), "fast", "fast, or literal: PDP with delta > 0 as the printed MILP."),
         check_option(*CHECKS),
-        certify_option(),
+        CERTIFY,
         SOLVER,
         TIME_LIMIT,
         Option(
@@ -191,7 +186,7 @@ class _Modulo(Family):
             help='Privacy budget > 0; "1=0.5,2=1" gives each difference its own. Where it is minimised: a limit.',
         ),
     )  # fmt: skip
-    frontier = "workbench.families.modulo.frontier_options"
+    frontier = "workbench.families.modulo.family"
     programs = "workbench.families.modulo.programs"
     recommendation = "workbench.families.modulo.frontier"
 
@@ -203,8 +198,6 @@ class _Modulo(Family):
 
     def spelled_question(self, values: Mapping[str, Any]) -> ModuloNoise:
         names = ("n", "sizes", "max_shift", "directed", "shifts")
-        if "epsilon" in values:
-            _check_epsilon(values)
         return self.question(**{name: values[name] for name in names})
 
     def stated(self, request: Any) -> Stated:
@@ -267,64 +260,33 @@ class _Modulo(Family):
 
     def points_per_task(self, values: Mapping[str, Any]) -> int:
         """Bare linear programs take less than a millisecond; audits and branch and bound much longer."""
-        bare = values["check"] in ("none", "bound") and values["notion"] in _notions()
+        bare = values["check"] in ("none", "bound") and values["notion"] in ratio_notions()
         return 500 if bare and ratio_kind(values["notion"]) == HOCKEY_STICK else 20
 
     # What a design shows.
 
-    def status(self, design: Design) -> str:
-        return super().status(design) if design.request.runs == 1 else "found"
-
     def json(self, design: Design) -> dict[str, Any]:
-        request, claim = design.request, design.claim
-        entries: dict[str, Any] = {"pmf": design.mechanism.pmf.tolist(), "loss": request.loss}
-        if request.runs > 1:
-            entries |= {"runs": request.runs, "exact": composed_exact(design)}
-            entries |= {name: jsonable(getattr(request, name)) for name in ("notion", "epsilon", "delta")}
-        elif request.cut:
-            entries |= claim.to_dict()
-        else:
-            entries |= {name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "max_loss")}
-            entries |= {"epsilon": jsonable(claim.epsilon), "delta": float(claim.delta)}
-        return entries | {"question": request.question.to_dict(), "directed": request.question.directed}
+        from workbench.families.budget import budget_json
+
+        question = design.question
+        entries = {"pmf": design.mechanism.pmf.tolist(), "loss": design.request.loss, **budget_json(design)}
+        return entries | {"question": question.to_dict(), "directed": question.directed}
 
     def heading(self, design: Design) -> str:
         relation = "directed" if design.question.directed else "symmetric"
         return f"{design.question!r}, {relation} differences"
 
-    def requested(self, design: Design) -> str:
-        r = design.request
-        if r.runs > 1:
-            return f"{r.notion}, epsilon = {float(r.epsilon):g}, delta = {float(r.delta):g} for {r.runs} runs in all"
-        if not design.claim.in_epsilon_delta:
-            from workbench.families.convex_notion import budget_words
-
-            return f"{r.notion}, {budget_words(design.claim)}"
-        epsilon = jsonable(design.claim.epsilon)
-        if r.minimise == "delta":
-            return f"the least delta for {r.notion}, epsilon = {epsilon}, {r.loss} <= {float(r.max_loss):.9g}"
-        if r.minimise == "epsilon":
-            delta = float(design.claim.delta)
-            return f"the least epsilon for {r.notion}, delta = {delta:g}, {r.loss} <= {float(r.max_loss):.9g}"
-        return f"{r.notion}, epsilon = {epsilon}, delta = {float(design.claim.delta):g}"
-
     def facts(self, design: Design) -> list[tuple[str, str]]:
+        from workbench.families.budget import budget_facts
+
         what = design.request.loss if design.request.minimise == "loss" else design.request.minimise
-        exact, epsilon = exact_words(design), design.privacy.epsilon
-        at = "" if design.claim.in_epsilon_delta else f" (at epsilon = {float(epsilon or 0):g})"
         order = "x".join(map(str, design.question.sizes))
         runs = design.request.runs
         best = f"best noise modulo {order}" if runs == 1 else f"best found modulo {order} for {runs} runs"
         return [
             (f"least {what}", f"{design.objective:.9g} ({best})"),
             ("bound", design.bound_words),
-            ("asked", self.requested(design)),
-            (
-                "exact",
-                f"PDP delta {exact['pdp_delta']}, DP delta {exact['dp_delta']}, "
-                f"pure epsilon {exact['pure_epsilon']}{at}",
-            ),
-            *composed_facts(design),
+            *budget_facts(design),
         ]
 
     def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
@@ -339,8 +301,70 @@ class _Modulo(Family):
         from workbench.io.figures import pmf_plot
 
         what = {"loss": design.request.loss, "delta": "δ", "epsilon": "ε"}[design.request.minimise]
-        title = f"{self.heading(design)}\n{self.requested(design)}: {what} {design.objective:.6g}"
+        title = f"{self.heading(design)}\n{design.request.budget_words}: {what} {design.objective:.6g}"
         return pmf_plot(design.mechanism.pmf, design.question.sizes, title)
 
 
 FAMILY = _Modulo()
+
+
+def _levels(value: Any, name: str) -> list[Fraction] | None:
+    """Errors of the level curves: a grid, auto (None) or none."""
+    return {"auto": None, "none": []}[value] if value in ("auto", "none") else grid(value, name)
+
+
+def points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Any]]:
+    """(columns that name a point, its request): every ε and δ under every notion, then the least ε of losses.
+
+    Raises InvalidRequest.
+    """
+    if not values["epsilon"] and not values["max_loss"]:
+        raise InvalidRequest("epsilon must be given, or budget. Got neither.")
+    if values["loss"] == "prior-squared":
+        InvalidRequest.must("loss", "one that needs no prior", repr(values["loss"]))
+    for name in values["notion"] if values["epsilon"] else ():
+        if any(values["delta"]) and not notion(name).has_delta:
+            InvalidRequest.must("delta", f"0 when notion is {name}", ",".join(map(spell, values["delta"])))
+    every = notion_requests(FAMILY, question, values)
+    notions = values["notion"]
+    return sorted(every, key=lambda p: (p[1].minimise != "loss", notions.index(p[0]["notion"]), p[0].get("epsilon", 0)))
+
+
+_COUNT = BudgetTask(
+    "count",
+    later("workbench.families.modulo.frontier", "count_rows"),
+    (
+        Option("n", count(1, 60), 8, "Of the count: answers 0..n.", kind=int),
+        Option("max_shift", count(1, 60), 1, "Of the count: how far neighbours differ.", kind=int),
+    ),
+    check=later("workbench.families.modulo.frontier", "check_counts"),
+)
+
+FRONTIER = Frontier(
+    "Error of optimal noise against ε and δ: certified points, exact breakpoints, level curves, baselines; least ε.",
+    (
+        *(option for option in FAMILY.options if option.question),
+        replace(EPSILON, required=False),
+        BUDGET,
+        Option("delta", grid, "0", "Grid of δ in [0, 1], as --epsilon."),
+        Option("notion", several(ratio_notion), "dp", "dp, pdp, pure; several separated by commas."),
+        Option("loss", text, "error-rate", "error-rate, squared, eta-squared, circular-squared or worst-squared."),
+        Option(
+            "level", _levels, "auto", "Errors for the level curves δ(ε), a grid; auto chooses four, none draws none."
+        ),
+        Option("baselines", flag, True, "Published mechanisms at the same budgets.", kind=bool),
+        SOLVER,
+        replace(TIME_LIMIT, help="Seconds of one solve; then its interval counts."),
+        Option("whole", flag, False, "Trace every exact piece to its end, however long it takes.", kind=bool),
+        CERTIFY,
+    ),
+    later("workbench.families.modulo.frontier", "plan"),
+    (
+        "frontier modulo --n 8 --max-shift 3 --epsilon 0.1:4:40 --delta 0,1e-6,0.01,0.1 --notion pdp,dp",
+        "frontier modulo --n 8 --shifts 1,2 --epsilon 0.1:4:20:log --delta 0:0.3:16 --loss squared --out trade",
+        'frontier modulo --sizes 4x4 --shifts "0,1;1,0" --epsilon 0.5,1,2 --delta 0,0.05 --level 0.3,0.5 --json',
+        "frontier modulo --n 8 --max-shift 1 --loss squared --notion dp --max-loss 1:6:11 --delta 0,0.01",
+    ),
+    (_COUNT,),
+    points=compared(points),
+)

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from models import oracles
-from models.modulo_frontier import Limit, Piece, delta_frontier
-from models.modulo_level_frontier import LEAST
+from models.modulo_frontier import Limit, delta_frontier
+from models.modulo_level_frontier import LEAST, Piece
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
 from workbench.families.api import design
@@ -40,8 +40,7 @@ from workbench.families.frontier_plan import (
     design_task,
 )
 from workbench.families.modulo.baselines import SCANNED, Scan, data_independent_error
-from workbench.families.modulo.family import FAMILY
-from workbench.families.modulo.frontier_options import COMMON, points
+from workbench.families.modulo.family import FAMILY, points
 from workbench.families.modulo.frontier_plots import SERIES, draw
 from workbench.families.modulo.request import ModuloRequest
 from workbench.families.outcome import translated_errors
@@ -86,39 +85,40 @@ def plan(question: Any, values: Mapping[str, Any]) -> Plan:
     piece to its end, however long it takes, so that no clock decides what the table holds. level: errors of the level
     curves; None chooses LEVELS of them from the points, an empty list draws none. Raises InvalidRequest.
     """
-    every: list[tuple[Row, Any]] = list(points(question, values))
+    every: list[tuple[Row, Any]] = [*points(question, values)]
     optima = [(row, request) for row, request in every if request.minimise == "loss"]
-    for level in values["level"] or ():
-        if level < 0:
-            InvalidRequest.must("level", "errors >= 0", f"{float(level):g}")
-    query = question or FAMILY.spelled_question(values)
-    notions, epsilons, loss, levels = values["notion"], values["epsilon"] or [], values["loss"], values["level"]
+    query, epsilons, loss = question or FAMILY.spelled_question(values), values["epsilon"] or [], values["loss"]
     errors: list[float] = []  # of the points so far, from which levels are chosen
 
     def learn(rows: Sequence[Row]) -> None:
         errors.extend(row["objective"] for row in rows if row["curve"] == "point" and row.get("objective") is not None)
 
     tasks: list[Task] = [design_task(row, request, "optimal") for row, request in optima]
-    tasks += [
-        partial(_pieces, query, notion, epsilon, values)
-        for notion in notions
-        for epsilon in _traced(query, notion, epsilons, loss)
-    ]
+    for notion in values["notion"]:
+        traced = _traced(query, notion, epsilons, loss)
+        tasks += [partial(_pieces, query, notion, epsilon, values) for epsilon in traced]
     tasks += [design_task(row, request, "optimal") for row, request in every if request.minimise == "epsilon"]
     waits = [len(tasks)]
-    if levels is None or levels:
-        tasks += [
-            partial(_levels, query, notion, epsilon, values, errors)
-            for notion in notions
-            if named(notion).has_delta
-            for epsilon in epsilons
-        ]
+    tasks += _level_tasks(query, epsilons, values, errors)
     if values["baselines"]:
         names = ["data-independent", *(SCANNED if query.order <= _CLAMPED else _WIDE)]
         tasks += [baseline_task(name, row, partial(_baseline, name, each)) for name in names for row, each in optima]
     relation = "directed" if query.directed else "symmetric"
     title = f"{query!r}, {relation} differences, {loss}"
     return Plan(title, tasks, partial(draw, title=title, loss=loss), learn=learn, waits=waits)
+
+
+def _level_tasks(
+    query: ModuloNoise, epsilons: Sequence[Fraction], values: Mapping[str, Any], errors: Sequence[float]
+) -> list[Task]:
+    """Of the level curves, at every ε under every notion that has δ. Raises InvalidRequest."""
+    for level in values["level"] or ():
+        if level < 0:
+            InvalidRequest.must("level", "errors >= 0", f"{float(level):g}")
+    if values["level"] == []:
+        return []
+    notions = [notion for notion in values["notion"] if named(notion).has_delta]
+    return [partial(_levels, query, notion, epsilon, values, errors) for notion in notions for epsilon in epsilons]
 
 
 def _dp_line(law: oracles.ClosedForm) -> Piece:
@@ -184,7 +184,7 @@ def _levels(
     question: ModuloNoise, notion: str, epsilon: Fraction, values: Mapping[str, Any], errors: Sequence[float]
 ) -> list[Row]:
     """The least δ at one ε for every error level."""
-    rows, common = [], {name: values[name] for name in COMMON}
+    rows, common = [], {name: values[name] for name in ("loss", "solver", "certify", "time_limit")}
     for most in values["level"] if values["level"] is not None else round_levels(errors):
         least = FAMILY.request(question, notion=notion, epsilon=epsilon, minimise="delta", max_loss=most, **common)
         with FAMILY.open(least) as session:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -11,10 +12,12 @@ from models.oracles.question import ROUNDING
 from models.requirements import RatioBound
 from solvers.search import bisect
 from solvers.solution import Solution
-from workbench.families.design import OracleVerdict
+from workbench.families.design import Design, OracleVerdict
 from workbench.families.modulo.request import ModuloRequest
+from workbench.families.oracle import meets
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import ratio_bounds
+from workbench.mechanisms.modulo import ModuloNoise, Shift
 
 
 def strongest_law(request: ModuloRequest, delta: float) -> oracles.ClosedForm | None:
@@ -23,25 +26,19 @@ def strongest_law(request: ModuloRequest, delta: float) -> oracles.ClosedForm | 
 
 
 def _proven(request: ModuloRequest, delta: float) -> oracles.Bounds:
-    bounds, q = ratio_bounds(request.notion, request.budgets, Fraction(delta)), request.question
+    bounds = ratio_bounds(request.notion, request.budgets, Fraction(delta))
     levels = tuple((shift, float(value)) for shift, value in bounds.epsilons.items())
-    return _bounds(q.sizes, tuple(q.differences), q.directed, levels, float(bounds.delta), bounds.kind, request.loss)
+    return _bounds(request.question, levels, float(bounds.delta), bounds.kind, request.loss)
 
 
 @lru_cache(maxsize=16)
 def _bounds(
-    sizes: tuple[int, ...],
-    differences: tuple[tuple[int, ...], ...],
-    directed: bool,
-    levels: tuple[tuple[tuple[int, ...], float], ...],
-    delta: float,
-    kind: RatioBound,
-    loss: str,
+    q: ModuloNoise, levels: tuple[tuple[Shift, float], ...], delta: float, kind: RatioBound, loss: str
 ) -> oracles.Bounds:
     each = dict(levels)
     epsilon = levels[0][1] if len(set(each.values())) == 1 else each
     with translated_errors():
-        return oracles.bounds(sizes, differences, directed, epsilon, delta, kind, loss)
+        return oracles.bounds(q.sizes, q.differences, q.directed, epsilon, delta, kind, loss)
 
 
 def known_bound(request: ModuloRequest) -> tuple[float, str] | None:
@@ -57,7 +54,14 @@ def known_bound(request: ModuloRequest) -> tuple[float, str] | None:
     return law.value * (1 - ROUNDING), f"The bound is the closed form's: {law.name}. {law.proof}"
 
 
-def least_error_verdict(request: ModuloRequest, solution: Solution, proven: bool) -> OracleVerdict:
+def oracle_verdict(request: ModuloRequest, solution: Solution, proven: bool) -> OracleVerdict:
+    """Of the least error or δ that a solver claims, and proves or not."""
+    if request.minimise == "delta":
+        return _of_least_delta(request, solution, float(request.loss_limit or 0))
+    return _of_least_error(request, solution, proven)
+
+
+def _of_least_error(request: ModuloRequest, solution: Solution, proven: bool) -> OracleVerdict:
     """Of the least error at the δ of a request."""
     law = strongest_law(request, float(request.delta or 0))
     if law is None:
@@ -71,7 +75,7 @@ def least_error_verdict(request: ModuloRequest, solution: Solution, proven: bool
     return OracleVerdict.judge(solution.objective, law.name, law.value, kind, proof, incumbent_bound=bound)
 
 
-def least_delta_verdict(request: ModuloRequest, solution: Solution, budget: float) -> OracleVerdict:
+def _of_least_delta(request: ModuloRequest, solution: Solution, budget: float) -> OracleVerdict:
     """Of the least delta whose least error is within the budget: the law, which falls with delta, inverted."""
     ends = [strongest_law(request, 0.0), strongest_law(request, 1.0)]
     if request.constraints is not None or ends[0] is None or ends[1] is None:
@@ -86,3 +90,24 @@ def least_delta_verdict(request: ModuloRequest, solution: Solution, budget: floa
     proven = all(each.kind == "optimum" for each in (ends[0], law) if each is not None)
     kind, proof = "optimum" if proven else "upper bound", f"{law.proof} Inverted in delta."
     return OracleVerdict.judge(solution.objective, f"{law.name}, inverted", high, kind, proof)
+
+
+def is_closed(design: Design) -> bool:
+    """Whether the bound proves that nothing costs less, certified where that was asked for."""
+    certified = design.certificate is not None or not design.request.certified
+    return certified and design.bound is not None and meets(design.objective, design.bound)
+
+
+def with_law(design: Design) -> Design:
+    """The design with the closed form's bound, where that is the better one, and a verdict on what it costs."""
+    oracle, known = design.oracle, known_bound(design.request)
+    if known is not None and (design.bound is None or known[0] > design.bound):
+        details = {**design.details, "bound": Fraction(known[0])}
+        design = replace(design, bound=known[0], words=(*design.words, known[1]), details=details)
+    if oracle.value is None or oracle.kind is None or not is_closed(design):
+        return design
+    words, bound = design.words, design.bound
+    if bound is not None and not meets(design.claimed, bound):
+        words += (f"The solver's own answer, {design.claimed:.9g}, is no optimum; what is certified is one.",)
+    better = OracleVerdict.judge(design.objective, str(oracle.name), oracle.value, oracle.kind, oracle.proof)
+    return replace(design, oracle=better, words=words)

@@ -2,7 +2,7 @@
 
 route                              where the masses come from
 "exact optimum ...", ...           one bound on ratios: `workbench.families.modulo.repair`
-"repair"                           several convex bounds, with cuts
+"repair"                           several convex bounds, by tangents as they are needed
 """
 
 from __future__ import annotations
@@ -14,30 +14,33 @@ from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.modulo_fast import FastSession, applies
-from solvers.program import Program
 from solvers.search import Deadline
 from solvers.session import Session as SolverSession
 from solvers.solution import Solution, Start, Termination
 from workbench import __version__
 from workbench.errors import Infeasible, NotCertified, NotProven
-from workbench.exact.numbers import round_down, round_up
+from workbench.exact.numbers import round_down
 from workbench.families.base import Row, Values
-from workbench.families.convex_notion import solve_with_cuts
+from workbench.families.convex_notion import solve_by_tangents
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.infeasible import refuse_infeasible
 from workbench.families.modulo.infeasible import explanation
-from workbench.families.modulo.oracle_check import (
-    known_bound,
-    least_delta_verdict,
-    least_error_verdict,
-    strongest_law,
+from workbench.families.modulo.oracle_check import is_closed, known_bound, oracle_verdict, strongest_law, with_law
+from workbench.families.modulo.repair import (
+    DEFEATED,
+    LIMITS,
+    Certified,
+    certify_noise,
+    cheapest_repair,
+    is_proven,
+    missed_words,
+    refined,
+    why_unproven,
+    worth_refining,
 )
-from workbench.families.modulo.repair import CELLS, Certified, certify_noise, cheapest_repair, refined
 from workbench.families.modulo.request import LEAST_EPSILON, ModuloRequest
-from workbench.families.oracle import meets
 from workbench.families.outcome import translated_errors
 from workbench.families.pipeline import ProblemSession
 from workbench.families.problem import Answer, Problem, Programs, Repaired
@@ -50,14 +53,6 @@ from workbench.privacy.repair import exact_loss
 _CERTIFIED_BY = 1.5  # of the time limit: until then the exact program of a pattern is solved, its floats repaired after
 _SHARP = 1e-6  # gap relative to the objective itself, above which it is said
 _DIGITS = 30  # of a least δ
-_DEFEATED = frozenset((Termination.NUMERICAL, Termination.ERROR, Termination.INFEASIBLE))
-_LIMITS = {
-    Termination.TIME_LIMIT: "the time limit",
-    Termination.NODE_LIMIT: "the node limit",
-    Termination.ITERATION_LIMIT: "the iteration limit",
-    Termination.INTERRUPTED: "an interrupt",
-    Termination.NUMERICAL: "numerical trouble",
-}
 
 
 class ModuloProblem(Problem):
@@ -75,12 +70,12 @@ class ModuloProblem(Problem):
     # Answers.
 
     def answered(self, programs: Programs | None, start: str) -> Answer:
-        """By an integer or linear program, or by cones, cuts and linear programs where the notion states several
-        bounds."""
+        """By an integer or linear program, with tangents where the notion states several bounds."""
         request = self.request
         if request.cut:
-            by_cuts, bound = self._by_cuts()
-            return Answer(self._noise(by_cuts), bound, by_cuts)
+            model, shifts = request.model(), request.question.differences
+            by_tangents = solve_by_tangents(request, shifts[0], model.program, model.compared(shifts))
+            return Answer(self._noise(by_tangents), by_tangents.bound, by_tangents)
         assert programs is not None
         solution = self.solved(programs, start)
         why = partial(explanation, ModuloProblem, request, programs) if self._explains else str
@@ -111,7 +106,7 @@ class ModuloProblem(Problem):
             refuse_infeasible(solution, answer, what, "uniform noise is private", why)
         law = known_bound(request)
         known = max((bound for bound in (solution.bound, law and law[0]) if bound is not None), default=None)
-        limit = _LIMITS.get(solution.termination, f"status {solution.termination}")
+        limit = LIMITS.get(solution.termination, f"status {solution.termination}")
         words = "unknown" if known is None else f"{known:.9g}"
         raise NotProven(
             f"{answer}: {limit} was reached without an incumbent; bound {words}.",
@@ -130,15 +125,15 @@ class ModuloProblem(Problem):
         session, values = self._live(programs), request.parameters()
         with translated_errors():
             solution = session.solve(values, start=Start(start), time_limit=deadline.limit)
-            if exacting != options and solution.termination in _DEFEATED:
+            if exacting != options and solution.termination in DEFEATED:
                 with programs.backend.open(session.program, options) as second:
                     solution = second.solve(values, time_limit=deadline.limit)
-        return refined(request, solution, deadline.limit) if self._worth_refining(solution) else solution
+        return refined(request, solution, deadline.limit) if worth_refining(request, solution) else solution
 
     def _live(self, programs: Programs) -> SolverSession | FastSession:
         """The model's live solver."""
         request, live = self.request, programs.live
-        key = (request.minimise, bool(request.bounds.delta), request.levels[0], request.certified)
+        key = (request.minimise, bool(request.bounds.delta), request.bounds.levels[0], request.certified)
         with translated_errors():
             if key not in live:
                 model = request.model()
@@ -148,37 +143,6 @@ class ModuloProblem(Problem):
                 live[key] = model, opened or programs.backend.open(model.program, options)
         session: SolverSession | FastSession = live[key][1]
         return session
-
-    def _worth_refining(self, solution: Solution) -> bool:
-        """Whether a linear program was answered without a proof, which its exact program may have.
-
-        With e^ε as a coefficient a solver's duals are off by more than a tiny error rate, and e^ε - 1 may be less than
-        its tolerances.
-        """
-        request = self.request
-        if request.bounds.mass or request.question.order * len(request.budgets) > CELLS:
-            return False
-        if solution.termination is Termination.OPTIMAL:
-            return _why_unproven(solution) is not None
-        return solution.termination in _DEFEATED and solution.ray is None
-
-    def _by_cuts(self) -> tuple[Solution, float | None]:
-        """The last answer and the best bound, by cones, cuts and linear programs."""
-        request, question = self.request, self.request.question
-
-        def columns(program: Program, shift: tuple[int, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-            at = program.block("f").start + np.arange(question.order)
-            return at, at[question.index(shift)]
-
-        return solve_with_cuts(
-            request.claim,
-            question.differences,
-            lambda bounds: request.model(bounds=bounds).program,
-            None,
-            request.solver,
-            request.options,
-            columns,
-        )
 
     # Designs.
 
@@ -204,7 +168,7 @@ class ModuloProblem(Problem):
                     f"The least delta that could be certified exceeds the limit {limit:g} by {excess:.3g}."
                 )
         except NotCertified as error:
-            if _is_proven(solution):
+            if is_proven(solution):
                 raise
             return answer.mechanism, None, [f"The incumbent is not certified. {error}"]
         self._proof = proof
@@ -218,7 +182,7 @@ class ModuloProblem(Problem):
         certificate = self._certificate(
             proof.mechanism, repaired, proof.objective, epsilon, delta, audited=proof.privacy
         )
-        return proof.mechanism, certificate, self._missed(proof, solution)
+        return proof.mechanism, certificate, missed_words(request, proof, solution)
 
     def _certificate(
         self,
@@ -249,20 +213,6 @@ class ModuloProblem(Problem):
             "bound": answer.bound,
         }
         return Certificate(mechanism, request.notion, epsilon, delta, stated, None, record, **more)
-
-    def _missed(self, proof: Certified, solution: Solution) -> list[str]:
-        """What the certified mechanism has not, of what was asked and of what the solver claims."""
-        words, claimed, objective = [], solution.objective, float(proof.objective)
-        if proof.residual is None:
-            words.append("Privacy is certified; the extra constraints hold within the solver's tolerances only.")
-        elif proof.residual:
-            what = "its max_loss" if self.request.constraints is None else "the extra constraints or its max_loss"
-            words.append(f"The certified mechanism misses {what} by {round_up(proof.residual):.3g}, exactly.")
-        if claimed is not None and objective - claimed > 1e-9 * max(1.0, abs(claimed)):
-            words.append(
-                f"The solver claims {claimed:.12g}, which rests on its tolerances; certified is {objective:.12g}."
-            )
-        return words
 
     def loss(self, mechanism: AdditiveNoise) -> Fraction:
         """What a mechanism costs, exactly."""
@@ -303,9 +253,7 @@ class ModuloProblem(Problem):
         assert solution is not None
         if request.cut:
             return super().oracle(answer)
-        if request.minimise == "delta":
-            return least_delta_verdict(request, solution, float(request.loss_limit or 0))
-        return least_error_verdict(request, solution, _why_unproven(solution) is None)
+        return oracle_verdict(request, solution, why_unproven(solution) is None)
 
     def proven(self, reached: Design) -> Design:
         """The design, where the solver, the exact program or a closed form proves it. Raises NotProven, with it."""
@@ -313,17 +261,17 @@ class ModuloProblem(Problem):
             return super().proven(reached)
         solution, proof = reached.solution, self._proof
         assert solution is not None
-        unproven, words = _why_unproven(solution), [*reached.words, *self._proof_words(reached, solution)]
+        unproven, words = why_unproven(solution), [*reached.words, *self._proof_words(reached, solution)]
         design = replace(reached, words=tuple(words))
         if reached.certificate is not None and proof is not None:
             optimum = None if proof.optimum is None else float(proof.optimum)
             bound = reached.certificate.record["bound"]
             details = {**reached.details, "bound": None if bound is None else Fraction(bound)}
             design = replace(design, bound=bound, route=proof.route, optimum=optimum, details=details)
-        if _is_proven(solution):
+        if is_proven(solution):
             return design
-        design = self._with_law(design)
-        if solution.termination is Termination.OPTIMAL and _closed(design):
+        design = with_law(design)
+        if solution.termination is Termination.OPTIMAL and is_closed(design):
             return design
         raise NotProven(
             f"{self.request.solver} {unproven}: incumbent {design.objective:.9g}, bound {design.bound_words}.",
@@ -342,7 +290,7 @@ class ModuloProblem(Problem):
             words += _wrapping(reached.mechanism, reached.objective)
         if solution.termination is Termination.GAP_LIMIT:
             words.append(f"Stopped within the allowed gap: the optimum lies between {bound:.9g} and {objective:.9g}.")
-        if _why_unproven(solution) is not None:
+        if why_unproven(solution) is not None:
             return words
         if bound is not None and objective - max(0.0, bound) > _SHARP * objective:
             words.append(
@@ -352,20 +300,6 @@ class ModuloProblem(Problem):
         if reached.oracle.agrees is False:
             words.append(f"The solver's answer DISAGREES with the closed form ({reached.oracle.name}).")
         return words
-
-    def _with_law(self, design: Design) -> Design:
-        """The design with the closed form's bound, where that is the better one, and a verdict on what it costs."""
-        oracle, known = design.oracle, known_bound(self.request)
-        if known is not None and (design.bound is None or known[0] > design.bound):
-            details = {**design.details, "bound": Fraction(known[0])}
-            design = replace(design, bound=known[0], words=(*design.words, known[1]), details=details)
-        if oracle.value is None or oracle.kind is None or not _closed(design):
-            return design
-        words, bound = design.words, design.bound
-        if bound is not None and not meets(design.claimed, bound):
-            words += (f"The solver's own answer, {design.claimed:.9g}, is no optimum; what is certified is one.",)
-        verdict = OracleVerdict.judge(design.objective, str(oracle.name), oracle.value, oracle.kind, oracle.proof)
-        return replace(design, oracle=verdict, words=words)
 
 
 class ModuloSession(ProblemSession):
@@ -397,11 +331,11 @@ class ModuloSession(ProblemSession):
         }
         if request.check == "none" and solution.termination is Termination.OPTIMAL:
             return row
-        proven = _is_proven(solution)
+        proven = is_proven(solution)
         assert solution.residuals is not None
         return row | {
             "status": str(solution.termination) if proven else "not_proven",
-            "failure": None if proven else _why_unproven(solution),
+            "failure": None if proven else why_unproven(solution),
             "bound": solution.bound,
             "gap": solution.gap,
             "residual": solution.residuals.worst,
@@ -411,31 +345,6 @@ class ModuloSession(ProblemSession):
 def _stopped(solution: Solution) -> bool:
     """Whether Ctrl-C ended the solve."""
     return solution.termination is Termination.INTERRUPTED
-
-
-def _is_proven(solution: Solution) -> bool:
-    """Whether the answer is an optimum, or within the allowed gap of one."""
-    return _why_unproven(solution) is None or solution.termination is Termination.GAP_LIMIT
-
-
-def _why_unproven(solution: Solution) -> str | None:
-    """Why the answer is not a proven optimum; None when it is.
-
-    A solver's word alone is not enough: where a bound is known, objective and bound must agree to 1e-6 relative
-    (or 2e-9 absolute), whatever the solver's own tolerances call optimal.
-    """
-    if solution.termination is not Termination.OPTIMAL:
-        limit = _LIMITS.get(solution.termination, f"its status {solution.termination}")
-        return f"stopped at {limit} before proving an optimum"
-    objective, bound = solution.objective, solution.bound
-    assert objective is not None
-    return None if bound is None or meets(objective, bound) else "says optimal, but its bound does not prove it"
-
-
-def _closed(design: Design) -> bool:
-    """Whether the bound proves that nothing costs less, certified where that was asked for."""
-    certified = design.certificate is not None or not design.request.certified
-    return certified and design.bound is not None and meets(design.objective, design.bound)
 
 
 def _wrapping(mechanism: AdditiveNoise, loss: float) -> list[str]:

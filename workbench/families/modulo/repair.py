@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -29,8 +30,9 @@ from solvers.rational_refinement import solve_rational
 from solvers.search import Deadline
 from solvers.solution import Later, PointStatus, Solution, Termination
 from workbench.errors import NotCertified
-from workbench.exact.numbers import exp_bounds, round_down
+from workbench.exact.numbers import exp_bounds, round_down, round_up
 from workbench.families.modulo.request import ModuloRequest
+from workbench.families.oracle import meets
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import MASS_ABOVE_RATIO
 from workbench.mechanisms.additive import AdditiveNoise
@@ -46,6 +48,15 @@ _CLOSE = Fraction(1, 10**12)  # how far above the solver's claim the closed form
 _FINE, _SEEN = 120, 1e-7  # bits of a repaired mass; masses that a solver knows to some digits
 _STEEPER = (1, Fraction(9, 8), Fraction(5, 4), Fraction(3, 2), 2)  # losses of the tails, of the largest loss seen
 _NEAR = 1e-7  # relative gap at which no other repair is tried
+
+DEFEATED = frozenset((Termination.NUMERICAL, Termination.ERROR, Termination.INFEASIBLE))
+LIMITS = {
+    Termination.TIME_LIMIT: "the time limit",
+    Termination.NODE_LIMIT: "the node limit",
+    Termination.ITERATION_LIMIT: "the iteration limit",
+    Termination.INTERRUPTED: "an interrupt",
+    Termination.NUMERICAL: "numerical trouble",
+}
 
 
 @dataclass(frozen=True)
@@ -68,6 +79,31 @@ class Certified:
     residual: Fraction | None = Fraction(0)
 
 
+class _Candidates:
+    """What repairs made, and why others made nothing. order: of what is better, the least."""
+
+    def __init__(self, order: Callable[[Any], Any]) -> None:
+        self.order = order
+        self.mechanisms: list[Any] = []
+        self.reasons: dict[str, None] = {}
+
+    def attempt(self, make: Callable[[], Any]) -> bool:
+        """Whether something was made."""
+        try:
+            self.mechanisms.append(make())
+        except NotCertified as error:
+            self.reasons[str(error)] = None
+            return False
+        return True
+
+    @property
+    def best(self) -> Any:
+        """The best of what was made. Raises NotCertified where nothing was."""
+        if not self.mechanisms:
+            raise NotCertified(f"No repaired mechanism meets the request exactly: {' '.join(self.reasons)}")
+        return min(self.mechanisms, key=self.order)
+
+
 def certify_noise(
     request: ModuloRequest,
     solution: Solution,
@@ -83,43 +119,32 @@ def certify_noise(
     Raises:
         NotCertified: no candidate meets the request in exact arithmetic.
     """
-    candidates: list[Certified] = []
-    reasons: list[str] = []
-
-    def attempt(make: Callable[[], Certified]) -> None:
-        try:
-            candidates.append(make())
-        except NotCertified as error:
-            reasons.append(str(error))
-
-    def best() -> Certified:
-        """Constraints first, then loss."""
-        return min(candidates, key=lambda candidate: (bool(candidate.residual), candidate.objective))
-
+    candidates = _Candidates(lambda candidate: (bool(candidate.residual), candidate.objective))  # constraints first
     raw = AdditiveNoise.from_pmf(request.question, np.maximum(solution["f"], 0.0))
     exactly = partial(_exactly, request, deadline=deadline or Deadline())
     affordable = request.question.order * len(request.budgets) <= CELLS
     for route, pattern in _patterns(request, solution, raw) if affordable else []:
-        attempt(partial(exactly, pattern, route))
-    if not candidates:
-        attempt(lambda: _judged(request, raw.exact_pmf, None, "solver's floats"))
+        candidates.attempt(partial(exactly, pattern, route))
+    if not candidates.mechanisms:
+        candidates.attempt(lambda: _judged(request, raw.exact_pmf, None, "solver's floats"))
     claimed = solution.objective
-    short = not candidates or (claimed is not None and best().objective > Fraction(claimed) * (1 + _CLOSE))
+    mechanisms = candidates.mechanisms
+    short = not mechanisms or (claimed is not None and candidates.best.objective > Fraction(claimed) * (1 + _CLOSE))
     if short and affordable and request.bounds.kind == MASS_ABOVE_RATIO:  # without violations there always is one
         nothing = {shift: np.zeros(request.question.order, dtype=bool) for shift in request.budgets}
-        attempt(lambda: exactly(nothing, "exact optimum without violations"))
+        candidates.attempt(lambda: exactly(nothing, "exact optimum without violations"))
     law = closed_form() if short and request.constraints is None else None
-    if law is not None and law.pmf is not None and (not candidates or law.value < best().objective):
+    if law is not None and law.pmf is not None and (not mechanisms or law.value < candidates.best.objective):
         noise = AdditiveNoise.from_pmf(request.question, law.pmf)
-        attempt(lambda: _judged(request, noise.exact_pmf, None, "closed form"))
+        candidates.attempt(lambda: _judged(request, noise.exact_pmf, None, "closed form"))
         if affordable:
-            attempt(lambda: exactly(_pattern_of(request, noise), "exact optimum of the closed form's pattern"))
-    if not candidates:
-        raise NotCertified(f"No repaired mechanism meets the request exactly: {' '.join(dict.fromkeys(reasons))}")
+            by_law = "exact optimum of the closed form's pattern"
+            candidates.attempt(lambda: exactly(_pattern_of(request, noise), by_law))
+    best: Certified = candidates.best
     if request.bounds.mass:
-        return best()
-    bounds = [each.optimum for each in candidates if each.optimum is not None]  # one program, so all hold for all
-    return replace(best(), optimum=max(bounds, default=None))
+        return best
+    bounds = [each.optimum for each in mechanisms if each.optimum is not None]  # one program, so all hold for all
+    return replace(best, optimum=max(bounds, default=None))
 
 
 def _patterns(request: ModuloRequest, solution: Solution, raw: AdditiveNoise) -> list[tuple[str, Pattern | None]]:
@@ -153,7 +178,7 @@ def _exact_program(request: ModuloRequest, program: Program, *, relaxed: bool = 
         return Fraction(math.ceil(value * (1 << 320)), 1 << 320) if relaxed else value * (1 - TAU)
 
     values: dict[str, list[Rational]] = {
-        "exp_epsilon": [ratio(epsilon) for epsilon in request.levels[1]],
+        "exp_epsilon": [ratio(epsilon) for epsilon in request.bounds.levels[1]],
         "delta": [allowed(request.bounds.delta)],
         "max_loss": [allowed(request.loss_limit or Fraction(0))],
     }
@@ -168,6 +193,38 @@ def _solve_exactly(request: ModuloRequest, program: Program, time_limit: float |
     with translated_errors():
         relaxed = None if request.bounds.mass else _exact_program(request, program, relaxed=True)
         return solve_rational(_exact_program(request, program), relaxed=relaxed, time_limit=time_limit)
+
+
+def is_proven(solution: Solution) -> bool:
+    """Whether the answer is an optimum, or within the allowed gap of one."""
+    return why_unproven(solution) is None or solution.termination is Termination.GAP_LIMIT
+
+
+def why_unproven(solution: Solution) -> str | None:
+    """Why the answer is not a proven optimum; None when it is.
+
+    A solver's word alone is not enough: where a bound is known, objective and bound must agree to 1e-6 relative
+    (or 2e-9 absolute), whatever the solver's own tolerances call optimal.
+    """
+    if solution.termination is not Termination.OPTIMAL:
+        limit = LIMITS.get(solution.termination, f"its status {solution.termination}")
+        return f"stopped at {limit} before proving an optimum"
+    objective, bound = solution.objective, solution.bound
+    assert objective is not None
+    return None if bound is None or meets(objective, bound) else "says optimal, but its bound does not prove it"
+
+
+def worth_refining(request: ModuloRequest, solution: Solution) -> bool:
+    """Whether a linear program was answered without a proof, which its exact program may have.
+
+    With e^ε as a coefficient a solver's duals are off by more than a tiny error rate, and e^ε - 1 may be less than
+    its tolerances.
+    """
+    if request.bounds.mass or request.question.order * len(request.budgets) > CELLS:
+        return False
+    if solution.termination is Termination.OPTIMAL:
+        return why_unproven(solution) is not None
+    return solution.termination in DEFEATED and solution.ray is None
 
 
 def refined(request: ModuloRequest, solution: Solution, time_limit: float | None) -> Solution:
@@ -263,23 +320,34 @@ def cheapest_repair(request: ModuloRequest, raw: AdditiveNoise, bound: Fraction 
     moved = np.stack([f[question.index(shift)] for shift in question.differences])
     with np.errstate(divide="ignore", invalid="ignore"):
         steepest = np.log(f / moved).max(initial=1e-3, where=(f > _SEEN) & (moved > _SEEN))
-    candidates: list[AdditiveNoise] = []
-    reasons: list[str] = []
+    candidates = _Candidates(lambda noise: exact_loss(noise, request.losses))
     for share in (None, *_STEEPER):
         values = raw.exact_pmf
         if share is not None:
             most = Fraction(float(steepest) * share).limit_denominator(1 << 20)
             values = [*map(Fraction, raised(question, weights, dict.fromkeys(question.differences, most), None))]
-        try:
-            repaired = repair_noise(question, values, request.claim).mechanism
-            assert isinstance(repaired, AdditiveNoise)
-            candidates.append(repaired)
-        except NotCertified as error:
-            reasons.append(str(error))
-            continue
-        loss = float(exact_loss(candidates[-1], request.losses))
-        if bound is not None and loss - bound <= _NEAR * loss:
-            break
-    if not candidates:
-        raise NotCertified(f"No repaired mechanism meets the request exactly: {reasons[0]}")
-    return min(candidates, key=lambda candidate: exact_loss(candidate, request.losses))
+        if candidates.attempt(partial(_repaired_as, request, values)) and bound is not None:
+            loss = float(candidates.order(candidates.mechanisms[-1]))
+            if loss - bound <= _NEAR * loss:
+                break
+    cheapest: AdditiveNoise = candidates.best
+    return cheapest
+
+
+def _repaired_as(request: ModuloRequest, values: Sequence[Fraction]) -> AdditiveNoise:
+    repaired = repair_noise(request.question, values, request.claim).mechanism
+    assert isinstance(repaired, AdditiveNoise)
+    return repaired
+
+
+def missed_words(request: ModuloRequest, proof: Certified, solution: Solution) -> list[str]:
+    """What the certified mechanism has not, of what was asked and of what the solver claims."""
+    words, claimed, objective = [], solution.objective, float(proof.objective)
+    if proof.residual is None:
+        words.append("Privacy is certified; the extra constraints hold within the solver's tolerances only.")
+    elif proof.residual:
+        what = "its max_loss" if request.constraints is None else "the extra constraints or its max_loss"
+        words.append(f"The certified mechanism misses {what} by {round_up(proof.residual):.3g}, exactly.")
+    if claimed is not None and objective - claimed > 1e-9 * max(1.0, abs(claimed)):
+        words.append(f"The solver claims {claimed:.12g}, which rests on its tolerances; certified is {objective:.12g}.")
+    return words

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +16,12 @@ from numpy.typing import NDArray
 from models.modulo import LOSSES, ModuloModel, OwnLosses, loss_vector
 from models.modulo_constraints import StatedEquations, UserConstraints
 from models.requirements import RatioBound
-from solvers.backend import Options
 from workbench.errors import Infeasible, InvalidRequest
 from workbench.exact.numbers import Real, exact, nearest_float
 from workbench.exact.plain import refuse_marked
-from workbench.families.base import Request
-from workbench.families.composed import check_runs
-from workbench.families.convex_notion import check_one_bound, check_several_bounds, claim_of
+from workbench.families.budget import BudgetRequest, completed
 from workbench.families.outcome import translated_errors
-from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds, ratio_notions
+from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds
 from workbench.families.stated import Stated, places, refuse_curved, stated
 from workbench.families.user_constraints import checked_constraints
 from workbench.io.files import names_file, spelled
@@ -34,64 +31,42 @@ from workbench.mechanisms.points import cells_of
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair import Pattern, exact_loss
 
-if TYPE_CHECKING:
-    pass
-
-
 MOST_EPSILON = 20  # 2^20 e^20 is the largest coefficient of a scaled program, 5e14
 LEAST_EPSILON = Fraction(1, 10**12)
 MOST_COLUMNS = 5_000_000
-_ONE_BOUND = {"minimise": "loss", "max_loss": None, "delta": None, "method": "fast", "runs": 1}
 _EACH = "a finite number >= 0"
 
 Budgets = Mapping[Shift, Fraction]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ModuloRequest(Request):
+class ModuloRequest(BudgetRequest):
     """The least-loss noise within the budget of a notion, or the least δ or ε within max_loss.
 
-    epsilon: one number, or one for each shift; budgets: the same for every difference; alpha, rho, mu, curve, tradeoff:
-    of notions of several convex bounds, of which only the loss of one run is minimised.
-    delta: where δ is not minimised what may be spent, else an upper limit or None; max_loss: of the loss, where it is
-    not minimised. losses: (N,) or (answers, N), what each noise value costs. constraints: more linear ones on f (N,).
-    runs: that the budget is for in all.
+    epsilon: one number, or one for each shift; budgets: the same for every difference. losses: (N,) or (answers, N),
+    what each noise value costs. constraints: more linear ones on f (N,).
     """
 
     question: ModuloNoise
-    epsilon: Fraction | Mapping[Any, Fraction] | None = None
-    delta: Fraction | None = None
-    notion: str = "dp"
-    alpha: Fraction | None = None
-    rho: Fraction | None = None
-    mu: Fraction | None = None
-    curve: Any = None
-    tradeoff: Any = None
     loss: str = "error-rate"
     prior: tuple[Fraction, ...] | None = None
-    minimise: str = "loss"
-    max_loss: Fraction | None = None
     constraints: UserConstraints | None = None
     method: str = "fast"
-    runs: int = 1
-    solver: str = "highs"
-    options: Options = field(default_factory=Options)
 
     def __post_init__(self) -> None:
         _ = self.losses
         if self.cut:
-            check_several_bounds(self, _ONE_BOUND)
+            self.check_several_bounds(method="fast")
             return
-        check_one_bound(self)
+        self.check_one_bound()
         if self.minimise == "epsilon" and isinstance(self.epsilon, Mapping):
             raise InvalidRequest("epsilon must be one number, an upper limit, where it is minimised.")
         _ = self.budgets
-        if self.runs > 1:
-            check_runs(self)
+        self.check_runs()
 
     def at(self, point: Mapping[str, Any]) -> Self:
         """The same request at other values. Raises InvalidRequest."""
-        return replace(self, **_completed({"minimise": self.minimise, "notion": self.notion, **point}))
+        return replace(self, **completed({"minimise": self.minimise, **point}, MOST_EPSILON))
 
     @cached_property
     def losses(self) -> NDArray[np.float64]:
@@ -111,15 +86,10 @@ class ModuloRequest(Request):
         return budgets_of(self.question, self.epsilon)
 
     @cached_property
-    def cut(self) -> bool:
-        """Whether the notion states several convex bounds, or more than can be listed, and not one on a ratio."""
-        return self.notion not in ratio_notions()
-
-    @cached_property
     def claim(self) -> Claim:
         """What a mechanism is audited for."""
         if self.cut:
-            return claim_of(self)
+            return self.convex_claim
         return Claim(self.notion, self.budgets if isinstance(self.epsilon, Mapping) else self.epsilon, self.delta)
 
     @cached_property
@@ -150,16 +120,6 @@ class ModuloRequest(Request):
 
     # The model.
 
-    @cached_property
-    def levels(self) -> tuple[tuple[int, ...], list[Fraction]]:
-        """(the group of every difference, the ε of every group)."""
-        epsilons = self.bounds.epsilons.values()
-        different = {id(value): value for value in epsilons}.values()  # one number for all is one object
-        if len(different) == 1:
-            return (0,) * len(epsilons), [*different]
-        levels = sorted(set(different))
-        return tuple(map(levels.index, epsilons)), levels
-
     def stated(self) -> Stated:
         """The program in polynomials of e^ε. Raises InvalidRequest."""
         refuse_curved(self.notion)
@@ -178,27 +138,19 @@ class ModuloRequest(Request):
             known["c"] = {first + k: cost for k, cost in enumerate(costs)}
         names = {f"f({k})": first + k for k in range(order)}
         what = f"best noise modulo {'x'.join(map(str, self.question.sizes))}, {self.loss} loss"
-        return stated(program, self.levels[1], names, what, known)
+        return stated(program, self.bounds.levels[1], names, what, known)
 
     def parameters(self) -> Mapping[str, Any]:
         """The model's parameters. Raises Infeasible."""
-        limit, levels = self.loss_limit, [float(level) for level in self.levels[1]]
+        limit, levels = self.loss_limit, [float(level) for level in self.bounds.levels[1]]
         return self.model().values(levels, float(self.bounds.delta), None if limit is None else float(limit))
 
-    def model(self, broken: Pattern | None = None, bounds: Mapping[Shift, Any] | None = None) -> ModuloModel:
-        """The model. broken: the pairs that may be broken, where they are known; bounds: convex ones, in place of ε
-        and δ. Raises ValueError."""
-        if bounds is not None:
-            sizes, shifts = self.question.sizes, tuple(bounds)
-            return ModuloModel(
-                sizes,
-                shifts,
-                HOCKEY_STICK,
-                self.losses,
-                positive_delta=False,
-                constraints=self.constraints,
-                bounds=bounds,
-            )
+    def model(self, broken: Pattern | None = None) -> ModuloModel:
+        """The model, without differences where the notion states several bounds. broken: the pairs that may be broken,
+        where they are known. Raises ValueError."""
+        if self.cut:
+            loss = self.loss, self.prior
+            return _model(self.question.sizes, (), HOCKEY_STICK, loss, "loss", False, (), self.constraints)
         model = _model(
             self.question.sizes,
             tuple(self.budgets),
@@ -206,7 +158,7 @@ class ModuloRequest(Request):
             (self.loss, self.prior),
             self.minimise,
             bool(self.bounds.delta),
-            self.levels[0],
+            self.bounds.levels[0],
             self.constraints,
         )
         return model if broken is None else replace(model, broken=np.stack([broken[shift] for shift in self.budgets]))
@@ -236,19 +188,8 @@ def _model(
 def request(question: ModuloNoise, values: dict[str, Any]) -> ModuloRequest:
     """The request that exact option values amount to. Raises InvalidRequest."""
     values["loss"] = own_losses(values["loss"], question)
-    values = _completed(values)
+    values = completed(values, MOST_EPSILON)
     return ModuloRequest(question=question, constraints=constraints_of(question, values), **values)
-
-
-def _completed(values: dict[str, Any]) -> dict[str, Any]:
-    """The values with the limit of ε, or the δ, that is meant where it is left out."""
-    missing = {name for name in ("epsilon", "delta") if values.get(name, True) is None}
-    if values["notion"] in ratio_notions():
-        if values["minimise"] == "epsilon" and "epsilon" in missing:
-            values["epsilon"] = Fraction(MOST_EPSILON)
-        if values["minimise"] != "delta" and "delta" in missing:
-            values["delta"] = Fraction(0)
-    return values
 
 
 def constraints_of(question: ModuloNoise, values: dict[str, Any]) -> UserConstraints | None:

@@ -21,7 +21,7 @@ loss, as many as a gap ~ 1/k² needs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -31,14 +31,13 @@ import numpy as np
 from models.line_losses import cell_loss
 from models.line_program import Answer, LineProgram
 from models.oracles import line_noise
-from models.requirements import Bound
 from solvers.arrays import Vector
 from solvers.errors import LicenceExceeded
 from solvers.search import Deadline, bisect
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
-from workbench.families.requirements import in_numbers
+from workbench.families.convex_notion import ClaimedBounds
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
 from workbench.privacy.claim import Claim
@@ -71,7 +70,7 @@ class Found:
     work: dict[str, Any]
 
 
-class Within:
+class Within(ClaimedBounds):
     """What a claim means for noise.
 
     ends: whether every requirement is a hockey stick of δ > 0, so that noise may end; epsilon, delta: of pure or
@@ -79,20 +78,13 @@ class Within:
     """
 
     def __init__(self, claim: Claim) -> None:
-        self.claim, self.values = claim, claim.at((1,))
+        super().__init__(claim, (1,))
         sticks = claim.requirements((1,))
         self.ends = bool(sticks) and all(stick.delta for stick in sticks)
-        self.bounds: list[Bound] = [*map(in_numbers, claim.notion.relaxed(self.values))]
         if self.ends:
             self.epsilon, self.delta = _shared([(float(stick.epsilon), float(stick.delta)) for stick in sticks])
         else:
             self.epsilon, self.delta = pure_within(claim), 0.0
-
-    def more(self, p: Vector, q: Vector) -> Iterable[Bound]:
-        """Further bounds that two laws break, which later programs start from."""
-        new = [*map(in_numbers, self.claim.notion.cuts(p, q, self.values))]
-        self.bounds += [bound for bound in new if bound not in self.bounds]
-        return new
 
     def private(self, reach: int) -> IntegerLaw:
         """Noise well within the budget: pure at half of ε; or cut off where the last `reach` values of one side weigh

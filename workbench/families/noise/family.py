@@ -20,18 +20,16 @@ from workbench.families.option import (
     MAX_LOSS,
     MINIMISE,
     NOTION_PARAMETERS,
-    OPTIONS,
-    SOLVER,
-    TIME_LIMIT,
+    RUNS,
+    SOLVING,
     Option,
-    certify_option,
-    check_option,
     count,
     integers,
     listed,
     one_of,
     or_zero,
-    share,
+    probabilities,
+    two_ends,
 )
 from workbench.io.files import names_file
 from workbench.privacy.notions import notion
@@ -49,10 +47,8 @@ _SHOWN = 12  # noise values a report lists
 
 def _clamp(value: Any, name: str) -> tuple[int, int]:
     """ "0..100", or two integers."""
-    parts = value.split("..") if isinstance(value, str) else value
-    if not isinstance(parts, (list, tuple)) or len(parts) != 2:
-        InvalidRequest.must(name, "answers LOW..HIGH, such as 0..100", repr(value))
-    return integers(parts[0], name), integers(parts[1], name)
+    low, high = two_ends(value, name, "answers LOW..HIGH, such as 0..100")
+    return integers(low, name), integers(high, name)
 
 
 def _loss(value: Any, name: str) -> str | tuple[Fraction, ...]:
@@ -80,12 +76,9 @@ def _notion(value: Any, name: str) -> str:
 
 def _prior(value: Any, name: str) -> tuple[Fraction, ...] | str | None:
     """Probabilities of the clamped answers: a list, or a CSV file of them; worst, or uniform (None)."""
-    from workbench.mechanisms.points import cells_of
-
     if isinstance(value, (str, Path)) and str(value) in ("worst", "uniform") and not Path(value).is_file():
         return "worst" if str(value) == "worst" else None
-    wanted = "uniform, worst, or probabilities, in a list or a file"
-    return tuple(listed(share)(value if isinstance(value, str) else cells_of(value, name, wanted), name))
+    return probabilities(value, name, "uniform, worst, or probabilities, in a list or a file")
 
 
 class _NoiseFamily(Family):
@@ -122,14 +115,10 @@ class _NoiseFamily(Family):
         *NOTION_PARAMETERS,
         Option("steps", count(1, 1024), help="Cells of a sensitivity, of the reals; refined by default.", kind=int),
         Option("gap", or_zero, help="Relative, of loss and bound; 1e-8, on the reals 2e-4 or, for ε > 2, 2e-3."),
-        Option("runs", count(1, 1024), 1, "For how many runs the budget is, of integer noise.", kind=int),
+        replace(RUNS, help="For how many runs the budget is, of integer noise."),
         MINIMISE,
         replace(MAX_LOSS, hot=False),
-        check_option("audit", "certify"),
-        certify_option(),
-        SOLVER,
-        TIME_LIMIT,
-        OPTIONS,
+        *SOLVING,
         Option("delta", probability, Fraction(0), "In [0, 1]. Where it is minimised: an upper limit.", hot=True),
         Option("epsilon", positive, help="Privacy budget > 0. Where it is minimised: an upper limit.", hot=True),
     )  # fmt: skip
@@ -256,7 +245,7 @@ class _NoiseFamily(Family):
         rows = [
             (f"least {what}", f"{design.objective:.9g} ({self.class_words(design)})"),
             ("bound", f"{design.bound_words}: no {'symmetric' if request.runs > 1 else 'such'} noise {least}"),
-            ("asked", _request_words(request) + (f" for {request.runs} runs in all" if request.runs > 1 else "")),
+            ("asked", request.budget_words),
             ("exact", f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}{_exact_at(design)}"),
         ]
         if composed := design.details.get("composed"):
@@ -298,7 +287,7 @@ class _NoiseFamily(Family):
 
         request, mechanism = design.request, design.mechanism
         what = request.loss_name if request.minimise == "loss" else request.minimise
-        title = f"{mechanism.describe()}\n{_request_words(request)}: {what} {design.objective:.6g}"
+        title = f"{mechanism.describe()}\n{request.budget_words}: {what} {design.objective:.6g}"
         if isinstance(mechanism, AdditiveRealNoise):
             edges, values = mechanism.density()
             others = curves(request, edges)
@@ -310,21 +299,6 @@ class _NoiseFamily(Family):
         near = abs(int(law.first))
         shown = {name: (x[abs(x) <= near], y[abs(x) <= near]) for name, (x, y) in curves(request, values).items()}
         return noise_plot(values, law.floats, title, shown)
-
-
-def _request_words(request: Any) -> str:
-    """The notion and its budget."""
-    from workbench.families.convex_notion import budget_words
-
-    if request.convex:
-        return f"{request.notion}, {budget_words(request.claim)}"
-    if request.minimise != "loss":
-        budget = f"{request.loss_name} loss <= {float(request.max_loss):.9g}"
-        other = "delta" if request.minimise == "epsilon" else "epsilon"
-        return (
-            f"the least {request.minimise} for {request.notion}, {other} = {float(getattr(request, other)):g}, {budget}"
-        )
-    return f"{request.notion}, epsilon = {float(request.epsilon):g}, delta = {float(request.delta):g}"
 
 
 def _budget(design: Design) -> dict[str, Any]:

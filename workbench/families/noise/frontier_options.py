@@ -10,7 +10,7 @@ from workbench.errors import InvalidRequest
 from workbench.families.frontier_plan import Frontier, compared, later, several
 from workbench.families.noise.family import FAMILY
 from workbench.families.notion_points import OPTIONS, notion_requests
-from workbench.families.option import SOLVER, TIME_LIMIT, Option, certify_option, count, flag
+from workbench.families.option import CERTIFY, SOLVER, TIME_LIMIT, Option, count, flag
 from workbench.io.parameter_grid import grid
 
 
@@ -34,7 +34,7 @@ FRONTIER = Frontier(
         Option("baselines", flag, True, "Geometric, Gaussian and Laplace noise at the same budgets.", kind=bool),
         SOLVER,
         replace(TIME_LIMIT, help="Seconds of one design; then the best so far counts."),
-        certify_option(),
+        CERTIFY,
     ),
     later("workbench.families.noise.frontier", "plan"),
     (

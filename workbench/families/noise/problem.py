@@ -255,7 +255,7 @@ class NoiseSession(ProblemSession):
         if request.minimise != "delta":
             return super().design(point, start=start)
         try:
-            pure = design(NoiseProblem(request.at({"minimise": "loss", "max_loss": None, "delta": Fraction(0)})))
+            pure = design(NoiseProblem(replace(request, minimise="loss", max_loss=None, delta=Fraction(0))))
         except InvalidRequest:  # there is no closed form without δ
             pure = None
         if pure is None or pure.details["loss"] > (request.max_loss or 0):

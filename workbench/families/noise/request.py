@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
 
 from models.line_losses import LineLoss
-from solvers.backend import Options, backend
+from solvers.backend import backend
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import nearest_float
-from workbench.families.base import Request
-from workbench.families.convex_notion import OTHERS, claim_of, left_out
+from workbench.families.budget import BudgetRequest
 from workbench.families.option import spell
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.integer_noise import IntegerNoise, UnboundedNoise
 from workbench.mechanisms.real_noise import RealNoise
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import notion
 
 MOST_EPSILON, MOST_DELTA = 20, Fraction(999, 1000)  # where they are minimised
 SMALLEST, LARGEST = Fraction(1, 10**9), 700  # ε but for 0: e^ε is a number of floating point, as are variances
@@ -35,34 +32,23 @@ _LOSS: dict[str, Callable[[int], int]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoiseRequest(Request):
+class NoiseRequest(BudgetRequest):
     """The least mean loss of noise that is private whatever the answers are: (ε, δ), or the budget of another notion.
 
     loss: absolute, squared (clamped also error-rate: losses of the published answer), or the losses of |η| = 0, 1, ...
     (clamped: of published minus true answer), the last one beyond; prior: of clamped answers, uniform by default, or
     "worst": the largest mean loss of any answer; gap: relative, between loss and bound; steps: of a sensitivity, of the
-    reals; found by refining where None; runs: that the budget is for in all; budget: of the loss, where ε or δ is
-    minimised, up to the one that is given.
+    reals; found by refining where None; runs: that the budget is for in all; max_loss: the largest loss allowed,
+    where ε or δ is minimised, up to the one that is given.
     """
 
     question: UnboundedNoise
     epsilon: Fraction = None  # type: ignore[assignment]  # of a notion that has none
     delta: Fraction = Fraction(0)
-    notion: str = "dp"
-    alpha: Fraction | None = None
-    rho: Fraction | None = None
-    mu: Fraction | None = None
-    curve: Any = None
-    tradeoff: Any = None
     loss: str | tuple[Fraction, ...] = "squared"
     prior: tuple[Fraction, ...] | str | None = None
     gap: Fraction | None = None
     steps: int | None = None
-    runs: int = 1
-    minimise: str = "loss"
-    max_loss: Fraction | None = None
-    solver: str = "highs"
-    options: Options = Options()  # noqa: RUF009  (frozen)
 
     def __post_init__(self) -> None:
         self._check_notion()
@@ -75,33 +61,16 @@ class NoiseRequest(Request):
         if self.steps is not None and not self.reals:
             raise InvalidRequest("steps must be left out for noise on the integers.")
 
-    def at(self, point: Mapping[str, Any]) -> Self:
-        """The same request at other values. Raises InvalidRequest."""
-        return replace(self, **point)
-
     def _check_notion(self) -> None:
         """That the budget is one of the notion."""
         if self.max_loss is not None and self.max_loss <= 0 and isinstance(self.loss, str):
             InvalidRequest.must("max_loss", f"> 0 for the {self.loss} loss", spell(self.max_loss))
-        if (self.max_loss is None) == (self.minimise != "loss"):
-            got = "none" if self.max_loss is None else spell(self.max_loss)
-            InvalidRequest.must("max_loss", "given where epsilon or delta is minimised, and only there", got)
         if self.minimise != "loss" and (self.convex or self.runs > 1):
             InvalidRequest.must("minimise", "loss but for one run under the notions dp and pure", repr(self.minimise))
-        if self.minimise == "delta" and not notion(self.notion).has_delta:
-            InvalidRequest.must("minimise", f"loss or epsilon when notion is {self.notion}", "'delta'")
-        if not self.convex:
-            left_out(self, OTHERS)
-            if self.epsilon is None:
-                raise InvalidRequest("epsilon must be given. Got none.")
-            return
-        if self.delta:
-            InvalidRequest.must("delta", f"left out when notion is {self.notion}", float(self.delta))
-        if self.runs > 1:
-            InvalidRequest.must("runs", f"1 when notion is {self.notion}", self.runs)
-        first = next(iter(self.claim.values))
-        if not self.claim.values[first]:
-            InvalidRequest.must(first, f"> 0 for the notion {self.notion}", "0")
+        if self.convex:
+            self.check_several_bounds()
+        else:
+            self.check_one_bound()
 
     def _check_epsilon(self) -> None:
         sticks = self.claim.requirements(())
@@ -109,8 +78,6 @@ class NoiseRequest(Request):
             if epsilon and not SMALLEST <= epsilon <= LARGEST:
                 within = f"between {float(SMALLEST):g} and {LARGEST}"
                 InvalidRequest.must("epsilon", within, f"{nearest_float(epsilon):g}")
-        if self.delta and not notion(self.notion).has_delta:
-            InvalidRequest.must("delta", f"0 for the notion {self.notion}", float(self.delta))
 
     def _check_loss(self) -> None:
         """That the loss and the prior are of the question."""
@@ -162,7 +129,7 @@ class NoiseRequest(Request):
         """What a mechanism is audited for."""
         if not self.convex:
             return Claim(self.notion, self.epsilon, self.delta)
-        return claim_of(self)
+        return self.convex_claim
 
     @cached_property
     def tailed(self) -> bool:

@@ -64,7 +64,7 @@ def value_rows(
 
 
 def _designed(method: str, outputs: int, epsilon: Fraction) -> Any:
-    reach = REACH * smallest_reach(float(epsilon), 1.0)
+    reach = REACH * smallest_reach(float(epsilon))
     question = Quantization(levels=outputs)
     return design(question, epsilon=epsilon, method=method, loss="absolute", starts=2, reach=reach)
 

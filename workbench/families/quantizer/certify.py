@@ -86,7 +86,7 @@ def repaired(quantizer: Quantizer, epsilon: Fraction, metric: str | None = None)
     thresholds: dict[tuple[int, ...], Fraction] = {}
     for least in _LEAST:
         thresholds.setdefault(tuple(i for i, mass in enumerate(most) if mass > least), least)
-    best: tuple[Fraction, Fraction, Quantizer] | None = None
+    tried: list[tuple[Fraction, Quantizer, Fraction]] = []
     error = NotCertified("No output is drawn.")
     for used, least in thresholds.items():
         try:
@@ -94,13 +94,13 @@ def repaired(quantizer: Quantizer, epsilon: Fraction, metric: str | None = None)
         except NotCertified as raised:
             error = raised
             continue
-        if best is None or max(share, least) < best[0]:
-            best = max(share, least), share, mixed
-        if best[0] <= SMALL:
+        tried.append((max(share, least), mixed, share))
+        if tried[-1][0] <= SMALL:
             break
-    if best is None:
+    if not tried:
         raise error
-    return best[2], best[1]
+    _, mixed, share = min(tried, key=lambda repair: repair[0])
+    return mixed, share
 
 
 def _mixed_back(

@@ -8,22 +8,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, jsonable, positive
 from workbench.families.base import Family, Session
-from workbench.families.option import (
-    OPTIONS,
-    PROGRESS,
-    SOLVER,
-    TIME_LIMIT,
-    Option,
-    certify_option,
-    check_option,
-    count,
-    flag,
-    listed,
-    one_of,
-    parameter,
-    spell,
-    text,
-)
+from workbench.families.option import PROGRESS, SOLVING, Option, count, flag, listed, one_of, parameter, spell, text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,11 +90,7 @@ class _Quantizer(Family):
         Option(
             "proof_time", positive, exact(300, "proof_time"), "Seconds of the processor for --prove.", kind=float,
         ),
-        check_option("audit", "certify"),
-        certify_option(),
-        SOLVER,
-        TIME_LIMIT,
-        OPTIONS,
+        *SOLVING,
         PROGRESS,
         Option("epsilon", positive, help="Privacy budget > 0.", required=True, hot=True),
     )  # fmt: skip
@@ -134,6 +115,8 @@ class _Quantizer(Family):
     def checked(self, question: Any, values: dict[str, Any]) -> QuantizerRequest:
         from workbench.families.quantizer.request import QuantizerRequest
 
+        if values["loss"] is None:
+            values["loss"] = "squared" if values["method"] == "mvu" else "absolute"
         return QuantizerRequest(question=question, **values)
 
     def open(self, request: Any) -> Session:

@@ -1,5 +1,7 @@
 """Live LPs for the laws at given points, re-solved hot: the exact quantizer on knots, MVU on its input grid.
 
+Inputs are in [-1, 1]: a request for others is asked in units of their width.
+
 A `LawProblem` fixes how many points there are and how losses depend on the outputs; ε and the outputs move. It returns
 the optimal value, the laws and, from the LP's duals, the slope of the value in every output, so that outputs can be
 optimised on top.
@@ -19,7 +21,7 @@ exact where V is smooth; at a kink it is one of the slopes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -30,34 +32,61 @@ import numpy as np
 from models.quantizer import LawModel, odds_of
 from solvers.arrays import Vector
 from solvers.backend import Options, Session, backend
-from solvers.solution import Solution
+from solvers.solution import Solution, Termination
+from workbench.errors import NotProven
 from workbench.families.outcome import translated_errors
-from workbench.mechanisms.density import Density
+from workbench.mechanisms.density import Density, uniform
+from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.mechanisms.quantization import symmetric_bins
 from workbench.mechanisms.quantization_error import ErrorIntegrals, error_of, slope_of
 
 Losses = Callable[[Vector], tuple[Vector, Vector]]  # outputs (m,) -> costs and their slopes in the outputs, both (n, m)
+Bins = tuple[Fraction, ...]
+Progress = Callable[[str], None]
+
+
+def silent(line: str) -> None:
+    """Where nobody is told what a search has reached."""
 
 
 @dataclass(frozen=True)
 class LawQuestion:
-    """What is asked of an unbiased private law on inputs in [-c, c], all but its outputs: the least expected error.
+    """What is asked of an unbiased private law on inputs in [-1, 1], all but its outputs: the least expected error.
 
     Args:
         epsilon: > 0.
-        c: half the width of the input domain, > 0.
         density: of the inputs.
         loss: "absolute", "squared", or λ for λ|e| + (1 - λ) e².
         metric: None for ε-DP; else a metric of `exact_problem`.
         solver, options: a label of `workbench doctor`, and what it is told; options do not tell questions apart.
+        progress: told what a search has reached.
     """
 
     epsilon: Fraction
-    c: Fraction
-    density: Density
+    density: Density = field(default_factory=uniform)
     loss: object = "absolute"
     metric: str | None = None
     solver: str = "highs"
     options: Options = field(default_factory=Options, compare=False)
+    progress: Progress = field(default=silent, compare=False)
+
+    @property
+    def budget(self) -> float:
+        """ε as solvers take it."""
+        return float(self.epsilon)
+
+
+@dataclass(frozen=True)
+class QuantizerAnswer:
+    """objective, bound: of the program; quantizer: its laws, read exactly; starts: what every start of a search over
+    outputs reached, if there was one; words: for the reader."""
+
+    objective: float
+    bound: float | None
+    quantizer: Quantizer
+    solution: Solution
+    starts: tuple[float, ...] = ()
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -104,16 +133,16 @@ class LawProblem:
         with translated_errors():
             return backend(self.solver).open(self.model.program, self.options)
 
-    def excess(self, epsilon: float, c: float) -> float:
-        """How far beyond the last points ±c outputs must reach on either side for a law to exist, and need not farther.
+    def excess(self, epsilon: float) -> float:
+        """How far beyond the last points ±1 outputs must reach on either side for a law to exist, and need not farther.
 
         With outputs >= -B and p_{x'} <= r p_x, x' + B <= r (x + B): B >= (x' - x)/(r - 1) - x, and its mirror image. At
         that B the law on ±B alone meets all of it.
         """
         odds = self.odds(epsilon)
         if self.model.relation == "all":
-            return float(2 * c / odds)
-        inside = c - np.maximum(-self.points[:-1], self.points[1:])
+            return float(2 / odds)
+        inside = 1 - np.maximum(-self.points[:-1], self.points[1:])
         return float((np.diff(self.points) / odds - inside).max())
 
     def _fold(self, table: Vector, sign: float = 1.0) -> Vector:
@@ -162,6 +191,17 @@ class LawProblem:
             slope = slope + self._moved(outputs, laws, solution.row_dual)
         return LawAnswer(value, laws, slope, solution)
 
+    def duals(self, row_dual: Vector) -> tuple[Vector, Vector]:
+        """Those of Σ p = 1 and of the means, at all points: one that is stated stands for two, but for the middle."""
+        n, odd = self.keep.size, self.points.size % 2
+        alpha, beta = row_dual[:n], row_dual[n : 2 * n]
+        if not self.symmetric:
+            return alpha, beta
+        both = np.concatenate([alpha[odd:][::-1], alpha]) / 2, np.concatenate([-beta[odd:][::-1], beta]) / 2
+        if odd:  # the mean of the middle point is 0 by symmetry
+            both[0][n - 1], both[1][n - 1] = alpha[0], 0.0
+        return both
+
     def _moved(self, outputs: Vector, laws: Vector, row_dual: Vector) -> float | Vector:
         """What the points that move with the outputs add to the slope. Shape (m,)."""
         return 0.0
@@ -173,7 +213,7 @@ class LawProblem:
 
 
 def end_points(knots: Vector) -> Vector:
-    """Both one-sided limits of every knot inside, and ±c, in increasing order. Shape (2 pieces,)."""
+    """Both one-sided limits of every knot inside, and ±1, in increasing order. Shape (2 pieces,)."""
     return np.stack([knots[:-1], knots[1:]], axis=1).ravel()
 
 
@@ -249,7 +289,7 @@ def grid_problem(
 class OutputKnots(LawProblem):
     """The exact quantizer LP on the knots of `even` and the outputs inside them.
 
-    even: (K,) knots from -c to c; outputs: m; symmetric: as of `LawProblem`. The outermost outputs are beyond ±c. An
+    even: (K,) knots from -1 to 1; outputs: m; symmetric: as of `LawProblem`. The outermost outputs are beyond ±1. An
     inner output beyond them, or at a knot, leaves a piece of width 0, which costs nothing.
     """
 
@@ -262,8 +302,7 @@ class OutputKnots(LawProblem):
 
     def knots(self, outputs: Vector) -> Vector:
         """Where the laws are stated. Shape (K + m - 2,)."""
-        c = self.even[-1]
-        return np.asarray(np.sort(np.concatenate([self.even, np.clip(outputs[1:-1], -c, c)])))
+        return np.sort(np.concatenate([self.even, np.clip(outputs[1:-1], -1.0, 1.0)]))
 
     def _losses_there(self, outputs: Vector) -> tuple[Vector, Vector]:
         key = outputs.tobytes()
@@ -279,10 +318,7 @@ class OutputKnots(LawProblem):
     def _moved(self, outputs: Vector, laws: Vector, row_dual: Vector) -> Vector:
         """∂V/∂κ of the knots at inner outputs. Shape (m,)."""
         knots, slope = self.knots(outputs), np.zeros(outputs.size)
-        dual = row_dual[self.model.points : 2 * self.model.points]
-        if self.symmetric:  # each stands for a law and its mirror image
-            dual = np.concatenate([-dual[::-1], dual]) / 2
-        mean, p = dual.reshape(-1, 2), laws.reshape(-1, 2, outputs.size)
+        mean, p = self.duals(row_dual)[1].reshape(-1, 2), laws.reshape(-1, 2, outputs.size)
         weights = self._losses_there(outputs)[0].reshape(-1, 2, outputs.size)
         inner = 1 + np.flatnonzero((knots[0] < outputs[1:-1]) & (outputs[1:-1] < knots[-1]))
         at = outputs[inner][:, None]
@@ -297,3 +333,36 @@ class OutputKnots(LawProblem):
         ]
         slope[inner] = [math.fsum(row) for row in np.concatenate(terms, axis=1)]
         return slope
+
+
+def knots_of(bins: Sequence[Fraction], extra: int | Sequence[Fraction]) -> list[Fraction]:
+    """±1, the bins inside (-1, 1), and `extra` points equally spaced from -1 to 1, or these, each once."""
+    if isinstance(extra, int):
+        extra = [Fraction(2 * k, extra - 1) - 1 for k in range(extra)] if extra >= 2 else []
+    return sorted({Fraction(-1), Fraction(1), *(b for b in bins if -1 < b < 1), *extra})
+
+
+def exact_quantizer(
+    bins: Bins, question: LawQuestion, *, knots: int | Sequence[Fraction] = 0
+) -> QuantizerAnswer | None:
+    """The exact quantizer LP at these bins; knots: how many equally spaced extra ones, or these. None when the solver
+    says infeasible.
+
+    Raises NotProven when a limit stopped the solver.
+    """
+    cuts = knots_of(bins, knots)
+    outputs = np.array(bins, dtype=float)
+    even = question.density.symmetric and symmetric_bins(bins)
+    problem = exact_problem(np.array(cuts, dtype=float), len(bins), question, symmetric=even)
+    solution = problem.solve(question.budget, outputs, start="cold")
+    problem.close()
+    if solution.termination is Termination.INFEASIBLE:
+        return None
+    answer = problem.read(solution, outputs)
+    if answer is None:
+        reason = f"{question.solver} stopped without an answer: {solution.raw_status}."
+        raise NotProven(reason, bound=solution.bound, interrupted=solution.termination is Termination.INTERRUPTED)
+    # a mass of 1e-11 at most is a solver's zero: an output that is nowhere used may not be told from one that leaks
+    laws = answer.laws * (answer.laws.max(axis=0) > 1e-11)
+    mechanism = Quantizer.from_ends("exact quantizer", bins, cuts, laws)
+    return QuantizerAnswer(answer.value, solution.bound, mechanism, solution)

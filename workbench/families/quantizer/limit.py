@@ -11,10 +11,10 @@ the duals feasible, and Σ α_e + β_e x_e bounds every mechanism below. With lo
 (a mass λ/B at B costs λ for every B): there the infimum is not attained, and β is shrunk until h's slope at infinity
 is not negative.
 
-From points to the interval [-c, c]: averaging a mechanism over a cell of width w gives a law that is private and
+From points to the interval [-1, 1]: averaging a mechanism over a cell of width w gives a law that is private and
 unbiased at the cell's midpoint, and costs at most (w/4) tanh(ε/2) more there than it did in the cell (|a - x| =
 2 (a - x)^+ in the mean of an unbiased law, (a - x)^+ is convex in x, and Pr[a > midpoint] varies by at most
-tanh(ε/2)). So the LP over midpoints (and ±c, at no loss), less that, bounds every mechanism on the interval. In the
+tanh(ε/2)). So the LP over midpoints (and ±1, at no loss), less that, bounds every mechanism on the interval. In the
 squared error it costs w²/12 more, the variance of x in the cell: E (M - x)² = E M² - x² for an unbiased M. For a
 density that is not uniform the law is at the mean μ of the input in the cell, and costs at most tanh(ε/2) E|x - μ|
 there more than in the cell (for the uniform one E|x - μ| = w/4).
@@ -25,11 +25,11 @@ So many outputs. The largest of these, each valid by itself, for the error a |e|
 * any number of outputs within the reach, the limit: near the truth while privacy costs most;
 * m outputs without privacy, uniform inputs: between neighbouring outputs d apart an unbiased law errs least when it
   draws those two alone (every other one is a mean-preserving spread of that), ∫ 2 u (d - u)/d du = d²/3 and
-  ∫ u (d - u) du = d³/6 over the gap. m - 1 gaps cover [-c, c]; both sums are least for equal gaps d = 2c/(m - 1):
-  MAE >= 2c/(3 (m - 1)), mean squared error >= 2c²/(3 (m - 1)²). Near the truth at large ε;
+  ∫ u (d - u) du = d³/6 over the gap. m - 1 gaps cover [-1, 1]; both sums are least for equal gaps d = 2/(m - 1):
+  MAE >= 2/(3 (m - 1)), mean squared error >= 2/(3 (m - 1)²). Near the truth at large ε;
 * two inputs x < y cannot be told apart well (Le Cam): E|M(x) - x| + E|M(y) - y| >= (y - x) Σ_i min(p(x, i), p(y, i))
   >= 2 (y - x)/(1 + e^ε). Pairing quantiles q and q + 1/2: MAE >= 2 E|X - median|/(1 + e^ε). And the variance at x is
-  at least Δ²/χ² >= Δ² e^ε/(e^ε - 1)², Δ = c + |x| the distance of the mean from that at the farther end (Hammersley,
+  at least Δ²/χ² >= Δ² e^ε/(e^ε - 1)², Δ = 1 + |x| the distance of the mean from that at the farther end (Hammersley,
   Chapman and Robbins). Never 0, where the limit is at very large ε.
 """
 
@@ -39,22 +39,22 @@ import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.quantizer import odds_of, smallest_reach
-from solvers.arrays import Vector
+from solvers.arrays import Positions, Vector
 from solvers.search import bisect
 from workbench.errors import NotProven
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.certify import repaired
 from workbench.families.quantizer.laws import LawQuestion, exact_problem, grid_problem
-from workbench.mechanisms.density import Density, uniform
+from workbench.mechanisms.density import Density
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization_error import error_function, error_of
 
+_CELLS = 40  # of [-1, 1]
 _DOUBLE = 1e-13  # of the largest loss, times e^ε: more than the sums that price outputs err by
 _TOLERANCE = 1e-6  # of the limit: where no more outputs are generated
 _ROUNDING = 1 - 1e-9  # of sums of doubles, whose errors are some 1e-13
@@ -135,8 +135,8 @@ def unlimited(
     points, share: (n,), symmetric around 0 or not. `upper` is what `outputs` reach.
     """
     b = error_function(loss)[1]
-    n, c = points.size, float(np.abs(points).max())
-    weights = np.full(n, 1 / n) if share is None else share
+    c = float(np.abs(points).max())
+    weights = np.full(points.size, 1 / points.size) if share is None else share
     least = smallest_reach(epsilon, c)
     far = min(reach, 60 * least if b else 3e3 * least)
     begin = np.linspace(0, 1, 8) * min(far, 1.6 * least) if b else [*np.linspace(0, c, 5), min(far, 1.5 * least), far]
@@ -151,9 +151,7 @@ def unlimited(
         if solution.objective is None or solution.row_dual is None:
             raise NotProven(f"The limit's LP has no solution ({solution.raw_status}).")
         upper = solution.objective
-        stated = problem.keep.size
-        duals = solution.row_dual[:stated], solution.row_dual[stated : 2 * stated]
-        dual = _Dual(points, weights, loss, odds, *(_unfolded(*duals, n) if symmetric else duals))
+        dual = _Dual(points, weights, loss, odds, *problem.duals(solution.row_dual))
         proven = dual.shrunk() if math.isinf(reach) and not b else dual
         lower = max(lower, proven.bound(reach))
         if upper - lower <= _TOLERANCE * max(1.0, upper):
@@ -173,48 +171,31 @@ def _mirrored(outputs: Vector) -> Vector:
     return np.unique(np.concatenate([-np.abs(outputs), np.abs(outputs)]))
 
 
-def _unfolded(alpha: Vector, beta: Vector, n: int) -> tuple[Vector, Vector]:
-    """Duals of Σ p = 1 and of the means at all n points from those of the half stated; each stands for two points."""
-    alpha, beta, odd = alpha / 2, beta / 2, n % 2
-    both = np.concatenate([alpha[odd:][::-1], alpha]), np.concatenate([-beta[odd:][::-1], beta])
-    if odd:  # the middle point stands for itself, and its mean is 0 by symmetry
-        both[0][n // 2], both[1][n // 2] = 2 * alpha[0], 0.0
-    return both
+def least_error(question: LawQuestion, reach: float = math.inf) -> Limit:
+    """The error below which no unbiased ε-private mechanism is, with outputs in ±reach.
 
-
-def least_error(
-    epsilon: float,
-    c: float = 1.0,
-    loss: object = "absolute",
-    *,
-    density: Density | None = None,
-    reach: float = math.inf,
-) -> Limit:
-    """The error below which no unbiased ε-private mechanism is for x in [-c, c], with outputs in ±reach.
-
-    `lower` is that bound; `upper` and `outputs` belong to the LP over the means of 40 cells. loss: "absolute",
-    "squared", or a share of absolute. density: uniform by default.
+    `lower` is that bound; `upper` and `outputs` belong to the LP over the means of 40 cells.
     """
-    a, b = error_function(loss)
-    even, cells = density is None or density.shape is None, 40
-    if density is None or even:
-        width = 2 * c / cells
-        points = np.concatenate([[-c], -c + width * (np.arange(cells) + 0.5), [c]])
-        share = np.concatenate([[0.0], np.full(cells, 1 / cells), [0.0]])  # laws at ±c bind, but cost nothing
+    (a, b), epsilon, even = error_function(question.loss), question.budget, question.density.shape is None
+    if even:
+        width = 2 / _CELLS
+        points = np.concatenate([[-1.0], -1 + width * (np.arange(_CELLS) + 0.5), [1.0]])
+        share = np.concatenate([[0.0], np.full(_CELLS, 1 / _CELLS), [0.0]])  # laws at ±1 bind, but cost nothing
         absolute, squared = width / 4, width**2 / 12
     else:
-        points, share, absolute, squared = _cell_means(density, np.linspace(-c, c, cells + 1))
-    limit = unlimited(points, epsilon, loss, reach=reach, share=share, symmetric=even, rounds=40 if even else 10)
+        points, share, absolute, squared = _cell_means(question.density)
+    rounds = 40 if even else 10
+    limit = unlimited(points, epsilon, question.loss, reach=reach, share=share, symmetric=even, rounds=rounds)
     return Limit(limit.lower - a * absolute * math.tanh(epsilon / 2) - b * squared, limit.upper, limit.outputs)
 
 
-def _cell_means(density: Density, cuts: Vector) -> tuple[Vector, Vector, float, float]:
-    """±c with their atoms and the cells' means with their masses; E|x - mean| and E (x - mean)² over all cells."""
-    c, cells = cuts[-1], cuts.size - 1
+def _cell_means(density: Density) -> tuple[Vector, Vector, float, float]:
+    """±1 with their atoms and the cells' means with their masses; E|x - mean| and E (x - mean)² over all cells."""
+    cuts, cells = np.linspace(-1.0, 1.0, _CELLS + 1), _CELLS
 
-    def inside(at: Vector) -> tuple[Vector, Vector, NDArray[np.intp]]:
+    def inside(at: Vector) -> tuple[Vector, Vector, Positions]:
         x, w = density.grid(at)
-        within = (np.abs(x) < c) & (w > 0)
+        within = (np.abs(x) < 1) & (w > 0)
         return x[within], w[within], np.clip(np.searchsorted(cuts, x[within], side="right") - 1, 0, cells - 1)
 
     x, w, cell = inside(cuts)
@@ -223,8 +204,8 @@ def _cell_means(density: Density, cuts: Vector) -> tuple[Vector, Vector, float, 
     means = np.clip(np.where(used, first / np.where(used, mass, 1.0), cuts[:-1]), cuts[:-1], cuts[1:])
     x, w, cell = inside(np.concatenate([cuts, means]))  # |x - mean| has a kink at the mean
     far = np.abs(x - means[cell])
-    ends = [sum(p for at, p in density.atoms if abs(at - end) <= 1e-12 * c) for end in (-c, c)]
-    points = np.concatenate([[-c], means[used], [c]])
+    ends = [sum(p for at, p in density.atoms if abs(at - end) <= 1e-12) for end in (-1, 1)]
+    points = np.concatenate([[-1.0], means[used], [1.0]])
     return points, np.concatenate([ends[:1], mass[used], ends[1:]]), float(w @ far), float(w @ far**2)
 
 
@@ -239,60 +220,45 @@ def two_outputs(reach: float, loss: object, square: float) -> float:
 
 
 def _bound(
-    limit: Callable[[], Limit],
-    levels: int,
-    epsilon: float,
-    c: float,
-    loss: object,
-    inputs: tuple[Vector, Vector],
-    spread: float,
+    limit: Callable[[], Limit], levels: int, question: LawQuestion, inputs: tuple[Vector, Vector], spread: float
 ) -> float:
     """The largest of the bounds that hold for all inputs. inputs: x and their weights; spread: E|X - median|."""
-    (a, b), odds, (x, w) = error_function(loss), odds_of(epsilon), inputs
-    squared = float(w @ (c + np.abs(x)) ** 2) * (1 + odds) / odds**2
+    (a, b), odds, (x, w) = error_function(question.loss), odds_of(question.budget), inputs
+    squared = float(w @ (1 + np.abs(x)) ** 2) * (1 + odds) / odds**2
     bounds = [(2 * a * spread / (2 + odds) + b * squared) * _ROUNDING]
     if levels == 2:
-        bounds.append(two_outputs(smallest_reach(epsilon, c), loss, float(w @ x**2)) * _ROUNDING)
+        bounds.append(two_outputs(smallest_reach(question.budget), question.loss, float(w @ x**2)) * _ROUNDING)
     with contextlib.suppress(NotProven):
         bounds.append(limit().lower)
     return max(bounds)
 
 
-def alphabet_bound(points: Vector, epsilon: float, loss: object, reach: float = math.inf, levels: int = 0) -> float:
-    """A lower bound on the mean error over points (symmetric around 0) for every alphabet within the reach, of any size
-    or, where that is 2, of `levels`."""
-    size = np.abs(points)
-    share, limit = np.full(points.size, 1 / points.size), lambda: unlimited(points, epsilon, loss, reach=reach)
-    return _bound(limit, levels, epsilon, float(size.max()), loss, (points, share), float(size.mean()))
+def alphabet_bound(points: Vector, question: LawQuestion, reach: float = math.inf, levels: int = 0) -> float:
+    """A lower bound on the mean error over points (from -1 to 1, symmetric around 0) for every alphabet within the
+    reach, of any size or, where that is 2, of `levels`."""
+    inputs = points, np.full(points.size, 1 / points.size)
+    limit = partial(unlimited, points, question.budget, question.loss, reach=reach)
+    return _bound(limit, levels, question, inputs, float(np.abs(points).mean()))
 
 
-def output_bound(
-    levels: int, epsilon: float, c: float, density: Density, loss: object, reach: float = math.inf
-) -> float | None:
-    """The bound for `levels` outputs in [-reach, reach], inputs in [-c, c] with a density; None when it is 0."""
-    best = _bound(
-        lambda: least_error(epsilon, c, loss, density=density, reach=reach),
-        levels,
-        epsilon,
-        c,
-        loss,
-        density.grid([0.0]),
-        _spread(density),
-    )
+def output_bound(levels: int, question: LawQuestion, reach: float = math.inf) -> float | None:
+    """The bound for `levels` outputs in [-reach, reach]; None when it is 0."""
+    density = question.density
+    best = _bound(partial(least_error, question, reach), levels, question, density.grid([0.0]), _spread(density))
     if density.shape is None:
-        (a, b), gap = error_function(loss), 2 * c / (levels - 1)
+        (a, b), gap = error_function(question.loss), 2 / (levels - 1)
         best = max(best, (a * gap / 3 + b * gap**2 / 6) * _ROUNDING)
     return best if best > 0 else None
 
 
 def _spread(density: Density) -> float:
-    """E|X - median|, less than 2^-40 c below it: at t the derivative of E|X - t| is at most 1 in size."""
+    """E|X - median|, less than 2^-40 below it: at t the derivative of E|X - t| is at most 1 in size."""
 
     def beyond(t: float) -> bool:
         x, w = density.grid([t])
         return float(w[x <= t].sum()) >= 0.5
 
-    low, high = bisect(beyond, -density.c, density.c, tolerance=2.0**-41 * density.c)
+    low, high = bisect(beyond, -1.0, 1.0, tolerance=2.0**-41)
     x, w = density.grid([high])
     return max(0.0, float(w @ np.abs(x - high)) - (high - low))
 
@@ -302,9 +268,10 @@ def mae_limit(epsilon: float, *, reach: float = math.inf) -> Limit:
 
     The mechanism that gives the upper end has 41 knots, and is exactly unbiased and ε-private.
     """
-    limit = least_error(epsilon, reach=reach)
+    law = LawQuestion(exact(epsilon, "epsilon"))
+    limit = least_error(law, reach)
     outputs, cuts = np.unique(np.round(limit.outputs, 9)), np.linspace(-1, 1, 41)
-    law, used = LawQuestion(exact(epsilon, "epsilon"), Fraction(1), uniform()), np.zeros(outputs.size, dtype=bool)
+    used = np.zeros(outputs.size, dtype=bool)
     while not used.all():  # outputs that are hardly drawn cannot be told from rounding: leave them out and solve again
         problem = exact_problem(cuts, outputs.size, law, symmetric=True)
         answer = problem.answer(epsilon, outputs, start="cold")

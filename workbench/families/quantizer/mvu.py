@@ -1,6 +1,6 @@
 """MVU, the minimum variance unbiased mechanism (Chaudhuri et al. 2022): an LP in P inside a search over the alphabet.
 
-Inputs are dithered to n_in equally spaced points of [-c, c] (x between two points goes to one of them, unbiasedly); a
+Inputs are dithered to n_in equally spaced points of [-1, 1] (x between two points goes to one of them, unbiasedly); a
 row-stochastic matrix P (n_in, m) then draws one of the outputs a_1..a_m. Dithering mixes neighbouring rows, so the
 whole mechanism is a quantizer whose law is affine between the points and continuous.
 
@@ -16,8 +16,9 @@ much more outputs could bring. At a given alphabet the bound is that of its LP.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -26,11 +27,24 @@ from solvers.arrays import Vector
 from workbench.errors import Infeasible, NotCertified
 from workbench.exact.numbers import Real, positive
 from workbench.families.quantizer.certify import repaired
-from workbench.families.quantizer.law_program import QuantizerAnswer, knots_of
-from workbench.families.quantizer.laws import LawProblem, LawQuestion, exact_problem, grid_problem
+from workbench.families.quantizer.laws import (
+    LawProblem,
+    LawQuestion,
+    QuantizerAnswer,
+    exact_problem,
+    grid_problem,
+    knots_of,
+)
 from workbench.families.quantizer.limit import alphabet_bound
-from workbench.families.quantizer.outputs import Descents, alphabets, best_outputs, merged, mirrored, oriented
-from workbench.mechanisms.density import uniform
+from workbench.families.quantizer.outputs import (
+    Descents,
+    alphabets,
+    asymmetric,
+    best_outputs,
+    merged,
+    mirrored,
+    oriented,
+)
 from workbench.mechanisms.piecewise_affine import Quantizer
 
 _SHRUNK = (0.0, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4)  # shares of ε that are given up, one after the other
@@ -41,10 +55,8 @@ def mvu(
     outputs: int | Sequence[Fraction],
     *,
     inputs: int | None = None,
-    reach: float | None = None,
+    reach: float = math.inf,
     starts: int = 5,
-    bound: bool = True,
-    progress: Callable[[str], None] = lambda line: None,
 ) -> QuantizerAnswer:
     """The MVU mechanism with a given alphabet, or with so many optimised outputs.
 
@@ -59,51 +71,49 @@ def mvu(
         reach: the largest output allowed in size when the alphabet is optimised; 40 times the least feasible reach by
             default.
         starts: of the alphabet search.
-        bound: also compute the lower bound over alphabets.
-        progress: told a line for every start.
 
     Raises:
         Infeasible.
     """
-    epsilon, loss, metric, solver = float(question.epsilon), question.loss, question.metric, question.solver
-    searched = isinstance(outputs, int)
+    epsilon, loss, metric, solver = question.budget, question.loss, question.metric, question.solver
     m = outputs if isinstance(outputs, int) else len(outputs)
-    knots = knots_of((), question.c, inputs or m)
-    points = np.array([float(k) for k in knots])
-    reached: tuple[float, ...] = ()
+    knots = knots_of((), inputs or m)
+    points = np.array(knots, dtype=float)
+    bins: Sequence[Any]
     if isinstance(outputs, int):
-        shown, reached = _alphabet(question, points, outputs, starts, reach, progress)
+        bins, reached = _alphabet(question, points, m, starts, reach)
     else:
-        shown = np.array([float(a) for a in outputs])
+        bins, reached = outputs, ()
+    shown = np.array(bins, dtype=float)
     even = np.array_equal(shown, -shown[::-1])
     problem = grid_problem(points, shown.size, loss, symmetric=even, metric=metric, solver=solver)
     answer = problem.answer(epsilon, shown, start="cold")
     problem.close()
     if answer is None:
         raise Infeasible(f"No unbiased matrix with these outputs is private at epsilon = {epsilon:g}.")
-    bins = shown.tolist() if isinstance(outputs, int) else outputs
-    lower = None if searched else answer.solution.bound
-    if bound and searched and metric is None:
-        lower = alphabet_bound(points, epsilon, loss, math.inf if reach is None else reach, m)
-    quantizer = Quantizer.from_ends("MVU", bins, knots, answer.laws)
-    return QuantizerAnswer(answer.value, lower, quantizer, answer.solution, reached)
+    lower = answer.solution.bound
+    if isinstance(outputs, int):
+        lower = alphabet_bound(points, question, reach, m) if metric is None else None
+    return QuantizerAnswer(
+        answer.value, lower, Quantizer.from_ends("MVU", bins, knots, answer.laws), answer.solution, reached
+    )
 
 
 def _alphabet(
-    question: LawQuestion, points: Vector, m: int, starts: int, reach: float | None, progress: Callable[[str], None]
-) -> tuple[Vector, tuple[float, ...]]:
+    question: LawQuestion, points: Vector, m: int, starts: int, reach: float
+) -> tuple[list[float], tuple[float, ...]]:
     """The best outputs, symmetric or, without a metric, not, and what every start reached. Raises Infeasible."""
-    epsilon, c, metric = float(question.epsilon), float(question.c), question.metric
+    epsilon, metric = question.budget, question.metric
     problem = grid_problem(points, m, question.loss, metric=metric, solver=question.solver)
-    begin = alphabets(m, epsilon, c, points.size, starts, reach)
-    best = best_outputs(problem, epsilon, c, begin, limit=reach, progress=progress)
+    begin = alphabets(m, epsilon, points.size, starts, reach)
+    best = best_outputs(problem, epsilon, begin, limit=reach, progress=question.progress)
     if best is None:
         raise Infeasible(f"No unbiased private alphabet was found at epsilon = {epsilon:g}.")
     there, reached = best.outputs, best.starts
     if metric is None:
         free = LawProblem(points, m, problem.losses, symmetric=False, solver=question.solver)
-        begin = _perturbed(there, epsilon, c, 2 * starts, reach)
-        general = best_outputs(free, epsilon, c, begin, symmetric=False, limit=reach)
+        begin = _perturbed(there, epsilon, 2 * starts, reach)
+        general = best_outputs(free, epsilon, begin, symmetric=False, limit=reach)
         if general is not None and general.value < best.value * (1 - 1e-6):
             problem, free = free, problem
             there, reached = oriented(general.outputs), reached + general.starts
@@ -113,22 +123,20 @@ def _alphabet(
     assert answer is not None  # it was solved a moment ago
     outputs = merged(there, answer.laws)[0]
     # the least reach itself leaves a proof no room: a millionth of its excess beyond it
-    least = c + (1 + 1e-6) * problem.excess(epsilon, c)
+    least = 1 + (1 + 1e-6) * problem.excess(epsilon)
     outputs[[0, -1]] = min(outputs[0], -least), max(outputs[-1], least)
-    return outputs, reached
+    return outputs.tolist(), reached
 
 
-def _perturbed(outputs: Vector, epsilon: float, c: float, count: int, reach: float | None) -> list[Vector]:
+def _perturbed(outputs: Vector, epsilon: float, count: int, reach: float) -> list[Vector]:
     """Outputs, and starts that are not symmetric: so many near them, so many anywhere."""
-    m, rng, least = outputs.size, np.random.default_rng(0), 1.02 * smallest_reach(epsilon, c)
+    m, rng, least = outputs.size, np.random.default_rng(0), 1.02 * smallest_reach(epsilon)
     begin = [outputs]
     for _ in range(count):
-        start = np.sort(outputs * (1 + rng.uniform(-0.5, 0.5, m)) + c * rng.uniform(-0.35, 0.35, m))
+        start = np.sort(outputs * (1 + rng.uniform(-0.5, 0.5, m)) + rng.uniform(-0.35, 0.35, m))
         begin.append(np.concatenate([[min(start[0], -least)], start[1:-1], [max(start[-1], least)]]))
-    for _ in range(count):
-        far = least + (least if reach is None else max(0.0, reach - least)) * rng.random(2) ** 3
-        begin.append(np.concatenate([[-far[0]], np.sort(least * rng.uniform(-1, 1, m - 2)), [far[1]]]))
-    return begin
+    reaches = least, 2 * least if math.isinf(reach) else max(least, reach)
+    return begin + [asymmetric(rng, m, reaches, least) for _ in range(count)]
 
 
 def mvu_curve(epsilons: Sequence[Real], *, bits: int = 5, iterations: int = 20) -> list[tuple[float, float, Quantizer]]:
@@ -145,10 +153,10 @@ def mvu_curve(epsilons: Sequence[Real], *, bits: int = 5, iterations: int = 20) 
     half = np.arange(0.5, size // 2) / (size // 2)  # the outputs found at the ε before, in units of 1 + 1/ε
     for epsilon in sorted((positive(e, "epsilon") for e in epsilons), reverse=True):
         budget = float(epsilon)
-        law = LawQuestion(epsilon, Fraction(1), uniform(), "squared", "absolute")
+        law = LawQuestion(epsilon, loss="squared", metric="absolute")
         problem = exact_problem(knots, size, law, symmetric=True)
         start = mirrored((1 + (1 if rows else 2) / budget) * half, size)
-        best = best_outputs(problem, budget, 1.0, [start], descents=Descents(rounds=1, iterations=iterations))
+        best = best_outputs(problem, budget, [start], descents=Descents(rounds=1, iterations=iterations))
         if best is None:
             raise NotCertified(f"No law was found at epsilon = {budget:g}.")
         half = best.outputs[size // 2 :] / (1 + 1 / budget)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -34,9 +34,10 @@ from solvers.backend import Options, Session, backend
 from solvers.search import OpenNodes
 from solvers.solution import Solution
 from workbench.families.outcome import translated_errors
+from workbench.families.quantizer.laws import QuantizerAnswer
 from workbench.mechanisms.baselines.two_bin import rqm_selection, two_bin
 from workbench.mechanisms.density import Density, uniform
-from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.mechanisms.quantization import symmetric_bins
 
 WIDTHS = (0.01, 0.002, 0.0004)  # of slices: the paper's, then thinner where that leaves no solution
 _SMALL = 0.1  # ε below which slices of the paper's width are too thick: q is resolved relative to ε
@@ -48,22 +49,17 @@ _FINE = 2.0**20  # at a small ε masses are small: in units of 2^-20 a tolerance
 
 
 @dataclass(frozen=True)
-class OptmAnswer:
-    """proxy: the upper bound on the MAE that the LP minimises, (8) halved; solution: of the winning LP;
-    quantizer: the mechanism, exact; bounds: of the winning LP."""
+class OptmAnswer(QuantizerAnswer):
+    """objective: the upper bound on the MAE that the LP minimises, (8) halved; bounds: of q, in the winning LP."""
 
-    proxy: float
-    solution: Solution
-    quantizer: Quantizer
-    bounds: Bounds
+    bounds: Bounds = field(default_factory=dict)
 
 
-def shape_of(bins: Sequence[Fraction], c: Fraction, density: Density) -> TwoBinShape:
+def shape_of(bins: Sequence[Fraction], density: Density) -> TwoBinShape:
     """The two-bin family on these bins, symmetric when bins and density are."""
-    outputs, half = tuple(float(b) for b in bins), float(c)
-    symmetric = density.symmetric and all(a == -b for a, b in zip(bins, reversed(bins), strict=True))
-    inside = [b for b in outputs if -half < b < half]
-    return TwoBinShape(outputs, half, tuple(density.masses([-half, *inside, half]).tolist()), symmetric)
+    outputs = tuple(map(float, bins))
+    masses = density.masses([-1.0, *(b for b in outputs if -1 < b < 1), 1.0])
+    return TwoBinShape(outputs, tuple(masses.tolist()), density.symmetric and symmetric_bins(bins))
 
 
 def rqm_laws(shape: TwoBinShape, q: float) -> dict[Key, Vector]:
@@ -217,7 +213,6 @@ class _Search:
 def optm(
     bins: Sequence[Fraction],
     epsilon: Fraction,
-    c: Fraction = Fraction(1),
     density: Density | None = None,
     *,
     width: float | None = 0.01,
@@ -230,7 +225,7 @@ def optm(
     width: slices are [k width, (k + 1) width] within [0, 1], k >= 1, or None for relative ones; full: solve all of
     them; hint: the bounds that won elsewhere, tried first (they change the work, not the result).
     """
-    shape = shape_of(bins, c, density or uniform(float(c)))
+    shape = shape_of(bins, density or uniform())
     search = _Search(shape, float(epsilon), live or Live(epsilon=float(epsilon)))
     if not shape.bounded:
         search.at({})
@@ -247,16 +242,14 @@ def optm(
     if search.best is None:
         return None
     point, bounds = search.best
-    quantizer = two_bin(list(bins), *shape.selection(point.x), c=c, name="OPTM")
-    return OptmAnswer(point.objective, point.solution, quantizer, bounds)
+    quantizer = two_bin(list(bins), *shape.selection(point.x), name="OPTM")
+    return OptmAnswer(point.objective, None, quantizer, point.solution, bounds=bounds)
 
 
-def optm_thinner(
-    bins: Sequence[Fraction], epsilon: Fraction, c: Fraction = Fraction(1), density: Density | None = None
-) -> OptmAnswer | None:
+def optm_thinner(bins: Sequence[Fraction], epsilon: Fraction, density: Density | None = None) -> OptmAnswer | None:
     """`optm` at the first of `widths_for` ε that gives a solution: a small ε, or bins just within reach, need thin
     slices."""
-    answers = (optm(bins, epsilon, c, density, width=width) for width in widths_for(epsilon))
+    answers = (optm(bins, epsilon, density, width=width) for width in widths_for(epsilon))
     return next((answer for answer in answers if answer is not None), None)
 
 

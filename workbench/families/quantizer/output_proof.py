@@ -19,7 +19,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,11 +31,10 @@ from solvers.arrays import Positions, Vector
 from solvers.search import Deadline, OpenNodes
 from solvers.solution import Termination
 from workbench.errors import CorruptFile
-from workbench.families.quantizer.laws import LawProblem, grid_problem
+from workbench.families.quantizer.laws import LawProblem, Progress, grid_problem, silent
 from workbench.io.files import is_there, named, parse_json, read_text, write_whole
 
 Box = tuple[tuple[int, int], ...]  # an interval of grid points for each output
-Progress = Callable[[str], None]
 
 _TOLERANCE = 5e-4  # relative: how near to what is to be proven optimal a proof ends
 _POOL = 600  # duals that are kept to close boxes without a program
@@ -68,7 +66,7 @@ class OutputProof:
         self.given = {"format": 1, "outputs": outputs, "epsilon": epsilon, "reach": reach, "cells": cells, "step": step}
         self.m, self.epsilon = outputs, epsilon
         self.ratio = largest_ratio(math.nextafter(epsilon, math.inf))
-        least = max(1.0, math.nextafter(math.nextafter(min(smallest_reach(epsilon, 1.0), reach), 0.0), 0.0))
+        least = max(1.0, math.nextafter(math.nextafter(min(smallest_reach(epsilon), reach), 0.0), 0.0))
         inner = np.arange(1, round(1 / step) + 1) * step
         inner[-1] = 1.0
         beyond = np.concatenate([np.linspace(1.0, least, wide // 2 + 1)[1:], np.linspace(least, reach, wide + 1)[1:]])
@@ -262,7 +260,7 @@ def prove_outputs(
     *,
     seconds: float = 300.0,
     file: Path | str | None = None,
-    progress: Progress = lambda line: None,
+    progress: Progress = silent,
 ) -> Proven:
     """A lower bound for at most m outputs in [-reach, reach], inputs in [-1, 1]; see the module.
 

@@ -15,21 +15,30 @@ A value counts at outputs as they are published, rounded to decimals, in the LP 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import compress
 
 import numpy as np
 
 from models.quantizer import usual_reach
 from solvers.arrays import Vector
-from workbench.families.quantizer.law_program import QuantizerAnswer, exact_quantizer, knots_of
-from workbench.families.quantizer.laws import LawProblem, LawQuestion, OutputKnots, exact_problem
+from workbench.families.quantizer.laws import (
+    LawProblem,
+    LawQuestion,
+    OutputKnots,
+    QuantizerAnswer,
+    exact_problem,
+    exact_quantizer,
+    knots_of,
+)
 from workbench.families.quantizer.outputs import (
     Descents,
     LocalOptimum,
     alphabets,
+    asymmetric,
     best_outputs,
     merged,
     oriented,
@@ -38,14 +47,12 @@ from workbench.families.quantizer.outputs import (
 from workbench.families.quantizer.search import bin_grid, rqm_bins
 from workbench.mechanisms.piecewise_affine import Quantizer
 
-Progress = Callable[[str], None]
-
 _RUNGS = (*range(2, 17), 24, 36, 54)  # numbers of outputs that are found on the way to more
 _FEW = 4  # outputs up to which asymmetric random starts are made
 _MANY = 10  # outputs above which one start is followed to the end
-_NEAR, _LEAST = 0.01, 8e-7  # of what the least reach has beyond c: which outermost outputs are moved, and to where
+_NEAR, _LEAST = 0.01, 8e-7  # of what the least reach has beyond 1: which outermost outputs are moved, and to where
 _ROOM = 4e-6  # of the same: how far from the least reach a law by a metric, tight at every link, has room for a proof
-_EVEN = 0.01  # of c, how far outputs that are taken for symmetric ones are from being so
+_EVEN = 0.01  # how far outputs that are taken for symmetric ones are from being so
 _BETTER = 1e-8  # of the value: what one more output must bring, else it is left out
 
 
@@ -56,16 +63,15 @@ def optimised_bins(
     reach: float | None = None,
     knots: int = 41,
     starts: int = 4,
-    progress: Progress = lambda line: None,
 ) -> QuantizerAnswer | None:
     """The exact quantizer with at most `levels` optimised bins in [-reach, reach]; None when none was found.
 
-    reach: the largest output allowed, by default twice the least feasible one, 2 c (e^ε+1)/(e^ε-1): the mean absolute
+    reach: the largest output allowed, by default twice the least feasible one, 2 (e^ε+1)/(e^ε-1): the mean absolute
     error keeps falling slightly as outermost bins go to infinity (their masses vanish), while the squared error grows
     without limit. knots: how many equally spaced ones; the bins inside are knots too.
     """
-    limit = usual_reach(float(question.epsilon), float(question.c)) if reach is None else reach
-    search = _OutputSearch(question, limit, knots, starts, repr(question.options), progress)
+    limit = usual_reach(question.budget) if reach is None else reach
+    search = _OutputSearch(question, limit, knots, starts, repr(question.options))
     return _best(search, levels) if search.reach <= limit else None
 
 
@@ -90,27 +96,25 @@ class _OutputSearch:
     knots: int
     starts: int
     told: str
-    progress: Progress = field(compare=False)
 
     @cached_property
     def excess(self) -> float:
-        """What the least reach has beyond c."""
-        return self._problem(2, symmetric=False).excess(float(self.question.epsilon), float(self.question.c))
+        """What the least reach has beyond 1."""
+        return self._problem(2, symmetric=False).excess(self.question.budget)
 
     @property
     def reach(self) -> float:
         """The least that the outermost outputs reach."""
-        return float(self.question.c) + self.excess
+        return 1 + self.excess
 
     @property
     def digits(self) -> int:
-        """Decimals of an outermost output: 1e-7 of what the least reach has beyond c, at least 9."""
-        return max(9, 7 - math.floor(math.log10(self.excess / float(self.question.c))))
+        """Decimals of an outermost output: 1e-7 of what the least reach has beyond 1, at least 9."""
+        return max(9, 7 - math.floor(math.log10(self.excess)))
 
     def searched(self, m: int, last: QuantizerAnswer | None) -> QuantizerAnswer | None:
         """The best answer from all starts; last: with fewer outputs."""
-        half, even = float(self.question.c), self.question.density.symmetric
-        free = self._problem(m, symmetric=False)
+        even, free = self.question.density.symmetric, self._problem(m, symmetric=False)
         descents = Descents() if m <= _FEW else Descents(first=10, leaders=2 if m <= _MANY else 1)
         optima: list[LocalOptimum] = []
 
@@ -118,19 +122,18 @@ class _OutputSearch:
             problem = self._problem(m, symmetric=True) if symmetric else free
             optimum = best_outputs(
                 problem,
-                float(self.question.epsilon),
-                half,
+                self.question.budget,
                 starts,
                 symmetric=symmetric,
                 limit=self.limit,
                 descents=descents,
-                progress=self.progress,
+                progress=self.question.progress,
             )
-            optima.extend([] if optimum is None else [optimum])
+            if optimum is not None:
+                optima.append(optimum)
             problem.close()
 
-        spread = spread_starts(m, float(self.question.epsilon), half, self.starts)
-        spread = [np.clip(start, -self.limit, self.limit) for start in spread]
+        spread = [self._within(start) for start in spread_starts(m, self.question.budget, self.starts)]
         begin = self._known_starts(free, last)
         if even and m > _FEW:
             search(spread, True)
@@ -141,22 +144,27 @@ class _OutputSearch:
             mean = math.fsum(np.prod(self.question.density.grid([0.0]), axis=0))
             begin += [s + mean * (np.abs(s) < 0.9 * np.abs(s).max()) for s in spread]
         if m <= _FEW:
-            begin += [*_random(m, self.reach, half, self.limit, 2 * self.starts)]
+            rng = np.random.default_rng(m)
+            begin += [asymmetric(rng, m, (self.reach, self.limit), 1.0) for _ in range(2 * self.starts)]
             begin += self._scan(free, self._split(last, m))[:1]
         search(begin, False)
         if not optima:
             return None
         best = min(optima, key=lambda optimum: float(f"{optimum.value:.9g}"))
         folded = (best.outputs - best.outputs[::-1]) / 2
-        if even and np.abs(best.outputs - folded).max() < _EVEN * half:  # half the coordinates: it ends nearer
+        if even and np.abs(best.outputs - folded).max() < _EVEN:  # half the coordinates: it ends nearer
             search([folded], True)
             best = min(optima, key=lambda optimum: optimum.value)
-        outputs = oriented(best.outputs) if even else best.outputs
+        starts = tuple(value for optimum in optima for value in optimum.starts)
+        return self._published(m, replace(best, outputs=oriented(best.outputs) if even else best.outputs), starts)
+
+    def _published(self, m: int, best: LocalOptimum, starts: tuple[float, ...]) -> QuantizerAnswer | None:
+        """The best answer at outputs in decimals."""
         answer: QuantizerAnswer | None = None
-        for needed, there in self._proposed(outputs):
+        for needed, there in self._proposed(best.outputs):
             if not needed and answer is not None and answer.objective <= best.value * (1 + _BETTER):
                 break
-            solved = self.at(m, self._rounded(there), tuple(value for optimum in optima for value in optimum.starts))
+            solved = self.at(m, self._rounded(there), starts)
             if solved is not None and (answer is None or solved.objective < answer.objective):
                 answer = solved
         return answer
@@ -183,18 +191,14 @@ class _OutputSearch:
 
     def _problem(self, m: int, *, symmetric: bool) -> LawProblem:
         """The LP over m outputs; by distance its knots are fixed, and the laws continuous."""
-        half = float(self.question.c)
         if self.question.metric is not None:
-            even = np.linspace(-half, half, max(self.knots, 21))
-            return exact_problem(even, m, self.question, symmetric=symmetric)
-        even = np.array([float(k) for k in self._even(m)])
-        return OutputKnots(even, m, self.question, symmetric=symmetric)
+            return exact_problem(np.linspace(-1.0, 1.0, max(self.knots, 21)), m, self.question, symmetric=symmetric)
+        return OutputKnots(np.array(self._even(m), dtype=float), m, self.question, symmetric=symmetric)
 
     def _even(self, m: int) -> list[Fraction]:
         """The fixed knots: equally spaced ones, and those of MVU with m outputs and inputs, whose law is then one of
         the program's."""
-        c = self.question.c
-        return sorted({*knots_of((), c, self.knots), *knots_of((), c, m)})
+        return sorted({*knots_of((), self.knots), *knots_of((), m)})
 
     # Starts.
 
@@ -203,12 +207,10 @@ class _OutputSearch:
         m, q, scans = free.outputs, self.question, []
         begin = [] if last is None else [self._grown(last.quantizer.outputs, m)]
         if q.metric is None:
-            bins = bin_grid(m, q, self.limit)
-            bins += [tuple(q.c * b for b in row) for row in rqm_bins(m, q.epsilon)]
-            rows = [np.array([float(b) for b in row]) for row in bins]
+            rows = [np.array(bins, dtype=float) for bins in (*bin_grid(m, q, self.limit), *rqm_bins(m, q.epsilon))]
             scans.append([row for row in rows if row[-1] <= self.limit])
         if q.metric is None and q.density.symmetric:
-            like = alphabets(m, float(q.epsilon), float(q.c), m, 0, self.limit)
+            like = alphabets(m, q.budget, m, 0, self.limit)
             scans.append([row for row in like if (np.diff(row) > 0).all()])
         return begin + [start for rows in scans for start in self._scan(free, rows)[: 2 if m <= _MANY else 1]]
 
@@ -216,7 +218,7 @@ class _OutputSearch:
         """The two choices of outputs with the least values, of equal ones (nine digits) the first."""
         values = []
         for outputs in choices:
-            answer = problem.answer(float(self.question.epsilon), outputs)
+            answer = problem.answer(self.question.budget, outputs)
             values.append(math.inf if answer is None else float(f"{answer.value:.9g}"))
         return [choices[k] for k in np.argsort(values, kind="stable")[:2]]
 
@@ -234,9 +236,13 @@ class _OutputSearch:
         """The m - 1 outputs found before, each in turn in two: squared error at small ε asks for an outermost one."""
         if last is None or last.quantizer.outputs.size != m - 1:
             return []
-        outputs, apart = last.quantizer.outputs, float(self.question.c) / 3 * np.array([-1.0, 1.0])
+        outputs, apart = last.quantizer.outputs, 1 / 3 * np.array([-1.0, 1.0])
         two = [np.sort(np.append(np.delete(outputs, k), at + apart)) for k, at in enumerate(outputs.tolist())]
-        return [np.clip(row, -self.limit, self.limit) for row in two]
+        return [self._within(row) for row in two]
+
+    def _within(self, outputs: Vector) -> Vector:
+        """Outputs, none beyond the limit."""
+        return np.clip(outputs, -self.limit, self.limit)
 
     # What is published.
 
@@ -256,7 +262,7 @@ class _OutputSearch:
     def at(self, m: int, bins: tuple[Fraction, ...], starts: tuple[float, ...]) -> QuantizerAnswer | None:
         """The LP at these bins; outputs that are nowhere drawn need no name."""
         # without those that an output's knot replaces: pieces of 1e-7 are for no solver, and by a metric for no proof
-        near = (Fraction(1, 10**6) if self.question.metric is None else Fraction(1, 10**3)) * self.question.c
+        near = Fraction(1, 10**6 if self.question.metric is None else 10**3)
         knots = [k for k in self._even(m) if all(b == k or abs(b - k) > near for b in bins[1:-1])]
         answer = exact_quantizer(bins, self.question, knots=knots)
         if answer is None:
@@ -264,19 +270,10 @@ class _OutputSearch:
         best = answer.quantizer
         used = best.matrix.max(axis=0) > 0
         if not used.all():
-            kept = [b for b, keep in zip(bins, used, strict=True) if keep]
-            best = Quantizer.from_ends(best.name, kept, best.knots, best.matrix[:, used])
-        return QuantizerAnswer(answer.objective, answer.bound, best, answer.solution, starts)
+            best = Quantizer.from_ends(best.name, [*compress(bins, used)], best.knots, best.matrix[:, used])
+        return replace(answer, quantizer=best, starts=starts)
 
 
 def _shaken(outputs: Vector) -> Vector:
     """Symmetric outputs, no longer symmetric: every inner gap a tenth longer or shorter in turn."""
     return np.sort(outputs + np.resize((0.1, -0.1, 0.05), outputs.size) * np.diff(outputs).min())
-
-
-def _random(m: int, reach: float, c: float, limit: float, count: int) -> Iterator[Vector]:
-    """Asymmetric outputs: outermost ones at most to the limit, inner ones uniform in [-c, c]."""
-    rng = np.random.default_rng(m)
-    for _ in range(count):
-        far = reach + (limit - reach) * rng.random(2) ** 3
-        yield np.concatenate([[-far[0]], np.sort(c * rng.uniform(-1, 1, m - 2)), [far[1]]])

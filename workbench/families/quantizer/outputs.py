@@ -5,13 +5,13 @@ start is a quasi-Newton descent of hot re-solves, repeated from where it stalls;
 optimum is a known trap (m = 4, n_in = 4, ε = 1.5: a gradient method stops at 1.802, 1.6198 exists), so starts spread
 over how far and how evenly outputs reach, and are not all symmetric.
 
-A law exists if and only if the outermost outputs are at least at the least reach r = c (e^ε + 1)/(e^ε - 1) on either
-side (by |x - x'|: c + 1/ε): that of the outermost two alone, Pr[high] = (x - low)/(high - low), is then private. At
-large ε the best ones are within a few r - c of it, by a metric often at it, where a proof has no room; descents
-therefore move z in r + (r - c) e^z, and inner outputs as they are.
+A law exists if and only if the outermost outputs are at least at the least reach r = (e^ε + 1)/(e^ε - 1) on either
+side (by |x - x'|: 1 + 1/ε): that of the outermost two alone, Pr[high] = (x - low)/(high - low), is then private. At
+large ε the best ones are within a few r - 1 of it, by a metric often at it, where a proof has no room; descents
+therefore move z in r + (r - 1) e^z, and inner outputs as they are.
 
 The path of a descent is sensitive to rounding: at kinks of V, to which of several duals the solver returns. So that it
-ends at the same outputs on every machine, V is asked at multiples of 2^-30 c (of z: 2^-30) alone, in numbers that are
+ends at the same outputs on every machine, V is asked at multiples of 2^-29 (of z: 2^-30) alone, in numbers that are
 the same everywhere (models.quantizer.odds_of, correctly rounded exponentials and quadrature nodes, sums in a fixed
 order): what linear algebra and elementary functions round differently from machine to machine never reaches the solver.
 """
@@ -29,12 +29,10 @@ from numpy.typing import NDArray
 
 from models.quantizer import smallest_reach
 from solvers.arrays import Vector
-from workbench.families.quantizer.laws import LawProblem
+from workbench.families.quantizer.laws import LawProblem, Progress, silent
 
-Progress = Callable[[str], None]
-
-_GRID = 2.0**-30  # of c, where outputs are
-_NEAREST = -14.0  # z of outermost outputs a millionth of r - c beyond the least reach
+_UNIT, _GRID = 2.0**-29, 2.0**-30  # of which outputs are multiples, and z
+_NEAREST = -14.0  # z of outermost outputs a millionth of r - 1 beyond the least reach
 _WINDOW, _STALL = 4, 1e-9  # a descent ends when so many iterations gain less than this share of the value
 INFEASIBLE = 1e6  # the value of outputs at which no law is private and unbiased
 
@@ -48,9 +46,9 @@ class LocalOptimum:
     starts: tuple[float, ...]
 
 
-def spread_starts(m: int, epsilon: float, c: float, count: int) -> list[Vector]:
+def spread_starts(m: int, epsilon: float, count: int) -> list[Vector]:
     """Symmetric outputs (m,): reaches 1.02 .. 2.2 times the least, spaced by powers."""
-    least, first = smallest_reach(epsilon, c), 1.0 if m % 2 else 0.6
+    least, first = smallest_reach(epsilon), 1.0 if m % 2 else 0.6
     steps = np.arange(m // 2) + first
     shapes = ((1.3, 1.0), (1.05, 0.7), (1.7, 1.3), (1.02, 2.0), (2.2, 1.0), (1.15, 0.3), (1.4, 2.5))[:count]
     return [mirrored(np.asarray(least * reach * (steps / steps[-1]) ** power), m) for reach, power in shapes]
@@ -61,15 +59,22 @@ def mirrored(half: Vector, m: int) -> Vector:
     return np.concatenate([-half[::-1], np.zeros(m % 2), half])
 
 
-def alphabets(m: int, epsilon: float, c: float, inputs: int, starts: int, reach: float | None) -> list[Vector]:
+def alphabets(m: int, epsilon: float, inputs: int, starts: int, reach: float = math.inf) -> list[Vector]:
     """Symmetric alphabets that a search starts from: spread ones, even ones, and nearly the inputs where those fit."""
-    least = smallest_reach(epsilon, c)
-    begin = [*spread_starts(m, epsilon, c, starts), least * np.linspace(-1.001, 1.001, m)]
+    least = smallest_reach(epsilon)
+    begin = [*spread_starts(m, epsilon, starts), least * np.linspace(-1.001, 1.001, m)]
     if m >= inputs and (m - inputs) % 2 == 0:
-        grid = np.linspace(-c, c, inputs)
-        grid[[0, -1]] = -2 * least + c, 2 * least - c  # as far beyond the least reach as that is beyond c
+        grid = np.linspace(-1.0, 1.0, inputs)
+        grid[[0, -1]] = -2 * least + 1, 2 * least - 1  # as far beyond the least reach as that is beyond 1
         begin.append(np.pad(grid, (m - inputs) // 2, mode="edge"))
-    return begin if reach is None else [np.clip(start, -reach, reach) for start in begin]
+    return [np.clip(start, -reach, reach) for start in begin]
+
+
+def asymmetric(rng: np.random.Generator, m: int, reaches: tuple[float, float], inside: float) -> Vector:
+    """Random outputs (m,): outermost ones between two reaches, most near the first, inner ones uniform in ±inside."""
+    near, far = reaches
+    ends = near + (far - near) * rng.random(2) ** 3
+    return np.concatenate([[-ends[0]], np.sort(inside * rng.uniform(-1, 1, m - 2)), [ends[1]]])
 
 
 def merged(outputs: Vector, laws: Vector, least: float = 1e-6) -> tuple[Vector, Vector]:
@@ -137,17 +142,15 @@ def _bfgs(
 
 @dataclass(frozen=True)
 class _Coordinates:
-    """What a descent moves. Outermost outputs: z in r + (r - c) e^z, `excess` = r - c; others as they are.
+    """What a descent moves. Outermost outputs: z in r + (r - 1) e^z, `excess` = r - 1; others as they are.
 
     symmetric: z is the positive half (m // 2,), its last the outermost; else all (m,), first and last outermost.
     """
 
     m: int
     symmetric: bool
-    reach: float
     excess: float
     limit: float
-    unit: float
 
     @property
     def outermost(self) -> list[int]:
@@ -157,7 +160,7 @@ class _Coordinates:
     @cached_property
     def bounds(self) -> tuple[Vector, Vector]:
         """The least and the largest z."""
-        far = math.floor(self.limit / self.unit) * self.unit
+        far = math.floor(self.limit / _UNIT) * _UNIT
         high = np.full(self.m // 2 if self.symmetric else self.m, far)
         low = -high
         low[self.outermost] = _NEAREST
@@ -165,7 +168,7 @@ class _Coordinates:
         return low, high
 
     def _excess(self, output: float) -> float:
-        over = (abs(output) - self.reach) / self.excess
+        over = (abs(output) - (1 + self.excess)) / self.excess
         return max(_NEAREST, math.log(over)) if over > 0 else _NEAREST
 
     def of(self, outputs: Vector) -> Vector:
@@ -177,7 +180,7 @@ class _Coordinates:
 
     def snapped(self, z: Vector) -> Vector:
         """z on the grid, within the bounds."""
-        grid = np.full(z.size, self.unit)
+        grid = np.full(z.size, _UNIT)
         grid[self.outermost] = _GRID
         return np.asarray(np.clip(np.round(z / grid) * grid, *self.bounds))
 
@@ -186,7 +189,7 @@ class _Coordinates:
         size, slope = np.array(z), np.ones(z.size)
         for k in self.outermost:
             over = self.excess * _exponential(float(z[k]))
-            size[k] = min(self.reach + over, self.limit)
+            size[k] = min(1 + self.excess + over, self.limit)
             slope[k] = over if size[k] < self.limit else 0.0
         if self.symmetric:
             slope, size = np.where(size < 0, -slope, slope), np.abs(size)
@@ -221,22 +224,20 @@ class Descents:
 def best_outputs(
     problem: LawProblem,
     epsilon: float,
-    c: float,
     starts: Iterable[Vector],
     *,
     symmetric: bool = True,
-    limit: float | None = None,
+    limit: float = math.inf,
     descents: Descents = Descents(),
-    progress: Progress = lambda line: None,
+    progress: Progress = silent,
 ) -> LocalOptimum | None:
     """The best outputs from several starts, of equal values (nine digits) the first one's; None when none is feasible.
 
     starts: outputs (m,), symmetric ones when symmetric. limit: the largest output allowed in size, 40 times the
     least feasible reach by default.
     """
-    excess, half = problem.excess(epsilon, c), problem.outputs // 2
-    top, unit = 40 * (c + excess) if limit is None else limit, _GRID * 2.0 ** math.frexp(c)[1]
-    space = _Coordinates(problem.outputs, symmetric, c + excess, excess, top, unit)
+    excess, half = problem.excess(epsilon), problem.outputs // 2
+    space = _Coordinates(problem.outputs, symmetric, excess, 40 * (1 + excess) if math.isinf(limit) else limit)
     seen: list[tuple[float, Vector]] = []  # the best point of a descent: what an aborted line search returns may not be
 
     def value(point: Vector) -> tuple[float, Vector]:

@@ -9,52 +9,181 @@ mvu       MVU's LP in P (and its alphabet)                                      
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
-from fractions import Fraction
 from typing import ClassVar
 
-from models.quantizer import smallest_epsilon, smallest_reach
-from workbench.errors import Infeasible
+from models.quantizer import smallest_epsilon, smallest_reach, usual_reach
+from workbench.errors import Infeasible, NotProven
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.outcome import translated_errors
 from workbench.families.problem import Answer, Problem, Programs, Repaired
 from workbench.families.quantizer.certify import SMALL, audited, certified_quantizer
-from workbench.families.quantizer.limit import two_outputs
-from workbench.families.quantizer.methods import NoLaw, run, why_none
+from workbench.families.quantizer.laws import Bins, QuantizerAnswer, exact_quantizer, knots_of
+from workbench.families.quantizer.limit import output_bound, two_outputs
+from workbench.families.quantizer.mvu import mvu
+from workbench.families.quantizer.optm import optm_thinner
+from workbench.families.quantizer.output_proof import Proven, prove_outputs
+from workbench.families.quantizer.output_search import optimised_bins
+from workbench.families.quantizer.product import product_optimum
 from workbench.families.quantizer.request import QuantizerRequest
+from workbench.families.quantizer.search import searched_bins
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.quantization import Quantization
 from workbench.privacy.audit import Privacy
 from workbench.privacy.claim import Claim
 
 
 class QuantizerProblem(Problem):
-    """The best unbiased ε-private quantizer for a request, by its method."""
+    """The best unbiased ε-private quantizer for a request, by its method.
+
+    In units of c: law, bins (None where they are optimised), and reach, the largest output that a search may choose
+    (inf: any). scale: what losses there are to be multiplied by.
+    """
 
     request: QuantizerRequest
     SUBJECT = "The solver's law"
     BEST: ClassVar[bool] = False
 
+    def __init__(self, request: QuantizerRequest) -> None:
+        super().__init__(request)
+        question, self.levels = request.question, request.question.levels
+        self.law, self.scale = request.law
+        self.bins = None if question.bins is None else tuple(b / question.c for b in question.bins)
+        self.reach = math.inf if request.method == "mvu" else usual_reach(self.law.budget)
+        if request.reach is not None:
+            self.reach = float(request.reach / question.c)
+
     def answered(self, programs: Programs | None, start: str) -> Answer:
         """By its method. Raises Infeasible (with the smallest feasible ε), SolverUnavailable, LicenceLimit,
         NotProven."""
-        request = self.request
-        least = _least(request.question, request.epsilon, request.metric)
+        method, c, bound = self.request.method, self.request.question.c, None
+        least = self._least()
         try:
             with translated_errors():
-                answer = run(request)
-        except NoLaw:
-            raise Infeasible(why_none(request)) from None
+                answer = {"exact": self._exact, "optm": self._optm, "product": self._product, "mvu": self._mvu}[
+                    method
+                ]()
+        except Infeasible:
+            raise Infeasible(self._why_none()) from None
+        if answer.bound is not None:
+            bound = self.scale * answer.bound
+        law = answer.quantizer
         return Answer(
-            answer.quantizer,
-            answer.bound,
+            Quantizer(tuple(c * k for k in law.knots), tuple(c * b for b in law.bins), law.ends, law.name),
+            bound,
             answer.solution,
-            claimed=None if request.method in ("exact", "product") else answer.objective,
+            claimed=None if method in ("exact", "product") else self.scale * answer.objective,
             proxy=True,
-            words=answer.words,
+            words=(*answer.words, *(self._searched_words(answer, bound) if answer.starts else ())),
             details={"smallest_epsilon": least},
         )
+
+    def _exact(self) -> QuantizerAnswer:
+        """The exact LP at given outputs, or over all within the reach. Raises Infeasible, NotProven."""
+        levels, law, request, knots = self.levels, self.law, self.request, self.request.extra_knots
+        if self.bins is not None:
+            best = exact_quantizer(self.bins, law, knots=knots)
+        else:
+            best = optimised_bins(levels, law, reach=self.reach, knots=knots, starts=request.starts)
+        if best is None:
+            raise Infeasible
+        if self.bins is not None:
+            return best
+        best = replace(best, bound=output_bound(levels, law, self.reach) if law.metric is None else None)
+        if not request.prove:
+            return best
+        proven = prove_outputs(
+            levels,
+            law.budget,
+            self.reach,
+            best.quantizer.mae(),
+            seconds=float(request.proof_time),
+            file=request.proof_file,
+            progress=law.progress,
+        )
+        return replace(best, bound=max(proven.bound, best.bound or 0.0), words=(_proven_words(proven, levels),))
+
+    def _mvu(self) -> QuantizerAnswer:
+        """MVU's LP in P at given outputs, or over all within the reach. Raises Infeasible."""
+        outputs = self.levels if self.bins is None else self.bins
+        answer = mvu(self.law, outputs, inputs=self.request.inputs, reach=self.reach, starts=self.request.starts)
+        note = "MVU's objective is the mean error over its input grid; mae and mse include dithering."
+        return replace(answer, words=(note,))
+
+    def _found_bins(self) -> Bins:
+        """The outputs that are given, or found by a search over the method's own."""
+        if self.bins is not None:
+            return self.bins
+        return searched_bins(self.levels, self.law, self.request.method, reach=self.reach)
+
+    def _optm(self) -> QuantizerAnswer:
+        """OPTM's best selection. Raises NotProven."""
+        result = optm_thinner(self._found_bins(), self.law.epsilon, self.law.density)
+        if result is None:
+            at = f"at epsilon = {self.law.budget:g}"
+            raise NotProven(f"OPTM's linear programs have no solution for these bins {at}.")
+        note = "OPTM minimises an upper bound of the MAE (the objective shown); it proves no bound on the MAE itself."
+        return replace(result, words=(note,))
+
+    def _product(self) -> QuantizerAnswer:
+        """The best two-bin mechanism, with a proven bound. Raises NotProven."""
+        best = product_optimum(self._found_bins(), self.law)
+        if best is None:
+            raise NotProven(f"No two-bin mechanism was found for these bins at epsilon = {self.law.budget:g}.")
+        return best
+
+    def _least(self) -> float | None:
+        """The smallest feasible ε for given bins (None: bins are free). Raises Infeasible below it."""
+        question, metric = self.request.question, self.request.metric
+        if question.bins is None or metric == "squared":
+            return None
+        c, low, high = float(question.c), float(question.bins[0]), float(question.bins[-1])
+        least = smallest_epsilon(low, high, c)
+        if metric == "absolute" and math.isfinite(least):
+            # Σ_i (B_i - low) p_i(x) = x - low grows by at most ε of itself: at -c, ε >= 1/(-c - low); from above too
+            least = 1 / min(high - c, -c - low)
+        if math.isinf(least):
+            raise Infeasible(
+                f"bins must reach beyond [-{c:g}, {c:g}] on both sides: with an outermost output at ±c its input "
+                f"would have to be published as it is. Got {low:g} to {high:g}."
+            )
+        if float(self.request.epsilon) < least * (1 - 1e-12):
+            raise Infeasible(
+                f"epsilon must be at least {least:.9g} for outputs in [{low:g}, {high:g}] (the smallest at which an "
+                f"unbiased private quantizer on [-{c:g}, {c:g}] exists). Got {float(self.request.epsilon):g}."
+            )
+        return least
+
+    def _why_none(self) -> str:
+        """Why there is nothing; by squared distance, with the smallest ε of a law on the given outputs."""
+        request, bins, c = self.request, self.request.question.bins, self.request.question.c
+        relation = "private" if request.metric is None else f"{request.metric}-metric private"
+        outputs = "outputs within the reach" if bins is None else "these outputs"
+        budget = float(request.epsilon)
+        sentence = f"No unbiased {relation} quantizer with {outputs} and knots exists at epsilon = {budget:g}."
+        if request.metric != "squared" or self.bins is None or self.bins[0] == -1 or self.bins[-1] == 1:
+            return sentence
+        points = request.inputs or len(self.bins)
+        cuts = knots_of((), points) if request.method == "mvu" else knots_of(self.bins, request.extra_knots)
+        # Σ_i (B_i - low) p_i(x) = x - low grows from one point to the next by a ratio at most, and so from above
+        low, high = self.bins[0], self.bins[-1]
+        least = max(
+            math.log1p((b - a) / min(a - low, high - b)) / (c * (b - a)) ** 2 for a, b in itertools.pairwise(cuts)
+        )
+        return f"{sentence} The smallest feasible epsilon is {least:.6g}."
+
+    def _searched_words(self, answer: QuantizerAnswer, bound: float | None) -> list[str]:
+        """What a search over outputs has reached, of how many starts."""
+        c, starts = float(self.request.question.c), answer.starts
+        reached = sum(value <= min(starts) + 1e-4 for value in starts)
+        within = "" if math.isinf(self.reach) else f" within ±{self.reach * c:.6g} (reach)"
+        known = "no bound is known" if bound is None else f"no choice of outputs{within} goes below {bound:.6g}"
+        claim = f"Outputs{within} are the best of {len(starts)} local searches ({reached} reached this value)"
+        words = [f"{claim}; {known}."]
+        if float(answer.quantizer.bins[-1]) > self.reach * (1 - 1e-6):
+            words.append("The outermost output is at the reach: a larger reach may err less.")
+        return words
 
     def repaired(self, answer: Answer) -> Repaired:
         """The one place where what a solver's rounding left is repaired. Raises NotCertified."""
@@ -88,47 +217,38 @@ class QuantizerProblem(Problem):
                 f"By |x - x'|² the guarantee is between the {len(quantizer.knots)} points that inputs are "
                 "dithered to; between all real inputs it would force a constant law."
             )
-        verdict = _judge(self.request, quantizer, reached.bound)
+        verdict = self._judged(self.loss(quantizer), reached.bound)
         return replace(reached, route=route, oracle=verdict, words=tuple(words))
 
-
-def _least(question: Quantization, budget: Fraction, metric: str | None) -> float | None:
-    """The smallest feasible ε for given bins (None: bins are free). Raises Infeasible below it."""
-    if question.bins is None:
-        return None
-    if metric == "squared":
-        return None
-    c, low, high = float(question.c), float(question.bins[0]), float(question.bins[-1])
-    least = smallest_epsilon(low, high, c)
-    if metric == "absolute" and math.isfinite(least):
-        # Σ_i (B_i - low) p_i(x) = x - low grows by at most ε of itself: at -c, ε >= 1/(-c - low); the same from above
-        least = 1 / min(high - c, -c - low)
-    if math.isinf(least):
-        raise Infeasible(
-            f"bins must reach beyond [-{c:g}, {c:g}] on both sides: with an outermost output at ±c its input would "
-            f"have to be published as it is. Got {low:g} to {high:g}."
-        )
-    if float(budget) < least * (1 - 1e-12):
-        raise Infeasible(
-            f"epsilon must be at least {least:.9g} for outputs in [{low:g}, {high:g}] (the smallest at which an "
-            f"unbiased private quantizer on [-{c:g}, {c:g}] exists). Got {float(budget):g}."
-        )
-    return least
+    def _judged(self, error: float, bound: float | None) -> OracleVerdict:
+        """The closed forms: of two outputs, given ±B or the best of all, which are at the least reach; the limit."""
+        request, question = self.request, self.request.question
+        metric, bins, exact = request.metric, question.bins, request.method == "exact"
+        if question.levels == 2 and (metric != "squared" if bins is None else bins[0] == -bins[1]):
+            x, w = question.density.grid([0.0])
+            proof = "Two outputs ±B leave one unbiased law, Pr[B] = (B + x)/(2B); its absolute error is (B² - x²)/B"
+            if bins is None:
+                reach = smallest_reach(float(request.epsilon), float(question.c), metric)
+                kind, proof = "optimum" if exact else "lower bound", f"{proof}, least where B is the least reach."
+            else:
+                reach, kind, proof = float(bins[1]), "optimum", f"{proof}."
+            value = two_outputs(reach, request.loss, float(w @ x**2))
+            return OracleVerdict.judge(error, "two outputs", value, kind, proof)
+        if bound is not None and bins is None and exact:
+            proof = "A bound for all outputs within the same reach, proven by duality."
+            return OracleVerdict.judge(error, "limit", bound, "lower bound", proof)
+        return OracleVerdict.none("no closed form is known for more than two outputs.")
 
 
-def _judge(request: QuantizerRequest, quantizer: Quantizer, bound: float | None) -> OracleVerdict:
-    """The closed forms: of two outputs, given ±B or the best of all, which are at the least reach; the limit."""
-    question, metric, bins = request.question, request.metric, request.question.bins
-    reached, free = quantizer.expected(request.loss, question.density), bins is None
-    if question.levels == 2 and (metric != "squared" if bins is None else bins[0] == -bins[1]):
-        x, w = question.density.grid([0.0])
-        reach = smallest_reach(float(request.epsilon), float(question.c), metric) if bins is None else float(bins[1])
-        value = two_outputs(reach, request.loss, float(w @ x**2))
-        proof = "Two outputs ±B leave one unbiased law, Pr[B] = (B + x)/(2B); its absolute error is (B² - x²)/B"
-        proof += ", least where B is the least reach." if free else "."
-        kind = "lower bound" if free and request.method != "exact" else "optimum"
-        return OracleVerdict.judge(reached, "two outputs", value, kind, proof)
-    if bound is not None and free and request.method == "exact":
-        proof = "A bound for all outputs within the same reach, proven by duality."
-        return OracleVerdict.judge(reached, "limit", bound, "lower bound", proof)
-    return OracleVerdict.none("no closed form is known for more than two outputs.")
+def _proven_words(proven: Proven, levels: int) -> str:
+    """What the search over all outputs has proven, and what is left."""
+    words = (
+        f"The bound holds for every unbiased private mechanism on real inputs with at most {levels} outputs, all "
+        f"within the reach (branch and bound, {proven.boxes} boxes)."
+    )
+    if proven.from_file:
+        words += " What the proof_file held of it is from a file, not proven again."
+    if proven.closed:
+        return words
+    why = "interrupted" if proven.stopped else "stopped at its proof_time"
+    return f"{words} The search was {why}; with a proof_file it can go on."

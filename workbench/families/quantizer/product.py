@@ -7,8 +7,7 @@ point bounds it above, and the entry where π is farthest from a product is spli
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -16,12 +15,10 @@ import numpy as np
 from models.two_bin import Key, ProductModel, TwoBinShape
 from solvers.arrays import Vector
 from solvers.search import OpenNodes
-from solvers.solution import Solution
-from workbench.families.quantizer.laws import LawQuestion
+from workbench.families.quantizer.laws import LawQuestion, QuantizerAnswer
 from workbench.families.quantizer.optm import Live, Point, optm, rqm_laws, shape_of, widths_for
 from workbench.mechanisms.baselines.two_bin import two_bin
 from workbench.mechanisms.density import Density
-from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization_error import error_of
 
 Box = dict[Key, tuple[Vector, Vector]]
@@ -29,22 +26,10 @@ Box = dict[Key, tuple[Vector, Vector]]
 _GAP = 1e-5
 
 
-@dataclass(frozen=True)
-class ProductAnswer:
-    """value: of the best product found; bound: proven for all products; solution: of the LP that gave it."""
-
-    value: float
-    bound: float
-    quantizer: Quantizer
-    solution: Solution
-    nodes: int
-    closed: bool
-
-
 def _gains(shape: TwoBinShape, density: Density, loss: object) -> tuple[Vector, ...]:
     """What the pairs of bins cost on every piece j, up to their probability. Shapes (j, m - j)."""
     bins = np.array(shape.bins)
-    cuts = np.array([*(low for _, low, _ in shape.pieces), shape.c])
+    cuts = np.array([*(low for _, low, _ in shape.pieces), 1.0])
     x, w = density.grid(cuts[1:-1])
     place = np.clip(np.searchsorted(cuts, x, side="right") - 1, 0, cuts.size - 2)
     gains = []
@@ -61,41 +46,37 @@ def product_optimum(
     question: LawQuestion,
     *,
     nodes: int = 400,
-    progress: Callable[[str], None] = lambda line: None,
-) -> ProductAnswer | None:
+) -> QuantizerAnswer | None:
     """The best two-bin mechanism for these bins under the exact ε and the exact error; None when there is none.
 
-    It stops at a gap of 1e-5, absolute. nodes: at most so many boxes (then `closed` is False and `bound` still holds).
+    It stops at a gap of 1e-5, absolute. nodes: at most so many boxes (then words say so, and the bound still holds).
     """
-    c, law, epsilon = question.c, question.density, float(question.epsilon)
-    shape = shape_of(bins, c, law)
+    law, epsilon = question.density, question.budget
+    shape = shape_of(bins, law)
     model = ProductModel(shape, _gains(shape, law, question.loss))
     live = Live(question.solver, epsilon=epsilon)
     best: Point | None = None
-
-    def solve(box: Box) -> Point | None:
-        return live.solve(model.lp(epsilon, box))
 
     def value() -> float:
         return math.inf if best is None else best.objective
 
     def fixed(q: dict[Key, Vector]) -> None:
         nonlocal best
-        point = solve({key: (law, law) for key, law in q.items()})
+        point = live.solve(model.lp(epsilon, {key: (law, law) for key, law in q.items()}))
         if point is not None and point.objective < value() - 1e-12:
             best = point
 
     boxes: OpenNodes[tuple[Box, Vector]] = OpenNodes()
 
     def put(box: Box) -> None:
-        point = solve(box)
+        point = live.solve(model.lp(epsilon, box))
         if point is not None:
             fixed({key: shape.read(point.x, key) for key in shape.bounded})
             if point.objective < value() - _GAP:
                 boxes.put(point.objective, (box, point.x))
 
     # OPTM's selection is a product: begin with it
-    selection = optm(bins, question.epsilon, c, law, width=widths_for(question.epsilon)[0], live=live)
+    selection = optm(bins, question.epsilon, law, width=widths_for(question.epsilon)[0], live=live)
     if selection is not None and selection.solution.x is not None:
         fixed({key: shape.read(selection.solution.x, key) for key in shape.bounded})
     fixed(rqm_laws(shape, 0))
@@ -108,13 +89,18 @@ def product_optimum(
         for part in _split(model, box, x):
             put(part)
         if visited % 20 == 0:
-            progress(f"{visited} boxes, between {bound:.6f} and {'nothing yet' if best is None else f'{value():.6f}'}")
+            reached = "nothing yet" if best is None else f"{value():.6f}"
+            question.progress(f"{visited} boxes, between {bound:.6f} and {reached}")
     live.close()
     if best is None:
         return None
-    built = two_bin(list(bins), *shape.selection(best.x), c=c, name="product optimum")
+    built = two_bin(list(bins), *shape.selection(best.x), name="product optimum")
+    words: tuple[str, ...] = ()
     proven = min(value() - _GAP, boxes.bound)
-    return ProductAnswer(value(), proven, built, best.solution, visited, proven == value() - _GAP)
+    if proven < value() - _GAP:
+        left = (value() - proven) / value()
+        words = (f"Stopped after {visited} boxes; the optimum is at most {left:.2%} below.",)
+    return QuantizerAnswer(value(), proven, built, best.solution, words=words)
 
 
 def _split(model: ProductModel, box: Box, x: Vector) -> list[Box]:

@@ -1,6 +1,6 @@
 """Instances of the quantizer models: the exact quantizer LP, its metric form, MVU's LP in P, OPTM's Theorem 5.
 
-Which there are says instances.toml beside this file.
+Which there are says programs.toml beside this file.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache, partial
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,14 +52,14 @@ def _law_instance(
 
     @cache
     def problem() -> LawProblem:
-        points = np.array([float(cut) for cut in cuts])
+        points = np.array(cuts, dtype=float)
         if grid:
             return grid_problem(points, outputs, loss)
-        question = LawQuestion(Fraction(epsilon), Fraction(1), uniform(), loss, metric)
+        question = LawQuestion(Fraction(epsilon), loss=loss, metric=metric)
         return exact_problem(points, outputs, question, symmetric=True)
 
     def build() -> tuple[Any, Mapping[str, Any]]:
-        return problem().model.program, problem().values(float(epsilon), np.array([float(b) for b in bins]))
+        return problem().model.program, problem().values(float(epsilon), np.array(bins, dtype=float))
 
     def mechanism(x: Vector) -> Quantizer:
         laws = np.maximum(problem().unfold(problem().model.laws(x)), 0.0)
@@ -83,7 +83,7 @@ def _two_bin_instance(name: str, bins: list[str], epsilon: str, around: Mapping[
     """One of OPTM's linear programs: Theorem 5 with every bounded vector in a slice of 0.02 around a point."""
     outputs = [Fraction(b) for b in bins]
     middles = {int(size): tuple(middle) for size, middle in around.items()}
-    shape = cache(partial(shape_of, outputs, Fraction(1), uniform()))
+    shape = cache(partial(shape_of, outputs, uniform()))
 
     def build() -> tuple[Any, Mapping[str, Any]]:
         q = {key: np.array(middles[key[1]]) for key in shape().bounded}
@@ -101,7 +101,6 @@ def _two_bin_instance(name: str, bins: list[str], epsilon: str, around: Mapping[
 
 def instances() -> list[Instance]:
     """The quantizer instances of the suites."""
-    text = resources.files("workbench.families.quantizer").joinpath("instances.toml").read_text("utf-8")
-    listed = tomllib.loads(text)
+    listed = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
     laws, library = ([_law_instance(*row) for row in listed[suite]] for suite in ("laws", "library"))
     return [*laws, *(_two_bin_instance(*row) for row in listed["two_bins"]), *library]

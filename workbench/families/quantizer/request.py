@@ -9,9 +9,9 @@ from fractions import Fraction
 from models.quantizer import smallest_reach
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact
 from workbench.families.base import Request
-from workbench.families.quantizer.laws import LawQuestion
+from workbench.families.option import spell
+from workbench.families.quantizer.laws import LawQuestion, silent
 from workbench.mechanisms.quantization import Quantization
 from workbench.privacy.claim import Claim
 
@@ -36,7 +36,7 @@ class QuantizerRequest(Request):
     epsilon: Fraction
     method: str = "exact"
     knots: int | None = None
-    loss: str | Fraction | None = None
+    loss: str | Fraction = "absolute"
     metric: str | None = None
     reach: Fraction | None = None
     inputs: int | None = None
@@ -73,12 +73,12 @@ class QuantizerRequest(Request):
         becomes ac|e/c| + bc² (e/c)².
         """
         c, loss = self.question.c, self.loss
-        share = {"absolute": 1, "squared": 0}.get(str(loss))
-        absolute = c * (exact(loss, "loss") if share is None else share)
-        squared = c**2 * (1 - absolute / c)
-        loss = absolute / (absolute + squared) if share is None else loss
-        density = self.question.density.scaled(1.0)
-        law = LawQuestion(self.epsilon * self.scale, Fraction(1), density, loss, self.metric, self.solver, self.options)
+        share = Fraction(loss == "absolute") if isinstance(loss, str) else loss
+        absolute, squared = c * share, c**2 * (1 - share)
+        loss = loss if isinstance(loss, str) else absolute / (absolute + squared)
+        density, epsilon = self.question.density.scaled(1.0), self.epsilon * self.scale
+        told = self.progress or silent
+        law = LawQuestion(epsilon, density, loss, self.metric, self.solver, self.options, told)
         return law, float(absolute + squared)
 
     @property
@@ -90,26 +90,21 @@ class QuantizerRequest(Request):
 
     def __post_init__(self) -> None:
         method, loss, metric = self.method, self.loss, self.metric
-        if loss is None:
-            object.__setattr__(self, "loss", loss := "squared" if method == "mvu" else "absolute")
         if self.knots == 1:
             InvalidRequest.must("knots", "0, or at least 2: they are equally spaced from -c to c", self.knots)
-        if self.knots is not None and method != "exact":
-            raise InvalidRequest(f"knots must be left out unless method is exact. Got {self.knots} for {method}.")
-        if metric is not None and method not in ("exact", "mvu"):
-            raise InvalidRequest(
-                f"metric must be left out with method {method}, whose laws jump at bins. Got {metric}."
-            )
         if method == "optm" and loss != "absolute":
             raise InvalidRequest(f"loss must be absolute with method optm, whose LP bounds it. Got {loss}.")
-        if self.inputs is not None and method != "mvu":
-            raise InvalidRequest(f"inputs must be left out unless method is mvu. Got {self.inputs} for {method}.")
-        if self.reach is not None and self.question.bins is not None:
-            raise InvalidRequest(f"reach must be left out with bins, which say it. Got {float(self.reach):g}.")
+        for name, fits, unless in (
+            ("knots", method == "exact", f"unless method is exact, not {method}"),
+            ("metric", method in ("exact", "mvu"), f"with method {method}, whose laws jump at bins"),
+            ("inputs", method == "mvu", f"unless method is mvu, not {method}"),
+            ("reach", self.question.bins is None, "with bins, which say it"),
+            ("proof_file", self.prove, "without prove"),
+        ):
+            if getattr(self, name) is not None and not fits:
+                raise InvalidRequest(f"{name} must be left out {unless}. Got {spell(getattr(self, name))}.")
         if self.prove:
             self._provable()
-        elif self.proof_file is not None:
-            raise InvalidRequest(f"proof_file must be left out without prove. Got {self.proof_file}.")
         if self.epsilon * self.scale < LEAST:
             InvalidRequest.must("epsilon", f"at least {float(LEAST / self.scale):g}", self.epsilon)
         if self.epsilon * self.scale > LARGEST:

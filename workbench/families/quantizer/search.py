@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -23,7 +23,7 @@ from solvers.search import bisect
 from workbench.errors import NotProven
 from workbench.exact.numbers import Real, exact, positive
 from workbench.families.quantizer.certify import is_private
-from workbench.families.quantizer.laws import LawQuestion
+from workbench.families.quantizer.laws import Bins, LawQuestion
 from workbench.families.quantizer.optm import Live, optm, widths_for
 from workbench.families.quantizer.product import product_optimum
 from workbench.mechanisms.baselines.two_bin import equal_bins, randomized_response, rqm
@@ -31,9 +31,6 @@ from workbench.mechanisms.density import Density
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import read_bins
 from workbench.privacy.audit import audit_extremes
-
-Bins = tuple[Fraction, ...]
-Progress = Callable[[str], None]
 
 
 def searched_bins(
@@ -43,32 +40,30 @@ def searched_bins(
     *,
     reach: float | None = None,
     every: int = 1,
-    progress: Progress = lambda line: None,
 ) -> Bins:
     """The best bins of the family for method "optm" or "product". Raises NotProven when the search ends with none.
 
     reach: the largest output allowed, by default twice the least feasible one; every: a part of the grid, the every-th
     outer and inner bin.
     """
-    epsilon = float(question.epsilon)
-    top = usual_reach(epsilon, float(question.c)) if reach is None else reach
+    top = usual_reach(question.budget) if reach is None else reach
     grid = bin_grid(m, question, top, every=every)
     widths = widths_for(question.epsilon)
     for width in widths if m <= 5 else dict.fromkeys((widths[0], None)):
-        best = _best_of(grid, question, width, progress)
+        best = _best_of(grid, question, width)
         if best is not None:
-            return best if method == "optm" else _refined(best, question, top, progress)
-    raise NotProven(f"The search over {m} bins ended without a private mechanism at epsilon = {epsilon:g}.")
+            return best if method == "optm" else _refined(best, question, top)
+    raise NotProven(f"The search over {m} bins ended without a private mechanism at epsilon = {question.budget:g}.")
 
 
 def bin_grid(m: int, question: LawQuestion, top: float, *, every: int = 1) -> list[Bins]:
     """The bins that the search of Algorithm 2 looks at: -B, m - 2 around a centre (one: the centre itself), B."""
-    c, density, step = question.c, question.density, max(every, 2 if m > 5 else 1)
-    least = smallest_reach(float(question.epsilon), float(c))
-    # bins are of use to about 2c beyond the least reach, however far that is: inner bins get at most about ε/2 each
-    span = min(least, 5 * float(c))
+    density, step = question.density, max(every, 2 if m > 5 else 1)
+    least = smallest_reach(question.budget)
+    # bins are of use to about 2 beyond the least reach, however far that is: inner bins get at most about ε/2 each
+    span = min(least, 5.0)
     far = top if span == least else min(top, least + span)
-    inner = [Fraction(0)] if m <= 3 else [c * Fraction(k, 10) for k in range(1, 11, step)]
+    inner = [Fraction(0)] if m <= 3 else [Fraction(k, 10) for k in range(1, 11, step)]
     centres = [Fraction(0)]
     if not density.symmetric:
         x, w = density.grid([0.0])
@@ -85,16 +80,18 @@ def _rising(bins: Sequence[Fraction]) -> bool:
     return all(a < b for a, b in itertools.pairwise(bins))
 
 
-def _best_of(grid: Sequence[Bins], question: LawQuestion, width: float | None, progress: Progress) -> Bins | None:
+def _best_of(grid: Sequence[Bins], question: LawQuestion, width: float | None) -> Bins | None:
     """The bins of the grid whose OPTM has the least exact error and is private, up to rounding; None without one."""
     epsilon, density = question.epsilon, question.density
-    live = Live(epsilon=float(epsilon))
+    live = Live(epsilon=question.budget)
     least, best = math.inf, None
     hint: Bounds | None = None
     for at, bins in enumerate(grid):
         if at == 0 or bins[-1] != grid[at - 1][-1]:
-            progress(f"outer bin {float(bins[-1]):g} ({at + 1} of {len(grid)} choices of bins), {live.solves} LPs")
-        design = optm(bins, epsilon, question.c, density, width=width, hint=hint, live=live)
+            question.progress(
+                f"outer bin {float(bins[-1]):g} ({at + 1} of {len(grid)} choices of bins), {live.solves} LPs"
+            )
+        design = optm(bins, epsilon, density, width=width, hint=hint, live=live)
         if design is None:
             continue
         hint = design.bounds
@@ -105,13 +102,13 @@ def _best_of(grid: Sequence[Bins], question: LawQuestion, width: float | None, p
     return best
 
 
-def _refined(bins: Bins, question: LawQuestion, top: float, progress: Progress) -> Bins:
+def _refined(bins: Bins, question: LawQuestion, top: float) -> Bins:
     """The bins moved one after the other while the product optimum improves (symmetric pairs together)."""
-    m, c, even = len(bins), question.c, question.density.symmetric
+    m, even = len(bins), question.density.symmetric
 
     def value_of(bins: Bins) -> float:
         best = product_optimum(bins, question, nodes=40 if m <= 6 else 4)
-        return math.inf if best is None else best.value
+        return math.inf if best is None else best.objective
 
     value, step = value_of(bins), Fraction(1, 5)
     while step > Fraction(1, 100):
@@ -121,12 +118,12 @@ def _refined(bins: Bins, question: LawQuestion, top: float, progress: Progress) 
             trial[i] += sign * step
             if even:
                 trial[m - 1 - i] = -trial[i]
-            if _rising(trial) and max(c, -trial[0], trial[-1]) <= top and trial[0] <= -c and trial[-1] >= c:
+            if _rising(trial) and trial[0] <= -1 and trial[-1] >= 1 and max(-trial[0], trial[-1]) <= top:
                 there = value_of(tuple(trial))
                 if there < value - 1e-6:
                     bins, value, moved = tuple(trial), there, True
         step = step if moved else step / 2
-        progress(f"bins moved in steps of {float(step):g}: {value:.6f}")
+        question.progress(f"bins moved in steps of {float(step):g}: {value:.6f}")
     return bins
 
 

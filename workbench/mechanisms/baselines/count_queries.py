@@ -5,12 +5,12 @@
     discrete Gaussian, σ² [11]          clamped_gaussian(n, variance):  f(η) ∝ exp(-η²/2σ²)
     exponential, Gumbel(ε, β') [26,28]  exponential_mechanism(n, scale):  Pr[k|q] ∝ exp(-|k-q|/β')
     data-independent, ρ [13]            data_independent(question, error_rate):  f(0) = 1-ρ, the rest ρ/(N-1) each
-    clamping, (57)-(58)                 clamp(pmf, cdf, n)
-    discrete count mechanism [10]       not specified in the paper: any law can be put in its place (`clamped_pmf`,
+    clamping, (57)-(58)                 clamped(n, law)
+    discrete count mechanism [10]       not specified in the paper: any law can be put in its place (`clamped`,
                                         Channel.from_rows, AdditiveNoise.from_pmf)
 
 Erratum. (58) gives the last output k = n the mass 1 - F(n - q); the rows then sum to 1 - f(n - q). What (57) means
-is Pr[η >= n - q] = 1 - F(n - q - 1), which is what `clamp` uses.
+is Pr[η >= n - q] = 1 - F(n - q - 1), which is what `clamped` uses.
 
 Two readings are ours. The Gumbel mechanism: the paper adds "Gumbel(ε, β')" and cites the Gumbel-max trick [28], by
 which the argmax over outputs of score + Gumbel(0, β') noise draws from the softmax of score/β'; with the score
@@ -25,51 +25,33 @@ is refused.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import Real, exact, exp_bounds, positive, probability
+from workbench.exact.integer_law import IntegerLaw
+from workbench.exact.numbers import Real, exp_bounds, number_where, positive, probability
+from workbench.exact.plain import whole_number
 from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
 from workbench.mechanisms.channel import Channel
 
-Table: TypeAlias = NDArray[np.float64]
-
+_MOST = 10_000  # answers
 _BITS = 160  # a discrete Gaussian is held to 2^-160: its tail beyond that is below any δ a float can show
 
 
-def clamp(pmf: Callable[[int], Fraction], cdf: Callable[[int], Fraction], n: int) -> Channel:
+def clamped(n: int, law: IntegerLaw) -> Channel:
     """Integer noise clamped into 0..n: the law of min(max(0, q + η), n), (57) and the corrected (58).
 
-    Pr[0|q] = F(-q), Pr[k|q] = f(k - q) for 0 < k < n, Pr[n|q] = 1 - F(n - q - 1).
-    pmf: η -> f(η), cdf: η -> F(η) = Pr[noise <= η], exact. Raises InvalidRequest.
+    Pr[0|q] = F(-q), Pr[k|q] = f(k - q) for 0 < k < n, Pr[n|q] = 1 - F(n - q - 1). Raises InvalidRequest.
     """
-    _answers(n)
-    inside = [pmf(eta) for eta in range(1 - n, n)]
-    rows = [[cdf(-q), *inside[n - q : 2 * n - 1 - q], 1 - cdf(n - q - 1)] for q in range(n + 1)]
-    for row in rows:  # a channel normalises its rows, which would hide a pmf and a cdf of two different laws
-        common = math.lcm(*{value.denominator for value in row})
-        if sum(value.numerator * (common // value.denominator) for value in row) != common:
-            InvalidRequest.must("cdf", "the running sum of pmf", f"a row with total {float(sum(row))}")
-    return Channel.from_rows(rows)
-
-
-def geometric_pmf(alpha: Fraction, eta: int) -> Fraction:
-    """f(η) = (1-α)/(1+α) α^|η|, the two-sided geometric law, variance 2α/(1-α)²."""
-    return (1 - alpha) / (1 + alpha) * alpha ** abs(eta)
-
-
-def geometric_cdf(alpha: Fraction, eta: int) -> Fraction:
-    """F(η) = α^-η/(1+α) for η < 0, 1 - α^(η+1)/(1+α) for η >= 0."""
-    return alpha**-eta / (1 + alpha) if eta < 0 else 1 - alpha ** (eta + 1) / (1 + alpha)
+    whole_number(n, "n", 1, _MOST)
+    return Channel(tuple(law.clamped(-q, n - q) for q in range(n + 1)))
 
 
 def geometric_alpha(variance: Real) -> float:
@@ -83,10 +65,8 @@ def geometric_alpha(variance: Real) -> float:
 
 def clamped_geometric(n: int, alpha: Real) -> Channel:
     """The clamped two-sided geometric mechanism of [8], exact. alpha: in [0, 1). Raises InvalidRequest."""
-    value = exact(alpha, "alpha", "a number in [0, 1)")
-    if not 0 <= value < 1:
-        InvalidRequest.must("alpha", "a number in [0, 1)", alpha)
-    return clamp(lambda eta: geometric_pmf(value, eta), lambda eta: geometric_cdf(value, eta), n)
+    ratio = number_where(alpha, "alpha", "a number in [0, 1)", lambda number: 0 <= number < 1)
+    return clamped(n, IntegerLaw(0, [1], ratio=ratio))
 
 
 def clamped_gaussian(n: int, variance: Real) -> Channel:
@@ -96,24 +76,7 @@ def clamped_gaussian(n: int, variance: Real) -> Channel:
     Raises InvalidRequest.
     """
     radius, law = discrete_gaussian(positive(variance, "variance"))
-    return clamped_pmf(n, {eta: law.integers[eta + radius] for eta in range(-radius, radius + 1)})
-
-
-def clamped_pmf(n: int, weights: Mapping[int, Any]) -> Channel:
-    """Any integer noise with finitely many values, clamped into 0..n: the plug-in point for laws not listed here.
-
-    weights: η -> non-negative int or Fraction, in proportion to f(η). Raises InvalidRequest.
-    """
-    values = sorted(weights)
-    if not values or not all(isinstance(eta, int) for eta in values):
-        InvalidRequest.must("weights", "a mapping from integers to masses", weights)
-    law = Distribution([weights[eta] for eta in values])
-    sums = [0, *accumulate(law.integers)]
-
-    def cdf(eta: int) -> Fraction:
-        return Fraction(sums[bisect_right(values, eta)], law.total)
-
-    return clamp(lambda eta: cdf(eta) - cdf(eta - 1), cdf, n)
+    return clamped(n, IntegerLaw(-radius, law))
 
 
 @lru_cache(maxsize=64)
@@ -131,7 +94,7 @@ def exponential_mechanism(n: int, scale: Real) -> Channel:
 
     scale: β', finite and > 0; e^{-1/β'} is the rational that its float is. Raises InvalidRequest.
     """
-    _answers(n)
+    whole_number(n, "n", 1, _MOST)
     step = Fraction(math.exp(-1 / float(positive(scale, "scale"))))
     powers = [step**d for d in range(n + 1)]
     return Channel.from_rows([[powers[abs(k - q)] for k in range(n + 1)] for q in range(n + 1)])
@@ -147,12 +110,7 @@ def data_independent(question: ModuloNoise, error_rate: Real) -> AdditiveNoise:
     return AdditiveNoise(question, [1 - rho, *[rho / others] * others])
 
 
-def _answers(n: int) -> None:
-    if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= 10_000:
-        InvalidRequest.must("n", "an integer in 1..10000", n)
-
-
-def _clamped(n: int, tails: Table) -> Table:
+def _clamped(n: int, tails: Vector) -> Vector:
     """Pr[k|q] of clamped symmetric noise from Pr[η >= m], m = 1..n+1, no small one as a difference from 1. Shape
     (n+1, n+1)."""
     law = np.concatenate([[1 - 2 * tails[0]], tails[:-1] - tails[1:]])  # of |η| = 0..n, one sign
@@ -163,18 +121,18 @@ def _clamped(n: int, tails: Table) -> Table:
     return np.asarray(table)
 
 
-def _geometric(n: int, alpha: float) -> Table:
+def _geometric(n: int, alpha: float) -> Vector:
     return _clamped(n, np.power(alpha, np.arange(1.0, n + 2)) / (1 + alpha))
 
 
-def _gaussian(n: int, log_variance: float) -> Table:
+def _gaussian(n: int, log_variance: float) -> Vector:
     variance = math.exp(log_variance)
     terms = np.exp(-(np.arange(n + 2 + int(40 * math.sqrt(variance))) ** 2.0) / (2 * variance))
     tails = np.cumsum(terms[::-1])[::-1]
     return _clamped(n, tails[1 : n + 2] / (2 * tails[1] + 1))
 
 
-def _exponential(n: int, scale: float) -> Table:
+def _exponential(n: int, scale: float) -> Vector:
     answers = np.arange(n + 1)
     weights = np.exp(-np.abs(answers[None, :] - answers[:, None]) / scale)
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
@@ -185,7 +143,7 @@ class Family(NamedTuple):
     parameter; build: (n, parameter) -> the exact channel.
     """
 
-    table: Callable[[int, float], Table]
+    table: Callable[[int, float], Vector]
     span: tuple[float, float]
     parameter: Callable[[float], float]
     build: Callable[[int, float], Channel]
@@ -198,12 +156,6 @@ FAMILIES = {
 }
 
 
-def fitted(family: str, n: int, *, mse: Real | None = None, error_rate: Real | None = None) -> Channel:
-    """The exact baseline channel on answers 0..n with this MSE or error rate; arguments and errors as `fit`."""
-    parameter = fit(family, n, mse=mse, error_rate=error_rate)
-    return FAMILIES[family].build(n, parameter)
-
-
 def fit(family: str, n: int, *, mse: Real | None = None, error_rate: Real | None = None) -> float:
     """The parameter at which a baseline on answers 0..n has this MSE or this error rate, to about 1e-14.
 
@@ -214,7 +166,7 @@ def fit(family: str, n: int, *, mse: Real | None = None, error_rate: Real | None
         InvalidRequest.must("family", f"one of {', '.join(FAMILIES)}", family)
     if (mse is None) == (error_rate is None):
         raise InvalidRequest("A target must be given by exactly one of mse and error_rate.")
-    _answers(n)
+    whole_number(n, "n", 1, _MOST)
     from scipy.optimize import brentq
 
     table, (low, high), parameter, _ = FAMILIES[family]

@@ -51,8 +51,7 @@ def built(mechanism: str, *, c: Real = 1, **given: Any) -> Quantizer | NonAffine
 
     bins: increasing; q: in [0, 1); gamma, beta: >= 0; theta: in (0, 1/2); levels: >= 2; epsilon: > 0.
     """
-    if mechanism not in MECHANISMS:
-        InvalidRequest.must("mechanism", f"one of {', '.join(MECHANISMS)}", repr(mechanism))
+    InvalidRequest.unless_among(MECHANISMS, "mechanism", mechanism)
     needs = {name: name.split(" or ") for name in MECHANISMS[mechanism]}
     given = {name: value for name, value in given.items() if value is not None}
     for name, value in given.items():

@@ -12,16 +12,18 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Real, exact, ln_up, positive
+from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
 from workbench.io.files import ratio, spelled
 from workbench.io.records import refuse, take
@@ -29,15 +31,12 @@ from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.density import spelled as density_of
 from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment, compare_pairs, pair_budgets
-from workbench.mechanisms.quantization import half_width, rationals, read_inputs
+from workbench.mechanisms.quantization import half_width, read_inputs, real_input
 from workbench.mechanisms.quantization_error import RealErrors
 from workbench.mechanisms.shown_mechanism import ShownMechanism, law_plot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +64,8 @@ class NonAffine(RealErrors):
     def expected(self, loss: Any = "absolute", density: Density | None = None) -> float:
         """E error under a density (uniform by default)."""
         law = density_of("uniform" if density is None else density, float(self.c))
-        fine = law.shape is None
         half = float(self.c)
-        if fine:  # the law is curved: three nodes would not do
-            law = Density("uniform", half, lambda x: np.full(x.shape, 0.5 / half), (), (), True)
+        law = replace(law, shape=law.heights)  # the mechanism's is curved: three nodes would not do
         x, w = law.grid(np.concatenate([self.outputs, np.linspace(-half, half, 17)]))
         return math.fsum(w * self.error_at(np.clip(x, -half, half), loss))
 
@@ -105,9 +102,7 @@ class PoissonBinomial(NonAffine, ShownMechanism):
 
     def law(self, x: Any) -> Distribution:
         """The exact law at a rational x in [-c, c]; a float is the rational it is. Raises InvalidRequest."""
-        at = exact(x, "x") if isinstance(x, str) else rationals([x], "x")[0]
-        if abs(at) > self.c:
-            InvalidRequest.must("x", f"in [-{float(self.c):g}, {float(self.c):g}]", x)
+        at = real_input(x, -self.c, self.c)
         n, p = self.m - 1, Fraction(1, 2) + self.theta * at / self.c
         return Distribution([math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)])
 
@@ -185,8 +180,7 @@ def poisson_binomial(m: int, *, theta: Real | None = None, epsilon: Real | None 
 
     Raises InvalidRequest.
     """
-    if not isinstance(m, int) or isinstance(m, bool) or m < 2:
-        InvalidRequest.must("m", "an integer >= 2", m)
+    whole_number(m, "m", 2)
     if (theta is None) == (epsilon is None):
         raise InvalidRequest("theta or epsilon must be given, and not both.")
     half = half_width(c)

@@ -40,8 +40,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import Infeasible, InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import Real, ball_ends, exact, ln_up, positive, round_up
+from workbench.exact.numbers import Real, ball_ends, exact, ln_up, number_where, positive, round_up
+from workbench.exact.plain import whole_number
 from workbench.mechanisms.baselines.poisson_binomial import NonAffine
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import half_width, read_bins
@@ -52,8 +54,7 @@ Numbers = NDArray[Any]  # floats, or objects that add and multiply: rationals, b
 
 def equal_bins(m: int, reach: Real) -> tuple[Fraction, ...]:
     """m bins equally spaced from -reach to reach. Raises InvalidRequest."""
-    if not isinstance(m, int) or isinstance(m, bool) or m < 2:
-        InvalidRequest.must("m", "an integer >= 2", m)
+    whole_number(m, "m", 2)
     top = positive(reach, "reach")
     return tuple(-top + 2 * top * i / (m - 1) for i in range(m))
 
@@ -106,11 +107,10 @@ def _selection(given: Sequence[Any], m: int) -> list[Distribution | None]:
         InvalidRequest.must("selection", f"{m - 1} distributions", len(given))
     laws: list[Distribution | None] = []
     for j, row in enumerate(given, 1):
-        law = row
-        if row is not None and not isinstance(row, Distribution):
-            rounded = any(isinstance(value, float) for value in row)
-            weights = [max(0.0, value) for value in row] if rounded else row
-            law = (Distribution.from_floats if rounded else Distribution)(weights, f"selection of {j}")
+        law = None
+        if row is not None:  # floats may be below 0 by rounding
+            weights = [max(0.0, value) if isinstance(value, float) else value for value in row]
+            law = Distribution.read(weights, f"selection of {j}")
         if law is not None and len(law) != j:
             InvalidRequest.must(f"selection of {j}", f"{j} probabilities", len(law))
         laws.append(law)
@@ -129,9 +129,7 @@ def _kept(both: Numbers, share: Numbers) -> Numbers:
 
 def rqm_selection(m: int, q: Real) -> Selection:
     """The geometric selection of RQM, exact. q in [0, 1). Raises InvalidRequest."""
-    value = exact(q, "q", "a number in [0, 1)")
-    if not 0 <= value < 1:
-        InvalidRequest.must("q", "a number in [0, 1)", q)
+    value = number_where(q, "q", "a number in [0, 1)", lambda number: 0 <= number < 1)
     keep = 1 - value
     return [Distribution([keep ** (j - 1), *(value * keep ** (j - i) for i in range(2, j + 1))]) for j in range(1, m)]
 
@@ -192,7 +190,7 @@ class Biased(NonAffine):
     def _both(self, j: int) -> Numbers:
         return _drawn(self.selection[j - 1], self.selection[self.m - j - 1])
 
-    def _probabilities(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _probabilities(self, x: Vector) -> Vector:
         p = np.zeros((x.size, self.m))
         place = np.clip(np.searchsorted(self.outputs, x, side="right"), 1, self.m - 1)
         for j in np.unique(place):

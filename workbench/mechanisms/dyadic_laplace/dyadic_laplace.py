@@ -35,6 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Integers, Positions, Vector, Words
 from workbench.exact.numbers import round_up
 from workbench.io.shown import Shown
 from workbench.mechanisms.dyadic_laplace import dyadic_law
@@ -65,9 +66,6 @@ _FINEST = 2.0**-45  # smallest step in use: the 53 bits of the geometric variabl
 _TOP_BITS = 12
 _AMBIGUOUS = 255
 
-Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.uint64]
-
 
 @dataclass(frozen=True)
 class DyadicLaplace(Shown):
@@ -87,7 +85,7 @@ class DyadicLaplace(Shown):
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "ell", "reach"):
-            object.__setattr__(self, name, positive_float(getattr(self, name), name))
+            self.__dict__[name] = positive_float(getattr(self, name), name)
         delta_zero(self.ell)
         if self.max_level < 0:
             finest = max(_FINEST, self.reach / MAX_QUOTIENT)
@@ -178,7 +176,7 @@ class DyadicLaplace(Shown):
         """
         tables = self._tables
 
-        def chunk(part: Floats, both: Words, own: Words) -> npt.NDArray[np.int64]:
+        def chunk(part: Vector, both: Words, own: Words) -> Integers:
             level, u = self._level_and_dither(both)
             noise = tables.noise(level, own[:, 0], own[:, 1])
             return dithered_round(part * tables.per_step[level], noise, symmetric_uniform(own[:, 2]), u)
@@ -192,13 +190,13 @@ class DyadicLaplace(Shown):
         Raises InvalidRequest.
         """
 
-        def chunk(part: npt.NDArray[np.int64], both: Words) -> Floats:
+        def chunk(part: Integers, both: Words) -> Vector:
             level, u = self._level_and_dither(both)
             return np.asarray((part + u) * self._tables.steps[level])
 
         return decoded(m, shared, chunk)
 
-    def shared_values(self, shared: SharedStream, count: int) -> tuple[npt.NDArray[np.int64], Floats]:
+    def shared_values(self, shared: SharedStream, count: int) -> tuple[Integers, Vector]:
         """(T, U) of the next `count` scalars, shapes (count,): what the decoder knows besides M."""
         check_shared(shared)
         level, u = self._level_and_dither(shared.take(count))
@@ -208,7 +206,7 @@ class DyadicLaplace(Shown):
     def _tables(self) -> _Tables:
         return _Tables(self)
 
-    def _level_and_dither(self, words: Words) -> tuple[npt.NDArray[np.intp], Floats]:
+    def _level_and_dither(self, words: Words) -> tuple[Positions, Vector]:
         return self._tables.level(words[:, 0]), symmetric_uniform(words[:, 1])
 
 
@@ -235,7 +233,7 @@ class _Tables:
         self._strides = np.array([2.0, -2.0, 2.0, -2.0])
         self._periods = -1 / (2 * law.deltas)
 
-    def level(self, words: Words) -> npt.NDArray[np.intp]:
+    def level(self, words: Words) -> Positions:
         """T from one word a scalar."""
         levels_drawn = self._leading[(words >> np.uint64(64 - _TOP_BITS)).view(np.int64)]
         unclear = np.flatnonzero(levels_drawn == _AMBIGUOUS)
@@ -243,7 +241,7 @@ class _Tables:
             levels_drawn[unclear] = np.searchsorted(self._thresholds, words[unclear], side="right")
         return levels_drawn.astype(np.intp)
 
-    def noise(self, level: npt.NDArray[np.intp], choice: Words, repeat: Words) -> Floats:
+    def noise(self, level: Positions, choice: Words, repeat: Words) -> Vector:
         """M̃ = M₀ + Z G, G geometric on 0, 1, ... with ratio e^(-2δ): steps 9 and 10 of Algorithm 1."""
         first, second, third = self._bounds
         which = (choice >= first[level]).view(np.int8) + (choice >= second[level]).view(np.int8)

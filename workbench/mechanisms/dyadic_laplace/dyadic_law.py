@@ -36,13 +36,13 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.plain import whole_number
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecewiseLinear
 
-Floats = npt.NDArray[np.float64]
-
 _DEPTH = 72  # levels below δ = 1 and below δ₀: the mass beyond is under 2^-70
 _SERIES_TERMS = 12
+_NODE = 1 / math.sqrt(3)
 _DIGITS = 100
 _LARGEST = 2.0**500  # so that 1 + δ₀ℓ is a double
 
@@ -113,9 +113,9 @@ class Levels:
     """
 
     ell: float
-    deltas: Floats
-    cdf: Floats
-    pmf: Floats
+    deltas: Vector
+    cdf: Vector
+    pmf: Vector
     capped: bool
 
     @property
@@ -124,7 +124,7 @@ class Levels:
         return math.fsum(self.pmf * -np.log(self.deltas))
 
 
-def _excess_exp(delta: Floats) -> Floats:
+def _excess_exp(delta: Vector) -> Vector:
     """e^δ - 1 - δ."""
     small = np.minimum(delta, 1.0)
     series = np.zeros_like(small)
@@ -136,7 +136,7 @@ def _excess_exp(delta: Floats) -> Floats:
     return np.where(delta < 1, series * small, large)
 
 
-def _excess_tanh(delta: Floats) -> Floats:
+def _excess_tanh(delta: Vector) -> Vector:
     """δ - tanh δ, from Σ_(k>=1) 2k δ^(2k+1) / (2k+1)! = δ cosh δ - sinh δ."""
     small = np.minimum(delta, 1.0)
     square = small * small
@@ -146,7 +146,7 @@ def _excess_tanh(delta: Floats) -> Floats:
     return np.where(delta < 1, total * square * small / np.cosh(small), delta - np.tanh(delta))
 
 
-def _law(deltas: Floats, ell: Floats, excess: Floats) -> tuple[Floats, Floats]:
+def _law(deltas: Vector, ell: Vector, excess: Vector) -> tuple[Vector, Vector]:
     """(cdf, pmf) of the ideal T; deltas: (..., rows), ell and excess = ℓ - 1: (..., 1). Returns arrays like deltas."""
     tanh, half = np.tanh(deltas), np.tanh(deltas / 2)
     gap = deltas * excess + _excess_tanh(deltas)  # δℓ - tanh δ
@@ -162,13 +162,13 @@ def _law(deltas: Floats, ell: Floats, excess: Floats) -> tuple[Floats, Floats]:
     return cdf, cdf * fall
 
 
-def ell_of(delta0: npt.ArrayLike) -> tuple[Floats, Floats]:
+def ell_of(delta0: npt.ArrayLike) -> tuple[Vector, Vector]:
     """(ℓ, ℓ - 1) of a largest step: ℓ = (e^(δ₀) - 1)/δ₀, which increases from 1. Any shape."""
     first = np.asarray(delta0, dtype=np.float64)
     return np.expm1(first) / first, _excess_exp(first) / first
 
 
-def levels_at(delta0: npt.ArrayLike) -> tuple[Floats, Floats, Floats]:
+def levels_at(delta0: npt.ArrayLike) -> tuple[Vector, Vector, Vector]:
     """(ℓ, δ_t, P(T = t)) of the ideal law for many δ₀ at once. delta0: (n,); returns (n,), (n, rows), (n, rows)."""
     first = np.asarray(delta0, dtype=np.float64)
     ell, excess = ell_of(first)
@@ -197,7 +197,7 @@ def levels(ell: float, max_level: int | None = None) -> Levels:
     return Levels(float(ell), deltas, cdf, pmf, max_level is not None)
 
 
-def step_weights(delta: Floats, ell: Floats | float) -> tuple[Floats, Floats, Floats]:
+def step_weights(delta: Vector, ell: Vector | float) -> tuple[Vector, Vector, Vector]:
     """(A, B, q) of f_t: its weights at k = 0 and |k| = 1, and the ratio of its period of two. Shapes broadcast."""
     q = np.exp(-2 * delta)
     s = 1 + delta * ell
@@ -218,23 +218,26 @@ def component(ell: float, t: int) -> QuantizedPiecewiseLinear:
     return QuantizedPiecewiseLinear(delta, (q * a, b, a, b, q * a), first=-2, left=q, right=q, period=2)
 
 
-def tail(y: Floats, delta: Floats, ell: Floats | float) -> Floats:
+def tail(y: Vector, delta: Vector, ell: Vector | float) -> Vector:
     """Pr[N / δ_t > y] for N ~ f_t and every real y, without cancellation. Shapes broadcast.
 
     f_t(x + 2δ) = q f_t(x) for x >= 0, so only the quadratics on [0, 2) are needed.
     """
-    a, b, q = step_weights(delta, ell)
     far = np.abs(y)
     periods = np.floor(far / 2)
-    v = far - 2 * periods
-    first, second = np.maximum(1 - v, 0), 2 - v
-    near = b * first + (a - b) * first**2 / 2 + (b + q * a) / 2  # v in [0, 1]
-    late = q * a * (second - second**2 / 2) + b * second**2 / 2  # v in [1, 2)
-    mass: Floats = np.exp(-2 * delta * periods) * (np.where(v <= 1, near, late) + q / 2)
+    mass = np.exp(-2 * delta * periods) * _first_period(far - 2 * periods, *step_weights(delta, ell))
     return np.asarray(np.where(y >= 0, mass, 1 - mass))
 
 
-def tail_mean(low: Floats, high: Floats, delta: Floats, ell: Floats | float) -> Floats:
+def _first_period(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
+    """`tail` at 0 <= v <= 2, from the weights of f_t: a quadratic on [0, 1], and one on [1, 2]."""
+    first, second = np.maximum(1 - v, 0), 2 - v
+    near = b * first + (a - b) * first**2 / 2 + (b + q * a) / 2
+    late = q * a * (second - second**2 / 2) + b * second**2 / 2
+    return np.asarray(np.where(v <= 1, near, late) + q / 2)
+
+
+def tail_mean(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> Vector:
     """The mean of `tail` over [low, high], low <= high, without cancellation however narrow. Shapes broadcast."""
     if np.array_equal(low, high):
         return tail(low, delta, ell)
@@ -247,28 +250,25 @@ def tail_mean(low: Floats, high: Floats, delta: Floats, ell: Floats | float) -> 
     return np.asarray(np.where(width > 0, mean, tail(low, delta, ell)))
 
 
-def _tail_integral(low: Floats, high: Floats, delta: Floats, ell: Floats | float) -> Floats:
+def _tail_integral(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> Vector:
     """∫ of `tail` over [low, high], 0 <= low <= high: part of a period, whole periods, part of a period."""
     a, b, q = step_weights(delta, ell)
-    ramp, floor, rest = (a - b) / 2, (b + q * a + q) / 2, (b - q * a) / 2
 
-    def within(start: Floats, stop: Floats) -> Floats:  # 0 <= start <= stop <= 2, in the period that begins at 0
-        length = np.minimum(stop, 1) - np.minimum(start, 1)
-        u, v = np.maximum(1 - start, 0), np.maximum(1 - stop, 0)
-        first = length * (floor + b * (u + v) / 2 + ramp * (u * u + u * v + v * v) / 3)
-        length = np.maximum(stop, 1) - np.maximum(start, 1)
-        u, v = np.minimum(2 - start, 1), np.minimum(2 - stop, 1)
-        second = length * (q / 2 + q * a * (u + v) / 2 + rest * (u * u + u * v + v * v) / 3)
-        integral: Floats = first + second
+    def within(start: Vector, stop: Vector) -> Vector:  # 0 <= start <= stop <= 2, in the period that begins at 0
+        integral = np.asarray(0.0)
+        for cell in (0, 1):  # on each a quadratic, of which two Gauss-Legendre nodes are exact
+            begin, end = (np.clip(place, cell, cell + 1) for place in (start, stop))
+            middle, half = (begin + end) / 2, (end - begin) / 2
+            for node in (middle - half * _NODE, middle + half * _NODE):
+                integral = integral + half * _first_period(node, a, b, q)
         return integral
 
     first, last = np.floor(low / 2), np.floor(high / 2)
     start, stop = low - 2 * first, high - 2 * last
     same = first == last
-    whole = floor + b / 2 + ramp / 3 + q / 2 + q * a / 2 + rest / 3
     between = np.maximum(last - first - 1, 0)
-    middle = q * whole * np.expm1(-2 * delta * between) / np.expm1(-2 * delta)
+    middle = q * within(np.asarray(0.0), np.asarray(2.0)) * np.expm1(-2 * delta * between) / np.expm1(-2 * delta)
     end = within(np.where(same, start, 0.0), stop)
     begin = np.where(same, 0.0, within(np.where(same, 0.0, start), np.asarray(2.0)) + middle)
-    integral: Floats = np.exp(-2 * delta * first) * begin + np.exp(-2 * delta * last) * end
+    integral: Vector = np.exp(-2 * delta * first) * begin + np.exp(-2 * delta * last) * end
     return integral

@@ -23,13 +23,12 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import CorruptFile, InvalidRequest
-from workbench.exact.plain import refuse_marked, whole_number
+from workbench.exact.arrays import Integers, Words
+from workbench.exact.plain import plain_array, whole_number
 
 Code = Literal["gamma", "delta"]
 CODES: Final[tuple[Code, ...]] = ("gamma", "delta")
 
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 _WORTHWHILE: Final = 20_000  # integers that are decoded one by one in the time that Numba takes to load
 _TOO_LONG, _CUT = -2, -1
@@ -146,11 +145,7 @@ def _decode(words: Words, total: int, m: Integers, delta: bool) -> tuple[int, in
 
 def _fold(m: npt.ArrayLike) -> Words:
     """k = 2|m - 1/4| + 1/2 in whole numbers: 2m for m > 0, 2|m| + 1 otherwise."""
-    refuse_marked(m, "m", "an integer or an array of integers")
-    try:
-        values = np.asarray(m)
-    except ValueError:
-        InvalidRequest.must("m", "an integer or an array of integers", m)
+    values = plain_array(m, "m", "an integer or an array of integers")
     if values.dtype.kind not in "iu" and values.size:
         InvalidRequest.must("m", "an integer or an array of integers", f"dtype {values.dtype}")
     if values.size and (int(values.max()) >= 2**63 or int(values.min()) <= -(2**63)):

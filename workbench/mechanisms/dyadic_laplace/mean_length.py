@@ -26,11 +26,10 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import InvalidRequest
-from workbench.exact.plain import plain_numbers
+from workbench.exact.arrays import Vector
+from workbench.exact.plain import finite_numbers, plain_numbers
 from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, tail_mean
 from workbench.mechanisms.dyadic_laplace.elias import Code, check_code, class_length
-
-Floats = npt.NDArray[np.float64]
 
 _NEGLIGIBLE = 2.0**-66  # levels lighter than this carry less than 1e-17 bits
 _BATCH = 400_000  # elements of a temporary array
@@ -38,66 +37,61 @@ _BATCH = 400_000  # elements of a temporary array
 
 @dataclass(frozen=True)
 class DataLaw:
-    """The law of one scalar x: point masses, and masses spread evenly over intervals.
+    """The law of one scalar x: masses spread evenly over intervals, of which a point is one of width 0.
 
-    points, point_masses: (P,); lows, highs, interval_masses: (I,); text: how it is called in tables.
+    lows, highs, masses: (I,); text: how it is called in tables.
     Build it with `point`, `sample`, `uniform`, `histogram` or `density`.
     """
 
-    points: tuple[float, ...]
-    point_masses: tuple[float, ...]
     lows: tuple[float, ...]
     highs: tuple[float, ...]
-    interval_masses: tuple[float, ...]
+    masses: tuple[float, ...]
     text: str
 
     @classmethod
     def point(cls, x: float) -> DataLaw:
         """x itself. Raises InvalidRequest unless finite."""
-        number = plain_numbers(x, "x", "a finite number")
-        if number.ndim or not np.isfinite(number):
+        number = finite_numbers(x, "x", "a finite number")
+        if number.ndim:
             InvalidRequest.must("x", "a finite number", x)
         return cls.sample([float(number)], f"x = {float(number):g}")
 
     @classmethod
     def sample(cls, values: npt.ArrayLike, text: str = "") -> DataLaw:
         """One of the given values, each as likely. Raises InvalidRequest for none, NaN and infinities."""
-        array = plain_numbers(values, "values").reshape(-1)
-        if not array.size or not np.isfinite(array).all():
+        array = finite_numbers(values, "values", "finite numbers, at least one").reshape(-1)
+        if not array.size:
             InvalidRequest.must("values", "finite numbers, at least one", values)
         unique, counts = np.unique(array, return_counts=True)
-        masses = counts / array.size
-        return cls(tuple(unique.tolist()), tuple(masses.tolist()), (), (), (), text or f"{array.size} values")
+        points, masses = tuple(unique.tolist()), counts / array.size
+        return cls(points, points, tuple(masses.tolist()), text or f"{array.size} values")
 
     @classmethod
     def uniform(cls, low: float, high: float) -> DataLaw:
         """x ~ Unif(low, high). Raises InvalidRequest unless low < high are finite."""
         ends = plain_numbers([low, high], "low and high", "finite numbers with low < high")
-        if ends.shape != (2,) or not np.isfinite(ends).all() or ends[0] >= ends[1]:
+        if ends.shape != (2,) or not -math.inf < ends[0] < ends[1] < math.inf:
             InvalidRequest.must("low and high", "finite numbers with low < high", f"{low} and {high}")
         return cls.histogram(ends, [1.0], f"x ~ Unif({float(low):g}, {float(high):g})")
 
     @classmethod
     def histogram(cls, edges: npt.ArrayLike, masses: npt.ArrayLike, text: str = "") -> DataLaw:
         """A piecewise constant density: masses (I,) >= 0, divided by their sum, over the cells of edges (I+1,)."""
-        cuts, weights = plain_numbers(edges, "edges"), plain_numbers(masses, "masses")
-        if cuts.ndim != 1 or cuts.size < 2 or not np.isfinite(cuts).all() or (np.diff(cuts) <= 0).any():
+        cuts = finite_numbers(edges, "edges", "at least two increasing finite numbers")
+        if cuts.ndim != 1 or cuts.size < 2 or (np.diff(cuts) <= 0).any():
             InvalidRequest.must("edges", "at least two increasing finite numbers", edges)
-        if (
-            weights.shape != (cuts.size - 1,)
-            or not np.isfinite(weights).all()
-            or (weights < 0).any()
-            or not weights.any()
-        ):
-            InvalidRequest.must("masses", f"{cuts.size - 1} finite numbers >= 0, not all zero", masses)
+        wanted = f"{cuts.size - 1} finite numbers >= 0, not all zero"
+        weights = finite_numbers(masses, "masses", wanted)
+        if weights.shape != (cuts.size - 1,) or (weights < 0).any() or not weights.any():
+            InvalidRequest.must("masses", wanted, masses)
         kept = weights > 0
         shares = weights[kept] / weights.sum()
         low, high = cuts[:-1][kept], cuts[1:][kept]
         text = text or f"a histogram of {weights.size} cells"
-        return cls((), (), tuple(low.tolist()), tuple(high.tolist()), tuple(shares.tolist()), text)
+        return cls(tuple(low.tolist()), tuple(high.tolist()), tuple(shares.tolist()), text)
 
     @classmethod
-    def density(cls, density: Callable[[Floats], Floats], low: float, high: float, panels: int = 64) -> DataLaw:
+    def density(cls, density: Callable[[Vector], Vector], low: float, high: float, panels: int = 64) -> DataLaw:
         """Any density on [low, high], as the weighted points of a composite 20-point Gauss-Legendre rule.
 
         density: vectorised, >= 0; its integral under the rule must be 1 within 1e-6 (then divided out).
@@ -113,20 +107,21 @@ class DataLaw:
         if masses.shape != x.shape or not (masses >= 0).all() or abs(masses.sum() - 1) > 1e-6:
             InvalidRequest.must("density", f"a density on [{low:g}, {high:g}] with integral 1", float(np.sum(masses)))
         masses /= masses.sum()
-        return cls(tuple(x.tolist()), tuple(masses.tolist()), (), (), (), f"a density on [{low:g}, {high:g}]")
+        points = tuple(x.tolist())
+        return cls(points, points, tuple(masses.tolist()), f"a density on [{low:g}, {high:g}]")
 
     @property
     def mean_size(self) -> float:
         """E|x|, what ‖x‖₁/n of Theorem 8 becomes."""
-        total = math.fsum(m * abs(x) for x, m in zip(self.points, self.point_masses, strict=True))
-        for low, high, mass in zip(self.lows, self.highs, self.interval_masses, strict=True):
-            total += mass * (high * abs(high) - low * abs(low)) / (2 * (high - low))
-        return total
+        return math.fsum(
+            mass * (abs(low) if low == high else (high * abs(high) - low * abs(low)) / (2 * (high - low)))
+            for low, high, mass in zip(self.lows, self.highs, self.masses, strict=True)
+        )
 
     @property
     def largest(self) -> float:
         """The largest |x|."""
-        return max(abs(x) for x in (*self.points, *self.lows, *self.highs))
+        return max(abs(x) for x in (*self.lows, *self.highs))
 
 
 UNIFORM = DataLaw.uniform(-1.0, 1.0)  # the data of the paper's Fig. 3
@@ -138,7 +133,7 @@ def mean_bits(epsilon: float, law: Levels, code: Code, data: DataLaw = UNIFORM) 
     return float(mean_bits_at(epsilon, ell, law.deltas[None, :], law.pmf[None, :], code, data)[0])
 
 
-def mean_bits_at(epsilon: float, ell: Floats, deltas: Floats, pmf: Floats, code: Code, data: DataLaw) -> Floats:
+def mean_bits_at(epsilon: float, ell: Vector, deltas: Vector, pmf: Vector, code: Code, data: DataLaw) -> Vector:
     """`mean_bits` of many ℓ at once. ell: (n,); deltas, pmf: (n, rows); returns (n,)."""
     check_code(code)
     reach = epsilon * data.largest / deltas.min() + 800 / deltas.min()
@@ -151,17 +146,13 @@ def mean_bits_at(epsilon: float, ell: Floats, deltas: Floats, pmf: Floats, code:
     slope = np.broadcast_to(ell[:, None, None, None], delta.shape)
     step = max(1, _BATCH // (deltas.size * gains.size))
     bits = np.full(ell.shape, sizes[0])
-    for lows, highs, masses in (
-        (data.points, data.points, data.point_masses),
-        (data.lows, data.highs, data.interval_masses),
-    ):
-        for start in range(0, len(lows), step):
-            here = slice(start, start + step)
-            low, high = (epsilon * np.array(ends[here])[:, None] / delta for ends in (lows, highs))
-            chance = tail_mean(halves - high, halves - low, delta, slope)
-            symmetric = np.array_equal(low, -high)
-            chance += chance if symmetric else tail_mean(halves + low, halves + high, delta, slope)
-            bits += np.einsum("nt,ntpj,p,j->n", pmf, chance, masses[here], gains)
+    for start in range(0, len(data.masses), step):
+        here = slice(start, start + step)
+        low, high = (epsilon * np.array(ends[here])[:, None] / delta for ends in (data.lows, data.highs))
+        chance = tail_mean(halves - high, halves - low, delta, slope)
+        symmetric = np.array_equal(low, -high)
+        chance += chance if symmetric else tail_mean(halves + low, halves + high, delta, slope)
+        bits += np.einsum("nt,ntpj,p,j->n", pmf, chance, data.masses[here], gains)
     return bits
 
 

@@ -30,8 +30,9 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Integers, Vector, Words
 from workbench.exact.numbers import positive
-from workbench.exact.plain import refuse_marked, whole_number
+from workbench.exact.plain import plain_array, whole_number
 from workbench.mechanisms.dyadic_laplace.randomness import (
     LocalStream,
     SharedStream,
@@ -40,16 +41,12 @@ from workbench.mechanisms.dyadic_laplace.randomness import (
     symmetric_uniform,
 )
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-
 MAX_QUOTIENT = 2.0**61  # |x/δ| up to here leaves room for the noise in a 64-bit integer
 _SIZE = 500
 _CHUNK = 16384  # scalars at a time: the temporaries stay in the processor's cache
 
 
-def dithered_round(quotient: Floats, noise: Floats, w: Floats, u: Floats) -> Integers:
+def dithered_round(quotient: Vector, noise: Vector, w: Vector, u: Vector) -> Integers:
     """M = round(quotient + noise + w - u), (2), without losing w - u when the quotient is beyond 2^53.
 
     The integer part of the quotient is split off exactly and added as a 64-bit integer. quotient: x/δ, |x/δ| <= 2^61;
@@ -66,10 +63,9 @@ def dithered_round(quotient: Floats, noise: Floats, w: Floats, u: Floats) -> Int
     return rounded
 
 
-def finite_reals(x: npt.ArrayLike, largest: float, bound: str) -> Floats:
+def finite_reals(x: npt.ArrayLike, largest: float, bound: str) -> Vector:
     """x as doubles, each finite and at most `largest` in size (both public); raises InvalidRequest naming the first."""
-    refuse_marked(x, "x")
-    values = np.asarray(x)
+    values = plain_array(x, "x", "finite numbers")
     if values.dtype.kind not in "fiu":
         InvalidRequest.must("x", "a real number or an array of real numbers", f"dtype {values.dtype}")
     reals = values.astype(np.float64)
@@ -84,8 +80,7 @@ def finite_reals(x: npt.ArrayLike, largest: float, bound: str) -> Floats:
 
 def integers(m: npt.ArrayLike) -> Integers:
     """m as 64-bit integers; raises InvalidRequest for anything else."""
-    refuse_marked(m, "m", "integers")
-    values = np.asarray(m)
+    values = plain_array(m, "m", "integers")
     if values.dtype.kind not in "iu" or (values.dtype == np.uint64 and values.size and values.max() >= 2**63):
         InvalidRequest.must("m", "an integer or an array of integers below 2^63 in size", f"dtype {values.dtype}")
     return values.astype(np.int64)
@@ -105,7 +100,7 @@ def encoded(
     largest: float,
     bound: str,
     streams: tuple[SharedStream, LocalStream | None],
-    chunk: Callable[[Floats, Words, Words], Integers],
+    chunk: Callable[[Vector, Words, Words], Integers],
 ) -> Any:
     """M, one integer a scalar, in the shape of x (an int for a scalar), so many scalars at a time.
 
@@ -124,7 +119,7 @@ def encoded(
     return int(out[0]) if values.ndim == 0 else out.reshape(values.shape)
 
 
-def decoded(m: npt.ArrayLike, shared: SharedStream, chunk: Callable[[Integers, Words], Floats]) -> Any:
+def decoded(m: npt.ArrayLike, shared: SharedStream, chunk: Callable[[Integers, Words], Vector]) -> Any:
     """X̂ in the shape of m (a float for a scalar). chunk: integers and their shared words (n, 2) -> numbers."""
     check_shared(shared)
     values = integers(m)
@@ -152,7 +147,7 @@ class QuantizedPiecewiseLinear:
     left: float = 0.0
     right: float = 0.0
     period: int = 1
-    _cdf: Floats = field(init=False, repr=False, compare=False)
+    _cdf: Vector = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         step = positive_float(self.step, "step")
@@ -177,25 +172,24 @@ class QuantizedPiecewiseLinear:
             InvalidRequest.must("core", "weights with a positive, finite sum", total)
         cdf = np.cumsum(blocks / total)
         cdf /= cdf[-1]
-        for name, value in (("step", step), ("core", tuple((weights / total).tolist())), ("_cdf", cdf)):
-            object.__setattr__(self, name, value)
+        self.__dict__.update(step=step, core=tuple((weights / total).tolist()), _cdf=cdf)
 
-    def weight(self, k: npt.ArrayLike) -> Floats:
+    def weight(self, k: npt.ArrayLike) -> Vector:
         """a_k for whole numbers k, any shape."""
         at = np.asarray(k, dtype=np.int64) - self.first
         size, period, core = len(self.core), self.period, np.asarray(self.core)
         after = np.maximum(0, (at - size) // period + 1)
         before = np.maximum(0, (-at - 1) // period + 1)
         inside = np.clip(at - period * after + period * before, 0, size - 1)
-        weights: Floats = core[inside] * np.power(self.right, after) * np.power(self.left, before)
+        weights: Vector = core[inside] * np.power(self.right, after) * np.power(self.left, before)
         return weights
 
-    def density(self, x: npt.ArrayLike) -> Floats:
+    def density(self, x: npt.ArrayLike) -> Vector:
         """f(x) of (1): the linear interpolation of the points (kδ, a_k/δ). Any shape."""
         y = np.asarray(x, dtype=np.float64) / self.step
         k = np.floor(y)
         part = y - k
-        heights: Floats = ((1 - part) * self.weight(k) + part * self.weight(k + 1)) / self.step
+        heights: Vector = ((1 - part) * self.weight(k) + part * self.weight(k + 1)) / self.step
         return heights
 
     @property
@@ -220,7 +214,7 @@ class QuantizedPiecewiseLinear:
         Raises InvalidRequest for NaN, infinities, |x/δ| > 2^61, and generators in each other's place.
         """
 
-        def chunk(part: Floats, both: Words, own: Words) -> Integers:
+        def chunk(part: Vector, both: Words, own: Words) -> Integers:
             noise, u = self._sample(own[:, 0], own[:, 1]), symmetric_uniform(both[:, 1])
             return dithered_round(part / self.step, noise, symmetric_uniform(own[:, 2]), u)
 
@@ -230,7 +224,7 @@ class QuantizedPiecewiseLinear:
         """X̂ = δ (M + U) in the shape of m (a float for a scalar); shared advances by m.size. Raises InvalidRequest."""
         return decoded(m, shared, lambda part, both: (part + symmetric_uniform(both[:, 1])) * self.step)
 
-    def _sample(self, choice: npt.NDArray[np.uint64], repeat: npt.NDArray[np.uint64]) -> Floats:
+    def _sample(self, choice: Words, repeat: Words) -> Vector:
         """K ~ a: a block by the inverse CDF, then within a tail a geometric number of periods >= 1."""
         v = symmetric_uniform(choice) + 0.5
         block = np.searchsorted(self._cdf, v, side="left").astype(np.int64)

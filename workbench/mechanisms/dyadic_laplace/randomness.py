@@ -33,16 +33,14 @@ import os
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector, Words
 from workbench.exact.plain import whole_number
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import CipherContext
 
-
-Words = npt.NDArray[np.uint64]
 
 MIN_KEY_BYTES: Final = 16
 NONCE_BYTES: Final = 16
@@ -52,12 +50,12 @@ _SHARED_LABEL: Final = b"workbench dql: shared stream, version 1\0"
 _INSECURE_LABEL: Final = b"workbench dql: insecure local stream, version 1\0"
 
 
-def symmetric_uniform(words: Words) -> npt.NDArray[np.float64]:
+def symmetric_uniform(words: Words) -> Vector:
     """Uniform on (-1/2, 1/2) from 64-bit words: (s + 1/2) 2^-53 with s the top 53 bits as a signed integer.
 
     Every value is exact in double precision, the law is symmetric, and neither 0 nor an end point occurs.
     """
-    top: npt.NDArray[np.float64] = (words.view(np.int64) >> np.int64(11)).astype(np.float64)
+    top: Vector = (words.view(np.int64) >> np.int64(11)).astype(np.float64)
     top += 0.5
     top *= 2.0**-53
     return top

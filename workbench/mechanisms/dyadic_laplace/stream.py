@@ -37,6 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import CorruptFile, InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.plain import plain_numbers
 from workbench.io.files import read_bytes
 from workbench.mechanisms.dyadic_laplace import elias
@@ -141,7 +142,7 @@ def read_header(data: bytes) -> Header:
 
 def read_stream(
     data: bytes, key: bytes, *, epsilon: float | None = None, ell: float | None = None
-) -> tuple[npt.NDArray[np.float64], Header]:
+) -> tuple[Vector, Header]:
     """X̂ of a DQL file, shape (count,), and its header.
 
     key: the encoder's; epsilon, ell: what the reader expects, refused when the stream was made with others; None to

@@ -29,15 +29,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Real, positive
 from workbench.mechanisms.label_randomizers.labels import Labels
 
-Vector = NDArray[np.float64]
-
+_NODE = 1 / math.sqrt(3)
 NOISES = ("laplace", "staircase", "exponential")
 
 
@@ -82,8 +82,7 @@ class LabelNoise:
         loss: str = "squared",
         gamma: float | None = None,
     ) -> None:
-        if kind not in NOISES:
-            InvalidRequest.must("kind", f"one of {', '.join(NOISES)}", repr(kind))
+        InvalidRequest.unless_among(NOISES, "kind", kind)
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             InvalidRequest.must("low, high", "finite numbers with low < high", f"{low}, {high}")
         _check_loss(loss)
@@ -94,15 +93,7 @@ class LabelNoise:
             gamma = best_gamma(budget, loss) if gamma is None else gamma
             if not 0 < gamma < 1:
                 InvalidRequest.must("gamma", "a number in (0, 1)", gamma)
-        for name, value in (
-            ("kind", kind),
-            ("low", float(low)),
-            ("high", float(high)),
-            ("epsilon", budget),
-            ("clip", clip),
-            ("gamma", gamma),
-        ):
-            object.__setattr__(self, name, value)
+        self.__dict__.update(kind=kind, low=float(low), high=float(high), epsilon=budget, clip=clip, gamma=gamma)
 
     @property
     def width(self) -> float:
@@ -127,7 +118,8 @@ class LabelNoise:
             return np.asarray(np.exp(-at / self.scale) / 2)
         a, c, step = self._stairs
         period, rest = np.divmod(at, self.width)
-        return np.asarray(c**period * (0.5 - a * np.minimum(rest, step) - a * c * np.maximum(rest - step, 0)))
+        low = c * (0.5 + a * (self.width - np.maximum(rest, step)))  # of the lower stair, and what comes after it
+        return np.asarray(c**period * (low + a * np.maximum(step - rest, 0)))
 
     def cdf(self, label: float, x: ArrayLike) -> Vector:
         """Pr[output <= x] for one label. Shape of x."""
@@ -144,8 +136,9 @@ class LabelNoise:
         """E ℓ(o, y) for each label, exactly (closed form). loss: "squared" or "absolute". Raises InvalidRequest."""
         _check_loss(loss)
         y = np.asarray(labels, dtype=float)
-        if ((y < self.low) | (y > self.high)).any():
-            InvalidRequest.must("labels", f"in [{self.low:g}, {self.high:g}]", y[(y < self.low) | (y > self.high)][0])
+        outside = (y < self.low) | (y > self.high)
+        if outside.any():
+            InvalidRequest.must("labels", f"in [{self.low:g}, {self.high:g}]", y[outside][0])
         power = 2 if loss == "squared" else 1
         u, v = y - self.low, self.high - y
         if self.kind == "exponential":
@@ -167,20 +160,20 @@ class LabelNoise:
             s = t / b
             # h1 = b/2 (1 - e^{-s}), h2 = b² (1 - (1+s) e^{-s})
             return np.asarray(-b / 2 * np.expm1(-s) if power == 1 else b * b * _moment(s, 1))
-        a, c, step = self._stairs
-        low, over = np.minimum(t, step), np.maximum(t - step, 0)
-        at_step = a * c * (self.width - step) + c / 2  # 1/2 - a γD, without cancellation
-        if power == 1:
-            return np.asarray(low / 2 - a * low**2 / 2 + at_step * over - a * c * over**2 / 2)
-        first = low**2 / 2 - 2 * a * low**3 / 3
-        second = at_step * (t**2 - step**2) - a * c * (2 * t**3 / 3 - step * t**2 + step**3 / 3)
-        return np.asarray(first + np.where(over > 0, second, 0.0))
+        step, integral = self._stairs[2], np.zeros(t.shape)
+        for low, high in ((0.0, step), (step, self.width)):  # S is affine: two Gauss-Legendre nodes are exact
+            half = (np.clip(t, low, high) - low) / 2
+            for x in (low + half * (1 - _NODE), low + half * (1 + _NODE)):
+                integral += half * power * x ** (power - 1) * self.tail(x)
+        return integral
 
     def _whole(self, power: int) -> float:
-        """The same for t = ∞: half of E|x|^power."""
+        """The same for t = ∞: half of E|x|^power. Of the staircase, S(x + D) = e^{-ε} S(x)."""
         if self.kind == "laplace":
             return self.scale**2 if power == 2 else self.scale / 2
-        return _stair_moment(power, self.epsilon, float(self.gamma or 0)) * self.width**power / 2
+        first, second = (float(self._integral(np.array(self.width), k)) for k in (1, 2))
+        c, fall = math.exp(-self.epsilon), -math.expm1(-self.epsilon)
+        return first / fall if power == 1 else second / fall + 2 * self.width * first * c / fall**2
 
     def insecure_sample(self, values: ArrayLike, rng: np.random.Generator) -> Vector:
         """A noisy copy of labels from a floating-point generator: for experiments, it protects nothing.
@@ -222,16 +215,3 @@ def _check_loss(loss: str) -> None:
 def _moment(s: Vector, power: int) -> Vector:
     """∫_0^s x^power e^{-x} dx for power 1, 2."""
     return np.asarray(power * gammainc(power + 1, s))
-
-
-def _stair_moment(power: int, epsilon: float, gamma: float) -> float:
-    """E|x|^power of the staircase with D = 1: the two stairs of period j, summed with weights e^{-jε}."""
-    c, fall = math.exp(-epsilon), -math.expm1(-epsilon)
-    s0, s1, s2 = 1 / fall, c / fall**2, c * (1 + c) / fall**3  # Σ c^j, Σ j c^j, Σ j² c^j
-    a = fall / (2 * (gamma + c * (1 - gamma)))
-    if power == 1:
-        high, low = gamma * s1 + gamma**2 / 2 * s0, (1 - gamma) * s1 + (1 - gamma**2) / 2 * s0
-    else:
-        high = gamma * s2 + gamma**2 * s1 + gamma**3 / 3 * s0
-        low = (1 - gamma) * s2 + (1 - gamma**2) * s1 + (1 - gamma**3) / 3 * s0
-    return 2 * a * (high + c * low)

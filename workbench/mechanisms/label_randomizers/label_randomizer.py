@@ -26,17 +26,17 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest, NotCertified
+from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Real, exact, positive, sign_exp
-from workbench.exact.plain import plain_numbers
+from workbench.exact.plain import finite_numbers, plain_numbers, whole_number
 from workbench.exact.random_source import Source
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
 
-Vector = NDArray[np.float64]
 Optimise = Callable[[Labels, Fraction], RandomizedResponse | Channel]
 
 PROJECTIONS = ("clip", "simplex")
@@ -50,8 +50,7 @@ def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> tuple[Fracti
     """
     budget, share = positive(epsilon, "epsilon"), positive(split, "split")
     for name, count in (("k", k), ("n", n)):
-        if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
-            InvalidRequest.must(name, "an integer >= 1", count)
+        whole_number(count, name, 1)
     wanted = float(share) * math.sqrt(k / n) * _GRAIN
     first = Fraction(max(1, math.floor(wanted)), _GRAIN) if wanted < math.inf else budget
     if first >= budget:
@@ -67,11 +66,8 @@ def project(noisy: ArrayLike, projection: str = "clip") -> Vector:
     """Probabilities from noisy counts (k,): "clip" negative ones to 0 and divide by the sum (uniform when all are 0),
     or the nearest point of the "simplex" in Euclidean distance (counts divided by n). Raises InvalidRequest.
     """
-    h = plain_numbers(noisy, "noisy counts")
-    if not np.isfinite(h).all():
-        InvalidRequest.must("noisy counts", "finite numbers", h)
-    if projection not in PROJECTIONS:
-        InvalidRequest.must("projection", f"one of {', '.join(PROJECTIONS)}", repr(projection))
+    h = finite_numbers(noisy, "noisy counts")
+    InvalidRequest.unless_among(PROJECTIONS, "projection", projection)
     if projection == "clip":
         kept = np.maximum(h, 0.0)
         total = float(kept.sum())
@@ -162,8 +158,7 @@ class LabelRandomizer:
         self.epsilon = positive(epsilon, "epsilon")
         self.optimise = optimise
         self.split = positive(split, "split")
-        if projection not in PROJECTIONS:
-            InvalidRequest.must("projection", f"one of {', '.join(PROJECTIONS)}", repr(projection))
+        InvalidRequest.unless_among(PROJECTIONS, "projection", projection)
         self.projection = projection
         self.first = None if epsilon_prior is None else exact(epsilon_prior, "epsilon_prior")
         if self.first is not None and not 0 < self.first < self.epsilon:

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Positions, Vector
 from workbench.exact.numbers import exact, positive, rational
 from workbench.exact.plain import is_whole, plain_numbers
 from workbench.io.files import names_file, read_table
@@ -34,23 +35,26 @@ class Labels:
     sum; None is uniform. Raises InvalidRequest.
     """
 
-    values: NDArray[np.float64]
-    prior: NDArray[np.float64]
+    values: Vector
+    prior: Vector
 
     def __init__(self, values: ArrayLike, prior: ArrayLike | None = None) -> None:
         y = plain_numbers(values, "labels", "a list of numbers").copy()
         p = np.ones(y.shape) if prior is None else plain_numbers(prior, "prior", "a list of numbers").copy()
         if y.ndim != 1 or y.size == 0:
             InvalidRequest.must("labels", "a non-empty list of numbers", f"shape {y.shape}")
-        if not (np.abs(y) <= LARGEST).all():
-            InvalidRequest.must("labels", f"finite, at most {LARGEST:g} in size", y[~(np.abs(y) <= LARGEST)][0])
-        if (np.diff(y) <= 0).any():
-            at = int(np.flatnonzero(np.diff(y) <= 0)[0])
+        large = ~(np.abs(y) <= LARGEST)
+        if large.any():
+            InvalidRequest.must("labels", f"finite, at most {LARGEST:g} in size", y[large][0])
+        falling = np.flatnonzero(np.diff(y) <= 0)
+        if falling.size:
+            at = int(falling[0])
             InvalidRequest.must("labels", "strictly increasing", f"{y[at]:g} before {y[at + 1]:g}")
         if p.shape != y.shape:
             InvalidRequest.must("prior", f"one weight for each of the {y.size} labels", f"shape {p.shape}")
-        if not np.isfinite(p).all() or (p < 0).any():
-            InvalidRequest.must("prior", "finite weights >= 0", p[~(np.isfinite(p) & (p >= 0))][0])
+        wrong = ~(np.isfinite(p) & (p >= 0))
+        if wrong.any():
+            InvalidRequest.must("prior", "finite weights >= 0", p[wrong][0])
         largest = float(p.max())
         if not largest > 0:
             InvalidRequest.must("prior", "weights with a positive sum", "0")
@@ -59,14 +63,12 @@ class Labels:
         p = p / float(p.sum())
         for array in (y, p):
             array.setflags(write=False)
-        object.__setattr__(self, "values", y)
-        object.__setattr__(self, "prior", p)
+        self.__dict__.update(values=y, prior=p)
 
     @classmethod
     def uniform(cls, low: int, high: int) -> Labels:
         """The integers low..high, equally likely. Raises InvalidRequest."""
-        ends = [end for end in (low, high) if is_whole(end)]
-        if len(ends) < 2 or not 0 <= high - low < MAX_LABELS:
+        if not (is_whole(low) and is_whole(high) and 0 <= high - low < MAX_LABELS):
             InvalidRequest.must(
                 "labels", f"LOW..HIGH with LOW <= HIGH and at most {MAX_LABELS} values", f"{low}..{high}"
             )
@@ -124,7 +126,7 @@ class Labels:
         """The labels and prior among the entries of a record. Raises CorruptFile, InvalidRequest."""
         values, prior = float_array(data["labels"], "labels"), float_array(data["prior"], "prior")
         read = cls(values, prior)
-        object.__setattr__(read, "prior", prior / prior.sum() if abs(prior.sum() - 1) > 1e-12 else prior)
+        read.__dict__["prior"] = prior / prior.sum() if abs(prior.sum() - 1) > 1e-12 else prior
         return read
 
     @property
@@ -132,7 +134,7 @@ class Labels:
         """Number of labels."""
         return int(self.values.size)
 
-    def positions(self, values: ArrayLike) -> NDArray[np.intp]:
+    def positions(self, values: ArrayLike) -> Positions:
         """Where each value stands among the labels. Raises InvalidRequest for a value that is none of them."""
         given = plain_numbers(values, "every label", "one of the mechanism's labels")
         at = np.minimum(np.searchsorted(self.values, given), self.k - 1)

@@ -25,8 +25,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Real, exact, exp_bounds, positive
+from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.files import ratio, spelled
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-LossFunction: TypeAlias = Callable[[Any, Any], NDArray[np.float64]]  # (outputs, labels) -> losses, broadcast
+LossFunction: TypeAlias = Callable[[Any, Any], Vector]  # (outputs, labels) -> losses, broadcast
 
 _BITS = 64
 _MAX_CELLS = 4_000_000
@@ -54,8 +56,8 @@ class RandomizedResponse(ShownMechanism):
     """
 
     labels: Labels
-    outputs: NDArray[np.float64]
-    own: NDArray[np.int64]
+    outputs: Vector
+    own: Integers
     odds: Fraction
     epsilon: Fraction
     name: str
@@ -64,7 +66,7 @@ class RandomizedResponse(ShownMechanism):
     segments: ClassVar[tuple[Segment, ...]] = ()
 
     @property
-    def inputs(self) -> NDArray[np.float64]:
+    def inputs(self) -> Vector:
         """The labels, any two of them neighbours."""
         return self.labels.values
 
@@ -107,7 +109,7 @@ class RandomizedResponse(ShownMechanism):
             [1] * self.outputs.size if own < 0 else [high if j == own else low for j in range(self.outputs.size)]
         )
 
-    def distinct(self, limit: int | None = None) -> NDArray[np.intp]:
+    def distinct(self, limit: int | None = None) -> Positions:
         """One label position for every different row, at most `limit` rows with an own output and one without.
 
         Two rows with own outputs i, j differ by exchanging the masses of i and j, so any two of them (and the one
@@ -129,13 +131,13 @@ class RandomizedResponse(ShownMechanism):
         at = self.distinct(limit)
         return self._rows(at if at.size > 1 else np.concatenate([at, at]))
 
-    def _rows(self, at: NDArray[np.intp]) -> Channel:
+    def _rows(self, at: Positions) -> Channel:
         if at.size * self.outputs.size > _MAX_CELLS:
             InvalidRequest.must("the channel", f"of at most {_MAX_CELLS} masses", at.size * self.outputs.size)
         return Channel(tuple(self.row(int(i)) for i in at))
 
     @property
-    def matrix(self) -> NDArray[np.float64]:
+    def matrix(self) -> Vector:
         """Pr[o|y] as floats, for every label. Shape (k, m). Raises InvalidRequest beyond 4·10^6 masses."""
         m, k = self.outputs.size, self.labels.k
         if k * m > _MAX_CELLS:
@@ -156,7 +158,7 @@ class RandomizedResponse(ShownMechanism):
             for i, j, value in zip(firsts, lasts, self.outputs, strict=True)
         ]
 
-    def losses(self, loss: LossFunction) -> NDArray[np.float64]:
+    def losses(self, loss: LossFunction) -> Vector:
         """E ℓ(o, y) of every label y; of ℓ(o, y) = o - y its bias. Shape (k,)."""
         y, m, odds = self.labels.values, self.outputs.size, float(self.odds)
         total = np.zeros(y.size)
@@ -170,12 +172,12 @@ class RandomizedResponse(ShownMechanism):
         p = self.labels.prior
         return float(p[p > 0] @ self.losses(loss)[p > 0])
 
-    def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.float64]:
+    def sample(self, values: ArrayLike, source: Source | None = None) -> Vector:
         """A randomized copy of labels, from the exact law. Raises InvalidRequest for a value that is no label."""
         own = self.own[self.labels.positions(values)]
         return self.outputs[self.sample_own(own, source or Source())]
 
-    def sample_own(self, own: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
+    def sample_own(self, own: Integers, source: Source) -> Integers:
         """Output positions for records whose own outputs are given. Keeping with probability (odds-1)/(odds+m-1) and
         else drawing uniformly from all m outputs is the law above.
         """
@@ -273,14 +275,16 @@ def k_ary(labels: Labels, epsilon: Real) -> RandomizedResponse:
     return RandomizedResponse(labels, labels.values, own, *odds_below(epsilon), "RR")
 
 
-def top_k(labels: Labels, count: int, epsilon: Real) -> RandomizedResponse:
+def top_k(labels: Labels, count: int, epsilon: Real, name: str = "") -> RandomizedResponse:
     """RRTop-k: randomized response over the `count` likeliest labels, the others answered uniformly among them.
 
-    Ties go to the smaller label. Raises InvalidRequest.
+    Ties go to the smaller label. name: of the mechanism, "RRTop-k" by default. Raises InvalidRequest.
     """
-    if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or not 1 <= count <= labels.k:
-        InvalidRequest.must("count", f"an integer in 1..{labels.k}", count)
-    return _top(labels, int(count), epsilon, f"RRTop-{count}")
+    kept = whole_number(count, "count", 1, labels.k)
+    chosen = np.sort(np.argsort(-labels.prior, kind="stable")[:kept])
+    own = np.full(labels.k, -1, dtype=np.int64)
+    own[chosen] = np.arange(kept)
+    return RandomizedResponse(labels, labels.values[chosen], own, *odds_below(epsilon), name or f"RRTop-{kept}")
 
 
 def with_prior(labels: Labels, epsilon: Real) -> RandomizedResponse:
@@ -288,12 +292,4 @@ def with_prior(labels: Labels, epsilon: Real) -> RandomizedResponse:
     odds, _ = odds_below(epsilon)
     likely = np.cumsum(np.sort(labels.prior)[::-1])
     count = int(np.argmax(likely / (float(odds) + np.arange(labels.k)))) + 1
-    return _top(labels, count, epsilon, "RRWithPrior")
-
-
-def _top(labels: Labels, count: int, epsilon: Real, name: str) -> RandomizedResponse:
-    order = np.argsort(-labels.prior, kind="stable")[:count]
-    chosen = np.sort(order)
-    own = np.full(labels.k, -1, dtype=np.int64)
-    own[chosen] = np.arange(count)
-    return RandomizedResponse(labels, labels.values[chosen], own, *odds_below(epsilon), name)
+    return top_k(labels, count, epsilon, "RRWithPrior")

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from workbench.papers.artifact import Artifact, Paper, artifact, declared, given, tabled
+from workbench.papers.artifact import Artifact, Compute, artifact, declared, given, paper_stated, tabled
 from workbench.papers.label_dp.curves import SOURCES, growth
 from workbench.papers.label_dp.data import DATA
-from workbench.papers.label_dp.errata_checks import errata
+from workbench.papers.label_dp.errata_checks import COMPUTED
 from workbench.papers.label_dp.figures import fig2, fig5, table1, table2
 
 
@@ -35,33 +35,7 @@ def _stated(name: str, full: bool) -> Artifact:
     return artifact("label_dp", name, table, **words)
 
 
-_OWN = {"fig2": fig2, "fig5": fig5, "table1": table1, "table2": table2}
+_OWN: dict[str, Compute] = {"fig2": fig2, "fig5": fig5, "table1": table1, "table2": table2}
+_OWN |= {name: partial(_stated, name) for name, own in declared("label_dp").items() if {"data", "growth"} & own.keys()}
 
-PAPER = Paper(
-    name="label-dp",
-    title="Label randomizers for regression",
-    citation=(
-        "B. Ghazi, P. Kamath, R. Kumar, E. Leeman, P. Manurangsi, A. V. Varadarajan, C. Zhang: *Regression with Label "
-        "Differential Privacy*"
-    ),
-    artifacts={
-        name: _OWN.get(name, partial(_stated, name))
-        for name in declared("label_dp")
-        if name not in ("styles", "errata")
-    },
-    errata=errata,
-    needs=dict.fromkeys(("table1", "fig3", "fig4", "fig6", "table2"), "learning"),
-    only_full=("channel_lp_large", "runtime"),
-    seconds={"work": 15, "fig2": 4, "table1": 4, "fig4": 3, "channel_lp": 4, "channel_lp_large": 100, "errata": 4},
-    timed=("runtime",),
-    remarks=(
-        "Stand-ins: the Criteo log and the 1940 census cannot be bundled. Their label distributions here were fitted "
-        "to the Mechanism blocks of Tables 1 and 2, so agreement with those blocks is a check of consistency, not "
-        "evidence. Put the real files in a folder and name it in WORKBENCH_DATA to use them.",
-        "Generalization: the paper trains networks on Criteo, the census and a proprietary data set. Ours runs the "
-        "same experiment on scikit-learn's bundled diabetes data and on two synthetic sets, so its numbers are not "
-        "compared.",
-        "Mechanism losses are exact expectations (closed forms and finite sums), not averages over runs.",
-        "Squared loss is (o - y)²: the paper defines ½(o - y)², its tables are plain MSE.",
-    ),
-)
+PAPER = paper_stated("label_dp", _OWN, SOURCES, COMPUTED)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -23,15 +23,14 @@ from models.oracles.bins import Bins, optimal_bins, printed_bins
 from solvers.backend import Options
 from workbench.exact.random_source import Source
 from workbench.families.api import design
-from workbench.families.integer_laws import clamped_rows
 from workbench.families.labels.problem import best_bins
-from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
 from workbench.mechanisms.label_randomizers.label_randomizer import private_prior, split_budget
 from workbench.mechanisms.label_randomizers.labels import Labels
-from workbench.mechanisms.label_randomizers.randomized_response import k_ary
+from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, k_ary
+from workbench.papers.artifact import Rows
 from workbench.papers.label_dp.data import DATA, DataSet, criteo
-from workbench.papers.label_dp.lattice import lattice_law
-from workbench.papers.label_dp.learning import ERRORS
+from workbench.papers.label_dp.lattice import lattice_noise
+from workbench.papers.label_dp.learning import ERRORS, RESPONSES, continuous_noise
 
 SQUARED = loss_named("squared")
 
@@ -39,37 +38,37 @@ SQUARED = loss_named("squared")
 # Randomized labels, and models trained on them.
 
 
-def bins_at(data: DataSet, epsilon: float) -> float:
-    """MSE of RR-on-Bins at ε - ε₁, the prior known up to its loss ε₁."""
-    _, second = split_budget(epsilon, data.labels.k, data.records)
-    return best_bins(data.labels, second).loss(SQUARED)
-
-
 def losses(data: str, mechanism: str, epsilon: Sequence[float]) -> pd.DataFrame:
-    """MSE of the labels: of RR-on-Bins, of continuous noise with the label range as sensitivity ("Laplace, unclipped"),
-    of noise on the integers for the census."""
-    chosen, (kind, _, unclipped) = DATA[data](), mechanism.lower().partition(", ")
-    low, high = chosen.labels.values[0], chosen.labels.values[-1]
+    """MSE of the labels: of RR-on-Bins or RRWithPrior at ε - ε₁, the prior known up to its loss ε₁; of continuous noise
+    with the label range as sensitivity ("Laplace, unclipped"), of noise on the integers for the census. Without a limit
+    on ε every label is published as it is."""
+    chosen = DATA[data]()
+    labels, values = chosen.labels, np.asarray(chosen.labels.values)
 
     def mse(e: float) -> float:
-        if mechanism == "RR-on-Bins":
-            return bins_at(chosen, e)
+        if e == math.inf:
+            return float(labels.prior @ SQUARED(values, values))
+        if mechanism in RESPONSES:
+            return response(chosen, mechanism, e).loss(SQUARED)
         if data == "census":
-            return lattice(chosen.labels, kind, e)
-        return LabelNoise(kind, low, high, e, clip=not unclipped).loss(chosen.labels)
+            return lattice(labels, mechanism.lower(), e)
+        return continuous_noise(mechanism, values, e).loss(labels)
 
     return pd.DataFrame({"epsilon": epsilon, "mse": [mse(e) for e in epsilon]})
 
 
+def response(data: DataSet, mechanism: str, epsilon: float) -> RandomizedResponse:
+    """RR-on-Bins or RRWithPrior with what the prior leaves of a budget."""
+    _, second = split_budget(epsilon, data.labels.k, data.records)
+    chosen: RandomizedResponse = RESPONSES[mechanism](data.labels, second)
+    return chosen
+
+
 def lattice(labels: Labels, kind: str, epsilon: float) -> float:
     """MSE of clipped integer noise, a finite sum."""
-    outputs = np.arange(labels.values[0], labels.values[-1] + 1)
-    if kind == "exponential":
-        apart = np.abs(outputs[None, :] - outputs[:, None])
-        rows = np.exp(-epsilon / (2 * (outputs.size - 1))) ** apart
-        rows = rows / rows.sum(axis=1, keepdims=True)
-    else:
-        rows = np.array([*clamped_rows(lattice_law(kind, outputs.size - 1, epsilon), outputs.size)])
+    low, high = int(labels.values[0]), int(labels.values[-1])
+    outputs = np.arange(low, high + 1)
+    rows = np.array([row.floats for row in lattice_noise(kind, low, high, epsilon).rows])
     mse = (rows * SQUARED.matrix(outputs, outputs)).sum(axis=1)
     return float(labels.prior @ mse[np.searchsorted(outputs, labels.values)])
 
@@ -78,6 +77,16 @@ def trained(on: str, without: str | None = None, *, full: bool = False) -> pd.Da
     """Test errors of models trained on privatised labels, but those of mechanisms whose names hold `without`."""
     table = ERRORS[on](full)
     return table if without is None else table[~table["mechanism"].str.contains(without)]
+
+
+def blocks(data: str, on: str, mechanisms: Sequence[str], epsilon: Sequence[float], full: bool = False) -> pd.DataFrame:
+    """At every ε the MSE of the labels of each mechanism, and of models trained on a data set's labels of its."""
+    errors = ERRORS[on](full).set_index(["mechanism", "epsilon"])["mse"]
+    table = pd.DataFrame({"epsilon": epsilon})
+    for name in mechanisms:
+        table[name] = losses(data, name, epsilon)["mse"]
+        table[f"{name}, test"] = [errors.get(("none" if e == math.inf else name, e)) for e in epsilon]
+    return table
 
 
 # The channel LP beside the closed world of bins, and what E[o|y] = y costs.
@@ -92,9 +101,8 @@ def channel_lp(labels: int, epsilon: int) -> pd.DataFrame:
 
 
 def _gap(status: str, objective: float, bound: float, ideal: float) -> pd.DataFrame:
-    rounded = {"objective": objective, "proven_bound": bound, "rr_on_bins_real_outputs": ideal}
-    gap = float(f"{max(objective - bound, 0.0) / objective:.1g}")
-    return pd.DataFrame([{"status": status, **{key: float(f"{v:.10g}") for key, v in rounded.items()}, "gap": gap}])
+    row = {"status": status, "objective": objective, "proven_bound": bound, "rr_on_bins_real_outputs": ideal}
+    return pd.DataFrame([row | {"gap": float(f"{max(objective - bound, 0.0) / objective:.1g}")}])
 
 
 def proven_gap(labels: int, epsilon: int) -> pd.DataFrame:
@@ -179,8 +187,9 @@ def growth(sizes: Sequence[float], effort: Sequence[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(effort), 1)[0])
 
 
-SOURCES: Mapping[str, Callable[..., pd.DataFrame]] = {
+SOURCES: Mapping[str, Rows] = {
     "losses": losses,
+    "blocks": blocks,
     "trained": trained,
     "channel lp": channel_lp,
     "proven gap": proven_gap,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -11,31 +11,16 @@ import numpy as np
 
 from models.losses import loss_named
 from models.oracles.bins import interval_losses, optimal_bins
-from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.channel import Channel, within
 from workbench.mechanisms.label_randomizers.label_randomizer import project
-from workbench.papers.artifact import Erratum, erratum, printed
-from workbench.papers.label_dp.figures import signature
+from workbench.papers.artifact import Numbers, printed
+from workbench.papers.label_dp.figures import example, signature
 from workbench.papers.label_dp.lattice import lattice_noise
 from workbench.privacy.audit import audit
 
 
-def errata() -> Sequence[Erratum]:
-    """Every erratum, checked now: numbers, on which declared/label_dp.toml states the condition."""
-    checks = {
-        "cubic": _cubic,
-        "squared_minimum": _squared_minimum,
-        "pointer": _pointer,
-        "assumption": _assumption,
-        "infinite": _infinite,
-        "all_clipped": _all_clipped,
-        "caption": _caption,
-        "exponential": _exponential,
-    }
-    return [erratum("label_dp", name, None, **numbers()) for name, numbers in checks.items()]
-
-
 def _cubic() -> dict[str, Any]:
-    counts = {k: sum(i - j + 1 for i in range(1, k + 1) for j in range(1, i + 1)) for k in (50, 100, 200)}
+    counts = {k: sum(i * (i + 1) // 2 for i in range(1, k + 1)) for k in (50, 100, 200)}  # Σ_{j <= i} i - j + 1
     return {"counts": counts[100], "exponent": math.log(counts[200] / counts[50]) / math.log(4)}
 
 
@@ -92,10 +77,6 @@ def _assumption() -> dict[str, Any]:
     }
 
 
-def _infinite() -> dict[str, Any]:
-    return {"value": float(loss_named("poisson")(0.0, 3.0))}
-
-
 def _all_clipped() -> dict[str, Any]:
     h = np.array([-1.0, -2.0, -0.5])
     shares = project(h)
@@ -103,17 +84,25 @@ def _all_clipped() -> dict[str, Any]:
 
 
 def _caption() -> dict[str, Any]:
-    claims = printed("label_dp")["fig5"]
-    matrix = [[Fraction(0) if d == 0 else Fraction(1, d) for d in row] for row in claims["denominators"]]
-    half, two = signature(matrix, Fraction(1, 2)), signature(matrix, Fraction(2))
-    return {"two": two is not None, "half": half is not None, "same": two == claims["signature"]}
+    half, two = (signature(example(), Fraction(exp_epsilon)) for exp_epsilon in ("1/2", "2"))
+    same = two == printed("label_dp")["fig5"]["signature"]
+    return {"two": two is not None, "half": half is not None, "same": same}
 
 
 def _exponential() -> dict[str, Any]:
-    epsilons = []
-    for high in (4, 10, 51):
-        noise = lattice_noise("exponential", 0, high, 1)
-        pairs = [(i, j) for i in range(high + 1) for j in range(i)]
-        epsilons.append(audit(Channel.of(noise.rows, pairs), 1).pure_epsilon)
+    ranges = {high: lattice_noise("exponential", 0, high, 1).rows for high in (4, 10, 51)}
+    epsilons = [audit(Channel.of(rows, within(high, high)), 1).pure_epsilon for high, rows in ranges.items()]
     listed = ", ".join(f"{value:.6f}" for value in epsilons)
     return {"listed": listed, "least": min(epsilons), "most": max(epsilons)}
+
+
+COMPUTED: Mapping[str, Numbers] = {
+    "cubic": _cubic,
+    "squared_minimum": _squared_minimum,
+    "pointer": _pointer,
+    "assumption": _assumption,
+    "infinite": lambda: {"value": float(loss_named("poisson")(0.0, 3.0))},
+    "all_clipped": _all_clipped,
+    "caption": _caption,
+    "exponential": _exponential,
+}

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from workbench.families.labels.problem import best_bins
-from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
-from workbench.mechanisms.label_randomizers.label_randomizer import split_budget
-from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, with_prior
-from workbench.papers.artifact import Artifact, Comparison, artifact, printed
-from workbench.papers.label_dp.curves import SQUARED, bins_at
+from workbench.papers.artifact import Artifact, Comparison, artifact, printed, tabled
+from workbench.papers.label_dp.curves import SOURCES, SQUARED, response
 from workbench.papers.label_dp.data import DataSet, census, criteo
-from workbench.papers.label_dp.learning import ERRORS
+from workbench.papers.label_dp.learning import continuous_noise
 
 _STANDIN_MISSES = (0, 1)  # bins of Fig. 2 that the stand-in, fitted to Table 1 alone, is known to have elsewhere
 _NO_NOISE = "at ε = ∞, where nothing is randomized,"
@@ -34,30 +30,22 @@ def fig2(full: bool) -> Artifact:
     """Where labels go: RR-on-Bins beside Laplace, ε = 3."""
     claims, data, table = printed("label_dp")["fig2"], criteo(), printed("label_dp")["table1"]
     labels, epsilon = data.labels, float(claims["epsilon"])
-    response = best_bins(labels, split_budget(epsilon, labels.k, data.records)[1])
-    noise = LabelNoise("laplace", labels.values[0], labels.values[-1], epsilon)
+    bins, noise = response(data, "RR-on-Bins", epsilon), continuous_noise("Laplace", labels.values, epsilon)
     edges = np.append(np.arange(0, labels.values[-1], _CELL), labels.values[-1] + 1)
-    group = np.searchsorted(edges, labels.values, side="right") - 1
+    above = np.array([noise.cdf(y, edges) for y in labels.values])
+    above[:, 0] = 0.0
+    below = {"RR-on-Bins": bins.matrix @ (bins.outputs[:, None] < edges), "Laplace": above}  # Pr[o < edge | y]
+    cell = np.searchsorted(edges, labels.values, side="right") - 1 == np.arange(edges.size - 1)[:, None]
     label_from, output_from = (edges[place].ravel() for place in np.indices((edges.size - 1, edges.size - 1)))
-    parts = []
-    for mechanism, cells in (
-        ("RR-on-Bins", _cells(response.matrix, response.outputs, edges)),
-        ("Laplace", np.array([_spread(noise, y, edges) for y in labels.values])),
-    ):
-        joint = np.zeros((edges.size - 1, edges.size - 1))
-        np.add.at(joint, group, labels.prior[:, None] * cells)
-        parts.append(
-            pd.DataFrame(
-                {
-                    "mechanism": mechanism,
-                    "label_from": label_from,
-                    "output_from": output_from,
-                    "probability": joint.ravel(),
-                }
-            )
-        )
-    frame, at = pd.concat(parts, ignore_index=True), table["epsilon"].index(epsilon)
-    mse = {"bins": response.loss(SQUARED), "laplace": noise.loss(labels)}
+    places = pd.DataFrame({"label_from": label_from, "output_from": output_from})
+    frame = pd.concat(
+        [
+            places.assign(mechanism=name, probability=(cell @ (labels.prior[:, None] * np.diff(law, axis=1))).ravel())
+            for name, law in below.items()
+        ],
+        ignore_index=True,
+    )[["mechanism", "label_from", "output_from", "probability"]]
+    at, mse = table["epsilon"].index(epsilon), {"bins": bins.loss(SQUARED), "laplace": noise.loss(labels)}
     beside = partial(Comparison, apart=_apart(data))
     values, place, close = claims["bins"], claims["place"], "stand-in, within 3 printed standard deviations"
     comparisons = [
@@ -65,146 +53,86 @@ def fig2(full: bool) -> Artifact:
             f'bin {j + 1} of {len(values)} ("around" in print)',
             place,
             value,
-            float(response.outputs[j]),
+            float(bins.outputs[j]),
             5.0,
             expected=data.real or j not in _STANDIN_MISSES,
             remark=f'{data.words}: a bin printed as "around {value:g}" is compared within 5',
             explained=False,
         )
         for j, value in enumerate(values)
-        if response.outputs.size == len(values)
+        if bins.outputs.size == len(values)
     ]
-    comparisons.append(beside("number of bins", place, len(values), response.outputs.size, 0.5, remark="stand-in"))
+    comparisons.append(beside("number of bins", place, len(values), bins.outputs.size, 0.5, remark="stand-in"))
     comparisons += [
         beside(f"MSE, {_WORDS[key]}", table["place"], table[key][at], ours, 3 * table[f"{key}_std"][at], remark=close)
         for key, ours in mse.items()
     ]
-    bins = pd.DataFrame({"output": response.outputs, "mechanism": "RR-on-Bins"})
+    drawn = {"bins": pd.DataFrame({"output": bins.outputs, "mechanism": "RR-on-Bins"})}
+    most = frame["probability"].max()
     return artifact(
         "label_dp",
         "fig2",
         frame,
         comparisons,
-        further={"bins": bins},
+        further=drawn,
         CELL=_CELL,
         words=data.words,
-        most=frame["probability"].max(),
+        most=most,
         bins=mse["bins"],
         laplace=mse["laplace"],
     )
 
 
-def _cells(matrix: Any, outputs: Any, edges: Any) -> Any:
-    """Pr[output in cell | y] of a finite channel. Shape (k, cells)."""
-    table = np.zeros((matrix.shape[0], edges.size - 1))
-    np.add.at(table.T, np.searchsorted(edges, outputs, side="right") - 1, matrix.T)
-    return table
-
-
-def _spread(noise: LabelNoise, label: float, edges: Any) -> Any:
-    """The same of continuous noise."""
-    below = noise.cdf(label, edges)
-    below[0] = 0.0
-    return np.diff(below)
-
-
 _WORDS = {"laplace": "Laplace", "bins": "RR-on-Bins", "with_prior": "RRWithPrior"}
+
+
+def _block(
+    table: pd.DataFrame, number: int, data: DataSet, tolerances: Mapping[str, Sequence[float]], remark: str
+) -> list[Comparison]:
+    """The Mechanism block of a table, and its last row, ε = ∞, where every mechanism publishes the label itself.
+
+    tolerances: of the other rows, by the key of a mechanism.
+    """
+    beside = partial(Comparison, remark=remark, apart=_apart(data))
+    published = partial(Comparison, remark="every label published as it is", apart=_NO_NOISE)
+    return [
+        published(f"MSE of {_WORDS[key]}, ε = ∞", f"Table {number}, row ∞", theirs, ours, 0.005)
+        if row["epsilon"] == math.inf
+        else beside(
+            f"MSE of {_WORDS[key]}, ε = {row['epsilon']:g}",
+            f"Table {number}, MSE (Mechanism)",
+            theirs,
+            ours,
+            tolerances[key][at],
+        )
+        for at, row in enumerate(table.to_dict("records"))
+        for key in tolerances
+        for theirs, ours in [(row[f"{key}_printed"], row[f"{key}_ours"])]
+    ]
 
 
 def table1(full: bool) -> Artifact:
     """Criteo: the Mechanism block recomputed, the Generalization block on another data set."""
-    claims, data = printed("label_dp")["table1"], criteo()
-    low, high = data.labels.values[0], data.labels.values[-1]
-    ours: dict[str, Callable[[float], float]] = {
-        "laplace": lambda e: LabelNoise("laplace", low, high, e).loss(data.labels),
-        "bins": partial(bins_at, data),
-    }
-    tolerances = {key: 3 * np.array(claims[f"{key}_std"]) for key in ours}
-    remark = "stand-in, within 3 printed standard deviations"
-    columns, comparisons = _columns(claims, data, ours, ERRORS["diabetes"](full), tolerances, remark)
-    names = [
-        "epsilon",
-        "laplace_printed",
-        "laplace_ours",
-        "bins_printed",
-        "bins_ours",
-        "test_laplace_printed_criteo",
-        "test_laplace_ours_diabetes",
-        "test_bins_printed_criteo",
-        "test_bins_ours_diabetes",
-    ]
-    return artifact(
-        "label_dp", "table1", pd.DataFrame(dict(zip(names, columns, strict=True))), comparisons, words=data.words
-    )
-
-
-def _columns(
-    claims: Any,
-    data: DataSet,
-    ours: Mapping[str, Callable[[float], float]],
-    tests: pd.DataFrame,
-    tolerances: Mapping[str, Any],
-    remark: str,
-) -> tuple[list[list[float]], list[Comparison]]:
-    """The columns: ε, then printed and ours in turn, the mechanisms' own error before the test errors; and comparisons.
-
-    ours: mechanism -> its error at an ε; tests: the test errors, the row "none" trained on true labels. The last row
-    is ε = ∞, where every mechanism publishes the label itself.
-    """
-    none, values, epsilons = claims["no_noise"], np.asarray(data.labels.values), claims["epsilon"]
-    errors = tests.set_index(["mechanism", "epsilon"])["mse"]
-    same, trained = float(data.labels.prior @ SQUARED(values, values)), float(errors["none"].iloc[0])
-    losses = {key: [loss(epsilon) for epsilon in epsilons] for key, loss in ours.items()}
-    columns = [[*epsilons, math.inf]]
-    for key in ours:
-        columns += [[*claims[key], none[key]], [*losses[key], same]]
-    for key in (f"{key}_test" for key in ours):
-        test = [errors.get((_WORDS[key.removesuffix("_test")], epsilon)) for epsilon in epsilons]
-        columns += [[*claims[key], none[key]], [*test, trained]]
-    beside = partial(Comparison, remark=remark, apart=_apart(data))
-    comparisons = [
-        beside(
-            f"MSE of {_WORDS[key]}, ε = {epsilon:g}",
-            claims["place"],
-            claims[key][at],
-            losses[key][at],
-            float(tolerances[key][at]),
-        )
-        for at, epsilon in enumerate(epsilons)
-        for key in ours
-    ]
-    published = partial(Comparison, remark="every label published as it is", apart=_NO_NOISE)
-    comparisons += [published(f"MSE of {_WORDS[key]}, ε = ∞", none["place"], none[key], same, 0.005) for key in ours]
-    return columns, comparisons
+    claims, data, table = printed("label_dp")["table1"], criteo(), tabled("label_dp", "table1", SOURCES, full)
+    tolerances = {key: (3 * np.array(claims[f"{key}_std"])).tolist() for key in ("laplace", "bins")}
+    compared = _block(table, 1, data, tolerances, "stand-in, within 3 printed standard deviations")
+    return artifact("label_dp", "table1", table, compared, words=data.words)
 
 
 def table2(full: bool) -> Artifact:
     """Census: RR-on-Bins against RRWithPrior, the optimum for classification."""
-    claims, data = printed("label_dp")["table2"], census()
+    data, table = census(), tabled("label_dp", "table2", SOURCES, full)
+    kept = [response(data, "RRWithPrior", e).outputs.size for e in table["epsilon"][:-1]]
+    table["labels_kept"] = [*kept, data.labels.k]
+    tolerances = dict.fromkeys(("with_prior", "bins"), [0.1] * len(kept))
+    compared = _block(table, 2, data, tolerances, "stand-in, tolerance 0.1")
+    return artifact("label_dp", "table2", table, compared, words=data.words)
 
-    def chosen(epsilon: float) -> RandomizedResponse:
-        return with_prior(data.labels, split_budget(epsilon, data.labels.k, data.records)[1])
 
-    def loss(epsilon: float) -> float:
-        return chosen(epsilon).loss(SQUARED)
-
-    ours: dict[str, Callable[[float], float]] = {"with_prior": loss, "bins": partial(bins_at, data)}
-    tolerances = dict.fromkeys(ours, np.full(len(claims["epsilon"]), 0.1))
-    columns, comparisons = _columns(claims, data, ours, ERRORS["census"](full), tolerances, "stand-in, tolerance 0.1")
-    names = [
-        "epsilon",
-        "with_prior_printed",
-        "with_prior_ours",
-        "bins_printed",
-        "bins_ours",
-        "test_with_prior_printed",
-        "test_with_prior_ours_synthetic",
-        "test_bins_printed",
-        "test_bins_ours_synthetic",
-    ]
-    table = pd.DataFrame(dict(zip(names, columns, strict=True)))
-    table.insert(3, "labels_kept", [*(chosen(e).outputs.size for e in claims["epsilon"]), data.labels.k])
-    return artifact("label_dp", "table2", table, comparisons, words=data.words)
+def example() -> list[list[Fraction]]:
+    """The M of Fig. 5."""
+    denominators = printed("label_dp")["fig5"]["denominators"]
+    return [[Fraction(0) if d == 0 else Fraction(1, d) for d in row] for row in denominators]
 
 
 def signature(matrix: Sequence[Sequence[Fraction]], exp_epsilon: Fraction) -> list[str] | None:
@@ -228,7 +156,7 @@ def signature(matrix: Sequence[Sequence[Fraction]], exp_epsilon: Fraction) -> li
 def fig5(full: bool) -> Artifact:
     """The example of a signature matrix, recomputed from its M."""
     claims = printed("label_dp")["fig5"]
-    matrix = [[Fraction(0) if d == 0 else Fraction(1, d) for d in row] for row in claims["denominators"]]
+    matrix = example()
     right = signature(matrix, Fraction(2))
     signatures = right or [""] * len(matrix)
     table = pd.DataFrame(matrix, columns=[f"M to {output}" for output in claims["outputs"]]).map(str)
@@ -237,17 +165,16 @@ def fig5(full: bool) -> Artifact:
         [" ".join(row) for row in rows] for rows in (signatures, claims["signature"])
     )
     agree = sum(map(operator.eq, "".join(signatures), "".join(claims["signature"]))) if right else 0
-    place = claims["place"]
-    comparisons = [
-        Comparison("signature entries that agree, of 20", place, 20, agree, 0.5),
-        Comparison(
-            "e^ε",
-            place,
-            claims["exp_epsilon"],
-            2.0 if right else 0.5,
-            1e-9,
-            expected=False,
-            remark="e^ε = 1/2 is a slip for 2",
-        ),
+    beside = partial(Comparison, place=claims["place"])
+    slip = beside(
+        "e^ε",
+        printed=claims["exp_epsilon"],
+        ours=2.0 if right else 0.5,
+        tolerance=1e-9,
+        remark="e^ε = 1/2 is a slip for 2",
+    )
+    compared = [
+        beside("signature entries that agree, of 20", printed=20, ours=agree, tolerance=0.5),
+        replace(slip, expected=False),
     ]
-    return artifact("label_dp", "fig5", table, comparisons)
+    return artifact("label_dp", "fig5", table, compared)

@@ -14,14 +14,6 @@ from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNois
 from workbench.privacy.repair import inverse_exponential, staircase
 
 
-def lattice_law(kind: str, width: int, epsilon: float) -> IntegerLaw:
-    """Noise on the integers for labels up to D = width apart, held exactly: discrete Laplace (Def. 22), α just above
-    e^(-ε/D); the discrete staircase (Def. 24), whose inner step is the best for the squared loss unclipped."""
-    if kind == "laplace":
-        return IntegerLaw(0, [1], 1, inverse_exponential(Fraction(epsilon) / width))
-    return staircase(inverse_exponential(Fraction(epsilon)), width, best_stairs(width, epsilon))
-
-
 def best_stairs(width: int, epsilon: float) -> int:
     """The r in 1..width that minimises E η² = 2 a Σ_j c^j Σ_{0 <= i < D} (i + jD)² (1 if i < r else c), unclipped."""
     c, r, i = math.exp(-epsilon), np.arange(1, width + 1), np.arange(width, dtype=float)
@@ -34,11 +26,17 @@ def best_stairs(width: int, epsilon: float) -> int:
 def lattice_noise(kind: str, low: int, high: int, epsilon: float) -> AdditiveIntegerNoise | Channel:
     """Integer noise on the labels low..high, clipped to them: a mechanism with exact laws, all labels neighbours.
 
-    exponential (App. F): Pr[o|y] ∝ β^|o-y| on low..high, β just above e^(-ε/2D)."""
-    width = high - low
-    if kind != "exponential":
-        return AdditiveIntegerNoise(IntegerNoise(width, (low, high)), lattice_law(kind, width, epsilon))
-    ratio = inverse_exponential(Fraction(epsilon) / (2 * width))
-    weights = [ratio.numerator**i * ratio.denominator ** (width - i) for i in range(width + 1)]
-    rows = tuple(Distribution([weights[abs(i - j)] for j in range(width + 1)]) for i in range(width + 1))
-    return Channel(rows)
+    With D = high - low: discrete Laplace (Def. 22), α just above e^(-ε/D); the discrete staircase (Def. 24), whose
+    inner step is the best for the squared loss unclipped; exponential (App. F), Pr[o|y] ∝ β^|o-y| on low..high, β just
+    above e^(-ε/2D)."""
+    width, budget = high - low, Fraction(epsilon)
+    if kind == "exponential":
+        ratio = inverse_exponential(budget / (2 * width))
+        weights = [ratio.numerator**i * ratio.denominator ** (width - i) for i in range(width + 1)]
+        rows = [[weights[abs(i - j)] for j in range(width + 1)] for i in range(width + 1)]
+        return Channel(tuple(map(Distribution, rows)))
+    if kind == "laplace":
+        law = IntegerLaw(0, [1], 1, inverse_exponential(budget / width))
+    else:
+        law = staircase(inverse_exponential(budget), width, best_stairs(width, epsilon))
+    return AdditiveIntegerNoise(IntegerNoise(width, (low, high)), law)

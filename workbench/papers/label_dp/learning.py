@@ -13,13 +13,15 @@ RR-on-Bins and RRWithPrior learn their prior privately (Algorithm 3) from those 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from contextlib import suppress
+from functools import cache
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from solvers.arrays import Vector
 from workbench.errors import InvalidRequest
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
@@ -31,7 +33,6 @@ from workbench.mechanisms.label_randomizers.randomized_response import with_prio
 from workbench.papers.label_dp.data import census
 from workbench.papers.label_dp.lattice import lattice_noise
 
-Vector = NDArray[np.float64]
 Privatise = Callable[[Vector, int], Vector]
 
 EPSILONS = (0.05, 0.1, 0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
@@ -45,43 +46,38 @@ def _sklearn() -> Any:
     return sklearn
 
 
-def _randomizer(values: Vector, epsilon: float, optimise: Any) -> Privatise:
-    return lambda y, seed: LabelRandomizer(values, epsilon, optimise).run(y, Source(seed)).labels
+RESPONSES: dict[str, Any] = {"RR-on-Bins": best_bins, "RRWithPrior": with_prior}  # labels and ε -> the response
 
 
-def _mechanisms(values: Vector, epsilon: float, *, integer: bool) -> dict[str, Privatise]:
-    """The randomizers compared, for a label set."""
-    low, high = values[0], values[-1]
-    mechanisms: dict[str, Privatise] = {"RR-on-Bins": _randomizer(values, epsilon, best_bins)}
-    for name, kind, clip in (
-        ("Laplace", "laplace", True),
-        ("staircase", "staircase", True),
-        ("exponential", "exponential", True),
-        ("Laplace, unclipped", "laplace", False),
-        ("staircase, unclipped", "staircase", False),
-    ):
-        if integer and clip:
-            mechanisms[name] = partial(_exactly, lattice_noise(kind, int(low), int(high), epsilon), int(low))
-        elif not integer:
-            mechanisms[name] = partial(_in_floats, LabelNoise(kind, low, high, epsilon, clip=clip))
-    return mechanisms
+def continuous_noise(name: str, values: Vector, epsilon: float) -> LabelNoise:
+    """Noise on a label set of a name such as "Laplace, unclipped"."""
+    kind, _, unclipped = name.lower().partition(", ")
+    return LabelNoise(kind, values[0], values[-1], epsilon, clip=not unclipped)
 
 
-def _exactly(noise: Any, low: int, y: Vector, seed: int) -> Vector:
-    present, which = np.unique(y, return_inverse=True)
-    laws = [noise.rows[int(label) - low] for label in present]
-    return (low + Sampler(laws, Source(seed)).draw_from(which)).astype(float)
+def _privatise(name: str, values: Vector, epsilon: float, *, integer: bool) -> Privatise:
+    """A randomizer compared, for a label set."""
+    if name in RESPONSES:
+        return lambda y, seed: LabelRandomizer(values, epsilon, RESPONSES[name]).run(y, Source(seed)).labels
+    if not integer:
+        noise = continuous_noise(name, values, epsilon)
+        return lambda y, seed: noise.insecure_sample(y, np.random.default_rng(seed))
+    low = int(values[0])
+    rows = lattice_noise(name.lower(), low, int(values[-1]), epsilon).rows
 
+    def exactly(y: Vector, seed: int) -> Vector:
+        present, which = np.unique(y, return_inverse=True)
+        laws = [rows[int(label) - low] for label in present]
+        return (low + Sampler(laws, Source(seed)).draw_from(which)).astype(float)
 
-def _in_floats(noise: LabelNoise, y: Vector, seed: int) -> Vector:
-    return noise.insecure_sample(y, np.random.default_rng(seed))
+    return exactly
 
 
 class _Task(NamedTuple):
     """What is learnt. features: (n, d); truth: (n,) what is predicted, whose labels are the values below; fit: features
     and labels -> model; score: guesses and truth -> error; integer: whether noise stays on the labels."""
 
-    features: NDArray[np.float64]
+    features: Vector
     truth: Vector
     values: Vector
     fit: Callable[[Any, Vector], Any]
@@ -106,15 +102,12 @@ def _experiment(task: _Task, epsilons: Sequence[float], repeats: int, *, given_p
         return scores
 
     rows = [(np.inf, "none", *_summary(errors(lambda y, seed: y)))]
-    for epsilon in epsilons:
-        mechanisms = _mechanisms(values, epsilon, integer=task.integer)
-        if given_prior:
-            mechanisms["RRWithPrior"] = _randomizer(values, epsilon, with_prior)
-        for name, privatise in mechanisms.items():
-            try:
-                rows.append((epsilon, name, *_summary(errors(privatise))))
-            except InvalidRequest:  # n <= k/ε²: Algorithm 3 refuses
-                continue
+    names = ["RR-on-Bins", "Laplace", "staircase", "exponential"]
+    names += [] if task.integer else ["Laplace, unclipped", "staircase, unclipped"]
+    for epsilon, name in product(epsilons, [*names, "RRWithPrior"] if given_prior else names):
+        with suppress(InvalidRequest):  # n <= k/ε²: Algorithm 3 refuses
+            privatise = _privatise(name, values, epsilon, integer=task.integer)
+            rows.append((epsilon, name, *_summary(errors(privatise))))
     return pd.DataFrame(rows, columns=["epsilon", "mechanism", "mse", "std"])
 
 

@@ -1,11 +1,11 @@
-"""What the artifacts of this paper share: its questions, laws, audits, rounding and comparisons.
+"""What the artifacts of this paper share: its questions, laws, audits and printed numbers.
 
 | paper          | here                                                       |
 |----------------|------------------------------------------------------------|
-| SD, μ̂          | `single(n, shift)`                                         |
-| BD, μ̄          | `bounded(n, mu_bar)`                                       |
+| SD, μ̂          | `question_of(n=n, shifts=[μ̂])`                             |
+| BD, μ̄          | `question_of(n=n, max_shift=μ̄)`                            |
 | ρ*(δ, ε), f*   | `law(question, epsilon, delta)`, closed form               |
-| (13), (14)     | `solve(question, epsilon, delta)`, by HiGHS                |
+| (13), (15)     | `solve_each(question, requests)`, by HiGHS                 |
 | one-sided M    | `directed=True`, the default here and nowhere else         |
 """
 
@@ -16,23 +16,17 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from models import oracles
 from models.oracles import ClosedForm
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import Real, exact, exp_bounds
-from workbench.families.api import design
-from workbench.families.base import Request
-from workbench.families.design import Design
 from workbench.families.modulo.family import FAMILY
 from workbench.families.requirements import ratio_kind
 from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
 from workbench.papers.artifact import Comparison, printed
 from workbench.privacy.audit import audit
-
-Floats = NDArray[np.float64]
 
 
 @cache
@@ -46,53 +40,32 @@ def question_of(*, directed: bool = True, **question: Any) -> ModuloNoise:
     return ModuloNoise(directed=directed, **question)
 
 
-def bounded(n: int, mu_bar: int, *, directed: bool = True) -> ModuloNoise:
-    """Bounded difference (BD), Definition 6: M = {1..mu_bar}."""
-    return ModuloNoise(n=n, max_shift=mu_bar, directed=directed)
-
-
-def single(n: int, shift: int, *, directed: bool = True) -> ModuloNoise:
-    """Single distance (SD), Definition 5: M = {shift}."""
-    return ModuloNoise(n=n, shifts=[shift], directed=directed)
-
-
 def snap(value: float) -> float:
     """A solver's number to 10 significant digits, and 0 below 1e-12: what the last digits hide is not reproducible."""
     return float(f"{value:.10g}") if abs(value) >= 1e-12 else 0.0
 
 
 def solve_each(
-    question: ModuloNoise, requests: Iterable[tuple[Real, Real]], *, notion: str = "pdp", loss: str = "error-rate"
+    question: ModuloNoise,
+    requests: Iterable[tuple[Real, Real]],
+    second: str = "delta",
+    *,
+    notion: str = "pdp",
+    loss: str = "error-rate",
 ) -> list[float]:
-    """The proven least error at each (epsilon, delta), one live solver for all. Raises WorkbenchError unless proven."""
-    points = [{"epsilon": epsilon, "delta": delta} for epsilon, delta in requests]
-    return _each(FAMILY.request(question, epsilon=1, notion=notion, loss=loss), points)
-
-
-def least_deltas(
-    question: ModuloNoise, requests: Iterable[tuple[Real, Real]], *, notion: str = "pdp", loss: str = "error-rate"
-) -> list[float]:
-    """The proven least delta at each (epsilon, budget), (15), one live solver for all. Raises unless proven."""
-    points = [{"epsilon": epsilon, "max_loss": budget} for epsilon, budget in requests]
-    least = FAMILY.request(question, epsilon=1, notion=notion, loss=loss, minimise="delta", max_loss=1)
-    return _each(least, points)
-
-
-def _each(request: Request, points: Iterable[dict[str, Real]]) -> list[float]:
-    """The proven objectives at points of a request."""
+    """The proven optimum at each request, one live solver for all: the least error at (epsilon, delta), (13), or, where
+    the second is max_loss, the least delta, (15). Raises WorkbenchError unless proven."""
+    least = {"minimise": "delta", "max_loss": 1} if second == "max_loss" else {}
+    request = FAMILY.request(question, epsilon=1, notion=notion, loss=loss, **least)
     values = []
     with FAMILY.open(request.at({"check": "bound"})) as session:
-        for point in points:
-            row = session.row({name: FAMILY.option(name).of(value) for name, value in point.items()})
+        for point in requests:
+            named = zip(("epsilon", second), point, strict=True)
+            row = session.row({name: FAMILY.option(name).of(value) for name, value in named})
             if row["status"] != "optimal":
                 raise WorkbenchError(f"The solver stopped with {row['status']!r} before proving an optimum.")
             values.append(snap(float(row["objective"])))
     return values
-
-
-def solve(question: ModuloNoise, epsilon: Real, delta: Real = 0, *, notion: str = "pdp") -> Design:
-    """The proven optimum for the error rate, judged and audited."""
-    return design(question, epsilon=epsilon, delta=delta, notion=notion, certify=False)
 
 
 def law(question: ModuloNoise, epsilon: float, delta: float = 0.0, notion: str = "pdp") -> ClosedForm:
@@ -123,15 +96,12 @@ def needed(pmf: ArrayLike | AdditiveNoise, question: ModuloNoise, epsilon: Real,
 
     A float PMF is audited at epsilon + slack, so that ratios of exactly e^epsilon, rounded to floats, do not count.
     """
+    budget = exact(epsilon, "epsilon")
     if isinstance(pmf, AdditiveNoise):
-        noise, budget = AdditiveNoise(question, pmf.masses), exact(epsilon, "epsilon")
-    else:
-        noise, budget = AdditiveNoise.from_pmf(question, pmf), exact(epsilon, "epsilon") + Fraction(slack)
-    return float(audit(noise, budget).pdp_delta)
+        return float(audit(AdditiveNoise(question, pmf.masses), budget).pdp_delta)
+    return float(audit(AdditiveNoise.from_pmf(question, pmf), budget + Fraction(slack)).pdp_delta)
 
 
-def compare(
-    what: str, place: str, printed_value: float, ours: float, digits: int, *, expected: bool = True, remark: str = ""
-) -> Comparison:
-    """A printed number with this many decimals beside ours."""
-    return Comparison(what, place, printed_value, ours, 0.5 * 10.0**-digits, expected, remark)
+def compare(what: str, place: str, theirs: float, ours: float, digits: int, *, erratum: str = "") -> Comparison:
+    """A printed number with this many decimals beside ours; erratum: why it is wrong, where it is."""
+    return Comparison(what, place, theirs, ours, 0.5 * 10.0**-digits, expected=not erratum, remark=erratum)

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from solvers.arrays import Vector
 from workbench.papers.artifact import Artifact, artifact
-from workbench.papers.modulo_noise.common import Floats, needed, single, solve_each
+from workbench.papers.modulo_noise.common import needed, question_of, solve_each
 from workbench.papers.modulo_noise.curves import SOURCES
 
 EPSILONS = (0.4, 1.0, 1.75)
@@ -51,7 +52,7 @@ def _lemma3(most: int) -> Iterator[pd.DataFrame]:
             )
 
 
-def _ends(n: int, epsilon: float) -> tuple[Floats, Floats]:
+def _ends(n: int, epsilon: float) -> tuple[Vector, Vector]:
     """δ̲_k and δ̄_k, k = 0..n, (19)."""
     a, k = math.exp(-epsilon), np.arange(n + 1.0)
     lower = a ** (n - k) * (1 - a) / (1 - a ** (n - k + 1))
@@ -63,7 +64,7 @@ def _ends(n: int, epsilon: float) -> tuple[Floats, Floats]:
 def _theorem2(most: int) -> Iterator[pd.DataFrame]:
     """(19)-(21): PMF f_(h), h = 0..n, and error rate in the middle of every flat and linear region."""
     for n in range(2, most + 1):
-        question, h = single(n, 1), np.arange(n + 1.0)
+        question, h = question_of(n=n, shifts=[1]), np.arange(n + 1.0)
         for epsilon in EPSILONS:
             lower, upper = _ends(n, epsilon)
             flat, linear = (lower + upper)[1:] / 2, (upper[:-1] + lower[1:]) / 2

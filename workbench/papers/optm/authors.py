@@ -39,7 +39,7 @@ _LEAST = 1e-5  # of every q
 @lru_cache
 def authors_optm(bins: Bins, epsilon: Fraction) -> Quantizer:
     """optm.py: given symmetric bins, uniform inputs, slices [l, l + .01] of q_2(1), l = .01, ..., .99."""
-    shape = shape_of(bins, Fraction(1), uniform())
+    shape = shape_of(bins, uniform())
     return _least((bins, shape, _symmetric(shape, float(epsilon), k / 100, (k + 1) / 100)) for k in range(1, 100))
 
 
@@ -51,13 +51,13 @@ def authors_optm_gaussian(mu: float, sigma: float, epsilon: Fraction) -> Quantiz
     of pieces are exact here; theirs are counted in 1000 draws, new ones for every choice of bins.
     """
     inner = itertools.combinations([Fraction(k, 5) for k in (-3, -1, 1, 3)], 2)
-    outer = [b for b in map(Fraction, (2, 3, 4)) if b >= smallest_reach(float(epsilon), 1.0)]  # nearer: no law
+    outer = [b for b in map(Fraction, (2, 3, 4)) if b >= smallest_reach(float(epsilon))]  # nearer: no law
     slices = [(k / 20, k / 20 + 0.01) for k in range(1, 20)]
 
     def programs() -> Iterable[tuple[Bins, TwoBinShape, EntrywiseProgram]]:
         for pair, b in itertools.product(inner, outer):
             bins = (-b, *pair, b)
-            shape = shape_of(bins, Fraction(1), normal(mu, sigma))
+            shape = shape_of(bins, normal(mu, sigma))
             for left, right in itertools.product(slices, repeat=2):
                 yield bins, shape, _asymmetric(shape, float(epsilon), left, right)
 
@@ -87,7 +87,7 @@ def _program(shape: TwoBinShape, slices: Mapping[Key, tuple[float, float]], extr
 
 def _symmetric(shape: TwoBinShape, epsilon: float, low: float, high: float) -> EntrywiseProgram:
     """The LP of one slice low <= q_2(1) <= high; the objective is a multiple of (7) without its constant."""
-    (B1, B2, B3, B4), c, q2, q3 = shape.bins, shape.c, shape.columns["l", 2], shape.columns["l", 3]
+    (B1, B2, B3, B4), c, q2, q3 = shape.bins, 1.0, shape.columns["l", 2], shape.columns["l", 3]
     lp = _program(shape, {("l", 2): (low, high)}, 0)
     lp.c[q3[:2]] = (B2 + c) * (B4 - B2), (B2 + c) * (B3 - B2)
     lp.c[q2[0]] = -2 * B2 * (B2 - B1)
@@ -149,7 +149,7 @@ def _mirrored(shape: TwoBinShape) -> TwoBinShape:
 
 def _one_side(shape: TwoBinShape, low: float) -> tuple[list[Entries], list[Entries]]:
     """Larger and smaller probabilities of outputs left of their inputs. low: the lower end of the right slice."""
-    (_, B2, B3, _), c, q = shape.bins, shape.c, shape.columns["l", 2]
+    (_, B2, B3, _), c, q = shape.bins, 1.0, shape.columns["l", 2]
 
     far = low * shape.shares(2, B3)[:, 1]  # beside the last bin
     at_b3, at_c = _law(shape, 3, B3), _law(shape, 3, c)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -15,8 +14,7 @@ from models.quantizer import usual_reach
 from solvers.arrays import Vector
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.certify import repaired
-from workbench.families.quantizer.law_program import exact_quantizer
-from workbench.families.quantizer.laws import LawQuestion
+from workbench.families.quantizer.laws import LawQuestion, exact_quantizer
 from workbench.families.quantizer.limit import Limit, mae_limit
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import optm_thinner
@@ -29,35 +27,9 @@ from workbench.mechanisms.quantization import read_bins
 from workbench.papers.artifact import printed
 from workbench.papers.optm.authors import authors_optm
 
-__all__ = [
-    "DIGITS",
-    "EPSILONS",
-    "NAMES",
-    "TABLES",
-    "authors_optm_at",
-    "best_exact",
-    "certified",
-    "exact_at",
-    "largest_q",
-    "law_question",
-    "limit",
-    "listed",
-    "mvu_at",
-    "optm_at",
-    "parameters",
-    "parameters_at",
-    "printed_at",
-    "published",
-    "simulated",
-]
-
 EPSILONS = ("0.5", "1", "1.5")
 NAMES = ("OPTM", "MVU", "RQM", "ERM")
 TABLES = {"0.5": "table3", "1": "table4", "1.5": "table5"}
-
-
-# what the search for bins converges to on every machine: at its end errors are flat in the bins, not so the others
-DIGITS = {"mae": 7, "mae (51 points)": 5, "mse": 5, "standard error of 1000 inputs": 4, "exact epsilon": 7}
 
 
 @lru_cache
@@ -87,7 +59,7 @@ def simulated(quantizer: Quantizer, x: Vector, rng: np.random.Generator) -> Vect
 
 def optm_at(bins: str, epsilon: str, density: Density | None = None) -> Quantizer:
     """OPTM at given bins: the best of its slices by its own objective; thinner slices when 0.01 leaves no solution."""
-    answer = optm_thinner(read_bins(bins), exact(epsilon, "epsilon"), Fraction(1), density or uniform())
+    answer = optm_thinner(read_bins(bins), exact(epsilon, "epsilon"), density or uniform())
     if answer is None:
         raise ValueError(f"OPTM has no solution at {bins} and epsilon {epsilon}")
     return certified(answer.quantizer, epsilon)
@@ -101,7 +73,7 @@ def authors_optm_at(epsilon: str) -> Quantizer:
 def mvu_at(outputs: str | int, epsilon: str) -> Quantizer:
     """MVU's LP at a printed alphabet, or with so many searched outputs."""
     bins = read_bins(outputs) if isinstance(outputs, str) else outputs
-    return certified(mvu(law_question(epsilon, loss="squared"), bins, bound=False).quantizer, epsilon)
+    return certified(mvu(law_question(epsilon, loss="squared"), bins).quantizer, epsilon)
 
 
 @lru_cache(maxsize=256)
@@ -128,7 +100,7 @@ def published(epsilon: str, table: str | None = None) -> dict[str, Quantizer]:
 @lru_cache(maxsize=256)
 def law_question(epsilon: str, density: Density | None = None, loss: str = "absolute") -> LawQuestion:
     """On [-1, 1], inputs uniform where no density is given."""
-    return LawQuestion(exact(epsilon, "epsilon"), Fraction(1), density or uniform(), loss)
+    return LawQuestion(exact(epsilon, "epsilon"), density or uniform(), loss)
 
 
 def exact_at(bins: str, epsilon: str, density: Density | None = None, knots: int = 41) -> Quantizer:
@@ -140,9 +112,11 @@ def exact_at(bins: str, epsilon: str, density: Density | None = None, knots: int
 
 
 @lru_cache(maxsize=256)
-def best_exact(levels: int, epsilon: str, density: Density | None = None, starts: int = 4) -> Quantizer:
+def best_exact(
+    levels: int, epsilon: str, density: Density | None = None, *, loss: str = "absolute", starts: int = 4
+) -> Quantizer:
     """The exact quantizer with optimised bins, within twice the least feasible reach."""
-    design = optimised_bins(levels, law_question(epsilon, density), starts=starts)
+    design = optimised_bins(levels, law_question(epsilon, density, loss), starts=starts)
     if design is None:
         raise ValueError(f"no quantizer with {levels} outputs was found at epsilon {epsilon}")
     return certified(design.quantizer, epsilon)

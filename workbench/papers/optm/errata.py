@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -11,33 +11,25 @@ from typing import Any
 import numpy as np
 
 from solvers.search import bisect
-from workbench.families.quantizer.law_program import exact_quantizer
-from workbench.families.quantizer.laws import LawQuestion
+from workbench.families.quantizer.laws import LawQuestion, exact_quantizer
 from workbench.families.quantizer.optm import Live, shape_of
 from workbench.mechanisms.baselines.two_bin import equal_bins, rqm, two_bin
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.quantization import read_bins
-from workbench.papers.artifact import Erratum, declared, erratum
+from workbench.papers.artifact import Numbers
 from workbench.papers.optm.common import EPSILONS, authors_optm_at, listed, mvu_at, parameters, published
 from workbench.papers.optm.tables import authors_at, gaussian, no_erm, no_rqm, standard_error
 from workbench.papers.optm.vectors import metric_floor
 from workbench.privacy.audit import audit_extremes
 
-Numbers = dict[str, Any]
 
-
-def all_errata() -> Sequence[Erratum]:
-    """Every erratum, checked now."""
-    return [erratum("optm", name, None, **_COMPUTED[name]()) for name in declared("optm")["errata"]]
-
-
-def _ends() -> Numbers:
+def _ends() -> dict[str, Any]:
     quantizer = rqm(equal_bins(5, "1.8"), "0.4")
     at_c = float(np.abs(np.log(quantizer.matrix[0] / quantizer.matrix[-1])).max())
     return {"at_c": at_c, "true": audit_extremes(quantizer, 0).pure_epsilon}
 
 
-def _table1_optm() -> Numbers:
+def _table1_optm() -> dict[str, Any]:
     """By how much the authors' program misses its ε and the printed cells, and Theorem 5 misses these at least."""
     cells = np.array(parameters()["table1"]["OPTM"])
     authors = [authors_optm_at(epsilon) for epsilon in EPSILONS]
@@ -52,7 +44,7 @@ def _table1_optm() -> Numbers:
     }
 
 
-def _table2_mvu() -> Numbers:
+def _table2_mvu() -> dict[str, Any]:
     """Two of the printed MVU values exceed its error at the worst input. gap: of a printed value to the other reading's
     mean, at most, in standard errors."""
     printed = parameters()["table2"]
@@ -79,7 +71,7 @@ def _table2_mvu() -> Numbers:
     }
 
 
-def _table6_bins() -> Numbers:
+def _table6_bins() -> dict[str, Any]:
     """Table 6 has one line of bins for OPTM; the program chooses others at σ = 0.3.
 
     gap: by how much a printed error is farther from the program's than rounding and three standard errors, at most.
@@ -96,7 +88,7 @@ def _table6_bins() -> Numbers:
     return {**shown, "listed": listed(same, "g"), "gap": gap}
 
 
-def _not_available() -> Numbers:
+def _not_available() -> dict[str, Any]:
     best, (count, beyond) = no_rqm("0.5"), no_erm("0.5")
     shown = "none" if best is None else f"{best.mae():.4f} (51 points {best.mae_51:.4f})"
     return {"shown": shown, "mae": beyond.mae(), "epsilon": audit_extremes(beyond, 0).pure_epsilon, "count": count}
@@ -105,7 +97,7 @@ def _not_available() -> Numbers:
 def _least_metric_epsilon(points: int) -> float:
     """The least ε at which squared-distance metric privacy on a grid is feasible, by bisection to 1e-3."""
     bins = tuple(Fraction(b) for b in (-3, -1, 1, 3))
-    law = LawQuestion(Fraction(1), Fraction(1), uniform(), "squared", "squared")
+    law = LawQuestion(Fraction(1), loss="squared", metric="squared")
 
     def feasible(epsilon: float) -> bool:
         return exact_quantizer(bins, replace(law, epsilon=Fraction(epsilon)), knots=points) is not None
@@ -113,7 +105,7 @@ def _least_metric_epsilon(points: int) -> float:
     return bisect(feasible, 0.0, 8.0, tolerance=1e-3)[1]
 
 
-def _metric() -> Numbers:
+def _metric() -> dict[str, Any]:
     """The least ε on grids, and by how much it is above its floor at least."""
     least = {n: _least_metric_epsilon(n) for n in (2, 3, 5, 9, 17)}
     floors = {n: metric_floor(n, 3.0) for n in least}
@@ -122,27 +114,27 @@ def _metric() -> Numbers:
     return {"shown": shown, "above": above, "coarse": least[3], "fine": least[17]}
 
 
-def _objective() -> Numbers:
+def _objective() -> dict[str, Any]:
     # stochastic rounding to the two nearest bins: every ζ is 0, what is left is (8)'s constant
     bins = read_bins("-2.7,-0.9,0.9,2.7")
-    mae, shape = two_bin(bins, [[1], [0, 1], [0, 0, 1]]).mae(), shape_of(bins, Fraction(1), uniform())
+    mae, shape = two_bin(bins, [[1], [0, 1], [0, 0, 1]]).mae(), shape_of(bins, uniform())
     return {"mae": mae, "proxy_2": float(sum(shape.losses[columns[-1]] for columns in shape.columns.values()))}
 
 
-def _theorem6() -> Numbers:
+def _theorem6() -> dict[str, Any]:
     # k = 2, r = 4: q_2(1) (B_4 - B_2) >= q_1(1) (B_4 - B_3), and q_2(1) <= q_2(2) = 1 - q_2(1)
     least = {}
     for number in (3, 4, 6):
         bins = read_bins(parameters()[f"table{number}"]["OPTM"]["bins"])
         least[number] = float((bins[3] - bins[2]) / (bins[3] - bins[1]))
-    shape, live = shape_of(read_bins("-3,-0.5,0.5,3"), Fraction(1), uniform()), Live()
+    shape, live = shape_of(read_bins("-3,-0.5,0.5,3"), uniform()), Live()
     solved = [live.solve(shape.theorem6(20.0, 1.0, float(q), 0.0)) is not None for q in np.arange(0.05, 1, 0.1)]
     live.close()
     shown = ", ".join(f"Table {number}: q_2(1) >= {value:.3f}" for number, value in least.items())
     return {"listed": shown, "least": min(least.values()), "solved": sum(solved)}
 
 
-_COMPUTED: Mapping[str, Callable[[], Numbers]] = {
+COMPUTED: Mapping[str, Numbers] = {
     "ends": _ends,
     "table1_optm": _table1_optm,
     "table2_mvu": _table2_mvu,

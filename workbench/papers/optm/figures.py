@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from workbench.io.figures import panels
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, randomized_response
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.shown_mechanism import draw_law
-from workbench.papers.artifact import Artifact, InParts, artifact, tabled
+from workbench.papers.artifact import Artifact, artifact, rows_in_parts, tabled
 from workbench.papers.optm.common import EPSILONS, best_exact, certified, law_question, limit, mvu_at
 from workbench.papers.optm.tables import SOURCES
 from workbench.privacy.audit import audit_extremes
@@ -64,13 +63,9 @@ def _optm(levels: int, epsilon: str) -> Quantizer | None:
     return None if thinned is None else certified(thinned.quantizer, epsilon)
 
 
-_BITS_EPSILONS = ("0.5", "1", "1.5", "2")
-
-
 def _bits(epsilon: str, full: bool) -> list[dict[str, Any]]:
-    """The rows of one ε: every mechanism at every number of outputs, and the limits."""
+    """Best MAE against the number of outputs at one ε: every mechanism at every number, and the limits."""
     rows: list[dict[str, Any]] = []
-    best: dict[str, float] = {}
     for m in range(2, 17):
         mechanisms: dict[str, Quantizer | None] = {"exact quantizer": best_exact(m, epsilon)}
         if full or m in (2, 3, 4, 5, 6, 8, 12, 16):
@@ -78,32 +73,24 @@ def _bits(epsilon: str, full: bool) -> list[dict[str, Any]]:
         for name, quantizer in mechanisms.items():
             if quantizer is None:
                 continue
-            best[name] = min(best.get(name, math.inf), quantizer.mae())
+            mae = quantizer.mae()
             rows.append(
                 {
                     "epsilon": epsilon,
                     "outputs": m,
                     "mechanism": name,
-                    "mae": quantizer.mae(),
-                    "mae, at most so many outputs": best[name],
+                    "mae": mae,
+                    "mae, at most so many outputs": min([mae, *(r["mae"] for r in rows if r["mechanism"] == name)]),
                     "mse": quantizer.mse(),
                     "largest output": quantizer.outputs[-1],
                     "exact epsilon": audit_extremes(quantizer, 0).pure_epsilon,
                 }
             )
     free, capped = limit(epsilon), limit(epsilon, capped=True)
-    for name, value in (
-        ("limit, proven", free.lower),
-        ("limit, reached", free.upper),
-        ("limit within the reach, reached", capped.upper),
-    ):
-        rows.append({"epsilon": epsilon, "outputs": math.inf, "mechanism": name, "mae": value})
-    return rows
+    limits = {"limit, proven": free.lower, "limit, reached": free.upper}
+    limits["limit within the reach, reached"] = capped.upper
+    ends = ({"epsilon": epsilon, "outputs": math.inf, "mechanism": n, "mae": value} for n, value in limits.items())
+    return [*rows, *ends]
 
 
-def _price_of_bits(parts: Sequence[list[dict[str, Any]]], full: bool) -> Artifact:
-    """Best MAE against the number of outputs."""
-    return artifact("optm", "price-of-bits", pd.DataFrame([row for part in parts for row in part]))
-
-
-price_of_bits = InParts(_BITS_EPSILONS, _bits, _price_of_bits)
+price_of_bits = rows_in_parts("optm", "price-of-bits", ("0.5", "1", "1.5", "2"), _bits)

@@ -25,14 +25,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from solvers.arrays import Vector
 from workbench.errors import CorruptFile, WorkbenchError
-from workbench.families.quantizer.output_search import optimised_bins
 from workbench.io.extras import need
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Artifact, artifact
-from workbench.papers.optm.common import certified, law_question, parameters, published, simulated
+from workbench.papers.optm.common import best_exact, parameters, published, simulated
 
-Data = tuple[NDArray[np.float64], NDArray[np.intp]]
+Data = tuple[Vector, NDArray[np.intp]]
 
 _TEST = 4000  # training accuracy is taken on at most so many examples
 
@@ -48,9 +48,7 @@ class Training:
     runs: int = 30
 
 
-def train(
-    x: NDArray[np.float64], y: NDArray[np.intp], quantizer: Quantizer | None, training: Training
-) -> NDArray[np.float64]:
+def train(x: Vector, y: NDArray[np.intp], quantizer: Quantizer | None, training: Training) -> Vector:
     """Accuracy on the training set after every batch, for every run. Shape (runs, batches).
 
     x: (n, d); y: (n,) classes 0..k-1; quantizer: on [-1, 1], None for clipping only.
@@ -80,35 +78,16 @@ def train(
     return accuracy
 
 
-def _exact(epsilon: str) -> Quantizer:
-    """4 bins optimised for the squared error of uniform inputs: what a step of SGD feels is the noise's variance."""
-    design = optimised_bins(4, law_question(epsilon, loss="squared"), starts=1)
-    assert design is not None
-    return certified(design.quantizer, epsilon)
-
-
-def _mechanisms(table: str, epsilon: str) -> dict[str, Quantizer | None]:
-    return {
-        "no privacy": None,
-        "exact quantizer": _exact(epsilon),
-        **published(epsilon, table),
-    }
-
-
 def _curves(data: Data, table: str, training: Training, epsilon: str) -> pd.DataFrame:
+    """Of clipping alone, and of mechanisms; 4 bins are optimised for the squared error of uniform inputs: a step of SGD
+    feels the noise's variance."""
+    best = best_exact(4, epsilon, loss="squared", starts=1)
     frames = []
-    for name, quantizer in _mechanisms(table, epsilon).items():
+    for name, quantizer in {"no privacy": None, "exact quantizer": best, **published(epsilon, table)}.items():
         accuracy = train(*data, quantizer, training)
-        frames.append(
-            pd.DataFrame(
-                {
-                    "mechanism": name,
-                    "batch": np.arange(1, accuracy.shape[1] + 1),
-                    "accuracy": accuracy.mean(axis=0),
-                    "standard error": accuracy.std(axis=0, ddof=1) / np.sqrt(training.runs),
-                }
-            )
-        )
+        curve = pd.DataFrame({"mechanism": name, "batch": np.arange(1, accuracy.shape[1] + 1)})
+        error = accuracy.std(axis=0, ddof=1) / np.sqrt(training.runs)
+        frames.append(curve.assign(accuracy=accuracy.mean(axis=0), **{"standard error": error}))
     return pd.concat(frames, ignore_index=True)
 
 

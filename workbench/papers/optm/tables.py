@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -14,21 +14,20 @@ import pandas as pd
 
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.product import product_optimum
+from workbench.families.quantizer.search import largest_q
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, rqm
 from workbench.mechanisms.density import Density, normal, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import read_bins
-from workbench.papers.artifact import Artifact, Comparison, InParts, artifact, declared, tabled
+from workbench.papers.artifact import Artifact, Comparison, Rows, artifact, declared, rows_in_parts, tabled
 from workbench.papers.optm.authors import authors_optm_gaussian
 from workbench.papers.optm.common import (
-    DIGITS,
     EPSILONS,
     TABLES,
     authors_optm_at,
     best_exact,
     certified,
     exact_at,
-    largest_q,
     law_question,
     limit,
     mvu_at,
@@ -129,16 +128,11 @@ def error_curve(mechanism: str, epsilon: str) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "error": quantizer.error_at(x)})
 
 
-SOURCES: Mapping[str, Callable[..., pd.DataFrame]] = {
+SOURCES: Mapping[str, Rows] = {
     "compared": compared,
     "as printed": as_printed,
     "error curve": error_curve,
 }
-
-
-def parameter_table(name: str) -> Callable[[bool], Artifact]:
-    """Tables 3-9."""
-    return lambda full: artifact("optm", name, tabled("optm", name, SOURCES), digits=DIGITS)
 
 
 def _spread(name: str, epsilon: str) -> tuple[list[Quantizer], str]:
@@ -177,14 +171,13 @@ def _compared(name: str, epsilon: str, cell: float, ours: float) -> Comparison:
 def table1(full: bool) -> Artifact:
     """Table 1, all 12 cells, with the exact quantizer, the product optimum and the limit beside them."""
     table = tabled("optm", "table1", SOURCES)
+    cells = pd.to_numeric(table["printed"], errors="coerce")
     comparisons = []
-    for row in table[table["printed"].map(lambda cell: isinstance(cell, float)) & table["printed"].notna()].to_dict(
-        "records"
-    ):
+    for row in table.assign(printed=cells).dropna(subset="printed").to_dict("records"):
         name, _, remark = row["mechanism"].partition(", ")
         named = _compared(name, f"{row['epsilon']:g}", row["printed"], row["mae (51 points)"])
         comparisons.append(replace(named, what=f"{named.what}, {remark}" if remark else named.what))
-    return artifact("optm", "table1", table, comparisons, digits=DIGITS)
+    return artifact("optm", "table1", table, comparisons)
 
 
 def table2(full: bool) -> Artifact:
@@ -197,7 +190,7 @@ def table2(full: bool) -> Artifact:
         remark += "; see the errata" if name == "MVU" else f"; bins {row['outputs']}" if "OPTM" in name else ""
         named, tolerance = f"MAE of {name}, σ = {row['sigma']:g}", 0.0005 + 3 * error
         comparisons.append(Comparison(named, "Table 2", cell, mae, tolerance, expected=name != "MVU", remark=remark))
-    return artifact("optm", "table2", table, comparisons, digits=DIGITS)
+    return artifact("optm", "table2", table, comparisons)
 
 
 def standard_error(quantizer: Quantizer, density: Density, inputs: int = 1000) -> float:
@@ -239,7 +232,7 @@ def no_erm(epsilon: str) -> tuple[int, Quantizer]:
 
 
 def _above(epsilon: str, full: bool) -> list[dict[str, Any]]:
-    """The rows of one ε."""
+    """How far each published mechanism is above the limit at one ε."""
     best = {f"exact quantizer, {m} optimised bins": best_exact(m, epsilon) for m in (4, MOST)}
     rows = []
     for name, quantizer in (published(epsilon) | best).items():
@@ -254,9 +247,4 @@ def _above(epsilon: str, full: bool) -> list[dict[str, Any]]:
     return rows
 
 
-def _all_above(parts: Sequence[list[dict[str, Any]]], full: bool) -> Artifact:
-    """How far each published mechanism is above the limit."""
-    return artifact("optm", "above", pd.DataFrame([row for part in parts for row in part]))
-
-
-above = InParts(EPSILONS, _above, _all_above)
+above = rows_in_parts("optm", "above", EPSILONS, _above)

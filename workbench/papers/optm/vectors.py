@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from models.quantizer import smallest_epsilon
+from solvers.arrays import Vector
 from workbench.families.quantizer.limit import unlimited
-from workbench.families.quantizer.output_search import optimised_bins
 from workbench.mechanisms.density import Density, from_function, uniform
-from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.papers.artifact import Artifact, artifact
-from workbench.papers.optm.common import certified, law_question, published, simulated
+from workbench.papers.artifact import Artifact, artifact, tabled
+from workbench.papers.optm.common import best_exact, published, simulated
 
-_EPSILONS = ("0.75", "1", "1.25", "1.5", "1.75", "2")
 _COUNT = 10_000
 
 
@@ -29,9 +27,9 @@ def ball_coordinate(dimension: int = 100) -> Density:
     half = dimension // 2
     scale: float = 4**half * math.factorial(half) ** 2 / math.factorial(dimension) / math.pi
 
-    def shape(t: NDArray[np.float64]) -> NDArray[np.float64]:
+    def shape(t: Vector) -> Vector:
         base = np.maximum(0.0, 1 - t * t)
-        density: NDArray[np.float64] = scale * np.sqrt(base)
+        density: Vector = scale * np.sqrt(base)
         for _ in range(half - 1):
             density = density * base
         return density
@@ -39,26 +37,19 @@ def ball_coordinate(dimension: int = 100) -> Density:
     return from_function(shape, breaks=np.linspace(-1, 1, 41)[1:-1].tolist(), symmetric=True)
 
 
-def _mechanisms(epsilon: str, inputs: str) -> dict[str, Quantizer]:
-    density = uniform() if inputs == "cube" else ball_coordinate()
-    best = optimised_bins(4, law_question(epsilon, density, "squared"), starts=1)
-    assert best is not None
-    return published(epsilon, "table7") | {"exact quantizer": certified(best.quantizer, epsilon)}
-
-
-def cube(count: int, rng: np.random.Generator, dimension: int = 10) -> NDArray[np.float64]:
+def cube(count: int, rng: np.random.Generator, dimension: int = 10) -> Vector:
     """Vectors uniform in [-1, 1]^dimension. Shape (count, dimension)."""
     return rng.uniform(-1, 1, (count, dimension))
 
 
-def ball(count: int, rng: np.random.Generator, dimension: int = 100) -> NDArray[np.float64]:
+def ball(count: int, rng: np.random.Generator, dimension: int = 100) -> Vector:
     """Vectors uniform in the unit ball: a Gaussian direction, radius U^(1/dimension). Shape (count, dimension)."""
     direction = rng.normal(size=(count, dimension))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
     return direction * rng.random((count, 1)) ** (1 / dimension)
 
 
-def _least(epsilon: str, vectors: NDArray[np.float64]) -> float:
+def _least(epsilon: str, vectors: Vector) -> float:
     """What no unbiased ε-private quantizer's root mean squared Euclidean error on these vectors is below.
 
     sqrt(d V): V bounds a coordinate's mean squared error. |x| is cut into 20 equal groups, mirrored; averaging a
@@ -74,43 +65,27 @@ def _least(epsilon: str, vectors: NDArray[np.float64]) -> float:
     return float(np.sqrt(vectors.shape[1] * max(0.0, lower)))
 
 
-def _figure(name: str, inputs: str) -> Artifact:
+def vectors(inputs: str, epsilon: float) -> pd.DataFrame:
+    """The errors of every mechanism on the vectors of a figure, and the least root mean squared error."""
+    rng, budget = np.random.default_rng(4), f"{epsilon:g}"
+    drawn, density = (cube(_COUNT, rng), uniform()) if inputs == "cube" else (ball(_COUNT, rng), ball_coordinate())
+    best = best_exact(4, budget, density, loss="squared", starts=1)
     rows = []
-    for epsilon in _EPSILONS:
-        rng = np.random.default_rng(4)
-        vectors = cube(_COUNT, rng) if inputs == "cube" else ball(_COUNT, rng)
-        for mechanism, quantizer in _mechanisms(epsilon, inputs).items():
-            out = simulated(quantizer, vectors, rng)
-            errors = np.linalg.norm(out - vectors, axis=1)
-            rows.append(
-                {
-                    "epsilon": float(epsilon),
-                    "mechanism": mechanism,
-                    "mean error": errors.mean(),
-                    "standard deviation": errors.std(ddof=1),
-                    "standard error": errors.std(ddof=1) / np.sqrt(_COUNT),
-                    "root mean squared error": float(np.sqrt((errors**2).mean())),
-                }
-            )
-        rows.append(
-            {
-                "epsilon": float(epsilon),
-                "mechanism": "least root mean squared error",
-                "root mean squared error": _least(epsilon, vectors),
-            }
-        )
-
-    return artifact("optm", name, pd.DataFrame(rows), count=_COUNT, least=smallest_epsilon(-3.0, 3.0))
+    for mechanism, quantizer in (published(budget, "table7") | {"exact quantizer": best}).items():
+        errors = np.linalg.norm(simulated(quantizer, drawn, rng) - drawn, axis=1)
+        deviation, mean_square = errors.std(ddof=1), float((errors**2).mean())
+        rows.append([mechanism, errors.mean(), deviation, deviation / np.sqrt(_COUNT), mean_square**0.5])
+    rows.append(["least root mean squared error", None, None, None, _least(budget, drawn)])
+    columns = ["mechanism", "mean error", "standard deviation", "standard error", "root mean squared error"]
+    return pd.DataFrame(rows, columns=columns)
 
 
-def fig4a(full: bool) -> Artifact:
-    """10-dimensional vectors uniform in the cube."""
-    return _figure("fig4a", "cube")
+def _figure(name: str, full: bool) -> Artifact:
+    table = tabled("optm", name, {"vectors": vectors})
+    return artifact("optm", name, table, count=_COUNT, least=smallest_epsilon(-3.0, 3.0))
 
 
-def fig4b(full: bool) -> Artifact:
-    """100-dimensional vectors uniform in the unit ball."""
-    return _figure("fig4b", "ball")
+fig4a, fig4b = partial(_figure, "fig4a"), partial(_figure, "fig4b")
 
 
 def metric_floor(points: int, reach: float, c: Fraction = Fraction(1)) -> float:

@@ -60,6 +60,7 @@ class DP(DeltaNotion):
     name = "dp"
     title = "DP"
     quantity = "dp_delta"
+    composes = True
     convex = True  # a maximum of functions linear in (P, Q)
 
     def coefficients(self, a: Fraction, b: Fraction) -> tuple[Fraction, Fraction]:

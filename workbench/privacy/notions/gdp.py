@@ -18,9 +18,9 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.numbers import ball, ball_ends, nearest_float, round_up
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.notion import HockeyStick, LeastParameter, Requirement, Values, decided
@@ -111,7 +111,7 @@ class GDP(LeastParameter):
         mu = float(values["mu"])
         return tuple(_tangent(mu, mu * (mu / 2 + k)) for k in (-1, 0, 1, 2))
 
-    def cuts(self, p: NDArray[np.float64], q: NDArray[np.float64], values: Values) -> Sequence[Requirement]:
+    def cuts(self, p: Vector, q: Vector, values: Values) -> Sequence[Requirement]:
         """The hockey sticks at the tangents of f at the vertices that lie furthest below it."""
         normal, mu = NormalDist(), float(values["mu"])
         order = np.argsort(-np.log(np.maximum(p, 1e-300)) + np.log(np.maximum(q, 1e-300)))

@@ -18,8 +18,8 @@ from itertools import accumulate, compress, pairwise
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from workbench.exact.arrays import Flags, Vector
 from workbench.exact.distribution import NEAR, Distribution
 from workbench.exact.numbers import ExpNumber, exp_bounds
 
@@ -34,13 +34,13 @@ class Laws:
         self._above: tuple[Fraction | None, tuple[Fraction, Fraction]] = None, (Fraction(0), Fraction(0))
 
     @cached_property
-    def losses(self) -> NDArray[np.float64]:
+    def losses(self) -> Vector:
         """log2 P(i)/Q(i) in floats; NaN where both are 0. Shape (len(p),)."""
         with np.errstate(invalid="ignore"):
-            gaps: NDArray[np.float64] = self.p.logs - self.q.logs
+            gaps: Vector = self.p.logs - self.q.logs
         return gaps + (math.log2(self.q.total) - math.log2(self.p.total))
 
-    def violations(self, epsilon: Fraction) -> NDArray[np.bool_]:
+    def violations(self, epsilon: Fraction) -> Flags:
         """Whether P(i) > e^ε Q(i), decided exactly for every outcome. Shape (len(p),).
 
         With integers k, l over totals K, L this is k > t l for t = (K/L) e^ε, against a ball around e^ε where floats

@@ -26,11 +26,9 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from workbench.errors import InvalidRequest, NotProven
-from workbench.exact.numbers import exact, exp_bounds, ln_up, nearest_float, positive
+from workbench.exact.arrays import Vector
+from workbench.exact.numbers import exact, ln_up, nearest_float, positive
 from workbench.privacy.notions.laws import Laws, Names
 
 Values: TypeAlias = Mapping[str, Any]  # parameter of a budget -> exact number
@@ -44,10 +42,6 @@ class HockeyStick:
     delta: Fraction = Fraction(0)
     kind: ClassVar[str] = "hockey-stick"
 
-    def ratio_up(self, bits: int) -> Fraction:
-        """e^epsilon, rounded up to a multiple of 2^-bits."""
-        return Fraction(exp_bounds(self.epsilon, bits)[1], 1 << bits)
-
 
 @dataclass(frozen=True)
 class SlopedHockeyStick(HockeyStick):
@@ -57,10 +51,6 @@ class SlopedHockeyStick(HockeyStick):
     """
 
     slope: Fraction = Fraction(1)
-
-    def ratio_up(self, bits: int) -> Fraction:
-        """The slope, exactly."""
-        return self.slope
 
     @classmethod
     def of(cls, slope: Fraction, delta: Fraction) -> SlopedHockeyStick:
@@ -118,6 +108,7 @@ class Notion(ABC):
     series_work: what the logarithms, powers or quantiles of one outcome take at least, in such comparisons; what more a
     claim needs is counted while it is decided (`count_work`).
     per_distance: whether on real inputs the first parameter is per unit of |x - x'|.
+    composes: whether designs for many runs are proven in it, by the composition of dominating pairs.
     """
 
     name: ClassVar[str]
@@ -128,6 +119,7 @@ class Notion(ABC):
     convex: ClassVar[bool] = False
     ratio_decides: ClassVar[bool] = False
     per_distance: ClassVar[bool] = False
+    composes: ClassVar[bool] = False
     series_work: ClassVar[int] = 0
 
     def __eq__(self, other: object) -> bool:
@@ -224,7 +216,7 @@ class Notion(ABC):
         none is known."""
         return None
 
-    def cuts(self, p: NDArray[np.float64], q: NDArray[np.float64], values: Values) -> Sequence[Requirement]:
+    def cuts(self, p: Vector, q: Vector, values: Values) -> Sequence[Requirement]:
         """More requirements that a budget implies, those that masses p, q break most, by floats; none where they break
         none, or `relaxed` says all. What is implied is safe: bounds are never tighter than the budget."""
         return ()

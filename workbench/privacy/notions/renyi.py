@@ -12,8 +12,7 @@ from collections import Counter
 from fractions import Fraction
 from typing import Any
 
-from workbench.errors import InvalidRequest
-from workbench.exact.numbers import ball, ball_ends, exact, round_up
+from workbench.exact.numbers import ball, ball_ends, number_where, round_up
 from workbench.privacy.notions.laws import Laws, Names
 from workbench.privacy.notions.notion import LeastParameter, PowerCone, Requirement, Result, Values, decided
 
@@ -86,8 +85,7 @@ class Renyi(LeastParameter):
         """ε >= 0, α > 1."""
         if parameter == "epsilon":
             return super().parse(parameter, value)
-        order = exact(value, parameter, "a finite number > 1")
-        return order if order > 1 else InvalidRequest.must(parameter, "a finite number > 1", value)
+        return number_where(value, parameter, "a finite number > 1", lambda order: order > 1)
 
     def measure(self, laws: Laws, values: Values) -> Any:
         """The loss; its moment is taken when it is compared."""

@@ -16,9 +16,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.errors import NotProven
+from workbench.exact.arrays import Vector
 from workbench.exact.numbers import ball_ends, ln_up, nearest_float, round_up
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.notion import (
@@ -173,7 +173,7 @@ class ZCDP(LeastParameter):
         """1/2ρ (Canonne, Kamath and Steinke 2020)."""
         return Fraction(1 / (2 * values["rho"]))
 
-    def cuts(self, p: NDArray[np.float64], q: NDArray[np.float64], values: Values) -> Sequence[Requirement]:
+    def cuts(self, p: Vector, q: Vector, values: Values) -> Sequence[Requirement]:
         """The order α on a grid whose D_α/α is largest, where that exceeds ρ."""
         rho, grid = float(values["rho"]), 1 + 2.0 ** np.arange(-4, 10, 1 / 64)
         shown = (p > _SPECK) & (q > 0)

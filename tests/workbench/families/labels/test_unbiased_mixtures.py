@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from models.unbiased_levels import interior_optimum
+from models.unbiased_levels import InteriorSearch, optimum
 from workbench.families.labels.unbiased_channel import Kept, exact_channel
 from workbench.mechanisms.label_randomizers.randomized_response import odds_below
 from workbench.privacy.audit import audit_extremes
@@ -41,13 +41,13 @@ def test_the_least_labels_inside_are_left_out_and_never_an_end():
 def test_mixtures_are_private_and_unbiased_exactly(epsilon):
     y, odds = np.array([-1.0, 0.1, 0.25, 1 / 3, 2, 2.5, 7, 8]), odds_below(epsilon)[0]
     kept = Kept.beside(y, SPARSE, 1e-11)
-    point = interior_optimum(kept.values, kept.shares, float(odds) - 1)
+    point = optimum(InteriorSearch(float(odds) - 1), kept.values, kept.shares)
     outputs, channel = exact_channel(kept.values, odds, point)
     complete, values = kept.completed(channel), [Fraction(o) for o in outputs.tolist()]
     assert [row.mean(values) for row in complete.rows] == [Fraction(v) for v in y.tolist()]
     assert audit_extremes(complete, epsilon).meets("pure", Fraction(epsilon), 0)
     assert [complete.rows[at] for at in kept.positions.tolist()] == list(channel.rows)
-    everywhere = interior_optimum(y, SPARSE, float(odds) - 1)
+    everywhere = optimum(InteriorSearch(float(odds) - 1), y, SPARSE)
     loss = float((SPARSE[:, None] * complete.matrix * (outputs - y[:, None]) ** 2).sum())
     assert kept.bound(point.bound) <= everywhere.objective * (1 + 1e-9)
     assert everywhere.bound <= loss * (1 + 1e-12) <= everywhere.objective * (1 + 1e-8)

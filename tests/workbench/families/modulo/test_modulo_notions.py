@@ -142,7 +142,6 @@ def test_raw_answers_are_audited_and_claim_nothing():
         ),
         (("--notion", "pdp", "--epsilon", "1", "--rho", "1"), "rho must be left out when notion is pdp"),
         (("--notion", "zcdp", "--rho", "1", "--minimise", "delta", "--max-loss", "1"), "minimise must be left out"),
-        (("--notion", "zcdp", "--rho", "1", "--solver", "gurobi"), "gurobi knows no"),
         (("--notion", "pdp"), "epsilon must be given"),
     ],
 )

@@ -107,18 +107,18 @@ def test_merged_outcomes_are_those_of_the_exact_law():
     total = float(law.total)
     program = LineProgram(2, 3, [LineLoss.named("absolute").at], [], folded=False)
     x = np.array([float(mass) / total for mass in (*law.window(-5, 5), law.total - law.below(6), law.below(-5))])
-    p, q = program.laws(x)
-    for shift, row in zip(program.shifts.tolist(), q, strict=True):
+    p, q = program.compared.laws(x)
+    for shift, first, row in zip(program.shifts.tolist(), p, q, strict=True):
         inside = [(float(law.weight(eta)), float(law.weight(eta + shift))) for eta in range(-3, 4)]
         right = float(law.total - law.below(4)), float(law.total - law.below(4 + shift))
         left = float(law.below(-3)), float(law.below(-3 + shift))
         exact = np.array([*inside, right, left]) / total
-        assert np.column_stack([p, row]) == pytest.approx(exact)
+        assert np.column_stack([first, row]) == pytest.approx(exact)
     folded = LineProgram(2, 3, [LineLoss.named("absolute").at], [])
     half = np.append(x[5:11], x[11])
     for shift in range(2):
-        pairs = np.column_stack([folded.laws(half)[0], folded.laws(half)[1][shift]])
-        assert pairs == pytest.approx(np.column_stack([p, q[shift]]))
+        pairs = np.column_stack([law[shift] for law in folded.compared.laws(half)])
+        assert pairs == pytest.approx(np.column_stack([p[shift], q[shift]]))
 
 
 def test_losses_that_are_not_even_clamped_and_on_the_reals():
@@ -168,10 +168,10 @@ def test_channels(notion, tmp_path: Path):
         ("noise --on integers --epsilon 1 --rho 1", "rho must be left out when notion is dp"),
         ("noise --on integers", "epsilon must be given"),
         ("noise --on integers --notion gdp --mu 1 --delta 0.1", "delta must be left out when notion is gdp"),
-        ("noise --on integers --notion gdp --mu 1 --runs 4", "runs must be 1 when notion is gdp"),
-        ("noise --on integers --epsilon 1 --max-loss 3", "max_loss must be given where epsilon or delta is"),
-        ("noise --on integers --minimise epsilon", "max_loss must be given where epsilon or delta is"),
-        ("noise --on integers --minimise delta --epsilon 1", "max_loss must be given where epsilon or delta is"),
+        ("noise --on integers --notion gdp --mu 1 --runs 4", "runs must be left out when notion is gdp"),
+        ("noise --on integers --epsilon 1 --max-loss 3", "max_loss must be given where delta or epsilon is"),
+        ("noise --on integers --minimise epsilon", "max_loss must be given where delta or epsilon is"),
+        ("noise --on integers --minimise delta --epsilon 1", "max_loss must be given where delta or epsilon is"),
         ("noise --on integers --minimise delta --max-loss 1", "epsilon must be given"),
         ("noise --on integers --minimise delta --max-loss 1 --epsilon 1 --notion pure", "minimise must be loss or eps"),
         ("noise --on integers --minimise delta --max-loss 1 --notion zcdp --rho 1", "minimise must be loss but for"),

@@ -36,9 +36,9 @@ def test_the_bound_of_alphabets_is_below_random_ones():
     points, rng = np.linspace(-1, 1, 5), np.random.default_rng(3)
     for epsilon, loss in ((0.7, "squared"), (3.0, "absolute"), (6.0, "squared"), (9.0, "0.4")):
         problem = grid_problem(points, 6, loss)
-        bound = alphabet_bound(points, epsilon, loss)
+        bound = alphabet_bound(points, LawQuestion(Fraction(epsilon), loss=loss))
         assert bound > 0
-        for start in alphabets(6, epsilon, 1.0, 5, 4, None):
+        for start in alphabets(6, epsilon, 5, 4):
             half = np.sort(np.abs(start[3:] * (1 + 0.2 * rng.random(3))))
             answer = problem.answer(epsilon, np.concatenate([-half[::-1], half]))
             if answer is not None:
@@ -47,7 +47,7 @@ def test_the_bound_of_alphabets_is_below_random_ones():
 
 
 def test_nearly_the_inputs_are_nearly_best_at_large_budgets():
-    made = mvu(LawQuestion(Fraction(10), Fraction(1), uniform(), "squared"), 4)
+    made = mvu(LawQuestion(Fraction(10), uniform(), "squared"), 4)
     assert made.bound is not None
     # two points 2 apart cost 4 e^ε/(e^ε - 1)² in variance (Hammersley, Chapman and Robbins)
     assert made.bound == pytest.approx((4 + 16 / 9) / 2 * np.exp(10) / np.expm1(10) ** 2, rel=1e-6)

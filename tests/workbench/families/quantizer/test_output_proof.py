@@ -14,11 +14,9 @@ import pytest
 import workbench as wb
 from models.output_dual import OutputDual, largest_ratio
 from models.quantizer import usual_reach
-from workbench.families.quantizer.law_program import exact_quantizer
-from workbench.families.quantizer.laws import LawQuestion
+from workbench.families.quantizer.laws import LawQuestion, exact_quantizer
 from workbench.families.quantizer.output_proof import OutputProof, prove_outputs
 from workbench.families.quantizer.output_search import optimised_bins
-from workbench.mechanisms.density import uniform
 
 ONE = Fraction(1)
 MIDDLES = -1 + 2 / 7 * (np.arange(7) + 0.5)
@@ -55,7 +53,7 @@ def test_between_grid_points_the_price_stays_above_its_bound():
 
 def test_any_dual_is_below_every_quantizer():
     outputs = tuple(Fraction(b) for b in ("-2.5", "-0.3", "0.6", "3"))
-    best = exact_quantizer(outputs, LawQuestion(ONE, ONE, uniform()), knots=21)
+    best = exact_quantizer(outputs, LawQuestion(ONE), knots=21)
     assert best is not None
     shown = np.array([float(b) for b in outputs])
     for seed, size in itertools.product(range(30), (0.02, 0.3)):
@@ -65,7 +63,7 @@ def test_any_dual_is_below_every_quantizer():
 
 @pytest.mark.parametrize(("m", "epsilon"), [(2, 1.0), (3, 0.5), (4, 0.5)])
 def test_the_best_outputs_are_proven(m: int, epsilon: float):
-    best = optimised_bins(m, LawQuestion(Fraction(epsilon), ONE, uniform()), starts=1)
+    best = optimised_bins(m, LawQuestion(Fraction(epsilon)), starts=1)
     assert best is not None
     reach = usual_reach(epsilon)
     proven = prove_outputs(m, epsilon, reach, best.objective)

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from models.quantizer import odds_of, smallest_reach, usual_reach
-from workbench.families.quantizer.law_program import exact_quantizer
-from workbench.families.quantizer.laws import LawQuestion, OutputKnots
+from workbench.families.quantizer.laws import LawQuestion, OutputKnots, exact_quantizer
 from workbench.families.quantizer.limit import output_bound
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.output_search import optimised_bins
@@ -23,7 +22,7 @@ from workbench.mechanisms.density import Density, normal, uniform
 from workbench.privacy.audit import audit_extremes
 
 ONE = Fraction(1)
-LAW = LawQuestion(ONE, ONE, uniform())
+LAW = LawQuestion(ONE)
 OUTPUTS = {0.5: (-6.1, -0.43, 0.27, 5.2), 2.0: (-1.5, -0.22, 0.78, 2.6), 7.0: (-1.01, -0.31, 0.36, 1.003)}
 
 
@@ -39,7 +38,7 @@ def test_the_slope_of_moving_knots_is_a_difference_quotient(epsilon: float, dens
         sides = [problem.answer(epsilon, outputs + sign * step).value for sign in (1, -1)]
         assert found.slope[i] == pytest.approx((sides[0] - sides[1]) / 2e-6, abs=2e-5)
     knots = tuple(Fraction(b) for b in outputs.tolist())
-    same = exact_quantizer(knots, LawQuestion(Fraction(epsilon), ONE, density, loss), knots=11)
+    same = exact_quantizer(knots, LawQuestion(Fraction(epsilon), density, loss), knots=11)
     assert same is not None
     assert found.value == pytest.approx(same.objective, rel=1e-9)
 
@@ -61,7 +60,7 @@ def test_the_slope_of_symmetric_outputs():
 # the best known for four outputs, 41 knots, uniform inputs; symmetric outputs reach .700295 at ε = 2
 @pytest.mark.parametrize(("epsilon", "best"), [("1", 1.657851), ("2", 0.694815), ("10", 0.222386)])
 def test_the_best_known_outputs_are_found(epsilon: str, best: float):
-    found = optimised_bins(4, LawQuestion(Fraction(epsilon), ONE, uniform()), starts=1)
+    found = optimised_bins(4, LawQuestion(Fraction(epsilon)), starts=1)
     assert found is not None
     assert found.objective <= best
     assert abs(found.quantizer.outputs).max() <= usual_reach(float(epsilon)) + 1e-6
@@ -73,11 +72,11 @@ def test_the_best_known_outputs_are_found(epsilon: str, best: float):
 def test_more_outputs_are_never_worse(epsilon: str, density):
     reached = []
     for m in (2, 3, 4, 5):
-        found = optimised_bins(m, LawQuestion(Fraction(epsilon), ONE, density), starts=1, knots=11)
+        found = optimised_bins(m, LawQuestion(Fraction(epsilon), density), starts=1, knots=11)
         assert found is not None
         assert found.quantizer.m <= m
         reached.append(found.objective)
-        bound = output_bound(m, float(epsilon), 1.0, density, "absolute", usual_reach(float(epsilon)))
+        bound = output_bound(m, LawQuestion(Fraction(epsilon), density), usual_reach(float(epsilon)))
         assert bound is not None
         assert bound <= found.objective
     assert all(b <= a for a, b in itertools.pairwise(reached))
@@ -85,13 +84,13 @@ def test_more_outputs_are_never_worse(epsilon: str, density):
 
 @pytest.mark.parametrize(("epsilon", "m"), [("1.5", 3), ("3", 4)])
 def test_optimised_outputs_are_never_worse_than_published_ones(epsilon: str, m: int):
-    found = optimised_bins(m, LawQuestion(Fraction(epsilon), ONE, uniform()), starts=1, knots=11)
+    found = optimised_bins(m, LawQuestion(Fraction(epsilon)), starts=1, knots=11)
     rqm = best_rqm(m, epsilon)
     assert found is not None
     assert rqm is not None
     assert found.objective <= rqm.mae()
-    bins = searched_bins(m, LawQuestion(Fraction(epsilon), ONE, uniform()), every=5)
-    optm = exact_quantizer(bins, LawQuestion(Fraction(epsilon), ONE, uniform()), knots=11)
+    bins = searched_bins(m, LawQuestion(Fraction(epsilon)), every=5)
+    optm = exact_quantizer(bins, LawQuestion(Fraction(epsilon)), knots=11)
     assert optm is not None
     assert found.objective <= optm.objective
 
@@ -103,11 +102,9 @@ def test_optimised_outputs_are_never_worse_than_published_ones(epsilon: str, m: 
 def test_optimised_outputs_are_never_worse_than_mvu(epsilon: str, m: int, loss: str):
     """At large ε MVU's law bends at its inputs, ±1/3 for four: those are knots as well. At small ε two outputs of its
     squared error's best are near each other."""
-    found = optimised_bins(m, LawQuestion(Fraction(epsilon), ONE, uniform(), loss=loss), starts=1, knots=11)
+    found = optimised_bins(m, LawQuestion(Fraction(epsilon), uniform(), loss=loss), starts=1, knots=11)
     assert found is not None
-    theirs = mvu(
-        LawQuestion(Fraction(epsilon), ONE, uniform(), "squared"), m, reach=usual_reach(float(epsilon)), bound=False
-    ).quantizer
+    theirs = mvu(LawQuestion(Fraction(epsilon), uniform(), "squared"), m, reach=usual_reach(float(epsilon))).quantizer
     assert found.objective <= (theirs.mae() if loss == "absolute" else theirs.mse()) * (1 + 1e-9)
     assert audit_extremes(found.quantizer, 0).pure_epsilon == pytest.approx(float(epsilon), abs=1e-6)
 
@@ -117,7 +114,7 @@ def test_the_same_outputs_without_the_processor_s_vector_units():
         "from fractions import Fraction as F; from workbench.mechanisms.density import normal;"
         "from workbench.families.quantizer.laws import LawQuestion as Q;"
         "from workbench.families.quantizer.output_search import optimised_bins as o;"
-        "print(o(4, Q(F(2), F(1), normal(0, .5)), starts=1, knots=11).quantizer.bins)"
+        "print(o(4, Q(F(2), normal(0, .5)), starts=1, knots=11).quantizer.bins)"
     )
     less = {"NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 AVX512F AVX512CD AVX512_SKX", "OPENBLAS_CORETYPE": "Nehalem"}
     plain = {k: v for k, v in os.environ.items() if not k.startswith(("NPY_", "OPENBLAS_"))}
@@ -135,12 +132,12 @@ def test_the_bound_is_below_every_quantizer(loss: str):
     density = Density("steps", 1.0, lambda x: np.select([x < -0.25, x < 0.5], [0.8 / 3, 2.8 / 3], 0.2), (-0.25, 0.5))
     for epsilon in (0.3, 6.0):
         reach, least = usual_reach(epsilon), smallest_reach(epsilon)
-        bounds = [output_bound(3, epsilon, 1.0, law, loss, reach) for law in (uniform(), density)]
+        bounds = [output_bound(3, LawQuestion(Fraction(epsilon), law, loss), reach) for law in (uniform(), density)]
         for _ in range(3):
             ends = least + (reach - least) * rng.random(2)
             outputs = tuple(Fraction(b) for b in (-ends[0], rng.uniform(-1, 1), ends[1]))
             for law, bound in zip((uniform(), density), bounds, strict=True):
-                found = exact_quantizer(outputs, LawQuestion(Fraction(epsilon), ONE, law, loss), knots=21)
+                found = exact_quantizer(outputs, LawQuestion(Fraction(epsilon), law, loss), knots=21)
                 assert found is not None
                 assert bound is not None
                 assert 0 < bound <= found.objective
@@ -149,6 +146,6 @@ def test_the_bound_is_below_every_quantizer(loss: str):
 def test_the_bound_by_two_inputs():
     # half the inputs at -1/2, half at 1/2: 2 E|X - median|/(1 + e^ε) = 1/(1 + e^ε)
     bound = output_bound(
-        4, 25.0, 1.0, Density("samples", 1.0, np.zeros_like, (), ((-0.5, 0.5), (0.5, 0.5))), "absolute"
+        4, LawQuestion(Fraction(25), Density("samples", 1.0, np.zeros_like, (), ((-0.5, 0.5), (0.5, 0.5))))
     )
     assert bound == pytest.approx(1 / (2 + odds_of(25.0)), rel=1e-6)

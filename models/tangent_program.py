@@ -1,0 +1,230 @@
+"""Linear programs whose columns hold laws under convex bounds, which are stated by tangents as they are needed.
+
+    min c'x  s.t.  rows of x,  and  Σ_o φ(P_o, Q_o) <= limit   for every bound and comparison (P, Q), linear in x
+
+Every bound (`models.requirements`) is such a sum with terms φ that are convex, homogeneous and >= 0: the largest of 0
+and their tangents a P + b Q at ratios P/Q (`models.tangents`):
+
+    t_o >= a P_o + b Q_o  for some tangents,  t >= 0,  Σ_o t_o <= limit            limit = 0: a P_o + b Q_o <= 0
+
+A hockey stick has one tangent beside 0, so that nothing is lost; cones gain tangents where a point breaks them.
+Whatever is stated, the program is a relaxation, and multipliers prove a lower bound on the optimum.
+
+Few t are positive at an optimum. They are stated where a point breaks a bound; what is not stated is 0. HiGHS goes on
+by its dual simplex method: the new column costs nothing, so duals stay feasible. Notions that amount to infinitely many
+bounds add those that a point breaks (`More`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from models.requirements import HOCKEY_STICK, Bound
+from models.tangents import allowance, term_tangents
+from solvers.arrays import Flags, Integers, Vector
+from solvers.backend import Options
+from solvers.data import SMALLEST
+from solvers.errors import SolverError
+from solvers.growing import GrowingProgram, Point, RestatedProgram
+from solvers.program import Program
+from solvers.search import Deadline
+from solvers.solution import Solution
+
+More = Callable[[Vector, Vector], Iterable[Bound]]  # (P, Q) -> further bounds that they break
+
+_TOLERANCE = 1e-10  # HiGHS's least: reduced costs within its usual one may cost a bound 1e-8 of its value
+_ROUNDS, _AT_ONCE = 2000, 8  # of work; bounds, and comparisons of cones, that gain tangents in a round where few do
+_LITTLE = 1e-2  # share of the worst outcome's excess from which outcomes gain tangents
+_ROUGH = 1e-2  # relative excess up to which further bounds are asked for
+_NEARLY = 1e-7  # relative, below a limit, where a bound may press at the optimum
+_SPECK = 1e-9  # mass beside which ratios do not count
+
+
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """Laws as columns x >= 0 hold them: with e = entries x,  P = e[first],  Q = e[second].
+
+    entries: (entries, columns) >= 0; first: (comparisons, outcomes), or (outcomes,) where P is the same in all; second:
+    (comparisons, outcomes).
+    """
+
+    entries: sp.csr_array
+    first: Integers
+    second: Integers
+
+    def laws(self, x: Vector) -> tuple[Vector, Vector]:
+        """(P, Q) at the columns x, each (comparisons, outcomes)."""
+        e = np.asarray(self.entries @ x)
+        return np.broadcast_to(e[self.first], self.second.shape), e[self.second]
+
+    def sides(self, comparison: int) -> tuple[Integers, Integers]:
+        """Which entries (P, Q) are."""
+        return (self.first if self.first.ndim == 1 else self.first[comparison]), self.second[comparison]
+
+
+class StatedBound:
+    """A bound of the program. unit: of its rows; columns: of its t, -1 where none is stated, (comparisons, outcomes);
+    sums: the row Σ t <= limit of every comparison, -1 where none is."""
+
+    def __init__(self, bound: Bound, shape: tuple[int, ...]) -> None:
+        self.stated, self.limit = bound, allowance(bound)
+        self.unit = max(1.0, self.limit)
+        self.columns, self.sums = np.full(shape, -1), np.full(shape[0], -1)
+
+    def terms(self, p: Vector, q: Vector) -> Vector:
+        """φ(P, Q), but for the steepest ratios, where it is the steepest tangent."""
+        a, b = term_tangents(self.stated, p, q)
+        return np.maximum(a * p + b * q, 0.0)
+
+    def excess(self, terms: Vector, p: Vector) -> Vector:
+        """Over the limit, relative, at every comparison; of the worst outcome where the limit is 0."""
+        if self.limit:
+            return np.asarray(terms.sum(axis=1) / self.limit - 1)
+        return np.asarray((terms / np.maximum(p, _SPECK)).max(axis=1))
+
+
+@dataclass(frozen=True)
+class Tangents:
+    """Rows a P + b Q <= t of outcomes of a bound, at one comparison, from a row on."""
+
+    row: int
+    bound: StatedBound
+    comparison: int
+    outcomes: Integers
+    a: Vector
+    b: Vector
+
+
+class TangentProgram:
+    """The program as far as it is stated.
+
+    base: the rows of x, without a moving number; few: whether the comparisons are so much alike (shifts of one law)
+    that a bound gains tangents at few of them in a round, a hockey stick at its worst alone; solver, options: HiGHS
+    goes on from basis to basis unless it is given options or whole numbers.
+    """
+
+    def __init__(
+        self,
+        base: Program,
+        compared: Comparisons,
+        bounds: Iterable[Bound],
+        solver: str = "highs",
+        *,
+        few: bool = False,
+        options: Options | None = None,
+    ) -> None:
+        self.compared, self.few, self.size = compared, few, base.shape[1]
+        live = solver == "highs" and not base.is_mip and options in (None, Options())
+        self.master = GrowingProgram(base, _TOLERANCE) if live else RestatedProgram(base, solver, options)
+        self.bounds: list[StatedBound] = []
+        self.tangents: list[Tangents] = []
+        self.point: Point | None = None
+        self.x, self.excess, self.rounds = np.zeros(self.size), 0.0, 0
+        self._know(bounds)
+
+    def solve(self, more: More | None, precision: float, deadline: Deadline | None = None) -> Point:
+        """The last point, which breaks no limit by more than a relative precision, but where rounds or time were up.
+
+        more: where bounds are infinitely many. Raises SolverError where there is no point at all.
+        """
+        for _ in range(_ROUNDS):
+            try:
+                self.point = self.master.solve(deadline)
+            except SolverError:  # numerical trouble, or no time: what was known before it stands
+                if self.point is None:
+                    raise
+                break
+            self.x, self.rounds = np.maximum(self.point.x[: self.size], 0.0), self.rounds + 1
+            if not self._broken(self.point, more, precision) or (deadline is not None and deadline.passed):
+                break
+        return self.point  # type: ignore[return-value]
+
+    def solution(self) -> Solution:
+        """The last point as an answer to all that is stated."""
+        assert self.point is not None
+        return self.master.answer(self.point)
+
+    def _know(self, bounds: Iterable[Bound]) -> bool:
+        """Whether any of the bounds is new."""
+        known = {bound.stated for bound in self.bounds}
+        new = [bound for bound in dict.fromkeys(bounds) if bound not in known]
+        self.bounds += [StatedBound(bound, self.compared.second.shape) for bound in new]
+        return bool(new)
+
+    def state_all(self) -> None:
+        """Tangents of all outcomes, of cones at P = Q/2 and P = 2 Q."""
+        comparisons, size = self.compared.second.shape
+        outcomes = np.ones(size)
+        for bound in self.bounds:
+            for comparison in range(comparisons):
+                for ratio in (1.0,) if bound.stated.kind == HOCKEY_STICK else (0.5, 2.0):
+                    self._state(bound, comparison, ratio * outcomes, outcomes, outcomes > 0)
+
+    def state_near(self, x: Vector) -> None:
+        """Tangents of all bounds that a point reaches."""
+        p, q = self.compared.laws(x)
+        for bound in self.bounds:
+            terms = bound.terms(p, q)
+            nearly = _NEARLY if bound.stated.kind == HOCKEY_STICK else 1.0
+            for comparison in np.flatnonzero(bound.excess(terms, p) >= -nearly).tolist():
+                self._state(bound, comparison, p[comparison], q[comparison], terms[comparison] > 0)
+
+    def _broken(self, point: Point, more: More | None, precision: float) -> bool:
+        """Whether the last point breaks a bound, of which more is now stated."""
+        p, q = self.compared.laws(self.x)
+        t = np.append(point.x, 0.0)  # 0 where none is stated
+        worst: list[tuple[float, int, StatedBound, Vector]] = []
+        for bound in self.bounds:
+            terms = bound.terms(p, q)
+            excess = bound.excess(terms, p)
+            alone = self.few and bound.stated.kind == HOCKEY_STICK
+            broken = [int(excess.argmax())] if alone else np.flatnonzero(excess > precision).tolist()
+            worst += [(float(excess[at]), at, bound, terms[at]) for at in broken]
+        worst.sort(key=lambda each: -each[0])
+        self.excess, new = max([0.0, *(each[0] for each in worst[:1])]), False
+        for excess_there, at, bound, term in worst[: _AT_ONCE if self.few else None]:
+            if excess_there > precision:
+                gaps = term - t[bound.columns[at]] * bound.unit
+                least = 0.0 if bound.stated.kind == HOCKEY_STICK else _LITTLE * gaps.max()
+                new |= self._state(bound, at, p[at], q[at], gaps > least)
+        if more is not None and self.excess < _ROUGH:
+            for first, second in zip(p, q, strict=True):
+                new |= self._know(more(first, second))
+        return new
+
+    def _state(self, bound: StatedBound, comparison: int, p: Vector, q: Vector, where: Flags) -> bool:
+        """State the tangents of some outcomes at their ratios p/q. Whether there are new ones."""
+        entries, (first, second) = self.compared.entries, self.compared.sides(comparison)
+        columns = bound.columns[comparison]
+        o = np.flatnonzero(where & (columns < 0) if bound.stated.kind == HOCKEY_STICK else where)
+        if not o.size:
+            return False
+        none, width = np.zeros(0, dtype=np.intp), self.master.width
+        if bound.limit and bound.sums[comparison] < 0:
+            limit = bound.limit / bound.unit
+            bound.sums[comparison] = self.master.extend(none, sp.csr_array((1, width)), limit)
+        a, b = (side / bound.unit for side in term_tangents(bound.stated, p[o], q[o]))
+        rows = _seen(sp.csr_array(sp.diags_array(a) @ entries[first[o]] + sp.diags_array(b) @ entries[second[o]]))
+        new = o[columns[o] < 0]
+        columns[new] = width + np.arange(new.size) if bound.limit else 0
+        places = none
+        if bound.limit:
+            wide = width + new.size
+            t = sp.csr_array((np.ones(o.size), (np.arange(o.size), columns[o])), shape=(o.size, wide))
+            rows = sp.csr_array(sp.hstack([rows, sp.csr_array((o.size, wide - self.size))]) - t)
+            places = np.full(new.size, bound.sums[comparison])
+        row = self.master.extend(places, rows, 0.0, bound.limit / bound.unit)
+        self.tangents.append(Tangents(row, bound, comparison, o, a, b))
+        return True
+
+
+def _seen(rows: sp.csr_array) -> sp.csr_array:
+    """Rows without coefficients that solvers would drop: smaller ones, so that no x >= 0 is cut off."""
+    small = np.abs(rows.data) <= SMALLEST
+    rows.data[small] = np.where(rows.data[small] < 0, -np.nextafter(SMALLEST, 1.0), 0.0)
+    rows.eliminate_zeros()
+    return rows
