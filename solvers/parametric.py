@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import starmap
 from math import lcm, prod
 from typing import Any
 
@@ -31,8 +32,11 @@ from scipy.sparse import csr_array
 from .backend import Options, backend
 from .data import Data
 from .errors import NoRationalSolution
+from .polynomial_equations import solved
 from .polynomials import ONE, ZERO, Affine, Poly, fraction, rational
 from .program import Program
+from .rational_lp import Rational, RationalLP
+from .rational_refinement import solve_rational
 from .session import Session
 from .solution import Termination
 
@@ -67,9 +71,14 @@ class Vertex:
     primal: tuple[Affine, ...]
     dual: tuple[Affine, ...]
 
+    def dual_at(self, x: Fraction) -> bool:
+        """Whether the multipliers have the right signs at x, strictly."""
+        at = rational(x)
+        return all(condition.constant(at) * condition.over(at) > 0 for condition in self.dual if condition.constant)
+
     def deltas_at(self, x: Fraction, low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
         """The part of an interval of δ where the point is feasible at x; nothing: the lower end is above the upper."""
-        at, least, most = fmpq(x.numerator, x.denominator), rational(low), rational(high)
+        at, least, most = rational(x), rational(low), rational(high)
         for condition in self.primal:
             sign = condition.over(at)
             here, slope = condition.constant(at), condition.slope(at)
@@ -185,12 +194,32 @@ class Parametric:
             tuple(_held(status, ends) for status, ends in zip(rows, self.sides, strict=True)),
         )
 
+    def refined_basis_at(self, x: Fraction, delta: Fraction) -> Basis:
+        """That of rational refinement, which tells apart what a solver's tolerance does not. x: a dyadic rational.
+        Raises NoRationalSolution."""
+        at, scale = rational(x), lcm(*(int(v.denom()) for v in self.cost))
+        lp = RationalLP(len(self.cost))
+        lp.cost, lp.bounds = [fraction(v(at) * scale) for v in self.cost], [*self.bounds]
+        for row, sides in zip(self.rows, self.sides, strict=True):
+            low, high = (None if s is None else fraction(s[0](at)) + delta * fraction(s[1](at)) for s in sides)
+            lp.row({j: fraction(v(at)) for j, v in row.items()}, low, high)
+        point = solve_rational(lp)
+        columns = zip(point.fixed.tolist(), point.x, lp.bounds, strict=True)
+        activity = [sum((a * point.x[j] for j, a in row.items()), Fraction(0)) for row in lp.rows]
+        rows = zip(point.tight.tolist(), activity, lp.sides, strict=True)
+        return Basis(tuple(starmap(_nearest, columns)), tuple(starmap(_nearest, rows)))
+
     def close(self) -> None:
         """Give the solver's resources back."""
         if self._session is not None:
             self._session.close()
         if "relaxed" in vars(self):
             self.relaxed.close()
+
+    def known_at(self, x: Fraction, low: Fraction, high: Fraction) -> list[tuple[Fraction, Fraction, Vertex]]:
+        """The vertices so far that are optimal at x for some part of an interval of δ, each with that part."""
+        ranges = ((*v.deltas_at(x, low, high), v) for v in reversed(self._vertices.values()) if v.dual_at(x))
+        return [part for part in ranges if part[0] < part[1]]
 
     def vertex(self, basis: Basis) -> Vertex:
         """The point, the multipliers and the conditions of a basis. Raises NoRationalSolution when it is singular."""
@@ -212,7 +241,8 @@ class Parametric:
         equations: list[tuple[dict[int, Poly], Affine]] = []
         for i in tight:
             row, side = self.rows[i], self.sides[i][basis.rows[i] > 0]
-            assert side is not None
+            if side is None:
+                raise NoRationalSolution("The basis holds a row where it has no side.")
             right = Affine.reduced(*side, ONE)
             for j, entry in row.items():
                 if j in held and held[j].constant:
@@ -337,7 +367,15 @@ def _held(status: int, ends: tuple[object, object]) -> int:
     """-1, 0 or 1 of a solver's word."""
     if status == _BASIC:
         return 0
-    return 1 if status == _AT_UPPER or (ends[0] is None and ends[1] is not None) else -1
+    return 1 if ends[1] is not None and (status == _AT_UPPER or ends[0] is None) else -1
+
+
+def _nearest(held: bool, value: Fraction, ends: tuple[Rational | None, Rational | None]) -> int:
+    """-1, 0 or 1 of a value that is held at the nearer of its ends."""
+    low, high = ends
+    if not held or high is None:
+        return -int(held)
+    return 1 if low is None or abs(high - value) < abs(value - low) else -1
 
 
 def _different(conditions: Sequence[Affine]) -> tuple[Affine, ...]:
@@ -353,62 +391,3 @@ def _different(conditions: Sequence[Affine]) -> tuple[Affine, ...]:
 def _within(value: Affine, ends: Sequence[Affine | None]) -> list[Affine]:
     low, high = ends
     return ([] if low is None else [value - low]) + ([] if high is None else [high - value])
-
-
-def solved(equations: Sequence[tuple[Mapping[int, Poly], Affine]]) -> dict[int, Affine]:
-    """The solution of sparse square equations Σ entry_j z_j = right, by fraction-free elimination.
-
-    The pivot is an entry of a shortest row whose column is shortest (Markowitz); every row is divided by what its
-    entries have in common. Raises NoRationalSolution when they are singular.
-    """
-    open_rows: dict[int, tuple[dict[int, Poly], Poly, Poly]] = {}
-    where: dict[int, set[int]] = {}
-    for i, (entries, right) in enumerate(equations):
-        open_rows[i] = {j: v * right.over for j, v in entries.items()}, right.constant, right.slope
-        for j in entries:
-            where.setdefault(j, set()).add(i)
-    order: list[tuple[int, dict[int, Poly], Poly, Poly]] = []
-    while open_rows:
-        i = min(open_rows, key=lambda k: len(open_rows[k][0]))
-        row, constant, slope = open_rows.pop(i)
-        if not row:
-            raise NoRationalSolution("The basis is singular.")
-        j = min(row, key=lambda k: (len(where[k]), row[k].degree()))
-        for k in row:
-            where[k].discard(i)
-        pivot = row.pop(j)
-        order.append((j, row | {j: pivot}, constant, slope))
-        for k in where.pop(j):
-            others, first, second = open_rows[k]
-            entry = others.pop(j)
-            common = pivot.gcd(entry)
-            up, down = pivot // common, entry // common
-            changed = {c: v * up for c, v in others.items()}
-            for c, v in row.items():
-                here = changed.get(c, ZERO) - down * v
-                if here:
-                    changed[c] = here
-                    where[c].add(k)
-                elif changed.pop(c, None) is not None:
-                    where[c].discard(k)
-            open_rows[k] = _primitive(changed, first * up - down * constant, second * up - down * slope)
-    values: dict[int, Affine] = {}
-    for j, row, constant, slope in reversed(order):
-        right = Affine.reduced(constant, slope, ONE)
-        for k, entry in row.items():
-            if k != j:
-                right = right - values[k].times(entry)
-        values[j] = right.times(ONE, row[j])
-    return values
-
-
-def _primitive(row: dict[int, Poly], constant: Poly, slope: Poly) -> tuple[dict[int, Poly], Poly, Poly]:
-    """A row divided by what its entries have in common."""
-    common = constant.gcd(slope)
-    for entry in row.values():
-        if common == ONE:
-            break
-        common = common.gcd(entry)
-    if not common or common == ONE:
-        return row, constant, slope
-    return {j: v // common for j, v in row.items()}, constant // common, slope // common

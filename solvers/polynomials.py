@@ -87,10 +87,12 @@ class Affine:
         """d/dδ."""
         return Affine.reduced(self.slope, ZERO, self.over)
 
-    def enclosed(self, low: Fraction, high: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
-        """Between what it lies for x in an interval of positive numbers where it has no pole."""
+    def enclosed(self, low: Fraction, high: Fraction, delta: Fraction) -> tuple[Fraction, Fraction] | None:
+        """Between what it lies for x in an interval of positive numbers; None where that may hold a pole."""
         at = self.at(delta)
         (a, b), (c, d) = (_range(part, low, high) for part in (at.constant, at.over))
+        if c <= 0 <= d:
+            return None
         ends = [first / second for first in (a, b) for second in (c, d)]
         return min(ends), max(ends)
 

@@ -7,7 +7,9 @@
 
 For given x the optimum V is convex in δ. F_k <= V wherever the multipliers of its basis have the right signs, whatever
 δ is; V <= F_k at δ_k-1 and δ_k where the points of the bases are feasible there, hence between them, as F_k is a chord
-there: V = F_k for δ between. All of it is signs of polynomials in x around a sample (`solvers.polynomials`).
+there: V = F_k for δ between, and the chord of the two points attains it. All of it is signs of polynomials in x around
+a sample (`solvers.polynomials`), and holds outside of poles, which are finitely many. The feasible sets of the programs
+here only grow with x, so V falls, and at a pole, as at the end of a region, it is the limit that both sides share.
 
 What is not yet covered is sampled in its middle until nothing is left: regions are closed, and meet in algebraic
 numbers that are compared exactly. A time limit leaves the regions that were found, and the intervals that are open.
@@ -18,13 +20,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cmp_to_key
 
 from .errors import NoRationalSolution
-from .parametric import Parametric, Vertex
+from .parametric import Basis, Parametric, Vertex
 from .polynomials import ZERO, Affine, Poly, Root, interval_around, sign_at
 from .search import Deadline
 
 _TRIES = 16  # samples of one gap: the conditions of a basis may be just 0 at some
+_REFINE = 4  # after so many
+
+_DYADIC = 1 << 60
 
 Ends = tuple[Root, Root | None]  # of an interval of x; None: it has no upper end
 
@@ -33,22 +39,38 @@ Ends = tuple[Root, Root | None]  # of an interval of x; None: it has no upper en
 class Formula:
     """One formula: the optimum for δ between the two functions of x (numbers, where δ is given or has an end).
 
-    value: None where the program is infeasible; then the vertex is that of the least violation.
+    value: None where the program is infeasible; then the vertex is that of the least violation. start, vertex: their
+    points are feasible at the lower and at the upper end of δ.
     """
 
     value: Affine | None
     low: Affine
     high: Affine
+    start: Vertex
     vertex: Vertex
+
+    def point(self, column: int) -> Affine:
+        """A column of a solution that is optimal for every δ between the ends: the chord of those at the ends."""
+        own, low, high = self.vertex.point[column], self.low, self.high
+        first = self.start.point[column].where(low.constant, low.over)
+        if low == high or own.where(low.constant, low.over) == first:
+            return own.where(low.constant, low.over) if low == high else own
+        rise, run = own.where(high.constant, high.over) - first, high - low
+        slope = rise.times(run.over, run.constant)
+        constant = first - slope.times(low.constant, low.over)
+        return Affine.reduced(
+            constant.constant * slope.over, slope.constant * constant.over, constant.over * slope.over
+        )
 
 
 @dataclass(frozen=True)
 class Region:
-    """An interval of x and its formulas, in the order of δ."""
+    """An interval of x, a rational within it, and its formulas, in the order of δ."""
 
     low: Root
     high: Root | None
     formulas: tuple[Formula, ...]
+    sample: Fraction
 
     @property
     def ends(self) -> Ends:
@@ -56,8 +78,11 @@ class Region:
         return self.low, self.high
 
 
+Proposed = Callable[[Parametric, Fraction, Fraction], Vertex | None]  # at x and δ
+
+
 class _Touching(Exception):
-    """A condition is just 0 at the sample, and not everywhere."""
+    """A condition is just 0 at the sample, and not everywhere, or it does not hold there."""
 
 
 def regions(
@@ -66,7 +91,7 @@ def regions(
     high: Fraction | None,
     deltas: tuple[Fraction, Fraction],
     deadline: Deadline | None = None,
-    found: Callable[[Region], None] | None = None,
+    progress: Callable[[Region], None] | None = None,
 ) -> tuple[list[Region], list[Ends]]:
     """The regions of an interval of x, by rising x, and what a time limit left open; deltas: the interval of δ.
 
@@ -78,10 +103,14 @@ def regions(
         gap = gaps.pop(0)
         region = _sampled(program, gap, deltas)
         done.append(region)
-        if found is not None:
-            found(region)
+        if progress is not None:
+            progress(region)
         gaps = _without(gap, region) + gaps
-    return sorted(done, key=lambda region: float(region.low)), gaps
+    return sorted(done, key=cmp_to_key(_by_low)), gaps
+
+
+def _by_low(first: Region, second: Region) -> int:
+    return first.low.against(second.low)
 
 
 def region_around(program: Parametric, x: Fraction, deltas: tuple[Fraction, Fraction]) -> Region:
@@ -89,6 +118,34 @@ def region_around(program: Parametric, x: Fraction, deltas: tuple[Fraction, Frac
     return _region(
         program, [x + Fraction(k, 1 << 60) for k in range(_TRIES)], (Root.rational(Fraction(1)), None), deltas
     )
+
+
+def given_region(
+    program: Parametric,
+    bases: Sequence[Basis],
+    x: Fraction,
+    ends: Ends,
+    deltas: tuple[Fraction, Fraction],
+    *,
+    feasible: bool = True,
+) -> Region:
+    """The region of given bases around a sample, within ends: the first is that of the least δ, the others one for
+    every formula; without feasible ones those of the relaxed program. Raises NoRationalSolution where the conditions do
+    not hold at the sample."""
+    first, *others = map(program.vertex, bases)
+    if not feasible:
+        if not first.value.at(deltas[0]).constant:
+            raise NoRationalSolution("The least violation is 0.")
+        formulas, conditions = without_any(first, deltas[0])
+    else:
+        formulas, conditions = chained([first, *others] if deltas[0] < deltas[1] else others, deltas)
+        if len(formulas) != len(others):
+            raise NoRationalSolution("The bases have other formulas than one each.")
+    try:
+        signs = _signs(conditions, x)
+    except _Touching:
+        raise NoRationalSolution(f"A condition of a basis does not hold at x = {float(x):g}.") from None
+    return Region(*interval_around(signs, x, *ends), formulas, x)
 
 
 def _without(gap: Ends, region: Region) -> list[Ends]:
@@ -108,14 +165,18 @@ def _sampled(program: Parametric, gap: Ends, deltas: tuple[Fraction, Fraction]) 
 
 def _region(program: Parametric, samples: Iterable[Fraction], gap: Ends, deltas: tuple[Fraction, Fraction]) -> Region:
     """The region around the first sample that is on no border."""
-    for x in samples:
+    for k, sample in enumerate(samples):
+        proposed = _proposed if k < _REFINE else _refined
+        x = sample if k < _REFINE else Fraction(round(sample * _DYADIC), _DYADIC)
+        if not gap[0].below(x) or (gap[1] is not None and not gap[1].above(x)):
+            continue
         try:
-            formulas, conditions = _walked(program, x, deltas)
+            formulas, conditions = _walked(program, x, deltas, proposed)
             signs = _signs(conditions, x)
         except _Touching:
             continue
-        return Region(*interval_around(signs, x, *gap), formulas)
-    raise NoRationalSolution(f"The conditions of some basis are 0 wherever it is tried, near x = {float(gap[0]):g}.")
+        return Region(*interval_around(signs, x, *gap), formulas, x)
+    raise NoRationalSolution(f"No basis that the solver proposes is exactly optimal near x = {float(gap[0]):g}.")
 
 
 def _between(low: Root, high: Root | None) -> Iterator[Fraction]:
@@ -132,63 +193,68 @@ def _between(low: Root, high: Root | None) -> Iterator[Fraction]:
 
 
 def _signs(conditions: Sequence[Affine], x: Fraction) -> list[Poly]:
-    """The different polynomials that must keep their sign. Raises _Touching, NoRationalSolution."""
+    """The different polynomials that must keep their sign. Raises _Touching."""
     signs: dict[tuple[int, ...], Poly] = {}
     for condition in conditions:
         polynomial = condition.sign_of
         if not polynomial:
             continue
         here = sign_at(polynomial, x)
-        if here == 0:
+        if here <= 0:
             raise _Touching
-        if here < 0:
-            raise NoRationalSolution("The basis that the solver proposes is not optimal in exact arithmetic.")
         if polynomial.degree() > 0:
             signs.setdefault(tuple(map(int, polynomial.coeffs())), polynomial)
     return list(signs.values())
 
 
 def _walked(
-    program: Parametric, x: Fraction, deltas: tuple[Fraction, Fraction]
+    program: Parametric, x: Fraction, deltas: tuple[Fraction, Fraction], proposed: Proposed
 ) -> tuple[tuple[Formula, ...], list[Affine]]:
     """The formulas for δ in an interval at a sample, and what must keep its sign around it."""
     first, last = deltas
-    if first == last:
-        vertex = _vertex(program, x, first)
-        end = Affine.number(first)
-        if vertex is None:
-            violated = _infeasible(program.relaxed, x, first)
-            return (Formula(None, end, end, violated),), [violated.value.at(first), *_conditions(violated, first)]
-        return (Formula(vertex.value.at(first), end, end, vertex),), _conditions(vertex, first)
-    runs = _by_formula(_vertices(program, x, first, last))
-    conditions, formulas, low = [], [], Affine.number(first)
-    conditions += [condition.at(first) for condition in runs[0][0].primal]
+    if first < last:
+        return chained(_vertices(program, x, deltas, proposed), deltas)
+    vertex = proposed(program, x, first)
+    if vertex is not None:
+        return chained([vertex], deltas)
+    violated = proposed(program.relaxed, x, first)
+    if violated is None or violated.value(x, first) <= 0:
+        raise NoRationalSolution(f"The solver calls the program infeasible at x = {float(x):g}, which it is not.")
+    return without_any(violated, first)
+
+
+def chained(vertices: Sequence[Vertex], deltas: tuple[Fraction, Fraction]) -> tuple[tuple[Formula, ...], list[Affine]]:
+    """The formulas of vertices that are optimal one after the other for rising δ, and the conditions of that.
+
+    Of the vertices of one formula the first must be optimal at its lower end only, and the last at its upper end.
+    """
+    low, last = (Affine.number(delta) for delta in deltas)
+    if deltas[0] == deltas[1]:
+        vertex = vertices[0]
+        return (Formula(vertex.value.at(deltas[0]), low, low, vertex, vertex),), _conditions(vertex, deltas[0])
+    runs = _by_formula(vertices)
+    start, formulas = runs[0][0], []
+    conditions = [condition.at(deltas[0]) for condition in start.primal]
     for k, run in enumerate(runs):
         vertex = run[-1]
-        if k + 1 < len(runs):
-            high = meeting(vertex.value, runs[k + 1][0].value)
-            p, q = high.constant, high.over
-        else:
-            high, p, q = Affine.number(last), *(Affine.number(last).constant, Affine.number(last).over)
+        high = meeting(vertex.value, runs[k + 1][0].value) if k + 1 < len(runs) else last
         conditions += vertex.dual
-        conditions += [condition.where(p, q) for condition in vertex.primal]
+        conditions += [condition.where(high.constant, high.over) for condition in vertex.primal]
         conditions.append(high - low)
-        formulas.append(Formula(vertex.value, low, high, vertex))
-        low = high
+        formulas.append(Formula(vertex.value, low, high, start, vertex))
+        start, low = vertex, high
     return tuple(formulas), conditions
+
+
+def without_any(violated: Vertex, delta: Fraction) -> tuple[tuple[Formula, ...], list[Affine]]:
+    """No formula, where the program is infeasible, and the conditions of that. violated: of the relaxed program."""
+    end = Affine.number(delta)
+    return (Formula(None, end, end, violated, violated),), [violated.value.at(delta), *_conditions(violated, delta)]
 
 
 def _conditions(vertex: Vertex, delta: Fraction) -> list[Affine]:
     """What makes a basis optimal at a given δ."""
     return [*vertex.dual, *(condition.at(delta) for condition in vertex.primal)]
-
-
-def _infeasible(relaxed: Parametric, x: Fraction, delta: Fraction) -> Vertex:
-    """The least violation of an infeasible program. Raises NoRationalSolution where that is 0."""
-    vertex = _vertex(relaxed, x, delta)
-    if vertex is None or vertex.value(x, delta) <= 0:
-        raise NoRationalSolution(f"The solver calls the program infeasible at x = {float(x):g}, which it is not.")
-    return vertex
 
 
 def meeting(first: Affine, second: Affine) -> Affine:
@@ -209,28 +275,58 @@ def _by_formula(vertices: Sequence[Vertex]) -> list[list[Vertex]]:
     return runs
 
 
-def _vertices(program: Parametric, x: Fraction, first: Fraction, last: Fraction) -> list[Vertex]:
-    """The bases for δ in an interval at a sample, by rising δ."""
-    found: list[tuple[Fraction, Vertex]] = []
-    gaps = [(first, last)]
+def _vertices(program: Parametric, x: Fraction, deltas: tuple[Fraction, Fraction], proposed: Proposed) -> list[Vertex]:
+    """The bases for δ in an interval at a sample, by rising δ; those that are known are tried before a solver is."""
+    known = program.known_at(x, *deltas)
+    chain: list[tuple[Fraction, Vertex]] = []
+    gaps = [deltas]
     while gaps:
         low, high = gaps.pop()
-        for part in range(1, _TRIES):
-            delta = low + (high - low) * Fraction((5 * part) % 16 or 1, 16)
-            vertex = _vertex(program, x, delta)
-            if vertex is None:
-                raise NoRationalSolution(f"The program is infeasible at x = {float(x):g}, delta = {float(delta):g}.")
-            least, most = vertex.deltas_at(x, low, high)
-            if least < most:
-                break
-        else:
-            raise NoRationalSolution("The bases of the solver are not optimal in exact arithmetic.")
-        found.append((least, vertex))
+        inside = [(max(least, low), min(most, high), vertex) for least, most, vertex in known]
+        least, most, vertex = next((part for part in inside if part[0] < part[1]), None) or _optimal(
+            program, x, (low, high), proposed
+        )
+        chain.append((least, vertex))
         gaps += [(a, b) for a, b in ((low, least), (most, high)) if a < b]
-    return [vertex for _, vertex in sorted(found, key=lambda item: item[0])]
+    return [vertex for _, vertex in sorted(chain, key=lambda item: item[0])]
 
 
-def _vertex(program: Parametric, x: Fraction, delta: Fraction) -> Vertex | None:
-    """That of the basis a solver proposes; None where the program is infeasible."""
-    basis = program.basis_at(x, delta)
-    return None if basis is None else program.vertex(basis)
+def _optimal(
+    program: Parametric, x: Fraction, deltas: tuple[Fraction, Fraction], proposed: Proposed
+) -> tuple[Fraction, Fraction, Vertex]:
+    """A vertex that is feasible at x for a part of an interval of δ, with that part. Raises NoRationalSolution."""
+    low, high = deltas
+    for part in range(1, _TRIES):
+        delta = low + (high - low) * Fraction((5 * part) % 16 or 1, 16)
+        vertex = proposed(program, x, delta)
+        if vertex is None:
+            at = f"x = {float(x):g}, delta = {float(delta):g}"
+            raise NoRationalSolution(f"The program is infeasible at {at}: a formula there needs one given delta.")
+        least, most = vertex.deltas_at(x, low, high)
+        if least < most:
+            return least, most, vertex
+    raise _Touching
+
+
+def _proposed(program: Parametric, x: Fraction, delta: Fraction) -> Vertex | None:
+    """That of the basis a solver proposes; None where the program is infeasible. Raises _Touching for no basis."""
+    try:
+        basis = program.basis_at(x, delta)
+        return None if basis is None else program.vertex(basis)
+    except NoRationalSolution:
+        raise _Touching from None
+
+
+def _refined(program: Parametric, x: Fraction, delta: Fraction) -> Vertex | None:
+    """The same, of rational refinement."""
+    if _feasible(program, x, delta):
+        return program.vertex(program.refined_basis_at(x, delta))
+    return None
+
+
+def _feasible(program: Parametric, x: Fraction, delta: Fraction) -> bool:
+    """Whether a solver does not say otherwise."""
+    try:
+        return program.basis_at(x, delta) is not None
+    except NoRationalSolution:
+        return True

@@ -108,11 +108,14 @@ def _published(name: str, given: Sequence[str]) -> tuple[Any, dict[str, Any]]:
 def check(file: Path) -> Report:
     """Prove a certificate again, from its file alone, and say what is proven; exit code 0 for proven, 1 for
     false, 2 for undecided or unreadable."""
+    from workbench.families.formula_certificate import is_formula
     from workbench.privacy.audit_work import LIMIT
     from workbench.privacy.certificate_file import check as prove
     from workbench.privacy.notions.notion import limited
 
     try:
+        if is_formula(file):
+            return _checked_formula(file)
         with limited(LIMIT):
             proven = prove(file)
             words = proven.words
@@ -137,6 +140,21 @@ def check(file: Path) -> Report:
         "not_proven": dict(proven.record),
     }
     return Report(values, shown())
+
+
+def _checked_formula(file: Path) -> Report:
+    """A formula that is proven again."""
+    from workbench.families.formula_certificate import check as prove
+
+    formula = prove(file)
+    lines = str(formula).splitlines()
+    words = [f"{lines[0]}: {len(formula.pieces)} formulas, without gap or overlap.", *lines[1:]]
+
+    def shown() -> Iterator[Any]:
+        yield Text(f"Proven from {_plain(file.name)} alone, in exact arithmetic, without a solver:", style="bold")
+        yield from (f"  {sentence}" for sentence in words)
+
+    return Report({"file": file.name, "proven": True, "words": words, **formula.to_dict()}, shown())
 
 
 def sample(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from workbench.cli.output_paths import check_outputs
 
 if TYPE_CHECKING:
     from workbench.families.base import Family
-    from workbench.families.formula import Formula
+    from workbench.families.formula_pieces import Formula
 
 _EXAMPLES = {
     "channel": (
@@ -49,29 +49,28 @@ def _command(kind: Family) -> Callable[..., None]:
         **given: Any,
     ) -> Report:
         from workbench.families.formula import formula_of
+        from workbench.families.formula_certificate import Question
 
         check_outputs(files_of(options, given), {"saved file": save})
-        found = formula_of(
-            kind,
-            lambda point: kind.request_of(kind.read(present(given) | point, "command")),
-            given.get("notion"),
-            epsilon,
-            delta,
-            time_limit,
-        )
+
+        def values(point: Mapping[str, Any] = {"epsilon": "1"}) -> dict[str, Any]:
+            return kind.read({**present(given), **point}, "command")
+
+        question = Question(kind, lambda point: kind.request_of(values(point)), values, given.get("notion"))
+        result = formula_of(question, epsilon, delta, time_limit)
         if save is not None:
-            found.save(save)
-        return Report(found.to_dict, _shown(found))
+            result.save(save)
+        return Report(result.to_dict, _shown(result))
 
     return command("formula", run, options, summary=f"The least loss of {kind.title} as a formula.")
 
 
-def _shown(found: Formula) -> Iterator[Any]:
-    yield Text(found.what, style="bold")
-    rows = found.to_frame()
+def _shown(formula: Formula) -> Iterator[Any]:
+    yield Text(formula.what, style="bold")
+    rows = formula.to_frame()
     heads = {"from_epsilon": "from ε", "to_epsilon": "to ε", "from_delta": "from δ", "to_delta": "to δ"}
     names = [*(name for name in heads if name in rows), "formula"]
     yield table("", [heads.get(name, name) for name in names], rows[names].values.tolist())
-    yield note(f"Proven for every epsilon of each line, in exact arithmetic ({found.seconds:.2f} s).")
-    for low, high in found.open:
+    yield note(f"Proven for every epsilon of each line, in exact arithmetic ({formula.seconds:.2f} s).")
+    for low, high in formula.open:
         yield note(f"Open, for want of time: epsilon between {low:.9g} and {high:.9g}.")

@@ -128,6 +128,10 @@ class Family(Reports):
         """A request as a program in polynomials of e^ε, for `workbench.formula`. Raises InvalidRequest."""
         raise InvalidRequest(f"The family {self.name} states no program whose optimum is a formula in e^epsilon.")
 
+    def question_options(self, question: Any) -> dict[str, Any]:
+        """The values of the options that spell a question. Raises InvalidRequest where there are none."""
+        raise InvalidRequest(f"A question of the family {self.name} cannot be written as options.")
+
     def solve(self, request: Any) -> Design:
         """The design of one request, for a family without a hot start."""
         raise NotImplementedError(f"The family {self.name} has neither `open` nor `solve`.")

@@ -20,10 +20,11 @@ MOST_ROWS = 4_000  # of a program whose bases are solved symbolically: a minute 
 
 @dataclass(frozen=True)
 class Stated:
-    """program: in x and δ; masses: what of the mechanism each column is, by name; what: the class and the loss."""
+    """program: in x and δ; masses: of the mechanism, each by name the columns whose sum it is; what: the class and the
+    loss."""
 
     program: Parametric
-    masses: Mapping[str, int]
+    masses: Mapping[str, tuple[int, ...]]
     what: str
     steps: int = 1
 
@@ -31,7 +32,7 @@ class Stated:
 def stated(
     program: Program,
     levels: Sequence[Fraction],
-    masses: Mapping[str, int],
+    masses: Mapping[str, tuple[int, ...]],
     what: str,
     exact: Mapping[str, Mapping[int, Fraction]],
 ) -> Stated:

@@ -262,7 +262,7 @@ class ChannelRequest(BudgetRequest):
                 first + i + j * q.k: q.prior[i] * value for i, row in enumerate(table) for j, value in enumerate(row)
             }
         names = {
-            f"P({output}|{label})": first + i + j * q.k
+            f"P({output}|{label})": (first + i + j * q.k,)
             for i, label in enumerate(q.inputs)
             for j, output in enumerate(q.outputs)
         }

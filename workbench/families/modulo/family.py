@@ -200,6 +200,11 @@ class _Modulo(Family):
         names = ("n", "sizes", "max_shift", "directed", "shifts")
         return self.question(**{name: values[name] for name in names})
 
+    def question_options(self, question: Any) -> dict[str, Any]:
+        """See `Family.question_options`."""
+        shifts = [shift[0] if question.scalar else shift for shift in question.shifts]
+        return {"sizes": question.sizes, "shifts": shifts, "directed": question.directed}
+
     def stated(self, request: Any) -> Stated:
         """See `Family.stated`."""
         program: Stated = request.stated()

@@ -136,7 +136,7 @@ class ModuloRequest(BudgetRequest):
         known: dict[str, dict[int, Fraction]] = {"A": places(entries, {float(v): v for v in costs})}
         if self.losses.ndim == 1:
             known["c"] = {first + k: cost for k, cost in enumerate(costs)}
-        names = {f"f({k})": first + k for k in range(order)}
+        names = {f"f({k})": (first + k,) for k in range(order)}
         what = f"best noise modulo {'x'.join(map(str, self.question.sizes))}, {self.loss} loss"
         return stated(program, self.bounds.levels[1], names, what, known)
 
