@@ -33,7 +33,7 @@ from .backend import Options, backend
 from .data import Data
 from .errors import NoRationalSolution
 from .polynomial_equations import solved
-from .polynomials import ONE, ZERO, Affine, Poly, fraction, rational
+from .polynomials import ONE, ZERO, Affine, Poly, fraction, rational, value_at
 from .program import Program
 from .rational_lp import Rational, RationalLP
 from .rational_refinement import solve_rational
@@ -96,9 +96,9 @@ class Vertex:
 class Parametric:
     """A program whose entries are polynomials in x, and whose rows' sides are affine in δ, in exact integers.
 
-    program: for the solver that proposes bases. powers: parameter -> the power of x that each of its entries is; delta:
-    the name of the parameter δ; numbers: the values of the other parameters; exact: section of the data -> position ->
-    the rational that its float stands for.
+    program: for the solver that proposes bases. powers: parameter -> what each of its entries is, a polynomial in x or
+    a power of it; delta: the name of the parameter δ; numbers: the values of the other parameters; exact: section of
+    the data -> position -> the rational that its float stands for.
 
     Raises:
         NoRationalSolution: there are integer columns or cones, or δ moves more than sides of rows.
@@ -107,14 +107,18 @@ class Parametric:
     def __init__(
         self,
         program: Program,
-        powers: Mapping[str, Sequence[int]],
+        powers: Mapping[str, Sequence[int | Poly]],
         delta: str | None = None,
         numbers: Mapping[str, Sequence[Fraction]] | None = None,
         exact: Mapping[str, Mapping[int, Fraction]] | None = None,
     ) -> None:
         if program.is_mip or program.cones:
             raise NoRationalSolution("A formula needs a program without integer columns and without cones.")
-        self.program, self.powers, self.delta = program, powers, delta
+        self.program, self.delta = program, delta
+        self.powers = {
+            name: [fmpz_poly([0] * entry + [1]) if isinstance(entry, int) else entry for entry in entries]
+            for name, entries in powers.items()
+        }
         self.numbers, self.exact = numbers or {}, exact or {}
         data = program.template
         section = _Sections(program, self._parameters(), self.exact)
@@ -146,7 +150,7 @@ class Parametric:
             if name == self.delta:
                 stacked.append((fmpq_poly([]), fmpq_poly([1])))
             elif name in self.powers:
-                stacked += [(fmpq_poly([0] * power + [1]), fmpq_poly([])) for power in self.powers[name]]
+                stacked += [(fmpq_poly(entry), fmpq_poly([])) for entry in self.powers[name]]
             else:
                 stacked += [(_constant(value), fmpq_poly([])) for value in self.numbers[name][: prod(shape)]]
         return stacked
@@ -179,10 +183,14 @@ class Parametric:
         if self._session is None:
             tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
             self._session = backend("highs").open(self.program, Options(algorithm="simplex", native=tight))
-        values: dict[str, Any] = {name: [float(x) ** power for power in self.powers[name]] for name in self.powers}
-        values |= {name: [float(v) for v in given] for name, given in self.numbers.items()}
-        if self.delta is not None:
-            values[self.delta] = float(delta)
+        values: dict[str, Any] = {}
+        for name, shape in self.program.parameters.items():
+            if name == self.delta:
+                values[name] = float(delta)
+                continue
+            polynomials, numbers = self.powers.get(name), self.numbers.get(name, ())
+            given = [float(v) for v in numbers] if polynomials is None else [float(value_at(p, x)) for p in polynomials]
+            values[name] = np.reshape(given, shape, order="F")
         solution = self._session.solve(values)
         if solution.termination is Termination.INFEASIBLE:
             return None

@@ -99,6 +99,7 @@ class Family(Reports):
     options: ClassVar[Sequence[Option]]
     frontier: ClassVar[str | None] = None  # module with `FRONTIER`
     programs: ClassVar[str | None] = None  # module with `instances()`
+    no_formula: ClassVar[str] = "it states no linear program with powers of e^epsilon in it"
     recommendation: ClassVar[str | None] = None  # module with `candidates(query)`
 
     @property
@@ -126,7 +127,7 @@ class Family(Reports):
 
     def stated(self, request: Any) -> Stated:
         """A request as a program in polynomials of e^ε, for `workbench.formula`. Raises InvalidRequest."""
-        raise InvalidRequest(f"The family {self.name} states no program whose optimum is a formula in e^epsilon.")
+        raise InvalidRequest(f"The family {self.name} has no formula in e^epsilon: {self.no_formula}.")
 
     def question_options(self, question: Any) -> dict[str, Any]:
         """The values of the options that spell a question. Raises InvalidRequest where there are none."""

@@ -63,7 +63,7 @@ class Question:
 
     def stated(self, deltas: Interval | None) -> tuple[Stated, Interval]:
         """The program, and the interval of δ: that of the request where none is given. Raises InvalidRequest."""
-        point = {} if deltas is None else {"delta": (deltas[0] + deltas[1]) / 2}
+        point = {"delta": (deltas[0] + deltas[1]) / 2} if deltas is not None and deltas[1] else {}
         given = self.request({"epsilon": Fraction(1)} | point)
         own = getattr(given, "delta", None) or Fraction(0)
         return self.family.stated(given), (own, own) if deltas is None else deltas
@@ -92,7 +92,10 @@ def x_bounds(limits: Interval | None, steps: int) -> tuple[Fraction, Fraction | 
 def record(question: Question, stated: Stated, known: Known) -> dict[str, Any]:
     """What a certificate holds beside the pieces. Raises InvalidRequest for a question that cannot be written down."""
     kind, options = question.family, dict[str, Any]()
-    for name, value in question.values().items():
+    values = question.values()
+    for value in [value for value in values.values() if isinstance(value, kind.question)]:
+        values = {**values, **kind.question_options(value)}
+    for name, value in values.items():
         option = kind.option(name)
         if not option.solver and name not in _ASIDE and value is not None and value != option.default:
             options[name] = spell(value)

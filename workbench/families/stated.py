@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 4_000  # of a program whose bases are solved symbolically: a minute or two a basis
 
+_SIMPLE = 10**6  # of a denominator
+
 
 @dataclass(frozen=True)
 class Stated:
@@ -43,14 +45,19 @@ def stated(
     """
     from solvers.parametric import Parametric
 
-    if max(program.shape) > MOST_ROWS:
-        rows, columns = program.shape
-        size = f"{rows} rows and {columns} columns"
-        InvalidRequest.must("the program of a formula", f"of at most {MOST_ROWS} rows and columns", size)
+    check_size(program)
     steps = lcm(*(level.denominator for level in levels))
     powers = [int(level * steps) for level in levels]
     delta = "delta" if "delta" in program.parameters else None
     return Stated(Parametric(program, {"exp_epsilon": powers}, delta, exact=exact), masses, what, steps)
+
+
+def check_size(program: Program) -> None:
+    """Raise InvalidRequest for a program that is too large."""
+    if max(program.shape) > MOST_ROWS:
+        rows, columns = program.shape
+        size = f"{rows} rows and {columns} columns"
+        InvalidRequest.must("the program of a formula", f"of at most {MOST_ROWS} rows and columns", size)
 
 
 def linear_notions() -> list[str]:
@@ -64,6 +71,13 @@ def refuse_curved(notion: str) -> None:
         kinds = ", ".join(linear_notions())
         why = "asks for binaries" if notion in ratio_notions() else "is no linear constraint in powers of e^epsilon"
         raise InvalidRequest(f"A formula needs one of the notions {kinds}; {notion} {why}.")
+
+
+def simplest(values: Sequence[Fraction]) -> list[Fraction]:
+    """Shares of a whole that are known as floats: the simplest rationals that are these floats, if they add up to 1."""
+    shares = [value.limit_denominator(_SIMPLE) for value in values]
+    same = sum(shares) == 1 and all(float(a) == float(b) for a, b in zip(shares, values, strict=True))
+    return shares if same else [*values]
 
 
 def places(values: Sequence[float], known: Mapping[float, Fraction]) -> dict[int, Fraction]:
