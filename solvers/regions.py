@@ -219,7 +219,7 @@ def _walked(
         return chained([vertex], deltas)
     violated = proposed(program.relaxed, x, first)
     if violated is None or violated.value(x, first) <= 0:
-        raise NoRationalSolution(f"The solver calls the program infeasible at x = {float(x):g}, which it is not.")
+        raise _Touching  # the solver calls it infeasible, which it is not
     return without_any(violated, first)
 
 

@@ -46,12 +46,13 @@ def _command(kind: Family) -> Callable[..., None]:
         delta: str | None = None,
         time_limit: float | None = None,
         save: Path | None = None,
+        plot: Path | None = None,
         **given: Any,
     ) -> Report:
         from workbench.families.formula import formula_of
         from workbench.families.formula_certificate import Question
 
-        check_outputs(files_of(options, given), {"saved file": save})
+        check_outputs(files_of(options, given), {"saved file": save, "plot file": plot})
 
         def values(point: Mapping[str, Any] = {"epsilon": "1"}) -> dict[str, Any]:
             return kind.read({**present(given), **point}, "command")
@@ -60,6 +61,8 @@ def _command(kind: Family) -> Callable[..., None]:
         result = formula_of(question, epsilon, delta, time_limit)
         if save is not None:
             result.save(save)
+        if plot is not None:
+            result.plot(plot)
         return Report(result.to_dict, _shown(result))
 
     return command("formula", run, options, summary=f"The least loss of {kind.title} as a formula.")

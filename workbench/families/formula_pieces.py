@@ -24,6 +24,7 @@ from workbench.io.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from solvers.regions import Ends, Region
     from solvers.regions import Formula as Solved
@@ -214,7 +215,7 @@ class Formula:
             "what": self.what,
             "variable": variable,
             "pieces": [piece.to_dict() for piece in self.pieces],
-            "open": [list(ends) for ends in self.open],
+            "open": [[low, None if math.isinf(high) else high] for low, high in self.open],
         }
 
     @cached_property
@@ -308,6 +309,19 @@ class Formula:
             return self._result.save(path)
         write_whole(target, texts[ending]().encode())
         return [target]
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """The (ε, δ) plane with the region of each formula, or the optimum over ε where δ is given.
+
+        path: also write it (.png, .svg or .pdf). Raises InvalidRequest, OSError.
+        """
+        from workbench.families.formula_plot import figure
+        from workbench.io.figures import save_figure
+
+        drawn = figure(self)
+        if path is not None:
+            save_figure(drawn, Path(path))
+        return drawn
 
     def _repr_latex_(self) -> str:
         return f"$$V(\\varepsilon) = {self.latex()}$$"

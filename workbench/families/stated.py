@@ -45,19 +45,20 @@ def stated(
     """
     from solvers.parametric import Parametric
 
-    check_size(program)
+    if max(program.shape) > MOST_ROWS:
+        rows, columns = program.shape
+        size = f"{rows} rows and {columns} columns"
+        InvalidRequest.must("the program of a formula", f"of at most {MOST_ROWS} rows and columns", size)
     steps = lcm(*(level.denominator for level in levels))
     powers = [int(level * steps) for level in levels]
     delta = "delta" if "delta" in program.parameters else None
     return Stated(Parametric(program, {"exp_epsilon": powers}, delta, exact=exact), masses, what, steps)
 
 
-def check_size(program: Program) -> None:
-    """Raise InvalidRequest for a program that is too large."""
-    if max(program.shape) > MOST_ROWS:
-        rows, columns = program.shape
-        size = f"{rows} rows and {columns} columns"
-        InvalidRequest.must("the program of a formula", f"of at most {MOST_ROWS} rows and columns", size)
+def check_size(masses: int) -> None:
+    """Raise InvalidRequest for a mechanism of too many masses, before its program is compiled."""
+    if masses > MOST_ROWS:
+        InvalidRequest.must("the mechanism of a formula", f"of at most {MOST_ROWS} probabilities", masses)
 
 
 def linear_notions() -> list[str]:

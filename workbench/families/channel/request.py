@@ -18,7 +18,7 @@ from workbench.families.budget import BudgetRequest
 from workbench.families.channel.losses import LossTable, OwnLoss
 from workbench.families.channel.repair import Edges, cheapest, loss_of
 from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind
-from workbench.families.stated import Stated, places, refuse_curved, stated
+from workbench.families.stated import Stated, check_size, places, refuse_curved, stated
 from workbench.io.files import spelled
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
@@ -253,6 +253,7 @@ class ChannelRequest(BudgetRequest):
         refuse_curved(self.notion)
         if self.minimise != "loss" or self.runs > 1:
             raise InvalidRequest("A formula is that of the least loss of one run: leave minimise and runs out.")
+        check_size(self.question.k * self.question.m)
         q, losses, program = self.question, self.losses, self.model().program
         first = program.block("M").start
         table = [[Fraction(int(value), losses.unit) for value in row] for row in losses.values.tolist()]

@@ -22,7 +22,7 @@ from workbench.exact.plain import refuse_marked
 from workbench.families.budget import BudgetRequest, completed
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds
-from workbench.families.stated import Stated, places, refuse_curved, stated
+from workbench.families.stated import Stated, check_size, places, refuse_curved, stated
 from workbench.families.user_constraints import checked_constraints
 from workbench.io.files import names_file, spelled
 from workbench.mechanisms.additive import AdditiveNoise
@@ -125,6 +125,7 @@ class ModuloRequest(BudgetRequest):
         refuse_curved(self.notion)
         if self.minimise != "loss" or self.runs > 1:
             raise InvalidRequest("A formula is that of the least loss of one run: leave minimise and runs out.")
+        check_size(self.question.order)
         program = self.model().program
         first, order = program.block("f").start, self.question.order
         if self.prior is None:

@@ -41,8 +41,8 @@ def stated(request: QuantizerRequest) -> Stated:
     losses = [row for a, b in pairwise(knots) for row in zip(*(_ends(a, b, B, units) for B in outputs), strict=True)]
     points = [x for a, b in pairwise(knots) for x in (a, b)]
     n, m = len(points), len(outputs)
+    check_size(n * m)
     model = LawModel(n, m)
-    check_size(model.program)
     numbers = {"bins": outputs, "at": points, "loss": [losses[e][i] for i in range(m) for e in range(n)]}
     program = Parametric(model.program, {"odds": [fmpz_poly([-1, 1])]}, numbers=numbers)
     sides = [
