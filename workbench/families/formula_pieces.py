@@ -323,6 +323,9 @@ class Formula:
             save_figure(drawn, Path(path))
         return drawn
 
+    def _repr_html_(self) -> str:
+        return self._result._repr_html_()
+
     def _repr_latex_(self) -> str:
         return f"$$V(\\varepsilon) = {self.latex()}$$"
 

@@ -60,7 +60,8 @@ def written(value: Affine, style: Style = WORDS, steps: int = 1) -> str:
     """A formula; its variable is x = e^(ε/steps)."""
     whole = _quotient(value.constant, value.slope, value.over, style, steps)
     rest = value.over - value.constant
-    if value.over.degree() > 0 and 0 < _terms(rest) < _terms(value.constant) and rest.leading_coefficient() > 0:
+    shorter = 0 < _terms(rest) < _terms(value.constant) and min(rest.coeffs()) >= 0
+    if value.over.degree() > 0 and shorter:
         return f"1 - {_quotient(rest, -value.slope, value.over, style, steps)}"
     return whole
 
