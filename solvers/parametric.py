@@ -26,12 +26,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from flint import fmpq, fmpq_poly, fmpz_poly
-from scipy.sparse import csr_array
+from flint import fmpq_poly, fmpz_poly
 
 from .backend import Options, backend
 from .data import Data
 from .errors import NoRationalSolution
+from .parametric_data import Entry, Sections, constant
 from .polynomial_equations import solved
 from .polynomials import ONE, ZERO, Affine, Poly, fraction, rational, value_at
 from .program import Program
@@ -41,8 +41,6 @@ from .session import Session
 from .solution import Termination
 
 _AT_LOWER, _BASIC, _AT_UPPER = 0, 1, 2  # of HiGHS's HighsBasisStatus
-
-Entry = tuple[fmpq_poly, fmpq_poly]  # of a program: its constant and its slope in δ
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,7 @@ class Parametric:
         }
         self.numbers, self.exact = numbers or {}, exact or {}
         data = program.template
-        section = _Sections(program, self._parameters(), self.exact)
+        section = Sections(program, self._parameters(), self.exact)
         self.cost = [section.fixed("c", j) for j in range(data.c.size)]
         self.offset = section.fixed("offset", 0)
         self.bounds = [(section.bound("lower", j), section.bound("upper", j)) for j in range(data.c.size)]
@@ -152,7 +150,7 @@ class Parametric:
             elif name in self.powers:
                 stacked += [(fmpq_poly(entry), fmpq_poly([])) for entry in self.powers[name]]
             else:
-                stacked += [(_constant(value), fmpq_poly([])) for value in self.numbers[name][: prod(shape)]]
+                stacked += [(constant(value), fmpq_poly([])) for value in self.numbers[name][: prod(shape)]]
         return stacked
 
     @cached_property
@@ -311,60 +309,6 @@ class Parametric:
             elif low_end != high_end:
                 conditions.append(cost if basis.columns[j] < 0 else cost.times(-ONE))
         return conditions
-
-
-class _Sections:
-    """The entries of a program's data as polynomials, read by section and position."""
-
-    def __init__(
-        self, program: Program, parameters: Sequence[Entry], exact: Mapping[str, Mapping[int, Fraction]]
-    ) -> None:
-        self.data, self.exact = program.template, exact
-        self.moved: dict[str, dict[int, Entry]] = {}
-        for section, (place, base, factors) in program.moves.items():
-            table, entries = csr_array(factors), self.moved.setdefault(section, {})
-            for k, at in enumerate(place.tolist()):
-                constant, slope = _constant(Fraction(base[k])), fmpq_poly([])
-                for m in range(table.indptr[k], table.indptr[k + 1]):
-                    factor, (first, second) = _constant(Fraction(table.data[m])), parameters[table.indices[m]]
-                    constant, slope = constant + factor * first, slope + factor * second
-                entries[at] = constant, slope
-
-    def entry(self, section: str, at: int) -> Entry:
-        """One entry, finite."""
-        if at in self.moved.get(section, {}):
-            return self.moved[section][at]
-        known = self.exact.get(section, {}).get(at)
-        if known is None:
-            values = self.data.A.data if section == "A" else np.atleast_1d(getattr(self.data, section))
-            known = Fraction(float(values[at]))
-        return _constant(known), fmpq_poly([])
-
-    def fixed(self, section: str, at: int) -> fmpq_poly:
-        """One that δ does not move. Raises NoRationalSolution."""
-        constant, slope = self.entry(section, at)
-        if slope:
-            raise NoRationalSolution("A formula in delta needs a program where delta moves sides of rows only.")
-        return constant
-
-    def bound(self, section: str, at: int) -> Fraction | None:
-        """A bound of a column, a number; None where there is none. Raises NoRationalSolution."""
-        if at not in self.moved.get(section, {}) and not np.isfinite(getattr(self.data, section)[at]):
-            return None
-        value = self.fixed(section, at)
-        if value.degree() > 0:
-            raise NoRationalSolution("A formula needs columns whose bounds no parameter moves.")
-        return Fraction(int(value[0].p), int(value[0].q))
-
-    def side(self, section: str, at: int) -> Entry | None:
-        """A side of a row; None where there is none."""
-        free = at not in self.moved.get(section, {}) and not np.isfinite(getattr(self.data, section)[at])
-        return None if free else self.entry(section, at)
-
-
-def _constant(value: Fraction | float) -> fmpq_poly:
-    number = Fraction(value)
-    return fmpq_poly([fmpq(number.numerator, number.denominator)])
 
 
 def _affine(polynomial: fmpq_poly) -> Affine:

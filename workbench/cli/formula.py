@@ -14,7 +14,7 @@ from workbench.cli.output_paths import check_outputs
 
 if TYPE_CHECKING:
     from workbench.families.base import Family
-    from workbench.families.formula_pieces import Formula
+    from workbench.families.formula_object import Formula
 
 _EXAMPLES = {
     "channel": (

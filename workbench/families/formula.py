@@ -26,7 +26,8 @@ from solvers.search import Deadline
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact
 from workbench.families.formula_certificate import Interval, Known, Question, record, x_bounds
-from workbench.families.formula_pieces import Formula, epsilons, pieces_of
+from workbench.families.formula_object import Formula
+from workbench.families.formula_pieces import epsilons, pieces_of
 from workbench.families.outcome import translated_errors
 from workbench.families.registry import family, family_of
 from workbench.families.requirements import ratio_notions

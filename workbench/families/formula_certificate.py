@@ -31,7 +31,8 @@ from solvers.polynomials import Affine, Root, count_roots
 from solvers.regions import Region, given_region
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified
 from workbench.exact.numbers import exp_bounds
-from workbench.families.formula_pieces import Formula, epsilons, pieces_of
+from workbench.families.formula_object import Formula
+from workbench.families.formula_pieces import epsilons, pieces_of
 from workbench.families.option import spell
 from workbench.families.registry import family
 from workbench.io.files import named, parse_json, ratio, read_text, spelled

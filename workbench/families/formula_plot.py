@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from solvers.polynomials import Affine
-    from workbench.families.formula_pieces import Formula, Piece
+    from workbench.families.formula_pieces import Piece
 
 _STEPS = 120  # of ε in a piece
 _HATCHES = ("", "///", "...", "\\\\\\", "xxx", "+++")  # from one round of colours to the next
@@ -30,28 +30,28 @@ _WIDE = 0.025  # of a region that takes its number, as a part of the axis
 _BELOW = 24  # formulas of a legend's column
 
 
-def figure(formula: Formula) -> Figure:
+def figure(what: str, pieces: Sequence[Piece]) -> Figure:
     """The map where δ is free, else the curve."""
-    free = any(piece.free for piece in formula.pieces)
-    numbers = _numbers(formula.pieces)
+    free = any(piece.free for piece in pieces)
+    numbers = _numbers(pieces)
     columns = math.ceil(len(numbers) / _BELOW)
     wide = _LEGEND * columns * max(len(text) for text in numbers)
     drawn, (axis,) = panels(width=6.4 + wide, height=max(4.6, 0.42 * min(len(numbers), _BELOW)))
-    low, high = _shown(formula)
-    for piece in formula.pieces:
+    low, high = _shown(pieces)
+    for piece in pieces:
         start, end = max(piece.epsilon[0], low), min(piece.epsilon[1], high)
         if start < end:
             axis.set_xlim(low, high)
             epsilons = np.linspace(start, end, _STEPS)
             (_region if free else _curve)(axis, piece, epsilons, numbers)
-    _breakpoints(axis, formula, high)
+    _breakpoints(axis, pieces, high)
     axis.set(xlabel="ε", ylabel="δ" if free else "optimum", xlim=(low, high))
     if free:
-        last = max(float(piece.delta[1](Fraction(2))) for piece in formula.pieces if not piece.delta[1].over.degree())
+        last = max(float(piece.delta[1](Fraction(2))) for piece in pieces if not piece.delta[1].over.degree())
         axis.set_yscale("function", functions=(lambda y: np.sqrt(np.maximum(y, 0)), np.square))
         axis.set(ylim=(0, last), yticks=[tick for tick in _TICKS if tick <= last])
         axis.set_yticklabels([f"{tick:g}" for tick in axis.get_yticks()])
-    axis.set_title(formula.what, fontsize=10, pad=42)
+    axis.set_title(what, fontsize=10, pad=42)
     axis.legend(*_legend(axis), loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=8, ncols=columns)
     return drawn
 
@@ -61,10 +61,10 @@ def _numbers(pieces: Sequence[Piece]) -> dict[str, int]:
     return {text: k for k, text in enumerate(dict.fromkeys(piece.text() for piece in pieces), 1)}
 
 
-def _shown(formula: Formula) -> tuple[float, float]:
+def _shown(pieces: Sequence[Piece]) -> tuple[float, float]:
     """The interval of ε of a picture."""
-    ends = sorted({end for piece in formula.pieces for end in piece.epsilon if math.isfinite(end)})
-    last = max(piece.epsilon[1] for piece in formula.pieces)
+    ends = sorted({end for piece in pieces for end in piece.epsilon if math.isfinite(end)})
+    last = max(piece.epsilon[1] for piece in pieces)
     high = last if math.isfinite(last) else min(_MOST, max(_LEAST, _BEYOND * ends[-1]))
     return ends[0], high
 
@@ -118,9 +118,9 @@ def _curve(axis: Axes, piece: Piece, epsilons: NDArray[np.float64], numbers: Map
     axis.plot(epsilons, _at(piece.value, epsilons, piece.steps), label=_label(piece, number), **style)
 
 
-def _breakpoints(axis: Axes, formula: Formula, high: float) -> None:
+def _breakpoints(axis: Axes, pieces: Sequence[Piece], high: float) -> None:
     """Where formulas change, in numbers above the picture."""
-    ends = sorted({piece.epsilon[1] for piece in formula.pieces if piece.epsilon[1] < high})
+    ends = sorted({piece.epsilon[1] for piece in pieces if piece.epsilon[1] < high})
     for end in ends:
         axis.axvline(end, color="black", linestyle=":", linewidth=0.8, alpha=0.6)
     apart, last = (high - axis.get_xlim()[0]) / _NAMED, -math.inf
