@@ -31,7 +31,7 @@ from flint import fmpq_poly, fmpz_poly
 from .backend import Options, backend
 from .data import Data
 from .errors import NoRationalSolution
-from .parametric_data import Entry, Sections, constant
+from .parametric_data import Entry, Sections, constant_poly
 from .polynomial_equations import solved
 from .polynomials import ONE, ZERO, Affine, Poly, fraction, rational, value_at
 from .program import Program
@@ -150,7 +150,7 @@ class Parametric:
             elif name in self.powers:
                 stacked += [(fmpq_poly(entry), fmpq_poly([])) for entry in self.powers[name]]
             else:
-                stacked += [(constant(value), fmpq_poly([])) for value in self.numbers[name][: prod(shape)]]
+                stacked += [(constant_poly(value), fmpq_poly([])) for value in self.numbers[name][: prod(shape)]]
         return stacked
 
     @cached_property

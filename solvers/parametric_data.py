@@ -1,4 +1,4 @@
-"""The entries of a program's data as polynomials in x, exact: its floats, the rationals they stand for, its parameters."""
+"""The entries of a program's data as polynomials in x: its floats, or the rationals they stand for, and parameters."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Sections:
         for section, (place, base, factors) in program.moves.items():
             table, entries = csr_array(factors), self.moved.setdefault(section, {})
             for k, at in enumerate(place.tolist()):
-                constant, slope = constant(Fraction(base[k])), fmpq_poly([])
+                constant, slope = constant_poly(Fraction(base[k])), fmpq_poly([])
                 for m in range(table.indptr[k], table.indptr[k + 1]):
-                    factor, (first, second) = constant(Fraction(table.data[m])), parameters[table.indices[m]]
+                    factor, (first, second) = constant_poly(Fraction(table.data[m])), parameters[table.indices[m]]
                     constant, slope = constant + factor * first, slope + factor * second
                 entries[at] = constant, slope
 
@@ -40,7 +40,7 @@ class Sections:
         if known is None:
             values = self.data.A.data if section == "A" else np.atleast_1d(getattr(self.data, section))
             known = Fraction(float(values[at]))
-        return constant(known), fmpq_poly([])
+        return constant_poly(known), fmpq_poly([])
 
     def fixed(self, section: str, at: int) -> fmpq_poly:
         """One that δ does not move. Raises NoRationalSolution."""
@@ -64,6 +64,7 @@ class Sections:
         return None if free else self.entry(section, at)
 
 
-def constant(value: Fraction | float) -> fmpq_poly:
+def constant_poly(value: Fraction | float) -> fmpq_poly:
+    """A number as a polynomial."""
     number = Fraction(value)
     return fmpq_poly([fmpq(number.numerator, number.denominator)])
