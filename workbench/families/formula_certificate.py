@@ -36,7 +36,7 @@ from workbench.families.formula_pieces import epsilons, pieces_of
 from workbench.families.option import spell
 from workbench.families.registry import family
 from workbench.io.files import named, parse_json, ratio, read_text, spelled
-from workbench.io.records import listed, refuse, take
+from workbench.io.records import FORMULA, listed, refuse, take
 
 if TYPE_CHECKING:
     from workbench.families.base import Family
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 Interval = tuple[Fraction, Fraction]
 
-FORMAT, VERSION = "dp-workbench formula", 1
+VERSION = 1
 _PROOF = {"format", "version", "question", "epsilon", "delta", "regions"}
 _SHOWN = {"what", "variable", "pieces", "open"}
 _ASIDE = {"solver", "options", "check", "certify", "progress", "epsilon", "delta"}  # of no meaning for a formula
@@ -104,7 +104,7 @@ def record(question: Question, stated: Stated, known: Known) -> dict[str, Any]:
     if not same_program(again.program, stated.program):
         raise InvalidRequest("The question cannot be written as options, so that no file can hold its proof.")
     return {
-        "format": FORMAT,
+        "format": FORMULA,
         "version": VERSION,
         "question": {"family": kind.name, "options": options},
         "epsilon": None if known.epsilon is None else [*map(spelled, known.epsilon)],
@@ -139,15 +139,6 @@ def _end(root: Root) -> Any:
 # Read.
 
 
-def is_formula(path: Path | str) -> bool:
-    """Whether a file says that it is one of these. Raises InvalidRequest for a file that cannot be read."""
-    try:
-        data = parse_json(read_text(path))
-    except CorruptFile:
-        return False
-    return isinstance(data, dict) and data.get("format") == FORMAT
-
-
 def check(path: Path | str) -> Formula:
     """The formula of a file, proven again. Raises CorruptFile, caused by NotCertified for one that is false."""
     text = read_text(path)
@@ -158,8 +149,8 @@ def check(path: Path | str) -> Formula:
 def from_dict(data: Any) -> Formula:
     """As `check`."""
     fields = take(data, "The file of a formula", _PROOF | _SHOWN)
-    if fields["format"] != FORMAT or fields["version"] != VERSION or isinstance(fields["version"], bool):
-        refuse("The format", f"{FORMAT}, version {VERSION}")
+    if fields["format"] != FORMULA or fields["version"] != VERSION or isinstance(fields["version"], bool):
+        refuse("The format", f"{FORMULA}, version {VERSION}")
     delta = _interval(fields["delta"], "delta")
     known = Known(None if fields["epsilon"] is None else _interval(fields["epsilon"], "epsilon"), delta, ())
     try:
