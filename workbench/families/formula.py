@@ -63,7 +63,12 @@ def formula(
     return formula_of(Question(kind, request, values, options.get("notion")), epsilon, delta, time_limit)
 
 
-def formula_of(question: Question, epsilon: Any, delta: Any, time_limit: Any) -> Formula:
+def formula_around(request: Any) -> Formula:
+    """The piece of a request's formula that holds at its ε, at its δ. Raises as `formula`."""
+    return formula_of(Question(request.family, request.at, dict, getattr(request, "notion", None)), request.epsilon)
+
+
+def formula_of(question: Question, epsilon: Any, delta: Any = None, time_limit: Any = None) -> Formula:
     """The formula of a family's question. Raises as `formula`."""
     limits, deltas = _ends(epsilon, "epsilon", _EPSILON), _ends(delta, "delta", _DELTA)
     if question.notion is not None and question.notion not in ratio_notions():

@@ -230,6 +230,16 @@ def test_pictures_name_every_formula() -> None:
     assert "0.60938" in {text.get_text() for text in curve.axes[0].texts}
 
 
+def test_a_design_says_the_formula_that_holds_at_its_epsilon() -> None:
+    line = "design channel --answers 0..3 --max-shift 1 --loss absolute --epsilon 1 --delta 0.05 --formula"
+    done = CliRunner().invoke(app, line.split())
+    assert "(27e^(2ε) + 17e^ε + 9) / (20e^(2ε)(e^ε + 1)), 0.609377863 < ε < 1.2116" in " ".join(done.stdout.split())
+    piece = json.loads(CliRunner().invoke(app, [*line.split(), "--json"]).stdout)["formula"]["pieces"][0]
+    assert piece["numerator"] == [9, 17, 27]
+    done = CliRunner().invoke(app, ["design", "noise", "--sensitivity", "1", "--epsilon", "1", "--formula"])
+    assert "infinitely many masses" in str(done.exception)
+
+
 def test_outside_its_interval_a_formula_says_where_it_holds() -> None:
     found = wb.formula(COUNTS, loss="absolute", epsilon="1..2")
     with pytest.raises(wb.InvalidRequest, match="where the formula holds"):

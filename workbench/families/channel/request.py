@@ -257,7 +257,11 @@ class ChannelRequest(BudgetRequest):
         q, losses, program = self.question, self.losses, self.model().program
         first = program.block("M").start
         table = [[Fraction(int(value), losses.unit) for value in row] for row in losses.values.tolist()]
-        exact = {"A": places(program.template.A.data.tolist(), {float(v): v for row in table for v in row})}
+        known = {float(v): v for row in (*table, *(q.numbers or ())) for v in row}
+        known |= {-value: -number for value, number in known.items()}
+        data = program.template
+        sections = {"A": data.A.data, "row_lower": data.row_lower, "row_upper": data.row_upper}
+        exact = {name: places(values.tolist(), known) for name, values in sections.items()}
         if q.prior is not None:
             exact["c"] = {
                 first + i + j * q.k: q.prior[i] * value for i, row in enumerate(table) for j, value in enumerate(row)
