@@ -10,6 +10,7 @@ For given x the optimum V is convex in δ. F_k <= V wherever the multipliers of 
 there: V = F_k for δ between, and the chord of the two points attains it. All of it is signs of polynomials in x around
 a sample (`solvers.polynomials`), and holds outside of poles, which are finitely many. The feasible sets of the programs
 here only grow with x, so V falls, and at a pole, as at the end of a region, it is the limit that both sides share.
+(Poles and ends are algebraic, and e^ε is not where ε is a rational but 0: no such ε is at one.)
 
 What is not yet covered is sampled in its middle until nothing is left: regions are closed, and meet in algebraic
 numbers that are compared exactly. A time limit leaves the regions that were found, and the intervals that are open.

@@ -157,3 +157,44 @@ def test_sparse_equations_are_solved_over_polynomials() -> None:
     assert values[1] == Affine.reduced(fmpz_poly([-1]), fmpz_poly([]), fmpz_poly([-1, 0, 1]))
     with pytest.raises(NoRationalSolution, match="singular"):
         solved([({0: x, 1: x}, Affine.number(1)), ({0: ONE, 1: ONE}, Affine.number(1))])
+
+
+def test_rational_refinement_finds_what_a_solver_does_not_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    distances = [[abs(i - j) for j in range(3)] for i in range(3)]
+    program = channel(3, distances, delta=True, weights=[1, 2, 1])
+    deltas = Fraction(0), Fraction(1)
+    expected, _ = regions(program, Fraction(1), None, deltas)
+
+    def nothing(*_: object) -> None:
+        raise NoRationalSolution("The solver proposes no basis.")
+
+    monkeypatch.setattr(Parametric, "basis_at", nothing)
+    other = channel(3, distances, delta=True, weights=[1, 2, 1])
+    refined, left = regions(other, Fraction(1), None, deltas)
+    assert not left
+    at = Fraction(7, 3), Fraction(1, 50)
+    values = []
+    for parts in (expected, refined):
+        here = next(r for r in parts if not r.low.above(at[0]) and (r.high is None or not r.high.below(at[0])))
+        values.append(next(f.value for f in here.formulas if f.low(at[0]) <= at[1] <= f.high(at[0])))
+    assert values[0] == values[1]
+
+
+def test_bases_that_are_not_optimal_prove_nothing() -> None:
+    from solvers.regions import given_region
+
+    distances = [[abs(i - j) for j in range(3)] for i in range(3)]
+    program = channel(3, distances, delta=False, weights=[1] * 3)
+    fixed = Fraction(0), Fraction(0)
+    found, _ = regions(program, Fraction(1), None, fixed)
+    assert len(found) > 1
+    first, second = found[:2]
+    assert second.high is None or second.high.above(second.sample)
+    basis = first.formulas[0].vertex.basis
+    again = given_region(program, [basis, basis], first.sample, (Root.rational(Fraction(1)), None), fixed)
+    assert again.high is not None
+    assert first.high is not None
+    assert again.high.against(first.high) == 0
+    with pytest.raises(NoRationalSolution, match="does not hold"):
+        given_region(program, [basis, basis], second.sample, (Root.rational(Fraction(1)), None), fixed)
+    assert program.vertex(basis).value != program.vertex(second.formulas[0].vertex.basis).value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from workbench.cli.console import Report, note, table
+from workbench.cli.console import Report, err, note, table
 from workbench.cli.options import Named, command, files_of, present
 from workbench.cli.output_paths import check_outputs
 
@@ -58,7 +58,7 @@ def _command(kind: Family) -> Callable[..., None]:
             return kind.read({**present(given), **point}, "command")
 
         question = Question(kind, lambda point: kind.request_of(values(point)), values, given.get("notion"))
-        result = formula_of(question, epsilon, delta, time_limit)
+        result = formula_of(question, epsilon, delta, time_limit, err.print)
         if save is not None:
             result.save(save)
         if plot is not None:

@@ -17,7 +17,7 @@ all ε and δ of its piece: no sampling, no rounding.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -33,6 +33,7 @@ from workbench.families.registry import family, family_of
 from workbench.families.requirements import ratio_notions
 from workbench.families.stated import Stated, refuse_curved
 
+_SILENT = 5.0  # seconds
 _LARGEST = 20  # ε: beyond it masses are below what doubles hold
 _EPSILON = "a number, or two in order such as 0.1..4"
 _DELTA = "a number, or two in order such as 0..0.2"
@@ -68,8 +69,14 @@ def formula_around(request: Any) -> Formula:
     return formula_of(Question(request.family, request.at, dict, getattr(request, "notion", None)), request.epsilon)
 
 
-def formula_of(question: Question, epsilon: Any, delta: Any = None, time_limit: Any = None) -> Formula:
-    """The formula of a family's question. Raises as `formula`."""
+def formula_of(
+    question: Question,
+    epsilon: Any,
+    delta: Any = None,
+    time_limit: Any = None,
+    progress: Callable[[str], None] | None = None,
+) -> Formula:
+    """The formula of a family's question. progress: told every few seconds what is proven. Raises as `formula`."""
     limits, deltas = _ends(epsilon, "epsilon", _EPSILON), _ends(delta, "delta", _DELTA)
     if question.notion is not None and question.notion not in ratio_notions():
         refuse_curved(str(question.notion))
@@ -77,7 +84,8 @@ def formula_of(question: Question, epsilon: Any, delta: Any = None, time_limit: 
     deadline = Deadline(None if time_limit is None else float(time_limit))
     with translated_errors():
         try:
-            parts, left = _searched(stated, limits, deltas, deadline)
+            told = None if progress is None else _Told(progress, stated.steps)
+            parts, left = _searched(stated, limits, deltas, deadline, told)
         finally:
             stated.program.close()
     known = Known(limits, deltas, tuple(parts))
@@ -103,11 +111,29 @@ def _ends(given: Any, name: str, wanted: str) -> tuple[Fraction, Fraction] | Non
 
 
 def _searched(
-    stated: Stated, limits: Interval | None, deltas: Interval, deadline: Deadline
+    stated: Stated,
+    limits: Interval | None,
+    deltas: Interval,
+    deadline: Deadline,
+    told: Callable[[Region], None] | None,
 ) -> tuple[list[Region], list[Ends]]:
     """The regions of an interval of ε, and what is open; of one ε the whole region around it."""
     low, high = x_bounds(limits, stated.steps)
     if limits is not None and limits[0] == limits[1]:
         assert high is not None
         return [region_around(stated.program, (low + high) / 2, deltas)], []
-    return regions(stated.program, low, high, deltas, deadline)
+    return regions(stated.program, low, high, deltas, deadline, told)
+
+
+class _Told:
+    """Says every few seconds how many intervals are proven, and the last one."""
+
+    def __init__(self, say: Callable[[str], None], steps: int) -> None:
+        self.say, self.steps, self.count, self.next = say, steps, 0, Deadline(_SILENT)
+
+    def __call__(self, region: Region) -> None:
+        self.count += 1
+        if self.next.passed:
+            low, high = epsilons(region.ends, self.steps)
+            self.say(f"{self.count} intervals of epsilon are proven, the last from {low:.6g} to {high:.6g}.")
+            self.next = Deadline(_SILENT)
