@@ -20,7 +20,7 @@ from .program import Data, Program
 from .search import Deadline
 from .solution import Later, PointStatus, Rest, Solution, Termination
 
-_ITERATIONS = 10_000  # of one solve: more are a cycle
+_ITERATIONS = 100_000  # of one solve: more are a cycle
 _COARSER = (1e-9, 1e-8)  # tolerances at which HiGHS may answer what it calls unbounded at finer ones
 
 

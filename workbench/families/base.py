@@ -31,7 +31,7 @@ Values = Mapping[str, Any]
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Request:
     """What is asked, in exact numbers: the question, and one field for each option that does not spell it.
 
@@ -41,7 +41,7 @@ class Request:
 
     question: Any
     check: str = "certify"
-    family: Family = field(default=None, repr=False, compare=False)  # type: ignore[assignment]  # set by its family
+    family: Family = field(default=None, repr=False)  # type: ignore[assignment]  # set by its family
 
     @property
     def certified(self) -> bool:

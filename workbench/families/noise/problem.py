@@ -229,8 +229,8 @@ class NoiseProblem(Problem):
         if sticks and d == 1 and min(stick.delta for stick in sticks) < 1:
             value = canonical_loss([(float(stick.epsilon), float(stick.delta)) for stick in sticks], loss)
             return OracleVerdict.judge(objective, "canonical discrete noise", value, "optimum", proof, slack)
-        if request.notion == "gdp":
-            value = rounded_gaussian(float(values["mu"]) / d, loss)
+        if (mu := self.claim.notion.gaussian_mu(values)) is not None:
+            value = rounded_gaussian(float(mu) / d, loss)
             kind = "optimum" if d == 1 else "upper bound"
             proof = proof if d == 1 else "Rounding a Gaussian is post-processing."
             return OracleVerdict.judge(objective, "rounded Gaussian", value, kind, proof, slack)

@@ -111,6 +111,10 @@ class GDP(LeastParameter):
         mu = float(values["mu"])
         return tuple(_tangent(mu, mu * (mu / 2 + k)) for k in (-1, 0, 1, 2))
 
+    def gaussian_mu(self, values: Values) -> Fraction:
+        """μ itself."""
+        return Fraction(values["mu"])
+
     def cuts(self, p: Vector, q: Vector, values: Values) -> Sequence[Requirement]:
         """The hockey sticks at the tangents of f at the vertices that lie furthest below it."""
         normal, mu = NormalDist(), float(values["mu"])
