@@ -30,7 +30,7 @@ import scipy.sparse as sp
 from models.requirements import HOCKEY_STICK, Bound
 from models.tangents import allowance, term_tangents, terms
 from solvers.arrays import Flags, Integers, Vector
-from solvers.backend import Options, solve
+from solvers.backend import solve
 from solvers.data import SMALLEST
 from solvers.errors import SolverError
 from solvers.growing import GrowingProgram, Point, RestatedProgram
@@ -127,8 +127,8 @@ class TangentProgram:
     """The program as far as it is stated.
 
     base: the rows of x, without a moving number; few: whether the comparisons are so much alike (shifts of one law)
-    that a bound gains tangents at few of them in a round, a hockey stick at its worst alone; solver, options: HiGHS
-    goes on from basis to basis unless it is given options or whole numbers.
+    that a bound gains tangents at few of them in a round, a hockey stick at its worst alone; solver: HiGHS goes on
+    from basis to basis unless there are whole numbers.
     """
 
     def __init__(
@@ -139,11 +139,10 @@ class TangentProgram:
         solver: str = "highs",
         *,
         few: bool = False,
-        options: Options | None = None,
     ) -> None:
         self.base, self.compared, self.few, self.size = base, compared, few, base.shape[1]
-        live = solver == "highs" and not base.is_mip and options in (None, Options())
-        self.master = GrowingProgram(base, _TOLERANCE) if live else RestatedProgram(base, solver, options)
+        live = solver == "highs" and not base.is_mip
+        self.master = GrowingProgram(base, _TOLERANCE) if live else RestatedProgram(base, solver)
         self.bounds: list[StatedBound] = []
         self.tangents: list[Tangents] = []
         self.point: Point | None = None

@@ -40,8 +40,8 @@ class RestatedProgram:
     program: what it starts from, at its template's numbers; masses are in its scale throughout, like `Program` says.
     """
 
-    def __init__(self, program: Program, solver: str, options: Options | None = None) -> None:
-        self._first, self._solver, self._options = program, solver, options or Options()
+    def __init__(self, program: Program, solver: str) -> None:
+        self._first, self._solver = program, solver
         first = program.template.A.tocoo()
         self._entries = [(first.data, *first.coords)]  # value, row, column
         self._right, self._upper = [program.template.row_upper], [program.template.upper]
@@ -87,10 +87,8 @@ class RestatedProgram:
 
     def solve(self, deadline: Deadline | None = None) -> Point:
         """The optimum. Raises SolverError where the backend finds none with duals, in time."""
-        limit = self._options.time_limit
-        if deadline is not None and deadline.left is not None:
-            limit = max(1.0, deadline.left)
-        solution = solve(self.program, solver=self._solver, options=replace(self._options, time_limit=limit))
+        limit = None if deadline is None or deadline.left is None else max(1.0, deadline.left)
+        solution = solve(self.program, solver=self._solver, options=Options(time_limit=limit))
         duals = np.zeros(self.rows) if solution.program.is_mip else solution.row_dual
         if solution.x is None or duals is None:
             raise SolverError(f"{self._solver} gave no optimum with duals: {solution.raw_status!r}.")
