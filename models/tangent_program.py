@@ -190,9 +190,9 @@ class TangentProgram:
             for law in self.compared.sides(comparison):
                 even[law], compared[law] = self.x[law].sum() * allowed[law] / max(1, allowed[law].sum()), True
         lower, upper = (np.where(compared, even, side) for side in (data.lower, data.upper))
-        found = solve(replace(self.base, template=replace(data, lower=lower, upper=upper)), solver="highs").x
-        if found is not None:
-            self.even = self.inside = found
+        at_best = solve(replace(self.base, template=replace(data, lower=lower, upper=upper)), solver="highs").x
+        if at_best is not None:
+            self.even = self.inside = at_best
 
     def _left(self, point: Point, more: More | None) -> bool:
         """Whether the way from the point inside to the last one leaves a bound, of which more is now stated. The point
