@@ -222,9 +222,9 @@ class ChannelRequest(BudgetRequest):
         prior = self.question.prior
         return None if prior is None else np.array([float(p) for p in prior])
 
-    def model(self, bounds: Mapping[Any, Any] | None = None, support: NDArray[np.bool_] | None = None) -> ChannelModel:
-        """The linear program, in units of 2^-20 of probability; under convex bounds of ordered pairs where the notion
-        states several. support: masses (k, m) that are stated. Raises ValueError."""
+    def model(self, support: NDArray[np.bool_] | None = None) -> ChannelModel:
+        """The linear program, in units of 2^-20 of probability; without pairs where the notion states several bounds.
+        support: masses (k, m) that are stated. Raises ValueError."""
         q, losses, least = self.question, self.losses.floats, self.minimise == "delta"
         inputs, outputs = q.places
         stated = ChannelModel(
@@ -238,7 +238,7 @@ class ChannelRequest(BudgetRequest):
             scale=MASS_SCALE,
         )
         if self.cut:
-            return replace(stated, pairs=(), bounds=bounds or {})
+            return replace(stated, pairs=())
         return replace(
             stated,
             groups=self.levels()[0],
