@@ -24,6 +24,7 @@ from workbench.families.option import Option, Place, read, spell
 
 if TYPE_CHECKING:
     from solvers.backend import Options
+    from workbench.families.stated import Stated
 
 
 _LONGEST = 1e9  # seconds; solvers refuse more
@@ -98,6 +99,7 @@ class Family(Reports):
     options: ClassVar[Sequence[Option]]
     frontier: ClassVar[str | None] = None  # module with `FRONTIER`
     programs: ClassVar[str | None] = None  # module with `instances()`
+    no_formula: ClassVar[str] = "it states no linear program with powers of e^epsilon in it"
     recommendation: ClassVar[str | None] = None  # module with `candidates(query)`
 
     @property
@@ -122,6 +124,14 @@ class Family(Reports):
         """The design of one request. Raises WorkbenchError."""
         with self.open(request) as session:
             return session.design()
+
+    def stated(self, request: Any) -> Stated:
+        """A request as a program in polynomials of e^ε, for `workbench.formula`. Raises InvalidRequest."""
+        raise InvalidRequest(f"The family {self.name} has no formula in e^epsilon: {self.no_formula}.")
+
+    def question_options(self, question: Any) -> dict[str, Any]:
+        """The values of the options that spell a question. Raises InvalidRequest where there are none."""
+        raise InvalidRequest(f"A question of the family {self.name} cannot be written as options.")
 
     def solve(self, request: Any) -> Design:
         """The design of one request, for a family without a hot start."""

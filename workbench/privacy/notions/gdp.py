@@ -26,7 +26,7 @@ from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.notion import HockeyStick, LeastParameter, Requirement, Values, decided
 
 _BITS = 4096  # of the balls, beyond which a claim is left undecided
-_CUT, _SPECK = 1e-7, 1e-10  # share of a vertex beyond the curve that is cut off; probabilities that solvers can tell
+_CUT, _SPECK = 1e-9, 1e-10  # share of a vertex beyond the curve that is cut off; probabilities that solvers can tell
 _STEEPEST = 20  # ε of a tangent: e^ε is a coefficient
 _MOST = 4  # tangents at once
 _LARGEST = 20  # μ of a program, whose tangents are at e^(μ²/2)
