@@ -6,7 +6,7 @@
     pure, a graph       M[y,o] <= e^ε M[y',o]                 for both orders of every neighbouring pair
     metric              M[y,o] <= e^{ε d(y,y')} M[y',o]       a graph with a budget for each pair; on a line the
                                                               consecutive labels suffice, their budgets add up
-    several bounds      the rows of `models.requirements`, for both orders of every pair
+    several bounds      none here: tangents of both orders of every pair, as `models.tangent_program` needs them
     dp with δ           s >= M[y,o] - e^ε M[y',o], s >= 0, Σ_o s <= δ    for both orders of every pair
     pdp with δ          M[y,o] - e^ε M[y',o] <= b, s >= M[y,o] + b - 1, s >= 0, Σ_o s <= δ, b in {0, 1}
 
@@ -38,12 +38,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, Bound, RatioBound, bound_rows, check_kinds, is_conic
+from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, RatioBound
+from models.tangent_program import Comparisons
 from solvers.arrays import Flags, Positions, Vector
 from solvers.canonical import compile
 from solvers.program import Program, stating
@@ -81,8 +82,6 @@ class ChannelModel:
         scale: of the program (`solvers.program`): units of 1/scale of probability.
         support: (k, m) masses that may be positive, None for all: a restriction, whose duals bound the whole all the
             same where they leave no reduced cost negative.
-        bounds: of every ordered pair of label positions, convex ones, however many (`models.requirements`), in place
-            of the ratios; `pairs` is then any that are not None.
     """
 
     labels: Vector
@@ -98,10 +97,8 @@ class ChannelModel:
     minimise: str = "loss"
     scale: float = 1.0
     support: Flags | None = None
-    bounds: Mapping[tuple[int, int], Sequence[Bound]] | None = None
 
     def __post_init__(self) -> None:
-        check_kinds(chain(*(self.bounds or {}).values()))
         for name in self.constraints:
             if name not in CONSTRAINTS:
                 raise ValueError(f"constraints must be among {', '.join(CONSTRAINTS)}. Got {name!r}.")
@@ -128,13 +125,6 @@ class ChannelModel:
             t = cp.Variable((1, m), name="t", bounds=[0, 1])
             column = np.ones((k, 1)) @ t
             rows += [(column <= M).set_label("least"), (exp_epsilon[0] * column >= M).set_label("most")]
-        elif self.bounds is not None:
-            rows += [
-                row
-                for (i, j), several in self.bounds.items()
-                for k, bound in enumerate(several)
-                for row in bound_rows(M[i, :], M[j, :], bound, f"{i}_{j}_{k}")
-            ]
         else:
             rows += self._graph(M, exp_epsilon, self.pairs, delta)
         rows += self.extra(M)
@@ -166,7 +156,7 @@ class ChannelModel:
         import cvxpy as cp
 
         m = self.outputs.size
-        groups = np.array(self.groups or (0,) * len(pairs))
+        groups = np.array(self.groups or (0,) * len(pairs), dtype=int)
         ends = np.array(pairs, dtype=int).reshape(-1, 2)
         rows: list[Any] = []
         for group in range(groups.max(initial=-1) + 1):
@@ -233,13 +223,16 @@ class ChannelModel:
     @cached_property
     def program(self) -> Program:
         """The compiled model."""
-        every = [*chain(*(self.bounds or {}).values())]
         under = "all pairs" if self.pairs is None else f"{len(self.pairs)} neighbouring pairs"
-        if self.bounds is not None:
-            under = f"{len(every)} bounds"
         name = f"channel from {self.labels.size} labels to {self.outputs.size} outputs, {under}"
-        conic = is_conic(every)
-        return compile(self.problem(), name, scale=1.0 if conic else self.scale, conic=conic)
+        return compile(self.problem(), name, scale=self.scale)
+
+    def compared(self, pairs: Pairs) -> Comparisons:
+        """The rows of ordered pairs of label positions, where bounds on them are stated by tangents."""
+        block = self.program.block("M")
+        rows = np.arange(block.start, block.start + block.size).reshape(block.shape, order="F")
+        first, second = np.array(pairs, dtype=int).reshape(-1, 2).T
+        return Comparisons(sp.csr_array(sp.eye_array(self.program.shape[1])), rows[first], rows[second])
 
     def values(self, epsilons: Sequence[float], delta: float = 0.0, max_loss: float = 0.0) -> Mapping[str, Any]:
         """Parameter values of the program: one ε per group, and δ or max_loss as the model asks."""

@@ -1,6 +1,7 @@
 """Losses of additive noise on a line: c(η) >= 0 on all integers, which does not fall as |η| grows.
 
-integers          |η|, η², one's own by |η|, or the mean loss of the published answer where the sum is clamped
+integers          |η|, η², one's own by |η|, lines of two slopes far out (pinball, huber), or the mean loss of the
+                  published answer where the sum is clamped
 reals, β = Δ/k    of noise constant on the cells [(j - ½)β, (j + ½)β): |j| β, and β/4 for j = 0; (j² + 1/12) β²
 """
 
@@ -16,23 +17,27 @@ from models.oracles.line_noise import POWERS
 
 @dataclass(frozen=True)
 class LineLoss:
-    """c(η) on all integers: |η|^power, or a table for -m..m, whose ends hold beyond it.
+    """c(η) on all integers: |η|^power, or a table for -m..m, which goes on by `slopes` (right, left) beyond it.
 
-    table: values >= 0 for -m..m that do not fall as |η| grows. Raises ValueError.
+    table: values >= 0 for -m..m that do not fall as |η| grows, unless `falls`: then a program reaches to m. Raises
+    ValueError.
     """
 
     name: str
     power: int = 0
     table: tuple[Fraction, ...] = ()
+    slopes: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))
+    falls: bool = False
 
     def __post_init__(self) -> None:
-        if self.power:
-            return
-        m, values = len(self.table) // 2, self.table
-        right, left = values[m:], values[m::-1]
-        rising = all(a <= b for side in (right, left) for a, b in pairwise(side))
-        if len(values) % 2 == 0 or min(values) < 0 or not rising:
+        if not self.power and (len(self.table) % 2 == 0 or min(self.table) < 0 or not (self.falls or self.rising)):
             raise ValueError("loss must be >= 0 and not fall as |noise| grows. Got one that does.")
+
+    @property
+    def rising(self) -> bool:
+        """Whether it does not fall as |η| grows."""
+        m, values = len(self.table) // 2, self.table
+        return all(a <= b for side in (values[m:], values[m::-1]) for a, b in pairwise(side))
 
     @classmethod
     def named(cls, name: str) -> LineLoss:
@@ -45,24 +50,39 @@ class LineLoss:
         return cls("own", 0, (*values[:0:-1], *values))
 
     @classmethod
+    def straight(cls, name: str, loss: Callable[[int], Fraction], bend: int) -> LineLoss:
+        """c(η) = loss(η), a line on each side from |η| = bend on."""
+        m = bend + 1
+        table = tuple(map(loss, range(-m, m + 1)))
+        return cls(name, 0, table, (table[-1] - table[-2], table[0] - table[1]))
+
+    @classmethod
     def clamped(
         cls, name: str, answers: int, loss: Callable[[int], Fraction], prior: Sequence[Fraction] | None = None
     ) -> LineLoss:
         """c(η) = Σ_q prior(q) loss(clamp(q + η) - q), q = 0..answers-1; uniform without a prior."""
         n = answers - 1
-        weights = [Fraction(1)] * answers if prior is None else [*prior]
         losses = {r: loss(r) for r in range(-n, n + 1)}
+        return cls.published(name, answers, lambda q, o: losses[o - q], prior)
+
+    @classmethod
+    def published(
+        cls, name: str, answers: int, loss: Callable[[int, int], Fraction], prior: Sequence[Fraction] | None = None
+    ) -> LineLoss:
+        """c(η) = Σ_q prior(q) loss(q, clamp(q + η)), which may fall where the loss of an answer does."""
+        n = answers - 1
+        weights = [Fraction(1)] * answers if prior is None else [*prior]
         means = (
-            sum((p * losses[min(n, max(0, q + eta)) - q] for q, p in enumerate(weights) if p), Fraction(0))
+            sum((p * loss(q, min(n, max(0, q + eta))) for q, p in enumerate(weights) if p), Fraction(0))
             for eta in range(-n, n + 1)
         )
         total = sum(weights)
-        return cls(name, 0, tuple(mean / total for mean in means))
+        return cls(name, 0, tuple(mean / total for mean in means), falls=True)
 
     @property
     def even(self) -> bool:
         """Whether c(-η) = c(η)."""
-        return self.table == self.table[::-1]
+        return self.table == self.table[::-1] and self.slopes[0] == self.slopes[1]
 
     @property
     def span(self) -> int:
@@ -73,7 +93,19 @@ class LineLoss:
         """c(η), exact."""
         if self.power:
             return Fraction(abs(eta) ** self.power)
-        return self.table[min(self.span, max(-self.span, eta)) + self.span]
+        beyond = abs(eta) - self.span
+        known = self.table[min(self.span, max(-self.span, eta)) + self.span]
+        return known + beyond * self.slopes[eta < 0] if beyond > 0 else known
+
+    def least_beyond(self, last: int, reach: int, ratio: Fraction) -> tuple[Fraction, Fraction]:
+        """The least mean loss of mass beyond `last` on the right, and on the left, of noise with
+        Pr[η > a + reach] >= ratio Pr[η > a] for every a: what is further out by k has at least ratio^⌈k/reach⌉ of it.
+        last >= m, of a table."""
+        more = reach * ratio / (1 - ratio)
+        return (
+            self.at(last + 1) + self.slopes[0] * more,
+            self.at(-last - 1) + self.slopes[1] * more,
+        )
 
 
 def cell_loss(name: str, beta: Fraction) -> Callable[[int], Fraction]:

@@ -50,7 +50,8 @@ class LineProgram:
     """One program of the module's docstring.
 
     sensitivity: D; reach: L >= D; losses: c(η), which do not fall as |η| grows; bounds: of every shift; folded: whether
-    they are even; open: whether noise goes on beyond; atom: its loss, None without one (hockey sticks alone have one).
+    they are even; open: whether noise goes on beyond; atom: its loss, None without one (hockey sticks alone have one);
+    beyond: by loss, what a unit of the mass beyond costs at least on the right and on the left (its first value's).
     """
 
     sensitivity: int
@@ -60,6 +61,7 @@ class LineProgram:
     folded: bool = True
     open: bool = True
     atom: Fraction | None = None
+    beyond: Sequence[tuple[Fraction, Fraction]] | None = None
 
     @property
     def last(self) -> int:
@@ -82,9 +84,13 @@ class LineProgram:
         """What a unit of mass costs in every column, by each loss: of f, of the mass beyond, of the atom."""
         sides = (1,) if self.folded else (1, -1)
         values = [*range(0 if self.folded else -self.last, self.last + 1)]
-        values += [side * (self.last + 1) for side in sides if self.open]
+        ends = [tuple(loss(side * (self.last + 1)) for side in (1, -1)) for loss in self.losses]
+        more = ends if self.beyond is None else self.beyond
         atom = [] if self.atom is None else [self.atom]
-        return [[*map(loss, values), *atom] for loss in self.losses]
+        return [
+            [*map(loss, values), *far[: len(sides) * self.open], *atom]
+            for loss, far in zip(self.losses, more, strict=True)
+        ]
 
     @cached_property
     def weights(self) -> Integers:
@@ -149,7 +155,7 @@ class LineProgram:
         size = masses.size // 2
         eta = np.arange(0 if self.folded else -self.last, self.last + 1)
         coarse = np.floor(eta / finer + 0.5).astype(np.int64)
-        x = np.zeros(len(self.costs[0]))
+        x = np.zeros(self.base.shape[1])
         inside = np.abs(coarse) <= size
         x[: self.stated][inside] = masses[coarse[inside] + size]
         return x
@@ -208,6 +214,12 @@ class Answer:
     def beyond(self) -> float:
         """The mass beyond, of one side in the mean."""
         return float(self.x[self.program.stated :].mean()) if self.program.open else 0.0
+
+    @property
+    def sides(self) -> tuple[float, float]:
+        """The mass beyond on the right and on the left, of an open program."""
+        far = self.x[self.program.stated :]
+        return float(far[0]), float(far[-1])
 
 
 def _proven(line: LineProgram, live: TangentProgram, point: Point) -> Fraction:

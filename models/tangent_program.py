@@ -13,20 +13,24 @@ Whatever is stated, the program is a relaxation, and multipliers prove a lower b
 Few t are positive at an optimum. They are stated where a point breaks a bound; what is not stated is 0. HiGHS goes on
 by its dual simplex method: the new column costs nothing, so duals stay feasible. Notions that amount to infinitely many
 bounds add those that a point breaks (`More`).
+
+Vertices break bounds by far, and at steep ratios. Where even laws are a point of the program, the way from a point
+within all bounds to each optimum is followed, and tangents are those where it leaves a bound (in-out separation,
+Ben-Ameur and Neto 2007); the answer is the cheapest point of these ways that is within all bounds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 
 from models.requirements import HOCKEY_STICK, Bound
-from models.tangents import allowance, term_tangents
+from models.tangents import allowance, term_tangents, terms
 from solvers.arrays import Flags, Integers, Vector
-from solvers.backend import Options
+from solvers.backend import solve
 from solvers.data import SMALLEST
 from solvers.errors import SolverError
 from solvers.growing import GrowingProgram, Point, RestatedProgram
@@ -42,6 +46,10 @@ _LITTLE = 1e-2  # share of the worst outcome's excess from which outcomes gain t
 _ROUGH = 1e-2  # relative excess up to which further bounds are asked for
 _NEARLY = 1e-7  # relative, below a limit, where a bound may press at the optimum
 _SPECK = 1e-9  # mass beside which ratios do not count
+_HALVINGS, _INWARDS = 40, 0.5  # of the way to an optimum; of the way that is inside, by which the point inside follows
+_FIRST, _LESS = 3, 1e-3  # bounds of a comparison, those that the way leaves first; as _LITTLE
+_CLOSE, _IDLE, _GAIN = 1e-10, 8, 0.9  # relative gap that is enough; rounds, and share of the gap that they must close
+_MANY, _RECENT = 1000, 5  # rows from which tangents are left out that did not press, but for those of the last rounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +88,21 @@ class StatedBound:
         a, b = term_tangents(self.stated, p, q)
         return np.maximum(a * p + b * q, 0.0)
 
+    def shares(self, inside: tuple[Vector, Vector], laws: tuple[Vector, Vector]) -> Vector:
+        """How much of the way from laws inside the bound to others is inside it, at every comparison."""
+
+        def out(share: Vector) -> Flags:
+            p, q = _between(inside, laws, share[:, None])
+            return np.asarray(self.excess(terms(self.stated, p, q), p) > 0)
+
+        low, high = np.zeros(self.sums.size), np.ones(self.sums.size)
+        left = out(high)
+        for _ in range(_HALVINGS if left.any() else 0):
+            middle = (low + high) / 2
+            beyond = out(middle)
+            low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
+        return np.where(left, low, 1.0)
+
     def excess(self, terms: Vector, p: Vector) -> Vector:
         """Over the limit, relative, at every comparison; of the worst outcome where the limit is 0."""
         if self.limit:
@@ -89,9 +112,10 @@ class StatedBound:
 
 @dataclass(frozen=True)
 class Tangents:
-    """Rows a P + b Q <= t of outcomes of a bound, at one comparison, from a row on."""
+    """Rows a P + b Q <= t of outcomes of a bound, at one comparison, from a row on; the round that stated them."""
 
     row: int
+    round: int
     bound: StatedBound
     comparison: int
     outcomes: Integers
@@ -103,8 +127,8 @@ class TangentProgram:
     """The program as far as it is stated.
 
     base: the rows of x, without a moving number; few: whether the comparisons are so much alike (shifts of one law)
-    that a bound gains tangents at few of them in a round, a hockey stick at its worst alone; solver, options: HiGHS
-    goes on from basis to basis unless it is given options or whole numbers.
+    that a bound gains tangents at few of them in a round, a hockey stick at its worst alone; solver: HiGHS goes on
+    from basis to basis unless there are whole numbers.
     """
 
     def __init__(
@@ -115,16 +139,19 @@ class TangentProgram:
         solver: str = "highs",
         *,
         few: bool = False,
-        options: Options | None = None,
     ) -> None:
-        self.compared, self.few, self.size = compared, few, base.shape[1]
-        live = solver == "highs" and not base.is_mip and options in (None, Options())
-        self.master = GrowingProgram(base, _TOLERANCE) if live else RestatedProgram(base, solver, options)
+        self.base, self.compared, self.few, self.size = base, compared, few, base.shape[1]
+        live = solver == "highs" and not base.is_mip
+        self.master = GrowingProgram(base, _TOLERANCE) if live else RestatedProgram(base, solver)
         self.bounds: list[StatedBound] = []
         self.tangents: list[Tangents] = []
         self.point: Point | None = None
         self.x, self.excess, self.rounds = np.zeros(self.size), 0.0, 0
         self._know(bounds)
+        self.even: Vector | None = None  # columns within all bounds, where the way to every optimum begins
+        self.inside, self.reached, self.least = self.x, self.x, np.inf  # others; the cheapest, and their value
+        self.gaps: list[float] = []  # from there to the optimum, after every round
+        self.most_rows = _MANY
 
     def solve(self, more: More | None, precision: float, deadline: Deadline | None = None) -> Point:
         """The last point, which breaks no limit by more than a relative precision, but where rounds or time were up.
@@ -139,14 +166,88 @@ class TangentProgram:
                     raise
                 break
             self.x, self.rounds = np.maximum(self.point.x[: self.size], 0.0), self.rounds + 1
-            if not self._broken(self.point, more, precision) or (deadline is not None and deadline.passed):
+            if self.rounds == 1 and not self.few:
+                self._start()
+            new = self._left(self.point, more) if self.even is not None else self._broken(self.point, more, precision)
+            if not new or (deadline is not None and deadline.passed):
                 break
         return self.point  # type: ignore[return-value]
 
     def solution(self) -> Solution:
-        """The last point as an answer to all that is stated."""
+        """The multipliers of the last point, with the cheapest columns known to be within all bounds, as an answer to
+        all that is stated; with its own where none are known."""
         assert self.point is not None
-        return self.master.answer(self.point)
+        point = self.point
+        if self.least < np.inf:
+            point = replace(point, x=np.concatenate([self.reached, point.x[self.size :]]))
+        return self.master.answer(point)
+
+    def _start(self) -> None:
+        """Begin at columns whose laws are even on what they may hold, if the program has such a point."""
+        data = self.base.template
+        allowed, even, compared = data.upper > 0, self.x.copy(), np.zeros(self.size, dtype=bool)
+        for comparison in range(len(self.compared.second)):
+            for law in self.compared.sides(comparison):
+                even[law], compared[law] = self.x[law].sum() * allowed[law] / max(1, allowed[law].sum()), True
+        lower, upper = (np.where(compared, even, side) for side in (data.lower, data.upper))
+        at_best = solve(replace(self.base, template=replace(data, lower=lower, upper=upper)), solver="highs").x
+        if at_best is not None:
+            self.even = self.inside = at_best
+
+    def _left(self, point: Point, more: More | None) -> bool:
+        """Whether the way from the point inside to the last one leaves a bound, of which more is now stated. The point
+        inside follows."""
+        inside, outside = self.compared.laws(self.inside), self.compared.laws(self.x)
+        shares = np.array([bound.shares(inside, outside) for bound in self.bounds])
+        for _ in range(_AT_ONCE):
+            known, laws = len(self.bounds), _between(inside, outside, shares.min(initial=1.0))
+            if more is None or not self._know([bound for p, q in zip(*laws, strict=True) for bound in more(p, q)]):
+                break
+            shares = np.vstack([shares, [bound.shares(inside, outside) for bound in self.bounds[known:]]])
+        if not self._gained(float(shares.min(initial=1.0)), point):
+            return False
+        t, new = np.append(point.x, 0.0), False
+        for k, at in zip(*np.nonzero((shares < 1) & (shares.argsort(axis=0).argsort(axis=0) < _FIRST)), strict=True):
+            bound, p, q = self.bounds[k], outside[0][at], outside[1][at]
+            r, s = _between((inside[0][at], inside[1][at]), (p, q), shares[k, at])
+            a, b = term_tangents(bound.stated, r, s)
+            gaps = a * p + b * q - t[bound.columns[at]] * bound.unit
+            new |= self._state(bound, int(at), r, s, gaps > _LESS * gaps.max())
+        if self.master.rows > self.most_rows:
+            self._forget(point)
+        return new
+
+    def _gained(self, share: float, point: Point) -> bool:
+        """Follow the way by a share that is inside. Whether the gap is worth further rounds."""
+        assert self.even is not None
+        data = self.base.template
+        reached = self.inside + share * (self.x - self.inside)
+        value = float(data.c @ reached) + data.offset
+        if share and value < self.least:
+            self.reached, self.least = reached, value
+        self.inside = self.inside + _INWARDS * (reached - self.inside) if share else (self.inside + self.even) / 2
+        self.gaps.append(self.least - point.value)
+        before = self.gaps[-1 - _IDLE] if len(self.gaps) > _IDLE else np.inf
+        return self.gaps[-1] > _CLOSE * abs(point.value) and (self.gaps[-1] < _GAIN * before or before == np.inf)
+
+    def _forget(self, point: Point) -> None:
+        """Leave out tangents of cones that did not press at a point, but for those of the last rounds."""
+        used = np.ones(self.master.rows, dtype=bool)
+        for part in self.tangents:
+            if part.bound.stated.kind != HOCKEY_STICK and part.round < self.rounds - _RECENT:
+                rows = slice(part.row, part.row + part.outcomes.size)
+                used[rows] = point.duals[rows] != 0
+        self.master.keep(used)
+        at, kept = np.cumsum(used) - 1, []
+        for bound in self.bounds:
+            bound.sums = np.where(bound.sums >= 0, at[bound.sums], -1)
+        for part in self.tangents:
+            o = used[part.row : part.row + part.outcomes.size]
+            if o.any():
+                row = int(at[part.row + o.argmax()])
+                kept.append(replace(part, row=row, outcomes=part.outcomes[o], a=part.a[o], b=part.b[o]))
+        self.tangents, self.most_rows = kept, max(_MANY, 2 * self.master.rows)
+        self.point = replace(point, duals=point.duals[used[: point.duals.size]])
 
     def _know(self, bounds: Iterable[Bound]) -> bool:
         """Whether any of the bounds is new."""
@@ -218,8 +319,15 @@ class TangentProgram:
             rows = sp.csr_array(sp.hstack([rows, sp.csr_array((o.size, wide - self.size))]) - t)
             places = np.full(new.size, bound.sums[comparison])
         row = self.master.extend(places, rows, 0.0, bound.limit / bound.unit)
-        self.tangents.append(Tangents(row, bound, comparison, o, a, b))
+        self.tangents.append(Tangents(row, self.rounds, bound, comparison, o, a, b))
         return True
+
+
+def _between(
+    inside: tuple[Vector, Vector], laws: tuple[Vector, Vector], share: Vector | float
+) -> tuple[Vector, Vector]:
+    p, q = (here + share * (there - here) for here, there in zip(inside, laws, strict=True))
+    return p, q
 
 
 def _seen(rows: sp.csr_array) -> sp.csr_array:

@@ -19,58 +19,28 @@ term Q φ(P/Q) is >= 0, the sum of some of them is within the limit too, and eac
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from models.requirements import HOCKEY_STICK, POWER_CONE, Bound
 from solvers.arrays import Vector
-from solvers.data import SMALLEST
 
-_LARGEST = 1e8  # of a coefficient: steeper tangents are taken at a smaller ratio
-_ROUNDING = 1e-15
-_SPECK = 1e-9
 _STEEPEST, _LESS = 1e6, 1e-13  # coefficient of a term's tangent, over the limit; relative, more than its rounding
+_LARGEST = 24.0  # relative entropy up to which a single term has tangents that reach it
 
 
-def excess(bound: Bound, p: Vector, q: Vector) -> float:
-    """By what share of the limit (of 1 where it is smaller, for a δ) the laws break a bound; <= 0 where they do not.
-
-    Ratios that are too steep for a tangent count in full, but for masses that a solver means to be 0.
-    """
-    a, b, limit = tangent(bound, p, q)
-    parts = a * p + b * q
+def terms(bound: Bound, p: Vector, q: Vector) -> Vector:
+    """The terms >= 0 of the outcomes, in floats. Shape of p and q."""
     if bound.kind == HOCKEY_STICK:
-        return float(parts.sum() - limit)
-    shown = p > _SPECK
-    with np.errstate(divide="ignore", over="ignore"):
-        r = p[shown] / q[shown]
-        phi = r ** (bound.level - 1) / bound.limit if bound.kind == POWER_CONE else np.log(r)
-    parts[shown] = p[shown] * phi
-    return float((parts.sum() - limit) / limit)
-
-
-def tangent(bound: Bound, p: Vector, q: Vector) -> tuple[Vector, Vector, float]:
-    """(a, b, limit) with a'P + b'Q <= limit for all laws that meet the bound, tight at ratios p/q. Shapes (n,)."""
-    some = q > 0
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        r = np.where(p > 0, np.where(some, p / q, np.inf), np.where(some, 0.0, 1.0))
-    limit = bound.limit
-    if bound.kind == HOCKEY_STICK:
-        above = r > bound.level
-        a, b = above.astype(float), np.where(above, -np.nextafter(bound.level, np.inf), 0.0)
-    elif bound.kind == POWER_CONE:
-        alpha = bound.level
-        r = np.minimum(r, (_LARGEST * bound.limit / alpha) ** (1 / alpha))
-        a, b, limit = alpha * r ** (alpha - 1) / bound.limit, (1 - alpha) * r**alpha / bound.limit, 1.0
-    else:
-        r = np.clip(r, 1 / _LARGEST, _LARGEST)
-        a, b = 1 + np.log(r), -r
-    pair = np.array((a, b))
-    sizes = np.abs(pair)
-    small = sizes < SMALLEST
-    lost = float(sizes[small].max(initial=0.0))  # of laws: at most so
-    pair[small] = sizes[small] = 0.0
-    size = float(sizes.max(axis=1, initial=0.0).sum())
-    return pair[0], pair[1], limit + 2 * lost + 8 * _ROUNDING * (size + abs(limit))
+        return np.maximum(p - bound.level * q, 0.0)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        log, alpha = np.log(p) - np.log(q), bound.level
+        if bound.kind == POWER_CONE:
+            none, some = (alpha - 1) * q, p * np.exp((alpha - 1) * log) - alpha * p + (alpha - 1) * q
+        else:
+            none, some = q, p * (log - 1) + q
+    return np.where(p > 0, np.maximum(some, 0.0), none)
 
 
 def allowance(bound: Bound) -> float:
@@ -85,6 +55,8 @@ def term_tangents(bound: Bound, p: Vector, q: Vector) -> tuple[Vector, Vector]:
         return np.ones_like(p), np.full_like(p, -np.nextafter(bound.level, np.inf))
     alpha = bound.level
     most = (_STEEPEST * max(1.0, bound.limit)) ** (1 / alpha)
+    if bound.kind != POWER_CONE:
+        most = max(most, math.exp(min(bound.limit, _LARGEST) + 1))  # a slope beyond the limit
     r = np.clip(np.maximum(p, 1e-300) / np.maximum(q, 1e-300), 1 / most, most)
     if bound.kind == POWER_CONE:
         rise, value = r ** (alpha - 1), r**alpha

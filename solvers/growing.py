@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from .arrays import Positions, Vector
+from .arrays import Flags, Positions, Vector
 from .backend import Options, solve
 from .errors import SolverError
 from .program import Data, Program
 from .search import Deadline
 from .solution import Later, PointStatus, Rest, Solution, Termination
 
-_ITERATIONS = 10_000  # of one solve: more are a cycle
+_ITERATIONS = 100_000  # of one solve: more are a cycle
 _COARSER = (1e-9, 1e-8)  # tolerances at which HiGHS may answer what it calls unbounded at finer ones
 
 
@@ -40,8 +40,8 @@ class RestatedProgram:
     program: what it starts from, at its template's numbers; masses are in its scale throughout, like `Program` says.
     """
 
-    def __init__(self, program: Program, solver: str, options: Options | None = None) -> None:
-        self._first, self._solver, self._options = program, solver, options or Options()
+    def __init__(self, program: Program, solver: str) -> None:
+        self._first, self._solver = program, solver
         first = program.template.A.tocoo()
         self._entries = [(first.data, *first.coords)]  # value, row, column
         self._right, self._upper = [program.template.row_upper], [program.template.upper]
@@ -59,6 +59,13 @@ class RestatedProgram:
         self._upper.append(np.full(new, most))
         self.width, self.rows = self.width + new, first + rows.shape[0]
         return first
+
+    def keep(self, kept: Flags) -> None:
+        """Leave out all rows but those, which close up. kept: (rows,), with all rows of the first program."""
+        values, rows, columns = map(np.concatenate, zip(*self._entries, strict=True))
+        seen = kept[rows]
+        self._entries = [(values[seen], (np.cumsum(kept) - 1)[rows[seen]], columns[seen])]
+        self._right, self.rows = [np.concatenate(self._right)[kept]], int(kept.sum())
 
     @property
     def program(self) -> Program:
@@ -80,10 +87,8 @@ class RestatedProgram:
 
     def solve(self, deadline: Deadline | None = None) -> Point:
         """The optimum. Raises SolverError where the backend finds none with duals, in time."""
-        limit = self._options.time_limit
-        if deadline is not None and deadline.left is not None:
-            limit = max(1.0, deadline.left)
-        solution = solve(self.program, solver=self._solver, options=replace(self._options, time_limit=limit))
+        limit = None if deadline is None or deadline.left is None else max(1.0, deadline.left)
+        solution = solve(self.program, solver=self._solver, options=Options(time_limit=limit))
         duals = np.zeros(self.rows) if solution.program.is_mip else solution.row_dual
         if solution.x is None or duals is None:
             raise SolverError(f"{self._solver} gave no optimum with duals: {solution.raw_status!r}.")
@@ -96,9 +101,9 @@ class RestatedProgram:
         return "" if self._answer is None else self._answer.version
 
     def answer(self, point: Point) -> Solution:
-        """The last point as an answer to `program`."""
+        """The last point, or other columns with its multipliers, as an answer to what was stated then."""
         assert self._answer is not None
-        return self._answer
+        return replace(self._answer, x=point.x)
 
 
 class GrowingProgram(RestatedProgram):
@@ -147,6 +152,12 @@ class GrowingProgram(RestatedProgram):
         self._done(self._h.addCols(new, none, none, upper, new, *entries), "columns")
         self._add(rows, np.full(rows.shape[0], -np.inf), np.full(rows.shape[0], right))
         return super().extend(places, rows, right, most)
+
+    def keep(self, kept: Flags) -> None:
+        """As of a restated program; the basis stays where it can."""
+        left_out = np.flatnonzero(~kept).astype(np.int32)
+        self._done(self._h.deleteRows(left_out.size, left_out), "fewer rows")
+        super().keep(kept)
 
     def solve(self, deadline: Deadline | None = None) -> Point:
         """The optimum, from the last basis. Raises SolverError where HiGHS finds none, in time."""

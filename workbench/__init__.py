@@ -50,6 +50,7 @@ _HOMES = {
     "certify": "workbench.privacy.certify",
     "compose": "workbench.privacy.composition",
     "explore": "workbench.explorer.notebook",
+    "formula": "workbench.families.formula",
     "frontier": "workbench.frontiers.run",
     "list_families": "workbench.families.api",
     "load": "workbench.privacy.loading",

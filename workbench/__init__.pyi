@@ -19,6 +19,7 @@ from workbench.errors import WorkbenchError as WorkbenchError
 from workbench.explorer.notebook import explore as explore
 from workbench.families.api import list_families as list_families
 from workbench.families.design import Design as Design
+from workbench.families.formula import formula as formula
 from workbench.frontiers.run import frontier as frontier
 from workbench.io.plugins import register as register
 from workbench.io.result import Result as Result
@@ -53,7 +54,7 @@ from workbench.sweeps.run import sweep as sweep
 from workbench.mechanisms.integer_noise import UnboundedNoise
 
 __version__: str
-__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'Ledger', 'LicenceLimit', 'ModuloNoise', 'NotCertified', 'NotInstalled', 'NotProven', 'PiecewiseAffine', 'Quantization', 'RealNoise', 'Result', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'certify', 'check', 'compare', 'compose', 'design', 'explore', 'frontier', 'list_families', 'load', 'measurement', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'sweep', 'verify']
+__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'Ledger', 'LicenceLimit', 'ModuloNoise', 'NotCertified', 'NotInstalled', 'NotProven', 'PiecewiseAffine', 'Quantization', 'RealNoise', 'Result', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'certify', 'check', 'compare', 'compose', 'design', 'explore', 'formula', 'frontier', 'list_families', 'load', 'measurement', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'sweep', 'verify']
 
 @overload
 def design(
@@ -117,6 +118,7 @@ def design(
     question: UnboundedNoise,
     *,
     loss: Any = 'squared',
+    unit: Any = '1',
     prior: Any = None,
     notion: Any = 'dp',
     alpha: Any = None,
@@ -138,7 +140,9 @@ def design(
 ) -> Design:
     """Design additive noise on all integers or all reals.
 
-        loss (default 'squared'): absolute, squared, error-rate (clamped), or a CSV of losses of |noise| 0, 1, 2, ...
+        loss (default 'squared'): absolute, squared, pinball:τ, huber:h, error-rate (clamped), or a CSV of losses of
+            |noise| 0, 1, 2, ...
+        unit (default '1'): What a step of clamped answers is worth to the loss.
         prior (default None): CSV with probabilities of the clamped answers, or worst; uniform by default.
         notion (default 'dp'): dp, pure, curve, tradeoff, renyi, zcdp or gdp.
         alpha (default None): renyi: the order > 1.

@@ -15,6 +15,7 @@ from workbench.errors import CorruptFile, InvalidRequest, NotCertified
 from workbench.exact.numbers import exact, jsonable, positive
 from workbench.io.csv_column import whole_as_integers
 from workbench.io.parameter_grid import integers
+from workbench.io.records import is_formula
 from workbench.mechanisms.baselines.named_quantizers import MECHANISMS, bounds, built
 
 if TYPE_CHECKING:
@@ -117,8 +118,9 @@ def check(file: Path) -> Report:
             proven = prove(file)
             words = proven.words
     except CorruptFile as error:
-        error.exit_code = 1 if isinstance(error.__cause__, NotCertified) else 2
-        raise
+        if is_formula(file):
+            return _checked_formula(file)
+        raise _with_exit_code(error) from error.__cause__
 
     def shown() -> Iterator[Any]:
         yield Text(f"Proven from {_plain(file.name)} alone, in exact arithmetic:", style="bold")
@@ -137,6 +139,30 @@ def check(file: Path) -> Report:
         "not_proven": dict(proven.record),
     }
     return Report(values, shown())
+
+
+def _with_exit_code(error: CorruptFile) -> CorruptFile:
+    """1 for a file that is false, 2 for one that cannot be read or decided."""
+    error.exit_code = 1 if isinstance(error.__cause__, NotCertified) else 2
+    return error
+
+
+def _checked_formula(file: Path) -> Report:
+    """A formula that is proven again."""
+    from workbench.families.formula_certificate import check as prove
+
+    try:
+        formula = prove(file)
+    except CorruptFile as error:
+        raise _with_exit_code(error) from error.__cause__
+    lines = str(formula).splitlines()
+    words = [f"{lines[0]}: {len(formula.pieces)} formulas, without gap or overlap.", *lines[1:]]
+
+    def shown() -> Iterator[Any]:
+        yield Text(f"Proven from {_plain(file.name)} alone, in exact arithmetic, without a solver:", style="bold")
+        yield from (f"  {sentence}" for sentence in words)
+
+    return Report({"file": file.name, "proven": True, "words": words, **formula.to_dict()}, shown())
 
 
 def sample(

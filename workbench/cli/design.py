@@ -16,6 +16,7 @@ from workbench.errors import InvalidRequest
 if TYPE_CHECKING:
     from workbench.families.base import Family
     from workbench.families.design import Design
+    from workbench.families.formula_object import Formula
 
 
 _PLAIN = {"prior": "uniform", "delta": "0"}  # need not be repeated in the commands that are recommended
@@ -38,6 +39,7 @@ def design_command(kind: Family) -> Callable[..., None]:
         save: Path | None = None,
         plot: Path | None = None,
         html: Path | None = None,
+        formula: bool = False,
         **given: Any,
     ) -> Report:
         outputs = {"saved file": save, "plot file": plot, "html file": html}
@@ -45,7 +47,9 @@ def design_command(kind: Family) -> Callable[..., None]:
         more: dict[str, Any] = {"check": "audit" if raw else "certify"}
         if any(option.name == "progress" for option in kind.options):
             more["progress"] = err.print
-        design = kind.designed(kind.request_of(kind.read(present(given), "command") | more))
+        request = kind.request_of(kind.read(present(given), "command") | more)
+        optimum = _optimum(request) if formula else None
+        design = kind.designed(request)
         if save is not None:
             design.save(save)
         if plot is not None:
@@ -57,10 +61,22 @@ def design_command(kind: Family) -> Callable[..., None]:
         if design.status == "infeasible":
             sentence = dict(design.facts()).get("not reachable", "No design meets the request.")
             return Report(design.to_dict, stopped=f"Infeasible: {sentence}")
-        return Report(design.to_dict, _shown(design))
+        if optimum is None:
+            return Report(design.to_dict, _shown(design))
+        return Report(
+            lambda: design.to_dict() | {"formula": optimum.to_dict()},
+            (*_shown(design), note(f"The optimum is {optimum.pieces[0].text()}, {optimum.where(optimum.pieces[0])}.")),
+        )
 
     without = [*([] if kind.certifies else ["raw", "save"]), *([] if kind.draws else ["plot"])]
     return command("design", run, options, without, kind.summary)
+
+
+def _optimum(request: Any) -> Formula:
+    """The formula around a request's ε."""
+    from workbench.families.formula import formula_around
+
+    return formula_around(request)
 
 
 def _shown(design: Design) -> Iterator[Any]:
@@ -81,7 +97,8 @@ def recommend(*, html: Path | None = None, plot: Path | None = None, **given: An
     check_outputs(files, {"plot file": plot, "html file": html})
     if (given["answers"] is None) == (given["range"] is None):
         raise InvalidRequest("The answers must be given by exactly one of answers and range.")
-    result = recommended(**{name: v for name, v in present(given).items() if v != _PLAIN.get(name)})
+    values = {name: v for name, v in present(given).items() if v != _PLAIN.get(name)}
+    result = recommended(**values, progress=lambda done, total, what: err.print(f"{done} of {total}: {what}"))
     if plot is not None:
         result.save(plot)
     if html is not None:

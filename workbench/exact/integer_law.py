@@ -135,18 +135,25 @@ class IntegerLaw:
         blocks, rest = divmod(beyond, self.period)
         return self.ratio**blocks * self.ratio * (sum(block) / (1 - self.ratio) - sum(block[:rest]))
 
-    def mean(self, loss: Callable[[int], Fraction], beyond: tuple[Fraction, ...] = ()) -> Fraction:
-        """E loss(η). beyond: coefficients of 1, |η|, |η|² of the loss in the tails; none for a law without tails."""
+    def mean(
+        self,
+        loss: Callable[[int], Fraction],
+        beyond: tuple[Fraction, ...] = (),
+        below: tuple[Fraction, ...] | None = None,
+    ) -> Fraction:
+        """E loss(η). beyond: coefficients of 1, |η|, |η|² of the loss in the tails, none for a law without tails;
+        below: those of the left tail, where they are others."""
         total = sum((w * loss(self.first + i) for i, w in enumerate(self.weights) if w), Fraction(0))
         if self.ratio:
             if not beyond:
                 InvalidRequest.must("loss", "known beyond the weights of a law with tails", "a list")
-            right = [(eta, eta) for eta in range(self.last + 1 - self.period, self.last + 1)]
-            left = [(eta, -eta) for eta in range(self.first, self.first + self.period)]
-            for eta, outwards in right + left:  # |η| = outwards + b period in block b
+            left_beyond = beyond if below is None else below
+            right = [(eta, eta, beyond) for eta in range(self.last + 1 - self.period, self.last + 1)]
+            left = [(eta, -eta, left_beyond) for eta in range(self.first, self.first + self.period)]
+            for eta, outwards, terms in right + left:  # |η| = outwards + b period in block b
                 if outwards < 1 - self.period:
                     InvalidRequest.must("first", "far enough from 0 for its tails", self.first)
-                total += self.weights[eta - self.first] * self._tail_mean(outwards, beyond)
+                total += self.weights[eta - self.first] * self._tail_mean(outwards, terms)
         return total / self.total
 
     def _tail_mean(self, start: int, beyond: tuple[Fraction, ...]) -> Fraction:

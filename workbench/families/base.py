@@ -24,6 +24,7 @@ from workbench.families.option import Option, Place, read, spell
 
 if TYPE_CHECKING:
     from solvers.backend import Options
+    from workbench.families.stated import Stated
 
 
 _LONGEST = 1e9  # seconds; solvers refuse more
@@ -31,7 +32,7 @@ Values = Mapping[str, Any]
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Request:
     """What is asked, in exact numbers: the question, and one field for each option that does not spell it.
 
@@ -41,7 +42,7 @@ class Request:
 
     question: Any
     check: str = "certify"
-    family: Family = field(default=None, repr=False, compare=False)  # type: ignore[assignment]  # set by its family
+    family: Family = field(default=None, repr=False)  # type: ignore[assignment]  # set by its family
 
     @property
     def certified(self) -> bool:
@@ -98,6 +99,7 @@ class Family(Reports):
     options: ClassVar[Sequence[Option]]
     frontier: ClassVar[str | None] = None  # module with `FRONTIER`
     programs: ClassVar[str | None] = None  # module with `instances()`
+    no_formula: ClassVar[str] = "it states no linear program with powers of e^epsilon in it"
     recommendation: ClassVar[str | None] = None  # module with `candidates(query)`
 
     @property
@@ -122,6 +124,14 @@ class Family(Reports):
         """The design of one request. Raises WorkbenchError."""
         with self.open(request) as session:
             return session.design()
+
+    def stated(self, request: Any) -> Stated:
+        """A request as a program in polynomials of e^ε, for `workbench.formula`. Raises InvalidRequest."""
+        raise InvalidRequest(f"The family {self.name} has no formula in e^epsilon: {self.no_formula}.")
+
+    def question_options(self, question: Any) -> dict[str, Any]:
+        """The values of the options that spell a question. Raises InvalidRequest where there are none."""
+        raise InvalidRequest(f"A question of the family {self.name} cannot be written as options.")
 
     def solve(self, request: Any) -> Design:
         """The design of one request, for a family without a hot start."""

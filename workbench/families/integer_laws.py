@@ -25,10 +25,12 @@ from solvers.search import bisect
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.families.frontier_plan import NotApplicable
+from workbench.families.requirements import HOCKEY_STICK, ratio_kind, ratio_notions
 from workbench.mechanisms.baselines.count_queries import discrete_gaussian
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
+from workbench.privacy.notions import notion as known_notion
 from workbench.privacy.repair import inverse_exponential, staircase
 
 Vector = NDArray[np.float64]
@@ -70,17 +72,19 @@ def fitted_laws(name: str, reach: int, epsilon: Fraction, delta: Fraction, notio
     reach: D; notion: pure, dp or pdp, for which the pure laws alone stay private however their answers are published.
     Raises NotApplicable.
     """
-    if notion not in ("pure", "dp", "pdp"):
+    measure = known_notion(notion)
+    if notion not in ratio_notions() or measure.per_distance:
         raise NotApplicable(f"its parameter is not known for the notion {notion}")
+    post_processed = ratio_kind(notion) == HOCKEY_STICK
     if reach * (math.ceil(_TAIL / float(epsilon)) + 2) > _LONGEST:
         raise NotApplicable("its law is too long at this budget")
     if name == "staircase":
         return _staircases(reach, epsilon)
     if name == "geometric":
-        return [_geometric(reach, epsilon, delta if notion == "dp" else Fraction(0))]
-    if not delta or notion == "pure":
+        return [_geometric(reach, epsilon, delta if measure.has_delta and post_processed else Fraction(0))]
+    if not delta or not measure.has_delta:
         raise NotApplicable("it needs delta > 0")
-    if notion == "pdp":
+    if not post_processed:
         raise NotApplicable("clamped or wrapped around it is no longer private under pdp, which is no post-processing")
     return [(_truncated if name == "truncated geometric" else _gaussian)(reach, epsilon, delta)]
 
@@ -104,7 +108,7 @@ def _audit_fits(reach: int, values: float) -> None:
 def _claimed(
     law: IntegerLaw, symbol: str, value: float, reach: int, notion: str, budget: dict[str, Fraction]
 ) -> FittedLaw:
-    span = 1 if notion == "pure" and law.period == 1 else reach
+    span = 1 if not known_notion(notion).has_delta and law.period == 1 else reach
     mechanism = AdditiveIntegerNoise(IntegerNoise(span), law)
     claim = Claim.of(notion, mechanism, budget if span == reach else {**budget, "epsilon": budget["epsilon"] / reach})
     return FittedLaw(law, reach, symbol, value, claim, span)

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import importlib
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from solvers.search import Deadline
+from workbench.errors import NotProven
 from workbench.families.base import Family
 from workbench.families.channel.losses import LossTable, OwnLoss, loss_table
+from workbench.families.design import Design
 from workbench.families.registry import families
 from workbench.io.files import spelled
+from workbench.mechanisms.answer_grid import AnswerGrid, answer_grid
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.privacy.notions import notion
 
@@ -27,19 +31,47 @@ from workbench.privacy.notions import notion
 class Value(NamedTuple):
     """objective: what the mechanism costs, exactly, as a float; bound: below which no mechanism of its class can cost
     (None: its parameters are given, or nothing is proven); certified: whether exact arithmetic proves it private;
-    parameter: of a published mechanism, in words."""
+    parameter: of a published mechanism, in words; stopped: whether the time was up before the two met; mechanism: of a
+    design."""
 
     objective: float
     bound: float | None
     certified: bool
     parameter: str = ""
+    stopped: bool = False
+    mechanism: Any = None
 
 
-def designed(kind: Family, question: Any, **options: Any) -> Value:
-    """What the certified design of a family costs, with its bound; question: or a request, whole. Raises
-    WorkbenchError."""
-    design = kind.designed(kind.request(question, **options) if options else question)
-    return Value(design.objective, design.bound, design.certificate is not None)
+class TimeShares:
+    """So many seconds for all classes of a query. waiting: how many of them are still to come after one."""
+
+    def __init__(self, seconds: float) -> None:
+        self._deadline, self.waiting = Deadline(seconds), 0
+
+    @property
+    def share(self) -> float:
+        """Seconds for the next class: an equal share of what is left, at least a little."""
+        return max(0.2, (self._deadline.left or 0.0) / (1 + self.waiting))
+
+
+def found(kind: Family, question: Any, time: TimeShares | None = None, **options: Any) -> tuple[Design, bool]:
+    """The certified design of a family, and whether it is what was found when the time was up. Raises WorkbenchError."""
+    if time is not None and any(option.name == "time_limit" for option in kind.options):
+        options["time_limit"] = Fraction(time.share).limit_denominator(1000)
+    try:
+        return kind.designed(kind.request(question, **options)), False
+    except NotProven as error:
+        if error.interrupted:
+            raise KeyboardInterrupt from None
+        if error.design is None:
+            raise
+        return error.design, True
+
+
+def designed(kind: Family, question: Any, time: TimeShares | None = None, **options: Any) -> Value:
+    """What that costs, with its bound."""
+    design, stopped = found(kind, question, time, **options)
+    return Value(design.objective, design.bound, design.certificate is not None, "", stopped, design.mechanism)
 
 
 @dataclass(frozen=True)
@@ -48,7 +80,10 @@ class Candidate:
 
     name: of the class; needs: what it does with answers, in a few words; command: the one that makes it, or None.
     solve: its value, computed when asked for; reason: why the class does not apply, instead. extra_loss: what makes the
-    class cost more than another, such as "Wrapping around", where that is worth a sentence.
+    class cost more than another, such as "Wrapping around", where that is worth a sentence; contains: the names of
+    classes all of whose mechanisms are in this one; programs: whether it goes to a solver, after those that do not;
+    simplicity: of what costs the same the least is recommended; publishes: of its mechanism and the position of an
+    answer the probabilities of the query's outputs.
     """
 
     name: str
@@ -57,6 +92,10 @@ class Candidate:
     solve: Callable[[], Value] | None = None
     reason: str | None = None
     extra_loss: str | None = None
+    contains: tuple[str, ...] = ()
+    programs: bool = False
+    simplicity: int = 2
+    publishes: Callable[[Any, int], Sequence[float]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +103,7 @@ class _Budget:
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     notion: str = "dp"
+    time: TimeShares | None = None
 
     @property
     def budget(self) -> dict[str, Any]:
@@ -87,20 +127,9 @@ class Query(_Budget):
         return loss_table(self.question, self.loss)
 
     @cached_property
-    def last(self) -> int | None:
-        """n where inputs and outputs are the numbers 0..n, in this order; else None."""
-        numbers = self.question.numbers
-        row = tuple(map(Fraction, range(self.question.k)))
-        return self.question.k - 1 if numbers == (row, row) else None
-
-    @cached_property
-    def reach(self) -> int | None:
-        """D where the neighbours among 0..n are those at most D apart; else None."""
-        if self.last is None:
-            return None
-        reach = max(j - i for i, j in self.question.listed)
-        near = sum(self.question.k - d for d in range(1, reach + 1))
-        return reach if near == len(self.question.listed) else None
+    def grid(self) -> AnswerGrid | None:
+        """The answers by value, in steps; None where they are no numbers."""
+        return answer_grid(self.question)
 
     @property
     def per_distance(self) -> bool:

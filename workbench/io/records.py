@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import groupby
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,9 +18,19 @@ from numpy.typing import NDArray
 
 from workbench.errors import CorruptFile
 from workbench.exact.distribution import Distribution
-from workbench.io.files import ratio, whole
+from workbench.io.files import parse_json, ratio, read_text, whole
 
+FORMULA = "dp-workbench formula"  # the format of a file of `workbench.families.formula_certificate`
 _CELLS = 4_000_000  # of a table that a short file may stand for
+
+
+def is_formula(path: Path | str) -> bool:
+    """Whether a file says that it is a formula's. Raises InvalidRequest for a file that cannot be read."""
+    try:
+        data = parse_json(read_text(path))
+    except CorruptFile:
+        return False
+    return isinstance(data, dict) and data.get("format") == FORMULA
 
 
 def take(data: Any, what: str, names: set[str]) -> dict[str, Any]:

@@ -1,37 +1,46 @@
-"""What linear programs of tangents hand back fits the program it is an answer to, whatever columns that one has."""
+"""Programs of tangents against the same bounds stated as cones, and where cones find no point."""
 
 from __future__ import annotations
 
 import math
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
 import workbench as wb
-from models.channel import ChannelModel
-from models.modulo import MASS_SCALE
-from models.requirements import HOCKEY_STICK, POWER_CONE, Bound
-from solvers.backend import solve
-from workbench.families.tangent_cuts import Tangents, polish, row_columns
 
 
-def test_an_answer_from_inside_has_the_columns_of_its_program():
-    losses = np.array([[0.0, 1.0], [1.0, 0.0]])
-    numbers = np.arange(2.0)
+def _by_cones(prior: np.ndarray | None, alpha: float | None, limit: float) -> float:
+    """The least squared error of a channel on 0..2 whose consecutive rows meet a Rényi divergence (relative entropy
+    where alpha is None), by CVXPY and Clarabel."""
+    M = cp.Variable((3, 3), nonneg=True)
+    rows = [cp.sum(M, axis=1) == 1]
+    for i, j in ((0, 1), (1, 0), (1, 2), (2, 1)):
+        t = cp.Variable(3)
+        if alpha is None:
+            rows += [cp.sum(t) <= limit, cp.ExpCone(-t, M[i, :], M[j, :])]
+        else:
+            power = cp.PowCone3D(t, M[j, :], M[i, :], np.full(3, 1 / alpha))
+            rows += [cp.sum(t) <= math.exp((alpha - 1) * limit), power]
+    losses = cp.sum(cp.multiply(M, np.subtract.outer(np.arange(3), np.arange(3)) ** 2), axis=1)
+    loss = cp.max(losses) if prior is None else prior @ losses
+    problem = cp.Problem(cp.Minimize(loss), rows)
+    problem.solve(solver="CLARABEL")
+    return float(problem.value)
 
-    def model(bounds: dict) -> ChannelModel:
-        return ChannelModel(numbers, numbers, np.array([0.5, 0.5]), losses, (), bounds=bounds, scale=MASS_SCALE)
 
-    pairs = [(0, 1), (1, 0)]
-    bounds = {pair: [Bound(POWER_CONE, 2.0, math.exp(0.5))] for pair in pairs}
-    first = solve(model(bounds).program, solver="cvxpy:clarabel")
-    plain = model({pair: [] for pair in pairs}).program
-    tangents = Tangents(plain, {pair: row_columns(plain, pair) for pair in pairs})
-    assert first.x.size > plain.shape[1]
-    equal = Bound(HOCKEY_STICK, 1.0, 0.0)  # always named as broken: the point inside is handed back
-    answer, _ = polish(first, tangents, bounds, lambda *_: [equal], lambda program: solve(program, solver="highs"))
-    assert answer.x.size == answer.program.shape[1]
-    assert np.isfinite(answer.objective)
+@pytest.mark.parametrize("worst", [False, True])
+def test_tangents_and_cones_find_the_same_optimum(worst: bool):
+    prior = None if worst else np.full(3, 1 / 3)
+    question = wb.FiniteQuery("0..2", max_shift=1, prior="worst" if worst else None)
+    renyi = wb.design(question, notion="renyi", alpha=4, epsilon="0.5", loss="squared")
+    assert renyi.objective == pytest.approx(_by_cones(prior, 4.0, 0.5), rel=1e-6)
+    assert 0 <= renyi.objective - renyi.bound <= 1e-7 * renyi.objective
+    zcdp = wb.design(question, notion="zcdp", rho="0.3", loss="squared")
+    assert zcdp.objective >= _by_cones(prior, None, 0.3) * (1 - 1e-6)
+    assert 0 <= zcdp.objective - zcdp.bound <= 1e-6 * zcdp.objective
+    assert zcdp.private
 
 
 @pytest.mark.parametrize(("k", "epsilon", "loss"), [(4, "1.1986", "squared"), (6, "1.3513", "squared")])

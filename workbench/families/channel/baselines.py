@@ -1,9 +1,9 @@
 """Published mechanisms for a finite query at a budget, each with its least parameter, or why it cannot serve.
 
-    geometric, truncated geometric,    noise on the positions of the answers, clamped into them; proven private on the
-    discrete Gaussian, staircase       line (`workbench.families.integer_laws`), for any relation: D is how many
-                                       positions neighbours are apart at most
-    exponential                        Pr[j|i] ∝ r^|i-j|, the least r that the exact audit of its rows proves
+    geometric, truncated geometric,    noise on the answers by value, in steps of the grid that they lie on, clamped to
+    discrete Gaussian, staircase       them and published as the nearest output; proven private on the line
+                                       (`workbench.families.integer_laws`): D is how far neighbours are apart at most
+    exponential                        Pr[j|i] ∝ r^|x_i - x_j|, the least r that the exact audit of its rows proves
     randomized response                the own answer with probability p, e^ε times that of any other (or as δ allows)
 
 Laws are exact; what they cost is enclosed to 100 bits or more, and the nearest float is told.
@@ -12,7 +12,7 @@ Laws are exact; what they cost is enclosed to 100 bits or more, and the nearest 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -28,6 +28,7 @@ from workbench.families.channel.losses import Integers
 from workbench.families.channel.repair import loss_of
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.integer_laws import NAMES, clamped_rows, fitted_laws
+from workbench.mechanisms.answer_grid import MOST_PLACES, AnswerGrid, answer_grid
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import Mechanism
 from workbench.privacy.audit import holds
@@ -123,29 +124,37 @@ def _expected(query: BudgetedQuery, rows: Iterable[Integers]) -> float:
     return nearest_float((low + high) / 2)
 
 
-def _roughly(query: BudgetedQuery, law: IntegerLaw) -> float:
+def _grid(query: BudgetedQuery) -> AnswerGrid:
+    """The places of the answers. Raises NotApplicable."""
+    if query.question.numbers is None:
+        raise NotApplicable("it is for answers that are numbers")
+    if notion(query.notion).per_distance:
+        raise NotApplicable("its parameter is not known for budgets that differ between pairs")
+    grid = answer_grid(query.question)
+    if grid is None:
+        raise NotApplicable(f"its answers are more than {MOST_PLACES} steps of their grid apart")
+    return grid
+
+
+def _rows(query: BudgetedQuery, grid: AnswerGrid, law: IntegerLaw, number: Callable[[Fraction], Any]) -> Iterator[Any]:
+    """The masses of the outputs for every answer; nothing is computed before the first is asked for, at the precision
+    that is set then."""
+    yield from grid.rows_of([*clamped_rows(law, grid.last + 1, number)], query.question.m)
+
+
+def _roughly(query: BudgetedQuery, grid: AnswerGrid, law: IntegerLaw) -> float:
     """What clamped noise costs, in floating point."""
-    rows, prior = clamped_rows(law, query.question.k), query.question.prior
+    rows, prior = _rows(query, grid, law, float), query.question.prior
     each = [float(row @ loss) for row, loss in zip(rows, query.losses.floats, strict=True)]
     return max(each) if prior is None else float(np.dot([float(p) for p in prior], each))
 
 
-def _reach(query: BudgetedQuery) -> int:
-    """How many positions neighbours are apart at most. Raises NotApplicable."""
-    q = query.question
-    if q.outputs != q.inputs:
-        raise NotApplicable("it publishes the answers themselves, and the outputs are others")
-    if notion(query.notion).per_distance:
-        raise NotApplicable("its parameter is not known for budgets that differ between pairs")
-    return q.k - 1 if q.pairs is None else max(j - i for i, j in q.pairs)
-
-
 def _clamped(name: str) -> Callable[[BudgetedQuery], Published]:
     def make(query: BudgetedQuery) -> Published:
-        reach = _reach(query)
-        fitted = fitted_laws(name, reach, *_spent(query), query.notion)
-        best = min(fitted, key=lambda fit: _roughly(query, fit.law)) if len(fitted) > 1 else fitted[0]
-        loss = _expected(query, clamped_rows(best.law, query.question.k, ball))
+        grid = _grid(query)
+        fitted = fitted_laws(name, grid.reach, *_spent(query), query.notion)
+        best = min(fitted, key=lambda fit: _roughly(query, grid, fit.law)) if len(fitted) > 1 else fitted[0]
+        loss = _expected(query, _rows(query, grid, best.law, ball))
         return Published(loss, best.holds(), best.mechanism, best.symbol, best.value)
 
     return make
@@ -153,14 +162,17 @@ def _clamped(name: str) -> Callable[[BudgetedQuery], Published]:
 
 def _exponential(query: BudgetedQuery) -> Published:
     """By bisection on r in floating point, then the exact audit of rows with weights that are rounded upwards."""
-    _reach(query)
+    grid = _grid(query)
+    if not grid.same_outputs:
+        raise NotApplicable("it publishes the answers themselves, and the outputs are others")
     epsilon, delta = _spent(query)
     pairs, _ = _budgets(query)
     k = query.question.k
     if len(pairs) * k > _AUDITED:
         raise NotApplicable(f"its audit compares {len(pairs) * k} masses, more than {_AUDITED}")
     first, second = np.array(pairs).T
-    gap = np.abs(np.arange(k)[None, :] - np.arange(k)[:, None])
+    columns = [grid.places[query.question.inputs.index(output)] for output in query.question.outputs]
+    gap = np.abs(np.array(columns)[None, :] - np.array(grid.places)[:, None])
     whole = delta and isinstance(_bound(query), MassAboveRatio)  # of what is above, its mass counts, not the excess
 
     def private(log_ratio: float) -> bool:
@@ -177,7 +189,7 @@ def _exponential(query: BudgetedQuery) -> Published:
     low, _ = bisect(lambda log_ratio: not private(log_ratio), 0.0, 2 * float(epsilon) + 60.0, turns=40)
     for slack in (1e-12, 1e-9, 1e-7, 1e-5, 1e-3):
         log_ratio = low * (1 - slack)
-        mechanism = Channel.of(_exponential_rows(k, log_ratio), pairs)
+        mechanism = Channel.of(_exponential_rows(gap.tolist(), log_ratio), pairs)
         claim = Claim.of(query.notion, mechanism, {"epsilon": epsilon, "delta": delta})
         if holds(mechanism, claim):
             loss = _expected(query, (row.array for row in mechanism.rows))
@@ -185,12 +197,12 @@ def _exponential(query: BudgetedQuery) -> Published:
     raise NotApplicable("no parameter of it was proven to meet the budget")
 
 
-def _exponential_rows(k: int, log_ratio: float) -> list[list[int]]:
-    ratio = Fraction(math.exp(-log_ratio))
-    weights = [1 << (80 + math.ceil(1.5 * log_ratio * k))]
-    for _ in range(k - 1):
+def _exponential_rows(gaps: list[list[int]], log_ratio: float) -> list[list[int]]:
+    ratio, last = Fraction(math.exp(-log_ratio)), max(map(max, gaps))
+    weights = [1 << (80 + math.ceil(1.5 * log_ratio * (last + 1)))]
+    for _ in range(last):
         weights.append(-(-weights[-1] * ratio.numerator // ratio.denominator))
-    return [[weights[abs(i - j)] for j in range(k)] for i in range(k)]
+    return [[weights[gap] for gap in row] for row in gaps]
 
 
 def _randomized_response(query: BudgetedQuery) -> Published:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from workbench.families.channel.request import ChannelRequest
     from workbench.families.design import Design
+    from workbench.families.stated import Stated
     from workbench.mechanisms.finite_query import FiniteQuery
 
 
@@ -125,6 +126,24 @@ class _Channels(Family):
     def spelled_question(self, values: Mapping[str, Any]) -> FiniteQuery:
         names = ("outputs", "max_shift", "neighbours", "prior")
         return self.question(values["answers"], **{name: values[name] for name in names})
+
+    def question_options(self, question: Any) -> dict[str, Any]:
+        """See `Family.question_options`."""
+        inputs = question.inputs
+        neighbours: Any = "all"
+        if question.pairs is not None:
+            distances = question.distances or [None] * len(question.pairs)
+            neighbours = [
+                [inputs[i], inputs[j]] + ([] if distance is None else [distance])
+                for (i, j), distance in zip(question.pairs, distances, strict=True)
+            ]
+        prior = "worst" if question.prior is None else question.prior
+        return {"answers": inputs, "outputs": question.outputs, "neighbours": neighbours, "prior": prior}
+
+    def stated(self, request: Any) -> Stated:
+        """See `Family.stated`."""
+        program: Stated = request.stated()
+        return program
 
     def checked(self, question: Any, values: dict[str, Any]) -> ChannelRequest:
         from workbench.families.budget import completed

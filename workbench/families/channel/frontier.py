@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import NotProven
 from workbench.families.baseline import Baseline, baselines_of, code_of, own_baselines
 from workbench.families.channel.baselines import BASELINES, BudgetedQuery, audited, published
 from workbench.families.channel.family import FAMILY
@@ -32,7 +31,7 @@ from workbench.families.frontier_plan import (
 )
 from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.notion_points import notion_plots, notion_requests
-from workbench.families.recommendation import Candidate, Query, RealQuery, Value, designed
+from workbench.families.recommendation import Candidate, Query, RealQuery, TimeShares, Value, designed, found
 from workbench.families.requirements import ratio_notions
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FREE
@@ -91,6 +90,7 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
     return {**budget_plots(plain, ours, ours, SERIES, title, words), **notion_plots(table, SERIES, title, words)}
 
 
+_CHANNELS = ("integer noise, clamped", "modulo noise", *BASELINES)  # on the same outputs
 _SPELLING = ("answers", "outputs", "max_shift", "neighbours", "prior")
 
 
@@ -102,15 +102,22 @@ def candidates(query: Query) -> Iterable[Candidate]:
     command = query.command("design channel", *_SPELLING, **free, **_loss(query))
 
     question = query.question.freed() if free else query.question
+    options = {"loss": query.loss, **query.budget}
     try:
-        request = FAMILY.request(question, loss=query.loss, **query.budget)
-        best = partial(_freed, request) if question.free else partial(designed, FAMILY, request)
-        publishes = "" if question.free else f"; publishes only the outputs, {bits} bits"
-        yield Candidate("best channel", f"made for {prior}{publishes}", command, best)
+        FAMILY.request(question, **options)
+        best = partial(_freed if question.free else designed, FAMILY, question, query.time, **options)
+        words = f"made for {prior}" + ("" if question.free else f"; publishes only the outputs, {bits} bits")
+        yield Candidate("best channel", words, command, best, contains=_CHANNELS, programs=True, simplicity=3,
+                        publishes=lambda channel, i: channel.rows[i].floats)  # fmt: skip
     except ChannelTooLarge as error:
         yield Candidate("best channel", reason=str(error))
     for name in BASELINES:
-        yield Candidate(name, "published, made for no prior", None, partial(_usual, query, name))
+        if name == "clamped staircase" and query.grid is not None and query.grid.reach == 1:
+            yield Candidate(name, reason="between answers one step apart it is the geometric noise")
+            continue
+        simplicity = int(name != "randomized response")
+        words = "published, made for no prior"
+        yield Candidate(name, words, None, partial(_usual, query, name), simplicity=simplicity)
     others = [
         *((known, "your own baseline") for known in own_baselines(query.own, "channel")),
         *((known, f"of {package}") for known, package in baselines_of("channel")),
@@ -135,17 +142,12 @@ def _may_choose(query: Query) -> bool:
     return not given and known and query.question.numbers is not None and not (query.notion == "pdp" and query.delta)
 
 
-def _freed(request: Any) -> Value:
+def _freed(kind: Family, question: Any, time: TimeShares | None = None, **options: Any) -> Value:
     """The best channel with outputs of its own; where its bound is not met, what is proven."""
-    try:
-        design = FAMILY.designed(request)
-    except NotProven as error:
-        if error.design is None or error.interrupted:
-            raise
-        design = error.design
-    published = FAMILY.published(design)
+    design, stopped = found(kind, question, time, **options)
     bits = math.ceil(math.log2(max(2, FAMILY.columns(design)["outputs_used"])))
-    return Value(design.objective, design.bound, design.certificate is not None, f"{published}, {bits} bits")
+    words = f"{FAMILY.published(design)}, {bits} bits"
+    return Value(design.objective, design.bound, design.certificate is not None, words, stopped, design.mechanism)
 
 
 def _usual(query: Query, name: str) -> Value:

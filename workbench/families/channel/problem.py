@@ -2,7 +2,7 @@
 
 route                              where the masses come from
 "exact repair"                     the linear program of `models.channel`
-"repair"                           programs over several convex bounds, `models.channel_notions`, with cuts
+"repair"                           several convex bounds, by tangents as they are needed
 "geometric, post-processed"        the closed form along a line, where the program would be large or is not needed
 """
 
@@ -29,12 +29,11 @@ from workbench.families.channel.lower_bound import least_delta_bound, least_loss
 from workbench.families.channel.oracle_check import verdict
 from workbench.families.channel.repair import cheapest, loss_of, repaired, to_integers, within_budget
 from workbench.families.channel.request import ChannelRequest
-from workbench.families.convex_notion import solve_with_cuts
+from workbench.families.convex_notion import solve_by_tangents
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.oracle import meets
 from workbench.families.outcome import translated_errors
 from workbench.families.problem import Answer, Problem, Programs, Repaired
-from workbench.families.tangent_cuts import row_columns
 from workbench.mechanisms.channel import Channel
 
 LARGE = 2_000  # compared masses from which interior point with crossover is faster than simplex
@@ -73,11 +72,13 @@ class ChannelProblem(Problem):
         return Answer(request.channel(_rows(K)), bound, None, _LINE, (K, None))
 
     def answered(self, programs: Programs | None, start: str) -> Answer:
-        """By linear programs, or by cones, cuts and linear programs where the notion states several bounds."""
+        """By linear programs, with tangents where the notion states several bounds."""
         request = self.request
         if request.cut:
-            by_cuts, least = self._by_cuts()
-            return Answer(request.channel(np.maximum(by_cuts["M"], 0.0)), least, by_cuts)
+            model = request.model()
+            ordered = tuple(pair for i, j in request.question.listed for pair in ((i, j), (j, i)))
+            by_tangents, least = solve_by_tangents(request, ordered[0], model.program, model.compared(ordered))
+            return Answer(request.channel(np.maximum(by_tangents["M"], 0.0)), least, by_tangents)
         assert programs is not None
         model, solution, bound = self._best(programs, start)
         if solution.x is None:
@@ -86,18 +87,6 @@ class ChannelProblem(Problem):
         law = to_integers(solution["M"]), free
         raw = request.channel(np.maximum(solution["M"], 0.0))
         return Answer(raw, bound, solution, "exact repair", law, solution.objective or 0.0)
-
-    def _by_cuts(self) -> tuple[Solution, float | None]:
-        """The last program's answer and the best bound."""
-        request = self.request
-        return solve_with_cuts(
-            request.claim,
-            [ordered for i, j in request.question.listed for ordered in ((i, j), (j, i))],
-            lambda bounds: request.model(bounds).program,
-            request.solver,
-            request.options,
-            row_columns,
-        )
 
     def _best(self, programs: Programs, start: str) -> tuple[ChannelModel, Solution, Fraction | None]:
         """The model, the best answer and the best bound of as many algorithms as it takes to close the gap."""

@@ -19,6 +19,7 @@ from workbench.families.channel.losses import LossTable, OwnLoss
 from workbench.families.channel.output_cells import CONVEX, LOWER
 from workbench.families.channel.repair import Edges, cheapest, loss_of
 from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind
+from workbench.families.stated import Stated, check_size, places, refuse_curved, stated
 from workbench.io.files import spelled
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
@@ -245,9 +246,9 @@ class ChannelRequest(BudgetRequest):
         prior = self.question.prior
         return None if prior is None else np.array([float(p) for p in prior])
 
-    def model(self, bounds: Mapping[Any, Any] | None = None, support: NDArray[np.bool_] | None = None) -> ChannelModel:
-        """The linear program, in units of 2^-20 of probability; under convex bounds of ordered pairs where the notion
-        states several. support: masses (k, m) that are stated. Raises ValueError."""
+    def model(self, support: NDArray[np.bool_] | None = None) -> ChannelModel:
+        """The linear program, in units of 2^-20 of probability; without pairs where the notion states several bounds.
+        support: masses (k, m) that are stated. Raises ValueError."""
         q, losses, least = self.question, self.losses.floats, self.minimise == "delta"
         inputs, outputs = q.places
         stated = ChannelModel(
@@ -261,7 +262,7 @@ class ChannelRequest(BudgetRequest):
             scale=MASS_SCALE,
         )
         if self.cut:
-            return replace(stated, pairs=(), bounds=bounds or {})
+            return replace(stated, pairs=())
         return replace(
             stated,
             groups=self.levels()[0],
@@ -270,3 +271,28 @@ class ChannelRequest(BudgetRequest):
             minimise="delta" if least else "loss",
             support=support,
         )
+
+    def stated(self) -> Stated:
+        """The program in polynomials of e^ε. Raises InvalidRequest."""
+        refuse_curved(self.notion)
+        if self.minimise != "loss" or self.runs > 1:
+            raise InvalidRequest("A formula is that of the least loss of one run: leave minimise and runs out.")
+        check_size(self.question.k * self.question.m)
+        q, losses, program = self.question, self.losses, self.model().program
+        first = program.block("M").start
+        table = [[Fraction(int(value), losses.unit) for value in row] for row in losses.values.tolist()]
+        known = {float(v): v for row in (*table, *(q.numbers or ())) for v in row}
+        known |= {-value: -number for value, number in known.items()}
+        data = program.template
+        sections = {"A": data.A.data, "row_lower": data.row_lower, "row_upper": data.row_upper}
+        exact = {name: places(values.tolist(), known) for name, values in sections.items()}
+        if q.prior is not None:
+            exact["c"] = {
+                first + i + j * q.k: q.prior[i] * value for i, row in enumerate(table) for j, value in enumerate(row)
+            }
+        names = {
+            f"P({output}|{label})": (first + i + j * q.k,)
+            for i, label in enumerate(q.inputs)
+            for j, output in enumerate(q.outputs)
+        }
+        return stated(program, self.bounds.levels[1], names, f"best channel, {losses.name} loss", exact)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from workbench.families.design import Design
     from workbench.families.labels.request import LabelRequest
+    from workbench.families.stated import Stated
     from workbench.mechanisms.label_randomizers.labels import Labels
 
 
@@ -158,7 +159,7 @@ class _LabelFamily(Family):
     )  # fmt: skip
     frontier = "workbench.families.labels.family"
     programs = "workbench.families.labels.programs"
-    recommendation = "workbench.families.labels.frontier"
+    recommendation = "workbench.families.labels.recommendation"
 
     @property
     def question(self) -> type[Labels]:
@@ -172,6 +173,17 @@ class _LabelFamily(Family):
             return labels
         uniform = values["prior"] == "uniform"
         return self.question(labels.values, None if uniform else [nearest_float(share) for share in values["prior"]])
+
+    def question_options(self, question: Any) -> dict[str, Any]:
+        """See `Family.question_options`."""
+        shares = question.prior.tolist()
+        prior = "uniform" if len({*shares}) == 1 else shares
+        return {"labels": ",".join(map(repr, question.values.tolist())), "prior": prior}
+
+    def stated(self, request: Any) -> Stated:
+        """See `Family.stated`."""
+        program: Stated = request.stated()
+        return program
 
     def checked(self, question: Any, values: dict[str, Any]) -> LabelRequest:
         from workbench.families.labels.request import LabelRequest

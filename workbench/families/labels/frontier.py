@@ -6,8 +6,7 @@ point       a designed randomizer: bins (optimal over all real outputs), the cha
 baseline    clipped Laplace and staircase noise, the exponential mechanism, RRWithPrior, k-ary randomized response;
             exact expectations, pure ε by construction
 
-Beside it labels 0..20 in the budget table, every two of them neighbours, and RR-on-Bins as a recommendation for a query
-whose answers are all neighbours: the optimum over all real outputs.
+Beside it labels 0..20 in the budget table, every two of them neighbours.
 """
 
 from __future__ import annotations
@@ -19,13 +18,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from models.losses import Loss, loss_named
-from models.oracles.bins import BIN_LOSSES
 from workbench.errors import InvalidRequest
 from workbench.families.api import design
 from workbench.families.frontier_plan import Plan, Plots, Row, Task, baseline_task, budget_row, design_row, design_task
 from workbench.families.frontier_plots import Series, budget_plots
-from workbench.families.labels.family import FAMILY, points
-from workbench.families.recommendation import Candidate, Query, Value, designed
+from workbench.families.labels.family import points
 from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, k_ary, with_prior
@@ -116,33 +113,3 @@ def label_rows(
         error = {"loss": "squared", "objective": baseline_loss(labels, name, epsilon, loss)}
         needs = None if name in _NOISES else math.log2(labels.k)
         yield budget_row("labels", "(ε, δ)-DP, squared loss", _NOISES.get(name, name), epsilon, delta, needs, **error)
-
-
-_NAME = "RR-on-Bins"
-
-
-def candidates(query: Query) -> Iterable[Candidate]:
-    """RR-on-Bins, where its labels are the answers."""
-    q, named = query.question, query.losses.named
-    if q.pairs is not None or q.numbers is None or q.prior is None or query.per_distance:
-        yield Candidate(_NAME, reason="it is for numbers of which every two are neighbours, under a prior")
-        return
-    if "outputs" in (query.words or {}) and not q.free:
-        yield Candidate(_NAME, reason="it chooses its outputs, and here they are given")
-        return
-    inputs = q.numbers[0]
-    if named is None or named.kind not in BIN_LOSSES or sorted(inputs) != [*inputs]:
-        yield Candidate(_NAME, reason="it is for increasing answers and the losses squared, absolute, pinball, poisson")
-        return
-    labels = Labels([float(x) for x in inputs], [float(p) for p in q.prior])
-    low, high = inputs[0], inputs[-1]
-    plain = [*inputs] == [low + i for i in range(q.k)] and low.denominator == 1 and len({*q.prior}) == 1
-    command = f"workbench design labels --labels {low}..{high} --loss {named.name} --epsilon {float(query.epsilon):g}"
-
-    def best() -> Value:
-        value = designed(FAMILY, labels, epsilon=query.epsilon, loss=named)
-        return value._replace(bound=None) if query.delta else value  # of pure mechanisms over all outputs
-
-    yield Candidate(
-        _NAME, "made for the prior; publishes real numbers of its own; pure, δ unused", command if plain else None, best
-    )

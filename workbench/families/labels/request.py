@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -15,6 +15,7 @@ from workbench.families.channel.losses import LossTable, loss_table, signed_tabl
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import ratio_notions
+from workbench.families.stated import Stated, refuse_curved, simplest
 from workbench.io.files import spelled
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.label_randomizers.labels import Labels
@@ -120,6 +121,17 @@ class LabelRequest(BudgetRequest):
             return signed_table(question, self.named_loss)
         own = self.loss
         return loss_table(question, (lambda label, output: own(output, label)) if callable(own) else own)
+
+    def stated(self) -> Stated:
+        """The program of lp in polynomials of e^ε. Raises InvalidRequest."""
+        if self.method != "lp":
+            raise InvalidRequest(f"A formula needs method lp, a channel onto given outputs. Got {self.method}.")
+        refuse_curved(self.notion)
+        given = self.channel.question
+        prior = simplest(given.prior or ())
+        pairs = "all" if given.pairs is None else [[given.inputs[i], given.inputs[j]] for i, j in given.pairs]
+        question = FiniteQuery(given.inputs, given.outputs, neighbours=pairs, prior=prior)
+        return replace(self.channel, question=question, losses=self._losses(question)).stated()
 
     def __post_init__(self) -> None:
         measure = notion_named(self.notion)

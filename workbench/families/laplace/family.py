@@ -79,6 +79,7 @@ class _Laplace(Family):
         ),
     )  # fmt: skip
     certifies = False
+    no_formula = "it searches codes of noise whose law is given"
     frontier = "workbench.families.laplace.family"
 
     @property

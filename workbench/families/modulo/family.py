@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 
     from workbench.families.design import Design
     from workbench.families.modulo.request import ModuloRequest
+    from workbench.families.stated import Stated
     from workbench.mechanisms.modulo import ModuloNoise
 
 
@@ -198,6 +199,16 @@ class _Modulo(Family):
     def spelled_question(self, values: Mapping[str, Any]) -> ModuloNoise:
         names = ("n", "sizes", "max_shift", "directed", "shifts")
         return self.question(**{name: values[name] for name in names})
+
+    def question_options(self, question: Any) -> dict[str, Any]:
+        """See `Family.question_options`."""
+        shifts = [shift[0] if question.scalar else shift for shift in question.shifts]
+        return {"sizes": question.sizes, "shifts": shifts, "directed": question.directed}
+
+    def stated(self, request: Any) -> Stated:
+        """See `Family.stated`."""
+        program: Stated = request.stated()
+        return program
 
     def checked(self, question: Any, values: dict[str, Any]) -> ModuloRequest:
         from workbench.families.modulo.request import request

@@ -46,6 +46,7 @@ from workbench.families.modulo.request import ModuloRequest
 from workbench.families.outcome import translated_errors
 from workbench.families.recommendation import Candidate, Query, Value, designed
 from workbench.families.requirements import HOCKEY_STICK, ratio_kind, ratio_notions
+from workbench.mechanisms.answer_grid import AnswerGrid
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.modulo import ModuloNoise
@@ -297,31 +298,35 @@ def count_rows(
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
-    """Modulo noise, where the answers are 0..n, neighbours differ by at most D, and there is a prior."""
-    n, reach = query.last, query.reach
-    if n is None or reach is None or query.per_distance:
-        yield Candidate(_NAME, reason="it is for answers 0..n, published as they are, with neighbours at most D apart")
+    """Modulo noise, where the answers are all multiples of a step between two, and there is a prior."""
+    grid = query.grid
+    if grid is None or not grid.whole or query.per_distance:
+        yield Candidate(_NAME, reason="it is for answers in equal steps, published as they are")
         return
     if query.question.prior is None:
         yield Candidate(_NAME, reason="its loss is that of a prior, not of the worst input")
         return
-    named = _named(query)
-    needs = "no prior; wraps around (answer + noise modulo n + 1), and protects the pairs that wrap as well"
-    command = query.command("design modulo", n=n, max_shift=reach, loss=named) if named else None
-    yield Candidate(_NAME, needs, command, lambda: _best(query, n, reach, named), extra_loss="Wrapping around")
+    named, places = _named(query), "n + 1" if not grid.low and grid.step == 1 else f"{grid.last + 1} places"
+    needs = f"no prior; wraps around (answer + noise modulo {places}), and protects the pairs that wrap as well"
+    command = query.command("design modulo", n=grid.last, max_shift=grid.reach, loss=named) if named else None
+    best = partial(_best, query, grid, named)
+    yield Candidate(_NAME, needs, command, best, extra_loss="Wrapping around", programs=True)
 
 
 def _named(query: Query) -> str | None:
-    """The name that noise has for the loss, where the prior is uniform."""
+    """The name that noise has for the loss of answers in steps of 1, where the prior is uniform."""
     uniform, name = len({*(query.question.prior or ())}) == 1, query.losses.name
-    return name if uniform and name in ("squared", "error-rate") else None
+    known = ("squared", "error-rate") if query.grid is not None and query.grid.step == 1 else ("error-rate",)
+    return name if uniform and name in known else None
 
 
-def _best(query: Query, n: int, reach: int, named: str | None) -> Value:
+def _best(query: Query, grid: AnswerGrid, named: str | None) -> Value:
     loss: Any = named
     if named is None:
-        answers = np.arange(n + 1)
-        prior = np.array([float(p) for p in query.question.prior or ()])
-        wrapped = (answers[:, None] + answers) % (n + 1)  # (answer, noise)
-        loss = prior @ np.take_along_axis(query.losses.floats, wrapped, axis=1)
-    return designed(FAMILY, ModuloNoise(n=n, max_shift=reach), loss=loss, **query.budget)
+        places = np.arange(grid.last + 1)
+        prior = np.array([float(p) for p in grid.by_place(query.question.prior or ())])
+        wrapped = (places[:, None] + places) % (grid.last + 1)  # (answer, noise)
+        table = query.losses.floats[np.argsort(grid.places)][:, [*grid.nearest]]
+        loss = prior @ np.take_along_axis(table, wrapped, axis=1)
+    question = ModuloNoise(n=grid.last, max_shift=grid.reach)
+    return designed(FAMILY, question, query.time, loss=loss, **query.budget)

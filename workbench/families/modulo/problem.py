@@ -74,8 +74,8 @@ class ModuloProblem(Problem):
         request = self.request
         if request.cut:
             model, shifts = request.model(), request.question.differences
-            by_tangents = solve_by_tangents(request, shifts[0], model.program, model.compared(shifts))
-            return Answer(self._noise(by_tangents), by_tangents.bound, by_tangents)
+            by_tangents, least = solve_by_tangents(request, shifts[0], model.program, model.compared(shifts))
+            return Answer(self._noise(by_tangents), least, by_tangents)
         assert programs is not None
         solution = self.solved(programs, start)
         why = partial(explanation, ModuloProblem, request, programs) if self._explains else str

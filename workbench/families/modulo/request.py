@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -21,6 +22,7 @@ from workbench.exact.plain import refuse_marked
 from workbench.families.budget import BudgetRequest, completed
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds
+from workbench.families.stated import Stated, check_size, places, refuse_curved, stated
 from workbench.families.user_constraints import checked_constraints
 from workbench.io.files import names_file, spelled
 from workbench.mechanisms.additive import AdditiveNoise
@@ -117,6 +119,27 @@ class ModuloRequest(BudgetRequest):
             InvalidRequest.must("max_loss", need, f"{float(most):g}")
 
     # The model.
+
+    def stated(self) -> Stated:
+        """The program in polynomials of e^ε. Raises InvalidRequest."""
+        refuse_curved(self.notion)
+        if self.minimise != "loss" or self.runs > 1:
+            raise InvalidRequest("A formula is that of the least loss of one run: leave minimise and runs out.")
+        check_size(self.question.order)
+        program = self.model().program
+        first, order = program.block("f").start, self.question.order
+        if self.prior is None:
+            costs = [exact(value, "loss") for value in self.losses.ravel().tolist()]
+        else:
+            squares = np.array(loss_vector("worst-squared", self.question.sizes), dtype=int).T.tolist()
+            costs = [sum(map(operator.mul, self.prior, row), Fraction(0)) for row in squares]
+        entries = program.template.A.data.tolist()
+        known: dict[str, dict[int, Fraction]] = {"A": places(entries, {float(v): v for v in costs})}
+        if self.losses.ndim == 1:
+            known["c"] = {first + k: cost for k, cost in enumerate(costs)}
+        names = {f"f({k})": (first + k,) for k in range(order)}
+        what = f"best noise modulo {'x'.join(map(str, self.question.sizes))}, {self.loss} loss"
+        return stated(program, self.bounds.levels[1], names, what, known)
 
     def parameters(self) -> Mapping[str, Any]:
         """The model's parameters. Raises Infeasible."""

@@ -32,7 +32,7 @@ from models.line_losses import cell_loss
 from models.line_program import Answer, LineProgram
 from models.oracles import line_noise
 from solvers.arrays import Vector
-from solvers.errors import LicenceExceeded
+from solvers.errors import LicenceExceeded, SolverError
 from solvers.search import Deadline, bisect
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.distribution import Distribution
@@ -84,7 +84,8 @@ class Within(ClaimedBounds):
         if self.ends:
             self.epsilon, self.delta = _shared([(float(stick.epsilon), float(stick.delta)) for stick in sticks])
         else:
-            self.epsilon, self.delta = pure_within(claim), 0.0
+            only = not sticks or len(sticks) > 1
+            self.epsilon, self.delta = pure_within(claim) if only else float(sticks[0].epsilon), 0.0
 
     def private(self, reach: int) -> IntegerLaw:
         """Noise well within the budget: pure at half of ε; or cut off where the last `reach` values of one side weigh
@@ -159,10 +160,17 @@ def pure_within(claim: Claim) -> float:
     return low
 
 
-def bracket(request: NoiseRequest, within: Within, loss: Callable[[LineNoise], Fraction], deadline: Deadline) -> Found:
-    """The best noise found and a bound on all noise. loss: exact. Raises InvalidRequest, SolverError."""
+def bracket(
+    request: NoiseRequest,
+    within: Within,
+    loss: Callable[[LineNoise], Fraction],
+    deadline: Deadline,
+    known: AdditiveIntegerNoise | None = None,
+) -> Found:
+    """The best noise found and a bound on all noise. loss: exact; known: private noise on the integers that is perhaps
+    about the best. Raises InvalidRequest, SolverError."""
     if isinstance(request.question, IntegerNoise):
-        return _integers(_Programs(request, within, deadline), request.question, loss)
+        return _integers(LinePrograms(request, within, deadline), request.question, loss, known)
     search = _Reals(request, within, deadline)
     try:
         search.run(request.steps)
@@ -172,12 +180,18 @@ def bracket(request: NoiseRequest, within: Within, loss: Callable[[LineNoise], F
     return search.result()
 
 
-class _Programs:
+class LinePrograms:
     """The programs of one request; how many there were, and rounds of work."""
 
     def __init__(self, request: NoiseRequest, within: Within, deadline: Deadline) -> None:
         self.request, self.within, self.deadline = request, within, deadline
         self.count, self.rounds, self.version = 0, 0, ""
+
+    def answer(self, line: LineProgram) -> Answer:
+        """The answer of a program without a guess."""
+        answer = line.solve(precision=1e-12, deadline=self.deadline, solver=self.request.solver)
+        self.count, self.rounds, self.version = self.count + 1, self.rounds + answer.rounds, answer.version
+        return answer
 
     def solve(self, line: LineProgram, near: Vector | None, finer: float, precision: float) -> Answer:
         """The answer of a program. near: a law on -k..k of a grid that is so many times coarser, None for a guess."""
@@ -202,25 +216,44 @@ class _Programs:
         return {"solver": self.request.solver, "version": self.version, "rounds": self.rounds}
 
 
-def _integers(programs: _Programs, question: IntegerNoise, loss: Callable[[LineNoise], Fraction]) -> Found:
+def _integers(
+    programs: LinePrograms,
+    question: IntegerNoise,
+    loss: Callable[[LineNoise], Fraction],
+    known: AdditiveIntegerNoise | None,
+) -> Found:
     request, within, d = programs.request, programs.within, question.sensitivity
     gap, losses = Fraction(request.target / 10), [each.at for each in request.line_losses]
     folded = all(each.even for each in request.line_losses)
     within.check(d)
     size, bound, met = within.window(d, reals=False), Fraction(0), 0
-    best: tuple[Fraction, AdditiveIntegerNoise] | None = None
+    size = max(size, *(0 if each.power or each.rising else each.span for each in request.line_losses))
+    best = None if known is None else (loss(known), known)
     near: Vector | None = None
+    if known is not None and best is not None:  # a window to where the loss ends may be all that is needed
+        least = min(size, d + max(each.span for each in request.line_losses))
+        if not programs.deadline.passed:
+            bound = programs.solve(LineProgram(d, least, losses, within.bounds, folded), None, 1.0, 1e-12).bound
+        if best[0] - bound <= gap * best[0]:
+            return Found(known, bound, programs.work)
     for _ in range(_WINDOWS):
-        answer = programs.solve(LineProgram(d, size, losses, within.bounds, folded), near, 1.0, 1e-12)
-        bound, near, least = max(bound, answer.bound), answer.masses, Fraction(answer.value)
-        if within.ends and answer.beyond:  # no dearer there, but no mechanism
-            ended = LineProgram(d, size, losses, within.bounds, folded, open=False)
-            answer = programs.solve(ended, near, 1.0, 1e-12)
+        try:
+            answer = programs.solve(LineProgram(d, size, losses, within.bounds, folded), near, 1.0, 1e-12)
+            bound, near, value_below = max(bound, answer.bound), answer.masses, Fraction(answer.value)
+            if best is not None and best[0] - bound <= gap * best[0]:
+                break
+            if within.ends and answer.beyond:  # no dearer there, but no mechanism
+                ended = LineProgram(d, size, losses, within.bounds, folded, open=False)
+                answer = programs.solve(ended, near, 1.0, 1e-12)
+        except SolverError:
+            if best is None or not programs.deadline.passed:
+                raise
+            break
         mechanism = AdditiveIntegerNoise(question, _law(answer, within))
         value = loss(mechanism)
         if best is None or value < best[0]:
             best = value, mechanism
-        met += value - least <= gap * value
+        met += value - value_below <= gap * value and value_below - bound <= Fraction(1, 1000) * value
         size = math.ceil(1.4 * size)
         if best[0] - bound <= gap * best[0] or programs.deadline.passed or met == _MET or not within.fits(d, size):
             break
@@ -241,7 +274,7 @@ def _law(answer: Answer, within: Within) -> IntegerLaw:
     return IntegerLaw(-line.last, weights, d, Fraction(math.ceil(ratio * 2**20), 2**20))
 
 
-class _Reals(_Programs):
+class _Reals(LinePrograms):
     """Both sides on many grids, with the best of each; in units of Δ (Δ² for squared losses)."""
 
     def __init__(self, request: NoiseRequest, within: Within, deadline: Deadline) -> None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from workbench.families.design import Design
-    from workbench.families.noise.request import NoiseRequest
+    from workbench.families.noise.request import AnswerLoss, NoiseRequest
     from workbench.mechanisms.integer_noise import UnboundedNoise
 
 
@@ -51,14 +51,20 @@ def _clamp(value: Any, name: str) -> tuple[int, int]:
     return integers(low, name), integers(high, name)
 
 
-def _loss(value: Any, name: str) -> str | tuple[Fraction, ...]:
+def _loss(value: Any, name: str) -> str | tuple[Fraction, ...] | AnswerLoss:
     """A name, or the losses of |η| = 0, 1, 2, ...: a list, or a CSV file of them."""
-    from workbench.families.noise.request import NAMED
+    from models.losses import loss_named
+    from workbench.families.noise.request import NAMED, AnswerLoss
+    from workbench.families.outcome import translated_errors
     from workbench.mechanisms.points import cells_of
 
-    if isinstance(value, str) and value in NAMED:
+    if isinstance(value, AnswerLoss):
         return value
-    wanted = f"{', '.join(NAMED)}, or losses of noise of size 0, 1, 2, ..., in a list or a file"
+    if isinstance(value, str) and value.partition(":")[0] in NAMED:
+        with translated_errors():
+            return loss_named(value).name
+    named = "absolute, squared, error-rate, pinball:τ, huber:h"
+    wanted = f"{named}, or losses of noise of size 0, 1, 2, ..., in a list or a file"
     if isinstance(value, str) and not names_file(value):
         InvalidRequest.must(name, wanted, repr(value))
     losses: tuple[Fraction, ...] = listed(exact)(cells_of(value, name, wanted), name)
@@ -78,6 +84,8 @@ def _prior(value: Any, name: str) -> tuple[Fraction, ...] | str | None:
     """Probabilities of the clamped answers: a list, or a CSV file of them; worst, or uniform (None)."""
     if isinstance(value, (str, Path)) and str(value) in ("worst", "uniform") and not Path(value).is_file():
         return "worst" if str(value) == "worst" else None
+    if isinstance(value, Path) and "," in str(value) and not names_file(str(value)):
+        value = str(value)
     return probabilities(value, name, "uniform, worst, or probabilities, in a list or a file")
 
 
@@ -85,6 +93,7 @@ class _NoiseFamily(Family):
     name = "noise"
     title = "additive noise on all integers or all reals"
     summary = "The best additive noise on all integers (clamped if wanted) or all reals, bounded from both sides."
+    no_formula = "its mechanisms have infinitely many masses, and its programs only bound them"
     frontier = "workbench.families.noise.frontier_options"
     programs = "workbench.families.noise.programs"
     recommendation = "workbench.families.noise.recommendation"
@@ -105,8 +114,9 @@ class _NoiseFamily(Family):
         Option("grid", positive, help="Real noise is published rounded to multiples of it.", question=True),
         Option(
             "loss", _loss, "squared",
-            "absolute, squared, error-rate (clamped), or a CSV of losses of |noise| 0, 1, 2, ...",
+            "absolute, squared, pinball:τ, huber:h, error-rate (clamped), or a CSV of losses of |noise| 0, 1, 2, ...",
         ),
+        Option("unit", positive, Fraction(1), "What a step of clamped answers is worth to the loss."),
         Option(
             "prior", _prior, help="CSV with probabilities of the clamped answers, or worst; uniform by default.",
             kind=Path,

@@ -75,8 +75,8 @@ def _baselines(row: Row, request: NoiseRequest) -> list[Row]:
         def loss(eta: int) -> float:
             return float(request.line_losses[0].at(eta))
 
-        if request.notion == "gdp":
-            losses = [("rounded Gaussian", rounded_gaussian(float(values["mu"]) / d, loss))]
+        if (mu := request.claim.notion.gaussian_mu(values)) is not None:
+            losses = [("rounded Gaussian", rounded_gaussian(float(mu) / d, loss))]
         if (variance := request.claim.notion.gaussian_variance(values)) is not None:
             losses = [("discrete Gaussian", discrete_gaussian(d * d * float(variance), loss))]
     known = {"curve": "baseline", "status": "closed form", **row}

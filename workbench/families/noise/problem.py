@@ -11,14 +11,18 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from models.line_losses import LineLoss
 from models.oracles import line_noise
 from models.oracles.canonical_noise import canonical_loss, discrete_gaussian, rounded_gaussian
+from solvers.errors import SolverError
 from solvers.search import Deadline
 from workbench.errors import InvalidRequest, NotProven
+from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exp_bounds, round_down
 from workbench.families.base import Values
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.noise.bracket import LineNoise, Within, bracket
+from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Within, bracket
+from workbench.families.noise.pure import pure_bracket, told_at_times
 from workbench.families.noise.repair import repaired
 from workbench.families.noise.request import LEAST_DELTA, NoiseRequest
 from workbench.families.outcome import translated_errors
@@ -33,6 +37,7 @@ from workbench.privacy.repair import inverse_exponential, staircase
 
 _BITS = 64
 _LEAST = Fraction(1, 1000)  # ε that is tried
+_LISTED = 400  # steps and sensitivity up to which pure noise is solved first
 _STEPS = 64  # of a sensitivity, for pure noise on the reals
 
 
@@ -53,6 +58,8 @@ def exact_loss(mechanism: LineNoise, request: NoiseRequest) -> Fraction:
     (loss,), law = request.line_losses, mechanism.noise
     if loss.power:
         return mechanism.loss(request.loss_name)
+    if any(loss.slopes):
+        return _with_lines(law, loss)
     m, inside = loss.span, Fraction(0)
     parts = [(law.in_blocks(eta), loss.at(eta)) for eta in range(-m, m + 1)]
     sums = [Fraction(0)] * (1 + max(blocks for (_, blocks), _ in parts))
@@ -64,12 +71,27 @@ def exact_loss(mechanism: LineNoise, request: NoiseRequest) -> Fraction:
     return (inside + below * loss.at(-m) + above * loss.at(m)) / law.total
 
 
+def _with_lines(law: IntegerLaw, loss: LineLoss) -> Fraction:
+    """E c(η) of a loss that is a line on each side, beyond its table: with the lines as they are, and what the table
+    differs from them by."""
+    m = loss.span
+    far = law
+    if law.ratio and (law.first > -m or law.last < m):
+        first, last = (
+            law.first - law.period * -(-max(0, law.first + m) // law.period),
+            law.last + law.period * -(-max(0, m - law.last) // law.period),
+        )
+        far = IntegerLaw(first, law.window(first, last), law.period, law.ratio)
+    lines = [(loss.at(side * m) - m * slope, slope) for side, slope in zip((1, -1), loss.slopes, strict=True)]
+    return far.mean(loss.at, lines[0], lines[1])
+
+
 def _each_answer(mechanism: AdditiveIntegerNoise, request: NoiseRequest) -> list[Fraction]:
     """The exact mean loss on every answer of clamped noise."""
     loss = request.loss_at
     return [
-        sum((w * Fraction(loss(o - q)) for o, w in enumerate(law.integers)), Fraction(0)) / law.total
-        for q, law in enumerate(mechanism.rows)
+        sum((w * loss(q, o) for o, w in enumerate(mechanism.rows[q].integers)), Fraction(0)) / mechanism.rows[q].total
+        for q in request.counted
     ]
 
 
@@ -79,7 +101,7 @@ def stated_loss(mechanism: LineNoise, request: NoiseRequest) -> ExpectedLoss | A
     if clamp is not None and isinstance(mechanism, AdditiveIntegerNoise):
         if not isinstance(request.loss, str):
             return None  # certificates name the loss of what is published
-        answers = tuple(map(Fraction, range(clamp[0], clamp[1] + 1)))
+        answers = tuple(request.unit * answer for answer in range(clamp[0], clamp[1] + 1))
         prior = request.prior or (Fraction(1),) * len(answers)
         if isinstance(prior, str):  # the prior of the worst answer, on which the loss is `loss`
             each = _each_answer(mechanism, request)
@@ -88,6 +110,9 @@ def stated_loss(mechanism: LineNoise, request: NoiseRequest) -> ExpectedLoss | A
         return replace(stated, value=rounded_objective("loss", loss, None).value)
     own = None
     if isinstance(mechanism, AdditiveIntegerNoise) and not request.line_losses[0].power:
+        name = "own"
+        if mechanism.noise.ratio:
+            return None  # a file lists losses of weights alone
         own = tuple(map(request.line_losses[0].at, range(mechanism.noise.first, mechanism.noise.last + 1)))
     return rounded_objective(name, loss, own)
 
@@ -104,16 +129,19 @@ class NoiseProblem(Problem):
         self.deadline = Deadline(request.options.time_limit)
 
     def closed_form(self) -> Answer | None:
-        """The staircase for δ = 0; its ratio is shorter where a clamped law takes many powers of it."""
+        """The staircase for δ = 0 and losses that rise alike on both sides (Geng and Viswanath 2014); its ratio is
+        shorter where a clamped law takes many powers of it."""
         request, name = self.request, self.request.loss_name
         if request.convex or request.delta or request.worst:
+            return None
+        if not all(each.even and (each.power or each.rising) for each in request.line_losses):
             return None
         question, epsilon = request.question, request.epsilon
         if isinstance(question, RealNoise):
             return self._on_cells(question, epsilon, name)
         assert isinstance(question, IntegerNoise)
         d, power = question.sensitivity, request.line_losses[0].power
-        ratio = inverse_exponential(epsilon, _BITS if power else 32)
+        ratio = inverse_exponential(epsilon, _BITS if power or question.clamp is None else 32)
         less = Fraction(exp_bounds(-epsilon, _BITS)[0], 1 << _BITS)
         if power:
             _, r = line_noise.staircase_integers(ratio, d, name)
@@ -141,9 +169,38 @@ class NoiseProblem(Problem):
         """By linear programs, from both sides."""
         with translated_errors():
             within = Within(self.claim)
-            best = bracket(self.request, within, self.loss, self.deadline)
+            try:
+                best = self._bracket(within)
+            except SolverError:
+                if not self.deadline.passed:
+                    raise
+                raise NotProven("The search stopped at its time limit, before it had a mechanism.") from None
         details = {**best.work, **self._timing()}
         return Answer(best.mechanism, max(best.bound, Fraction(0)), law=within, details=details)
+
+    def _bracket(self, within: Within) -> Found:
+        """From both sides; beside noise that ends, for which a tiny δ leaves no digits, pure noise mixed with a point
+        mass."""
+        request = self.request
+        programs = LinePrograms(request, within, self.deadline)
+        if not request.convex and not request.reals and not request.delta:
+            return pure_bracket(programs, self.loss)
+        if request.convex or request.reals or not self._programmed() or request.delta >= 1:
+            return bracket(request, within, self.loss, self.deadline)
+        pure, loss = pure_bracket(programs, self.loss).mechanism, request.line_losses
+        least = min(range(-loss[0].span, loss[0].span + 1), key=lambda eta: max(each.at(eta) for each in loss))
+        known = told_at_times(pure, request.delta, least)
+        best = bracket(request, within, self.loss, self.deadline, known)
+        if best.mechanism is known:
+            return best
+        closer = self.loss(known) < self.loss(repaired(best.mechanism, within))
+        return replace(best, mechanism=known) if closer else best
+
+    def _programmed(self) -> bool:
+        """Whether the losses end somewhere, so that a small program of pure noise is exact."""
+        span = max(each.span for each in self.request.line_losses)
+        listed = not any(each.power or any(each.slopes) for each in self.request.line_losses)
+        return listed and span + self.request.question.sensitivity <= _LISTED
 
     def _timing(self) -> dict[str, Any]:
         return {"seconds": self.deadline.elapsed}
@@ -229,8 +286,8 @@ class NoiseProblem(Problem):
         if sticks and d == 1 and min(stick.delta for stick in sticks) < 1:
             value = canonical_loss([(float(stick.epsilon), float(stick.delta)) for stick in sticks], loss)
             return OracleVerdict.judge(objective, "canonical discrete noise", value, "optimum", proof, slack)
-        if request.notion == "gdp":
-            value = rounded_gaussian(float(values["mu"]) / d, loss)
+        if (mu := self.claim.notion.gaussian_mu(values)) is not None:
+            value = rounded_gaussian(float(mu) / d, loss)
             kind = "optimum" if d == 1 else "upper bound"
             proof = proof if d == 1 else "Rounding a Gaussian is post-processing."
             return OracleVerdict.judge(objective, "rounded Gaussian", value, kind, proof, slack)

@@ -13,38 +13,84 @@ from functools import cache, partial
 from typing import Any
 
 from workbench.families.design import Design
+from workbench.families.integer_laws import NAMES
 from workbench.families.noise.beside import beside
 from workbench.families.noise.family import FAMILY
+from workbench.families.noise.request import NAMED, AnswerLoss
 from workbench.families.recommendation import Candidate, Query, RealQuery, Value, designed
 from workbench.families.requirements import is_hockey_stick
 from workbench.io.files import spelled
+from workbench.mechanisms.answer_grid import AnswerGrid
 from workbench.mechanisms.integer_noise import IntegerNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
 
 _NAME = "integer noise, clamped"
-_LOSSES = ("squared", "absolute", "error-rate")
+CLAMPED = tuple(f"clamped {name}" for name in NAMES)
+MOST_LOSSES, _SPELLED = 2_000, 50  # steps whose losses are added up; weights of a prior on a command line
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
-    """The best noise on the integers, private before it is clamped, where the answers are 0..n."""
-    n, reach, prior = query.last, query.reach, query.question.prior
-    loss = query.losses.name
-    if n is None or reach is None or not is_hockey_stick(query.notion):
-        yield Candidate(_NAME, reason="it is for answers 0..n with neighbours at most D apart, under dp or pure")
+    """The best noise on the integers, private before it is clamped, where the answers are numbers: in steps of the grid
+    that they lie on, published as the nearest output."""
+    grid = query.grid
+    if grid is None or not is_hockey_stick(query.notion):
+        yield Candidate(_NAME, reason="it is for answers that are numbers, under dp or pure")
         return
-    if loss not in _LOSSES:
-        yield Candidate(_NAME, reason="its loss is squared, absolute or error-rate")
+    words = "the same noise for every answer; private before it is clamped"
+    if grid.last > MOST_LOSSES:
+        yield Candidate(_NAME, reason=f"its answers are more than {MOST_LOSSES} steps apart")
         return
-    plain = prior is None or len({*prior}) == 1
-    given = {"on": "integers", "sensitivity": reach, "clamp": f"0..{n}", "loss": loss}
-    command = query.command("design noise", **given, **({} if prior else {"prior": "worst"})) if plain else None
+    if grid.step != 1:
+        words += f"; in steps of {spelled(grid.step)}"
+    if grid.clamp[0] * grid.step != grid.low:
+        words += f" from {spelled(grid.low)}"
+    if not grid.whole:
+        words += "; published as the nearest output"
+    named = query.losses.named
+    plain = named is not None and named.kind in NAMED and grid.whole
+    command = _command(query, grid, named.name) if plain and named is not None else None
+    best = partial(_best, query, grid, named.name if plain and named else None)
 
-    def best() -> Value:
-        budget = {name: value for name, value in query.budget.items() if name in ("epsilon", "delta", "notion")}
-        shares: Any = "worst" if prior is None else None if plain else tuple(map(Fraction, prior))
-        return designed(FAMILY, IntegerNoise(reach, clamp=(0, n)), loss=loss, prior=shares, **budget)
+    def publishes(mechanism: Any, i: int) -> list[float]:
+        shares = [0.0] * query.question.m
+        for mass, output in zip(mechanism.rows[grid.places[i]].floats.tolist(), grid.nearest, strict=True):
+            shares[output] += mass
+        return shares
 
-    yield Candidate(_NAME, "the same noise for every answer; private before it is clamped", command, best)
+    yield Candidate(_NAME, words, command, best, contains=CLAMPED, programs=True, publishes=publishes)
+
+
+def _best(query: Query, grid: AnswerGrid, named: str | None) -> Value:
+    prior = query.question.prior
+    shares: Any = "worst" if prior is None else grid.by_place(prior)
+    loss: Any = named or _of_answers(query, grid)
+    unit = grid.step if named else Fraction(1)
+    question = IntegerNoise(grid.reach, clamp=grid.clamp)
+    return designed(FAMILY, question, query.time, loss=loss, unit=unit, prior=shares, **query.budget)
+
+
+def _of_answers(query: Query, grid: AnswerGrid) -> AnswerLoss:
+    """What publishing the nearest output costs every answer, by place; nothing at places that are no answers."""
+    losses, none = query.losses, (Fraction(0),) * (grid.last + 1)
+    rows = [none] * (grid.last + 1)
+    for place, row in zip(grid.places, losses.values.tolist(), strict=True):
+        rows[place] = tuple(Fraction(row[position], losses.unit) for position in grid.nearest)
+    return AnswerLoss(losses.name.replace(" ", "-"), tuple(rows), tuple(sorted(grid.places)))
+
+
+def _command(query: Query, grid: AnswerGrid, named: str) -> str | None:
+    """The line that designs the same noise: its answers in steps."""
+    prior, (low, high) = query.question.prior, grid.clamp
+    given: dict[str, Any] = {"on": "integers", "sensitivity": grid.reach, "clamp": f"{low}..{high}", "loss": named}
+    if grid.step != 1:
+        given["unit"] = spelled(grid.step)
+    if prior is None:
+        given["prior"] = "worst"
+    elif len({*prior}) > 1:
+        if len(prior) > _SPELLED:
+            return None
+        given["prior"] = ",".join(map(spelled, grid.by_place(prior)))
+    return query.command("design noise", **given)
 
 
 def real_candidates(query: RealQuery) -> Iterable[Candidate]:

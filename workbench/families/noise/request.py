@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 from models.line_losses import LineLoss
+from models.losses import loss_named
+from models.oracles.line_noise import POWERS
 from solvers.backend import backend
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import nearest_float
@@ -23,29 +26,61 @@ MOST_EPSILON, MOST_DELTA = 20, Fraction(999, 1000)  # where they are minimised
 SMALLEST, LARGEST = Fraction(1, 10**9), 700  # ε but for 0: e^ε is a number of floating point, as are variances
 MOST_REACH = 32  # sensitivity of noise for many runs, whose composition is proven at every shift
 LEAST_DELTA = Fraction(1, 10**12)
-NAMED = ("absolute", "squared", "error-rate")
-_LOSS: dict[str, Callable[[int], int]] = {
-    "absolute": abs,
-    "squared": lambda r: r * r,
-    "error-rate": lambda r: int(r != 0),
-}
+MOST_BEND = 2_000  # of a huber loss of noise that is not clamped
+NAMED = ("absolute", "squared", "error-rate", "pinball", "huber")  # the last two with a parameter
+
+
+@dataclass(frozen=True)
+class AnswerLoss:
+    """What publishing o for the answer q costs of clamped noise: values[q][o] >= 0, by position in low..high.
+
+    counted: the positions q that are answers, of which alone the worst is taken; None: all.
+    """
+
+    name: str
+    values: tuple[tuple[Fraction, ...], ...]
+    counted: tuple[int, ...] | None = None
+
+
+def difference_loss(name: str) -> Callable[[Fraction], Fraction]:
+    """A named loss of published minus true answer, in exact numbers. Raises ValueError."""
+    loss = loss_named(name)
+    if loss.kind not in NAMED:
+        raise ValueError(f"loss must be one of {', '.join(NAMED)} for noise. Got {name!r}.")
+    parameter = Fraction(str(loss.parameter)) if loss.parameter is not None else Fraction(0)
+
+    def at(r: Fraction) -> Fraction:
+        if loss.kind == "absolute":
+            return abs(r)
+        if loss.kind == "squared":
+            return r * r
+        if loss.kind == "error-rate":
+            return Fraction(r != 0)
+        if loss.kind == "pinball":
+            return -parameter * r if r < 0 else (1 - parameter) * r
+        inside = min(abs(r), parameter)
+        return inside * (abs(r) - inside / 2)
+
+    return at
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseRequest(BudgetRequest):
     """The least mean loss of noise that is private whatever the answers are: (ε, δ), or the budget of another notion.
 
-    loss: absolute, squared (clamped also error-rate: losses of the published answer), or the losses of |η| = 0, 1, ...
-    (clamped: of published minus true answer), the last one beyond; prior: of clamped answers, uniform by default, or
-    "worst": the largest mean loss of any answer; gap: relative, between loss and bound; steps: of a sensitivity, of the
-    reals; found by refining where None; runs: that the budget is for in all; max_loss: the largest loss allowed,
-    where ε or δ is minimised, up to the one that is given.
+    loss: absolute, squared, pinball:τ, huber:h (clamped also error-rate: losses of the published answer), or the losses
+    of |η| = 0, 1, ... (clamped: of published minus true answer), the last one beyond, or of every answer published for
+    every other; unit: what a step of clamped answers is worth to a named loss; prior: of clamped answers, uniform by
+    default, or "worst": the largest mean loss of any answer; gap: relative, between loss and bound; steps: of a
+    sensitivity, of the reals; found by refining where None; runs: that the budget is for in all; max_loss: the largest
+    loss allowed, where ε or δ is minimised, up to the one that is given.
     """
 
     question: UnboundedNoise
     epsilon: Fraction = None  # type: ignore[assignment]  # of a notion that has none
     delta: Fraction = Fraction(0)
-    loss: str | tuple[Fraction, ...] = "squared"
+    loss: str | tuple[Fraction, ...] | AnswerLoss = "squared"
+    unit: Fraction = Fraction(1)
     prior: tuple[Fraction, ...] | str | None = None
     gap: Fraction | None = None
     steps: int | None = None
@@ -83,8 +118,14 @@ class NoiseRequest(BudgetRequest):
         """That the loss and the prior are of the question."""
         clamp, own = self.clamp, not isinstance(self.loss, str)
         ends = not self.tailed
-        if own and self.reals:
-            InvalidRequest.must("loss", "absolute or squared for noise on the reals", "a list")
+        if self.reals and self.loss not in ("absolute", "squared"):
+            given = self.loss if isinstance(self.loss, str) and self.loss != "error-rate" else None
+            words = "absolute or squared for noise on the reals"
+            InvalidRequest.must("loss", words, given or ("a list" if own else "error-rate"))
+        if self.unit != 1 and (clamp is None or not isinstance(self.loss, str)):
+            raise InvalidRequest("unit must be left out but for a named loss of clamped answers.")
+        if isinstance(self.loss, AnswerLoss) and (clamp is None or len(self.loss.values) != clamp[1] - clamp[0] + 1):
+            InvalidRequest.must("loss", "of answers that are clamped", "others")
         if self.loss == "error-rate" and clamp is None:
             InvalidRequest.must(
                 "loss", "absolute or squared, or a list of losses, for noise that is not clamped", "error-rate"
@@ -101,10 +142,7 @@ class NoiseRequest(BudgetRequest):
             return
         if self.convex and own:
             InvalidRequest.must("loss", f"a name when notion is {self.notion}, whose noise has no end", "a list")
-        if not self.convex and not all(loss.even for loss in self.line_losses):
-            raise InvalidRequest("delta must be > 0 where the loss of noise is not the same at η and -η.")
-        if not self.convex and own and clamp is None:
-            raise InvalidRequest("delta must be > 0 for losses given as a list, which end somewhere.")
+        assert self.reals or self.line_losses
 
     def check_max_loss(self) -> None:
         """Every loss > 0 asks for some budget."""
@@ -166,33 +204,66 @@ class NoiseRequest(BudgetRequest):
         return isinstance(self.prior, str)
 
     @property
-    def loss_at(self) -> Callable[[int], int | Fraction]:
-        """Of published minus true answer, of clamped noise; its own losses are of the size of that."""
+    def loss_at(self) -> Callable[[int, int], Fraction]:
+        """Of answer q and published answer o, by position, of clamped noise; its own losses are of |o - q|."""
         losses = self.loss
+        if isinstance(losses, AnswerLoss):
+            table = losses.values
+            return lambda q, o: table[q][o]
         if isinstance(losses, str):
-            return _LOSS[losses]
-        return lambda r: losses[min(abs(r), len(losses) - 1)]
+            span = 0 if self.clamp is None else self.clamp[1] - self.clamp[0]
+            at = difference_loss(losses)
+            known = {r: at(self.unit * r) for r in range(-span, span + 1)}
+            return lambda q, o: known[o - q]
+        return lambda q, o: losses[min(abs(o - q), len(losses) - 1)]
+
+    @property
+    def counted(self) -> Sequence[int]:
+        """The positions of clamped answers of which the worst is taken."""
+        assert self.clamp is not None
+        given = self.loss.counted if isinstance(self.loss, AnswerLoss) else None
+        return range(self.clamp[1] - self.clamp[0] + 1) if given is None else given
 
     @cached_property
     def line_losses(self) -> tuple[LineLoss, ...]:
-        """The losses of noise, of which the largest mean counts: one, but for the worst answer, where each is that of
-        an answer and its mirror image (noise may be symmetric). None on the reals."""
+        """The losses of noise, of which the largest mean counts: one, but for the worst answer, where there is one for
+        each answer, or for each and its mirror image where the noise may be symmetric. None on the reals."""
         if self.reals:
             return ()
         with translated_errors():
             if self.clamp is None:
-                return (LineLoss.named(self.loss) if isinstance(self.loss, str) else LineLoss.own(self.loss),)
+                return (self._unclamped(),)
             answers, at = self.clamp[1] - self.clamp[0] + 1, self.loss_at
 
             def clamped(prior: Sequence[Fraction] | None) -> LineLoss:
-                return LineLoss.clamped(self.loss_name, answers, lambda r: Fraction(at(r)), prior)
+                return LineLoss.published(self.loss_name, answers, at, prior)
 
             if not isinstance(self.prior, str):
                 return (clamped(self.prior),)
-            mirrored = ({q, answers - 1 - q} for q in range((answers + 1) // 2))
-            return tuple(clamped([Fraction(q in both) for q in range(answers)]) for both in mirrored)
+            each = [clamped([Fraction(q == known) for q in range(answers)]) for known in self.counted]
+            if any(each[k].table != each[-1 - k].table[::-1] for k in range((len(each) + 1) // 2)):
+                return tuple(each)
+            pairs = zip(each, each[::-1], strict=True)
+            halves = [tuple((a + b) / 2 for a, b in zip(first.table, last.table, strict=True)) for first, last in pairs]
+            return tuple(LineLoss(self.loss_name, 0, table, falls=True) for table in halves[: (len(each) + 1) // 2])
+
+    def _unclamped(self) -> LineLoss:
+        """Of noise that is not clamped."""
+        losses = self.loss
+        if not isinstance(losses, str):
+            assert isinstance(losses, tuple)
+            return LineLoss.own(losses)
+        if losses in POWERS:
+            return LineLoss.named(losses)
+        bend = math.ceil(loss_named(losses).parameter or 0) if losses.startswith("huber") else 0
+        if bend > MOST_BEND:
+            InvalidRequest.must("loss", f"huber:h with h at most {MOST_BEND} for noise that is not clamped", losses)
+        at = difference_loss(losses)
+        return LineLoss.straight(losses, lambda r: at(Fraction(r)), bend)
 
     @property
     def loss_name(self) -> str:
         """In tables and certificates."""
+        if isinstance(self.loss, AnswerLoss):
+            return self.loss.name
         return self.loss if isinstance(self.loss, str) else "own"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from workbench.families.design import Design
     from workbench.families.quantizer.request import QuantizerRequest
+    from workbench.families.stated import Stated
     from workbench.mechanisms.quantization import Quantization
 
 
@@ -118,6 +119,17 @@ class _Quantizer(Family):
         if values["loss"] is None:
             values["loss"] = "squared" if values["method"] == "mvu" else "absolute"
         return QuantizerRequest(question=question, **values)
+
+    def question_options(self, question: Any) -> dict[str, Any]:
+        """See `Family.question_options`."""
+        given = {"bins": question.bins} if question.bins is not None else {"levels": question.levels}
+        return {**given, "c": question.c, "density": question.density.name}
+
+    def stated(self, request: Any) -> Stated:
+        """See `Family.stated`."""
+        from workbench.families.quantizer.stated import stated
+
+        return stated(request)
 
     def open(self, request: Any) -> Session:
         from workbench.families.pipeline import ProblemSession

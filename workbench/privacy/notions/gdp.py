@@ -26,7 +26,7 @@ from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.notion import HockeyStick, LeastParameter, Requirement, Values, decided
 
 _BITS = 4096  # of the balls, beyond which a claim is left undecided
-_CUT, _SPECK = 1e-7, 1e-10  # share of a vertex beyond the curve that is cut off; probabilities that solvers can tell
+_CUT, _SPECK = 1e-9, 1e-10  # share of a vertex beyond the curve that is cut off; probabilities that solvers can tell
 _STEEPEST = 20  # ε of a tangent: e^ε is a coefficient
 _MOST = 4  # tangents at once
 _LARGEST = 20  # μ of a program, whose tangents are at e^(μ²/2)
@@ -110,6 +110,10 @@ class GDP(LeastParameter):
             InvalidRequest.must("mu", f"at most {_LARGEST} in a program", f"{nearest_float(values['mu']):g}")
         mu = float(values["mu"])
         return tuple(_tangent(mu, mu * (mu / 2 + k)) for k in (-1, 0, 1, 2))
+
+    def gaussian_mu(self, values: Values) -> Fraction:
+        """μ itself."""
+        return Fraction(values["mu"])
 
     def cuts(self, p: Vector, q: Vector, values: Values) -> Sequence[Requirement]:
         """The hockey sticks at the tangents of f at the vertices that lie furthest below it."""

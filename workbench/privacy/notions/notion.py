@@ -216,6 +216,10 @@ class Notion(ABC):
         none is known."""
         return None
 
+    def gaussian_mu(self, values: Values) -> Fraction | None:
+        """The μ of N(0, 1) against N(μ, 1) where that is the budget; None where it is none of this kind."""
+        return None
+
     def cuts(self, p: Vector, q: Vector, values: Values) -> Sequence[Requirement]:
         """More requirements that a budget implies, those that masses p, q break most, by floats; none where they break
         none, or `relaxed` says all. What is implied is safe: bounds are never tighter than the budget."""

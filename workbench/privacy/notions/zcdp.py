@@ -36,6 +36,7 @@ _PIECES, _LEAST, _WORK = 4000, 200, 1_000_000  # pieces of α before a claim is 
 _LAST = 10**15  # the largest order that is looked at
 _NEAR = Fraction(1, 10**6)  # relative, of the interval of the least ρ
 _CUT, _SPECK = 1e-7, 1e-9  # relative excess of ρ that is cut off; masses that a solver means to be 0
+_STEEPEST = 690.0  # exponent of a bound on Σ P^α Q^(1-α) that programs take
 
 
 class Concentrated:
@@ -176,6 +177,7 @@ class ZCDP(LeastParameter):
     def cuts(self, p: Vector, q: Vector, values: Values) -> Sequence[Requirement]:
         """The order α on a grid whose D_α/α is largest, where that exceeds ρ."""
         rho, grid = float(values["rho"]), 1 + 2.0 ** np.arange(-4, 10, 1 / 64)
+        grid = grid[: max(3, int(np.searchsorted(rho * grid * (grid - 1), _STEEPEST)))]
         shown = (p > _SPECK) & (q > 0)
         if not shown.any():
             return ()
@@ -183,9 +185,14 @@ class ZCDP(LeastParameter):
         powers = np.exp(np.minimum((grid[:, None] - 1) * loss, 700.0)) @ p[shown]
         moments = np.log(np.maximum(powers, 1e-300))
         excess = moments / (grid * (grid - 1)) - rho
-        if excess.max() <= _CUT * rho:
+        at = min(max(int(excess.argmax()), 1), grid.size - 2)
+        before, top, behind = excess[at - 1 : at + 2].tolist()
+        bend = min(before - 2 * top + behind, -1e-300)  # of a parabola through the three, whose top is between orders
+        if max(top - (behind - before) ** 2 / (8 * bend), excess.max()) <= _CUT * rho:
             return ()
-        return (self._order(Fraction(round(float(grid[excess.argmax()]) * 4096), 4096), values["rho"]),)
+        step = min(max((before - behind) / (2 * bend), -1.0), 1.0)
+        order = 1 + (float(grid[at]) - 1) * 2 ** (step / 64)
+        return (self._order(Fraction(round(order * 2**20), 2**20), values["rho"]),)
 
     @staticmethod
     def _order(alpha: Fraction, rho: Fraction) -> Requirement:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import workbench as wb
+from solvers.errors import SolverError
+from solvers.growing import GrowingProgram
 from solvers.session import Session
 from solvers.solution import Termination
 
@@ -94,7 +96,11 @@ def a_solver_that_calls_everything_infeasible(monkeypatch: pytest.MonkeyPatch) -
         found = solve(self, *given, **more)
         return replace(found, termination=Termination.INFEASIBLE, x=None, raw_status="Infeasible")
 
+    def none(self: GrowingProgram, *given: Any) -> Any:
+        raise SolverError("highs ended a growing program with 'Infeasible'.")
+
     monkeypatch.setattr(Session, "solve", infeasible)
+    monkeypatch.setattr(GrowingProgram, "solve", none)
 
 
 @pytest.mark.usefixtures("a_solver_that_calls_everything_infeasible")

@@ -71,6 +71,6 @@ def test_worst_answer_costs_what_is_said_and_the_certificate_names_no_loss(tmp_p
 
 def test_what_falls_or_is_for_real_noise_is_refused():
     with pytest.raises(wb.InvalidRequest, match="not fall"):
-        wb.design(CLAMPED, epsilon=1, delta="0.01", loss=[0, 2, 1])
+        wb.design(wb.IntegerNoise(1), epsilon=1, delta="0.01", loss=[0, 2, 1])
     with pytest.raises(wb.InvalidRequest, match="absolute or squared for noise on the reals"):
         wb.design(wb.RealNoise(1), epsilon=1, delta="0.01", loss=[0, 1])

@@ -1,0 +1,271 @@
+"""Lists of answers of any start, step and order, any loss and prior: every class against plain programs stated here."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+import shlex
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+import workbench as wb
+from workbench.cli import main
+
+
+def by_class(result) -> dict:
+    return {row["class"]: row for row in result}
+
+
+TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+LOSSES = {
+    "squared": lambda r: r * r,
+    "absolute": abs,
+    "error-rate": lambda r: float(r != 0),
+    "pinball:0.8": lambda r: -0.8 * r if r < 0 else 0.2 * r,
+    "huber:2": lambda r: r * r / 2 if abs(r) <= 2 else 2 * (abs(r) - 1),
+}
+
+
+def channel_optimum(answers, most, loss, prior, epsilon: float, delta: float) -> float:
+    """min Σ p(x) M(o|x) ℓ(o - x) over all channels on the answers, as one linear program."""
+    k = len(answers)
+    pairs = [(i, j) for i in range(k) for j in range(k) if i != j and abs(answers[i] - answers[j]) <= most]
+    excess = len(pairs) * k if delta else 0
+    cost = [p * loss(o - x) for x, p in zip(answers, prior, strict=True) for o in answers] + [0.0] * excess
+    entries, high = [], []
+    for number, (i, j) in enumerate(pairs):
+        for o in range(k):
+            row = {i * k + o: 1.0, j * k + o: -math.exp(epsilon)}
+            if delta:
+                row[k * k + number * k + o] = -1.0
+            entries.append(row)
+            high.append(0.0)
+        if delta:
+            entries.append({k * k + number * k + o: 1.0 for o in range(k)})
+            high.append(delta)
+    upper = sp.lil_array((len(entries), len(cost)))
+    for at, row in enumerate(entries):
+        for column, value in row.items():
+            upper[at, column] = value
+    equal = sp.kron(sp.eye_array(k), np.ones((1, k)))
+    equal = sp.hstack([equal, sp.csr_array((k, excess))]) if excess else equal
+    found = linprog(cost, upper.tocsr(), high, sp.csr_array(equal), np.ones(k), method="highs", options=TIGHT)
+    assert found.status == 0
+    return float(found.fun)
+
+
+def clamped_noise(places, last: int, reach: int, loss, prior, epsilon: float, delta: float, far: int) -> float:
+    """The least loss of noise on -far..far, clamped to 0..last: an upper side of the optimum as far grows. Pure noise
+    goes on beyond by e^-ε every `reach` at least: its masses beyond are variables, at the loss that clamping leaves."""
+    eta = np.arange(-far, far + 1)
+    cost = [sum(p * loss(min(last, max(0, x + e)), x) for x, p in zip(places, prior, strict=True)) for e in eta]
+    size, shifts = eta.size, [s for s in range(-reach, reach + 1) if s]
+    tails = 0 if delta else 2
+    excess = len(shifts) * (size + 2 * reach) if delta else 0
+    columns = size + tails + excess
+    rows, high = [], []
+    for number, s in enumerate(shifts):
+        for at in range(-reach, size + reach) if delta else range(size):
+            row = {at: 1.0} if 0 <= at < size else {}
+            if 0 <= at + s < size:
+                row[at + s] = -math.exp(epsilon)
+            elif not delta:
+                continue
+            if delta:
+                row[size + number * (size + 2 * reach) + at + reach] = -1.0
+            rows.append(row)
+            high.append(0.0)
+        if delta:
+            start = size + number * (size + 2 * reach)
+            rows.append(dict.fromkeys(range(start, start + size + 2 * reach), 1.0))
+            high.append(delta)
+    if not delta:
+        ratio = math.exp(-epsilon)
+        for tail, ends in ((size, range(size - reach, size)), (size + 1, range(reach))):
+            rows.append({tail: -1.0} | dict.fromkeys(ends, ratio / (1 - ratio)))
+            high.append(0.0)
+    upper = sp.lil_array((len(rows), columns))
+    for at, row in enumerate(rows):
+        for column, value in row.items():
+            upper[at, column] = value
+    equal = np.concatenate([np.ones(size + tails), np.zeros(excess)])[None, :]
+    objective = [*cost, *([cost[-1], cost[0]] if tails else []), *[0.0] * excess]
+    found = linprog(objective, upper.tocsr(), high, equal, [1.0], method="highs", options=TIGHT)
+    assert found.status == 0
+    return float(found.fun)
+
+
+def generated(count: int):
+    """Queries: start, step, order, relation, loss, prior, budget."""
+    draw = random.Random(24)
+    for number in range(count):
+        n, step = draw.randint(2, 6), draw.choice([1, 2, 5, Fraction(1, 2)])
+        low = draw.randint(-6, 6) * step
+        answers = [low + step * i for i in range(n + 1)]
+        weights = [draw.choice([0, 1, 1, 2, 5]) for _ in answers]
+        weights[draw.randrange(n + 1)] = 3
+        reach = draw.randint(1, n)
+        order = draw.sample(range(n + 1), n + 1)
+        budget = draw.choice([0.1, 0.7, 1, 3]), draw.choice([0, 0, 1e-9, 0.01, 0.3])
+        loss = [*LOSSES][number % len(LOSSES)]
+        yield pytest.param(answers, step, reach, weights, order, loss, budget, id=f"{number}-{loss}-{budget}")
+
+
+@pytest.mark.parametrize(("answers", "step", "reach", "weights", "order", "name", "budget"), [*generated(20)])
+def test_generated_queries(answers, step, reach, weights, order, name, budget):
+    (epsilon, delta), prior = budget, [w / sum(weights) for w in weights]
+    numbers, loss = [float(x) for x in answers], LOSSES[name]
+    given = {"max_shift": reach * step, "loss": name, "epsilon": epsilon, "delta": delta}
+    result = wb.recommend(answers=answers, prior=weights, **given)
+    rows = by_class(result)
+    least = channel_optimum(numbers, float(reach * step) + 1e-9, loss, prior, epsilon, delta)
+    assert rows["best channel"]["objective"] == pytest.approx(least, rel=1e-6, abs=1e-9)
+    assert result[0]["objective"] <= least * (1 + 1e-6) + 1e-9
+    n, noise = len(answers) - 1, rows["integer noise, clamped"]
+    stated = delta if delta > 1e-6 else 0  # pure noise is private for every δ, and for a tiny one about the best
+    far = reach * (3 + math.ceil(math.log1p(math.expm1(epsilon) / (2 * delta)) / epsilon)) if stated else 0
+    known = clamped_noise(
+        range(n + 1), n, reach, lambda o, x: loss(float(step) * (o - x)), prior, epsilon, stated, 2 * n + far
+    )
+    assert noise["bound"] <= known * (1 + 1e-6) + 1e-9
+    assert noise["objective"] <= known * (1 + 1e-6) + 1e-9
+    if not delta:
+        assert noise["objective"] == pytest.approx(known, rel=1e-6, abs=1e-9)
+    assert noise["objective"] - noise["bound"] <= 1e-6 * noise["objective"] + 1e-12
+    assert noise["certified"]
+    other = by_class(wb.recommend(answers=[answers[i] for i in order], prior=[weights[i] for i in order], **given))
+    for row in result:
+        again = other[row["class"]]
+        if row["objective"] is None:
+            assert again["objective"] is None
+        else:
+            assert again["objective"] == pytest.approx(row["objective"], rel=1e-7, abs=1e-12), row["class"]
+
+
+def test_the_numbers_that_were_missing():
+    shifted = by_class(wb.recommend(answers="3..12", max_shift=1, epsilon=1, delta="0.01"))
+    noise = wb.design(wb.IntegerNoise(1, clamp=(3, 12)), epsilon=1, delta="0.01")
+    assert shifted["integer noise, clamped"]["objective"] == noise.objective
+    assert noise.objective == pytest.approx(1.213654, abs=1e-6)
+    named = by_class(wb.recommend(answers="0..10", max_shift=1, loss="huber:2", epsilon=1, delta="0.01"))
+    listed = [min(r, 2) * (r - min(r, 2) / 2) for r in range(11)]
+    own = wb.design(wb.IntegerNoise(1, clamp=(0, 10)), epsilon=1, delta="0.01", loss=listed)
+    assert named["integer noise, clamped"]["objective"] == pytest.approx(own.objective, rel=1e-9)
+    for delta in (0, "1e-12"):
+        skewed = wb.recommend(answers="0..6", max_shift=1, prior=[5, 2, 1, 1, 1, 0, 0], epsilon=1, delta=delta)
+        row = by_class(skewed)["integer noise, clamped"]
+        assert row["objective"] == pytest.approx(1.04304, abs=1e-5)
+        assert row["bound"] == pytest.approx(row["objective"], rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 20.0])
+@pytest.mark.parametrize("loss", ["pinball:0.9", "huber:2", "absolute"])
+def test_pure_noise_that_is_not_clamped(epsilon: float, loss: str):
+    """Neighbours 1 apart: of an asymmetric loss the law is geometric on each side, whose scale is searched here."""
+    design = wb.design(wb.IntegerNoise(1), epsilon=epsilon, loss=loss)
+    alpha, eta = math.exp(-epsilon), np.arange(-400, 401)
+    losses = np.array([LOSSES[loss](float(e)) if loss in LOSSES else max(-0.9 * e, 0.1 * e) for e in eta])
+    best = min(
+        float((alpha ** np.abs(eta - centre) * losses).sum() / (alpha ** np.abs(eta - centre)).sum())
+        for centre in range(-20, 21)
+    )
+    assert design.objective == pytest.approx(best, rel=1e-6)
+    assert design.bound <= design.objective * (1 + 1e-12)
+    assert design.row()["certified"]
+    assert design.bound == pytest.approx(design.objective, rel=1e-6)
+
+
+def test_what_is_no_number_has_no_noise_and_gaps_are_by_value():
+    colours = by_class(wb.recommend(answers="red,green,blue", neighbours="all", epsilon=1, loss="error-rate"))
+    served = {name for name, row in colours.items() if row["objective"] is not None}
+    assert served == {"best channel", "randomized response"}
+    squares = by_class(wb.recommend(answers="0,1,4,9,16", neighbours="consecutive", epsilon=1))
+    alpha, places = math.exp(-1 / 7), [0, 1, 4, 9, 16]  # neighbours are up to 7 apart
+    eta = np.arange(-2000, 2001)
+    mass = alpha ** np.abs(eta)
+    mass /= mass.sum()
+    nearest = [min(places, key=lambda x: (abs(x - v), x)) for v in range(17)]
+    each = [sum(m * (nearest[min(16, max(0, x + e))] - x) ** 2 for e, m in zip(eta, mass, strict=True)) for x in places]
+    assert squares["clamped geometric"]["objective"] == pytest.approx(np.mean(each), rel=1e-9)
+    ones = by_class(wb.recommend(answers="0..6", max_shift=1, epsilon=1))
+    assert ones["clamped staircase"]["objective"] is None
+    assert "geometric" in ones["clamped staircase"]["notes"]
+
+
+def test_bins_at_a_delta():
+    """Two answers: every (ε, δ) mechanism is randomized response that tells the answer with probability δ."""
+    two = by_class(wb.recommend(answers="0,1", neighbours="all", epsilon="0.5", delta="0.1"))["RR-on-Bins"]
+    p = math.exp(0.5) / (1 + math.exp(0.5))
+    assert two["objective"] == pytest.approx(0.9 * p * (1 - p), rel=1e-12)
+    assert two["bound"] == pytest.approx(two["objective"], rel=1e-9)
+    assert two["certified"]
+    pure = by_class(wb.recommend(answers="0..6", neighbours="all", epsilon=1))["RR-on-Bins"]
+    mixed = by_class(wb.recommend(answers="0..6", neighbours="all", epsilon=1, delta="0.05"))["RR-on-Bins"]
+    assert mixed["objective"] == pytest.approx(0.95 * pure["objective"], rel=1e-9)
+
+
+def test_bins_on_given_outputs_are_the_best_of_all_bins():
+    rows = by_class(
+        wb.recommend(answers="0..5", outputs=[1, 3, 4], neighbours="all", epsilon=1, prior=[3, 1, 1, 1, 1, 2])
+    )
+    weights, odds, best = np.array([3, 1, 1, 1, 1, 2]) / 9, math.e, math.inf
+    for own in itertools.product([1, 3, 4], repeat=6):
+        used = sorted(set(own))
+        total = odds + len(used) - 1
+        each = [sum((odds if o == y else 1) * (o - x) ** 2 for o in used) / total for x, y in enumerate(own)]
+        best = min(best, float(weights @ each))
+    assert rows["RR-on-Bins"]["objective"] == pytest.approx(best, rel=1e-9)
+    assert rows["best channel"]["objective"] <= best * (1 + 1e-9)
+
+
+COMMANDS = (
+    "--answers -5..5 --max-shift 2 --epsilon 1 --delta 0.01 --loss absolute",
+    "--answers 0..30:5 --max-shift 5 --epsilon 0.7 --loss pinball:0.8",
+    "--answers 8,3,13 --max-shift 5 --epsilon 1 --delta 0.1 --prior 1,2,5",
+    "--answers 2,1,0 --neighbours all --epsilon 1 --loss error-rate",
+    "--answers 0..6 --max-shift 1 --epsilon 1 --prior worst --loss huber:1.5",
+)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_every_command_makes_its_row(line: str, capsys: pytest.CaptureFixture[str]):
+    def run(words: str) -> dict:
+        with pytest.raises(SystemExit) as stop:
+            main(shlex.split(words))
+        assert not stop.value.code
+        return json.loads(capsys.readouterr().out)
+
+    rows = [row for row in run(f"recommend {line} --json")["rows"] if row["command"]]
+    assert "integer noise, clamped" in {row["class"] for row in rows}
+    for row in rows:
+        made = run(row["command"].removeprefix("workbench ") + " --json")
+        assert made["objective"] == pytest.approx(row["objective"], rel=1e-9)
+
+
+def test_a_class_that_is_stopped_shows_its_interval():
+    result = wb.recommend(answers="0..24", max_shift=12, epsilon=1, delta="0.003", time_limit=1)
+    row = by_class(result)["integer noise, clamped"]
+    assert 0 <= row["bound"] < row["objective"]
+    assert "stopped" in row["notes"]
+    assert all(row["objective"] <= other["objective"] for other in result if other["class"].startswith("clamped"))
+    assert row["command"].endswith("--time-limit 600")
+    assert row["certified"]
+
+
+def test_rows_are_told_as_they_are_ready_and_an_interrupt_keeps_them():
+    told: list[str] = []
+
+    def stop(done: int, total: int, what: str) -> None:
+        told.append(what)
+        if done == 3:
+            raise KeyboardInterrupt
+
+    result = wb.recommend(answers="0..4", max_shift=1, epsilon=1, delta="0.1", progress=stop)
+    assert len(told) == len(result) == 3
+    assert result.interrupted

@@ -1,0 +1,139 @@
+"""The optimum of a question as a formula: rational functions of e^ε, affine in δ, each with where it holds, proven.
+
+>>> import workbench as wb
+>>> f = wb.formula(wb.FiniteQuery("0..3", max_shift=1), loss="absolute")
+>>> print(f)
+best channel, absolute loss
+0 < ε < 0.609377863: (e^ε + 1) / (2e^ε)
+0.609377863 < ε: (3e^(2ε) + 2e^ε + 1) / (2e^(2ε)(e^ε + 1))
+>>> low, high = f(1)
+>>> round(float(low), 12), high - low < 1e-30
+(0.565044172306, True)
+
+A family states its program with polynomials in x = e^(ε/q) as entries (`Stated`); `solvers.regions` finds and proves
+the pieces. A formula is of the class the family optimises over ("best channel", "best noise modulo 9"), and holds for
+all ε and δ of its piece: no sampling, no rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from solvers.regions import Ends, Region, region_around, regions
+from solvers.search import Deadline
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import exact
+from workbench.families.formula_certificate import Interval, Known, Question, record, x_bounds
+from workbench.families.formula_object import Formula
+from workbench.families.formula_pieces import epsilons, pieces_of
+from workbench.families.outcome import translated_errors
+from workbench.families.registry import family, family_of
+from workbench.families.requirements import ratio_notions
+from workbench.families.stated import Stated, refuse_curved
+
+_SILENT = 5.0  # seconds
+_LARGEST = 20  # ε: beyond it masses are below what doubles hold
+_EPSILON = "a number, or two in order such as 0.1..4"
+_DELTA = "a number, or two in order such as 0..0.2"
+
+
+def formula(
+    question: Any, *, epsilon: Any = None, delta: Any = None, time_limit: Any = None, **options: Any
+) -> Formula:
+    """The optimum of a question as a formula in ε, and in δ where an interval of it is given.
+
+    question, options: as `workbench.design` takes them. epsilon: a number (the piece that holds there), two numbers or
+    "0.1..4", all ε > 0 by default; delta: a number, two numbers or "0..0.2"; as in `design` by default. time_limit:
+    seconds; what is found until then stands, and what is open is said.
+
+    Raises InvalidRequest: also for questions that have no formula, in one sentence that says why.
+    """
+    spelled = isinstance(question, str)
+    kind = family(question) if spelled else family_of(question)
+
+    def request(point: Mapping[str, Any]) -> Any:
+        given = {**options, **point}
+        return kind.spelled(**given) if spelled else kind.request(question, **given)
+
+    def values() -> dict[str, Any]:
+        given = {**options, "epsilon": Fraction(1)}
+        return kind.read(given, spelled=spelled) | ({} if spelled else kind.question_options(question))
+
+    return formula_of(Question(kind, request, values, options.get("notion")), epsilon, delta, time_limit)
+
+
+def formula_around(request: Any) -> Formula:
+    """The piece of a request's formula that holds at its ε, at its δ. Raises as `formula`."""
+    return formula_of(Question(request.family, request.at, dict, getattr(request, "notion", None)), request.epsilon)
+
+
+def formula_of(
+    question: Question,
+    epsilon: Any,
+    delta: Any = None,
+    time_limit: Any = None,
+    progress: Callable[[str], None] | None = None,
+) -> Formula:
+    """The formula of a family's question. progress: told every few seconds what is proven. Raises as `formula`."""
+    limits, deltas = _ends(epsilon, "epsilon", _EPSILON), _ends(delta, "delta", _DELTA)
+    if question.notion is not None and question.notion not in ratio_notions():
+        refuse_curved(str(question.notion))
+    stated, deltas = question.stated(deltas)
+    deadline = Deadline(None if time_limit is None else float(time_limit))
+    with translated_errors():
+        try:
+            told = None if progress is None else _Told(progress, stated.steps)
+            parts, left = _searched(stated, limits, deltas, deadline, told)
+        finally:
+            stated.program.close()
+    known = Known(limits, deltas, tuple(parts))
+    pieces = pieces_of(stated, parts)
+    gaps = tuple(epsilons(gap, stated.steps) for gap in left)
+    return Formula(stated.what, pieces, stated.steps, gaps, deadline.elapsed, lambda: record(question, stated, known))
+
+
+def _ends(given: Any, name: str, wanted: str) -> tuple[Fraction, Fraction] | None:
+    """Two ends, equal for one number; None for none. Raises InvalidRequest."""
+    if given is None:
+        return None
+    parts: list[Any] = (
+        given.split("..") if isinstance(given, str) else list(given) if isinstance(given, (tuple, list)) else [given]
+    )
+    if len(parts) not in (1, 2):
+        InvalidRequest.must(name, wanted, repr(given))
+    low, high = (exact(part, name, wanted) for part in (parts[0], parts[-1]))
+    least, most = (Fraction(0), Fraction(1)) if name == "delta" else (Fraction(0), Fraction(_LARGEST))
+    if not least <= low <= high <= most or (name == "epsilon" and not high):
+        InvalidRequest.must(name, f"{wanted}, between {least} and {most}", repr(given))
+    return low, high
+
+
+def _searched(
+    stated: Stated,
+    limits: Interval | None,
+    deltas: Interval,
+    deadline: Deadline,
+    told: Callable[[Region], None] | None,
+) -> tuple[list[Region], list[Ends]]:
+    """The regions of an interval of ε, and what is open; of one ε the whole region around it."""
+    low, high = x_bounds(limits, stated.steps)
+    if limits is not None and limits[0] == limits[1]:
+        assert high is not None
+        return [region_around(stated.program, (low + high) / 2, deltas)], []
+    return regions(stated.program, low, high, deltas, deadline, told)
+
+
+class _Told:
+    """Says every few seconds how many intervals are proven, and the last one."""
+
+    def __init__(self, say: Callable[[str], None], steps: int) -> None:
+        self.say, self.steps, self.count, self.next = say, steps, 0, Deadline(_SILENT)
+
+    def __call__(self, region: Region) -> None:
+        self.count += 1
+        if self.next.passed:
+            low, high = epsilons(region.ends, self.steps)
+            self.say(f"{self.count} intervals of epsilon are proven, the last from {low:.6g} to {high:.6g}.")
+            self.next = Deadline(_SILENT)

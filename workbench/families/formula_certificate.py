@@ -1,0 +1,308 @@
+"""The file of a formula: strict JSON from which every piece is proven again, without a solver.
+
+    {"what", "variable", "pieces", "open":                                       see `Formula.to_dict`
+     "format": "dp-workbench formula", "version": 1,
+     "question": {"family": "channel", "options": {"answers": ["0", "1"], ..}},  as sweeps spell them
+     "epsilon": null | ["1/10", "4"], "delta": ["0", "1/5"],                     what the regions are to cover
+     "regions": [{"low": END, "high": END | null, "sample": "3/2", "feasible": true,
+                  "bases": [["0-+0..", "-0.."], ..]}, ..]}                       columns and rows: basic, lower, upper
+    END: "2", or [["-1", "-1", "1"], "1/2", "9/4"], the one zero of a polynomial between two numbers
+
+The family states the program again from the options. Of every region its bases give formulas and conditions, anew; each
+condition must hold at the sample, and no condition may change its sign up to the ends. The regions must cover the
+interval but for what is said to be open, neighbours must agree where they meet, and the pieces must be the file's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flint import fmpz_poly
+
+from solvers.errors import NoRationalSolution
+from solvers.parametric import Basis, Parametric
+from solvers.polynomials import Affine, Root, count_roots
+from solvers.regions import Region, given_region
+from workbench.errors import CorruptFile, InvalidRequest, NotCertified
+from workbench.exact.numbers import exp_bounds
+from workbench.families.formula_object import Formula
+from workbench.families.formula_pieces import epsilons, pieces_of
+from workbench.families.option import spell
+from workbench.families.registry import family
+from workbench.io.files import named, parse_json, ratio, read_text, spelled
+from workbench.io.records import FORMULA, listed, refuse, take
+
+if TYPE_CHECKING:
+    from workbench.families.base import Family
+    from workbench.families.stated import Stated
+
+Interval = tuple[Fraction, Fraction]
+
+VERSION = 1
+_PROOF = {"format", "version", "question", "epsilon", "delta", "regions"}
+_SHOWN = {"what", "variable", "pieces", "open"}
+_ASIDE = {"solver", "options", "check", "certify", "progress", "epsilon", "delta"}  # of no meaning for a formula
+_HELD = "-0+"
+_DEGREE, _LONG = 10_000, 4_000  # of a polynomial of a file; digits of its numbers
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to be answered by a formula. request: that at some ε and δ; values: of the options that spell it; notion:
+    the one that was named, or None."""
+
+    family: Family
+    request: Callable[[Mapping[str, Any]], Any]
+    values: Callable[[], Mapping[str, Any]]
+    notion: Any = None
+
+    def stated(self, deltas: Interval | None) -> tuple[Stated, Interval]:
+        """The program, and the interval of δ: that of the request where none is given. Raises InvalidRequest."""
+        point = {"delta": (deltas[0] + deltas[1]) / 2} if deltas is not None and deltas[1] else {}
+        given = self.request({"epsilon": Fraction(1)} | point)
+        own = getattr(given, "delta", None) or Fraction(0)
+        return self.family.stated(given), (own, own) if deltas is None else deltas
+
+
+@dataclass(frozen=True)
+class Known:
+    """epsilon: the interval to cover, None for all; delta: that of δ; regions: by rising x."""
+
+    epsilon: Interval | None
+    delta: Interval
+    regions: tuple[Region, ...]
+
+
+def x_bounds(limits: Interval | None, steps: int) -> tuple[Fraction, Fraction | None]:
+    """Rationals around e^(ε/steps) of an interval of ε, or of all."""
+    if limits is None:
+        return Fraction(1), None
+    low, high = (exp_bounds(epsilon / steps, 64) for epsilon in limits)
+    return Fraction(low[0], 1 << 64), Fraction(high[1], 1 << 64)
+
+
+# Written.
+
+
+def record(question: Question, stated: Stated, known: Known) -> dict[str, Any]:
+    """What a certificate holds beside the pieces. Raises InvalidRequest for a question that cannot be written down."""
+    kind, options = question.family, dict[str, Any]()
+    values = question.values()
+    for value in [value for value in values.values() if isinstance(value, kind.question)]:
+        values = {**values, **kind.question_options(value)}
+    for name, value in values.items():
+        option = kind.option(name)
+        if not option.solver and name not in _ASIDE and value is not None and value != option.default:
+            options[name] = spell(value)
+    again, _ = _asked({"family": kind.name, "options": options}).stated(known.delta)
+    if not same_program(again.program, stated.program):
+        raise InvalidRequest("The question cannot be written as options, so that no file can hold its proof.")
+    return {
+        "format": FORMULA,
+        "version": VERSION,
+        "question": {"family": kind.name, "options": options},
+        "epsilon": None if known.epsilon is None else [*map(spelled, known.epsilon)],
+        "delta": [*map(spelled, known.delta)],
+        "regions": [_region(region) for region in known.regions],
+    }
+
+
+def same_program(first: Parametric, second: Parametric) -> bool:
+    """Whether two programs are the same, entry by entry."""
+    names = "rows", "sides", "cost", "bounds", "offset"
+    return all(getattr(first, name) == getattr(second, name) for name in names)
+
+
+def _region(region: Region) -> dict[str, Any]:
+    bases = [region.formulas[0].start.basis, *(formula.vertex.basis for formula in region.formulas)]
+    return {
+        "low": _end(region.low),
+        "high": None if region.high is None else _end(region.high),
+        "sample": spelled(region.sample),
+        "feasible": region.formulas[0].value is not None,
+        "bases": [["".join(_HELD[at + 1] for at in part) for part in (basis.columns, basis.rows)] for basis in bases],
+    }
+
+
+def _end(root: Root) -> Any:
+    if root.low == root.high:
+        return spelled(root.low)
+    return [[str(int(value)) for value in root.polynomial.coeffs()], spelled(root.low), spelled(root.high)]
+
+
+# Read.
+
+
+def check(path: Path | str) -> Formula:
+    """The formula of a file, proven again. Raises CorruptFile, caused by NotCertified for one that is false."""
+    text = read_text(path)
+    with named(path):
+        return from_dict(parse_json(text))
+
+
+def from_dict(data: Any) -> Formula:
+    """As `check`."""
+    fields = take(data, "The file of a formula", _PROOF | _SHOWN)
+    if fields["format"] != FORMULA or fields["version"] != VERSION or isinstance(fields["version"], bool):
+        refuse("The format", f"{FORMULA}, version {VERSION}")
+    delta = _interval(fields["delta"], "delta")
+    known = Known(None if fields["epsilon"] is None else _interval(fields["epsilon"], "epsilon"), delta, ())
+    try:
+        stated, _ = _asked(fields["question"]).stated(delta)
+        parts = [_proven(stated.program, entry, delta) for entry in listed(fields["regions"], "regions")]
+        gaps = _uncovered(parts, x_bounds(known.epsilon, stated.steps))
+        _continuous(parts)
+    except (NotCertified, NoRationalSolution) as error:
+        raise CorruptFile(f"It is false: {error}") from NotCertified(str(error))
+    except InvalidRequest as error:
+        raise CorruptFile(f"Its question is none: {error}") from None
+    formula = Formula(
+        stated.what, pieces_of(stated, parts), stated.steps, tuple(epsilons(g, stated.steps) for g in gaps)
+    )
+    shown = formula.to_dict()
+    wrong = [name for name in sorted(_SHOWN) if not _agree(shown[name], fields[name])]
+    if wrong:
+        reason = f"what is proven is not what it shows as {wrong[0]}."
+        raise CorruptFile(f"It is false: {reason}") from NotCertified(reason)
+    return formula
+
+
+def _asked(question: Any) -> Question:
+    """The question of a file. Raises CorruptFile, InvalidRequest."""
+    fields = take(question, "The question", {"family", "options"})
+    if not isinstance(fields["options"], dict) or not isinstance(fields["family"], str):
+        refuse("The question", "the name of a family and its options")
+    kind, options = family(fields["family"]), fields["options"]
+    if not set(options) <= {option.name for option in kind.options if not option.solver} - _ASIDE:
+        refuse("The options", f"those of the family {kind.name}")
+    return Question(kind, lambda point: kind.spelled(**options, **point), dict)
+
+
+def _interval(data: Any, what: str) -> Interval:
+    low, high = (ratio(value, f"An end of {what}") for value in _pair(data, what))
+    if not 0 <= low <= high:
+        refuse(what, "two numbers in order")
+    return low, high
+
+
+def _pair(data: Any, what: str, length: int = 2) -> list[Any]:
+    if len(listed(data, what)) != length:
+        refuse(what, f"a list of {length}")
+    return list(data)
+
+
+def _root(data: Any) -> Root:
+    """An end of a region. Raises CorruptFile."""
+    if isinstance(data, str):
+        return Root.rational(ratio(data, "An end"))
+    parts = _pair(data, "An end", 3)
+    numbers = [ratio(value, "A coefficient", _LONG) for value in listed(parts[0], "coefficients")]
+    if len(numbers) > _DEGREE or any(value.denominator != 1 for value in numbers):
+        refuse("coefficients", "integers")
+    polynomial = fmpz_poly([value.numerator for value in numbers])
+    low, high = (ratio(value, "An end", _LONG) for value in parts[1:])
+    if polynomial.degree() < 1 or polynomial.gcd(polynomial.derivative()).degree() or not low < high:
+        refuse("An end", "a zero of a polynomial without double zeros")
+    inside = count_roots(polynomial, low, high)
+    if inside != 1 or count_roots(polynomial, low, low) or count_roots(polynomial, high, high):
+        refuse("An end", "the one zero of its polynomial between its numbers")
+    return Root(polynomial, low, high)
+
+
+def _proven(program: Parametric, entry: Any, delta: Interval) -> Region:
+    """A region of a file, proven. Raises CorruptFile, NotCertified, NoRationalSolution."""
+    fields = take(entry, "A region", {"low", "high", "sample", "feasible", "bases"})
+    low, high = _root(fields["low"]), None if fields["high"] is None else _root(fields["high"])
+    sample = ratio(fields["sample"], "A sample", _LONG)
+    if not low.below(sample) or (high is not None and not high.above(sample)):
+        refuse("A sample", "within its region")
+    if not isinstance(fields["feasible"], bool) or (not fields["feasible"] and delta[0] < delta[1]):
+        refuse("feasible", "true, or false where delta is given")
+    used = program if fields["feasible"] else program.relaxed
+    bases = [_basis(used, pair) for pair in listed(fields["bases"], "bases")]
+    if len(bases) < 2:
+        refuse("bases", "at least two")
+    region = given_region(used, bases, sample, (low, high), delta, feasible=fields["feasible"])
+    ends = [(region.low, low), (region.high, high)]
+    if any((a is None) != (b is None) or (a is not None and b is not None and a.against(b)) for a, b in ends):
+        raise NotCertified(f"a condition of a basis changes its sign in the region around x = {float(sample):g}.")
+    return region
+
+
+def _basis(program: Parametric, data: Any) -> Basis:
+    columns, rows = _pair(data, "A basis")
+    parts = []
+    for text, ends in ((columns, program.bounds), (rows, program.sides)):
+        if not isinstance(text, str) or len(text) != len(ends) or not set(text) <= set(_HELD):
+            refuse("A basis", "of as many signs as the program has columns and rows")
+        held = tuple(_HELD.index(sign) - 1 for sign in text)
+        if any(
+            at and pair[at > 0] is None and (at > 0 or pair[1] is not None) for at, pair in zip(held, ends, strict=True)
+        ):
+            refuse("A basis", "one that holds columns and rows where they have an end")
+        parts.append(held)
+    return Basis(*parts)
+
+
+def _uncovered(parts: Sequence[Region], limits: tuple[Fraction, Fraction | None]) -> list[tuple[Root, Root | None]]:
+    """What of an interval of x the regions leave. Raises NotCertified where they overlap."""
+    gaps: list[tuple[Root, Root | None]] = []
+    at: Root | None = Root.rational(limits[0])
+    for region in parts:
+        if at is None or (region.low.against(at) < 0 and region is not parts[0]):
+            raise NotCertified("regions overlap.")
+        if region.low.against(at) > 0:
+            gaps.append((at, region.low))
+        at = region.high
+    if at is not None and (limits[1] is None or at.below(limits[1])):
+        gaps.append((at, None if limits[1] is None else Root.rational(limits[1])))
+    return gaps
+
+
+def _continuous(parts: Sequence[Region]) -> None:
+    """Raise NotCertified unless neighbouring regions agree where they meet, for every δ.
+
+    There both say the optimum as a convex function of δ, which is known by the straight lines it is made of.
+    """
+    for first, second in pairwise(parts):
+        root = first.high
+        if root is None or root.against(second.low):
+            continue
+        ours, others = _lines(first, root), _lines(second, root)
+        if None in ours or None in others:
+            continue
+        if not all(
+            any(_meet(a, b, root) for b in right) for left, right in ((ours, others), (others, ours)) for a in left
+        ):
+            raise NotCertified(f"two formulas differ where they meet, at x = {float(root):g}.")
+
+
+def _lines(region: Region, root: Root) -> list[Affine | None]:
+    """The formulas that hold for more than one δ at an end of a region, or the only one."""
+    formulas = region.formulas
+    return [each.value for each in formulas if len(formulas) == 1 or not _meet(each.low, each.high, root)]
+
+
+def _meet(first: Affine | None, second: Affine | None, root: Root) -> bool:
+    """Whether two functions agree at an algebraic number. root: of an irreducible polynomial."""
+    assert first is not None
+    assert second is not None
+    gap = first - second
+    return all(not part or part.gcd(root.polynomial).degree() > 0 for part in (gap.constant, gap.slope))
+
+
+def _agree(proven: Any, shown: Any) -> bool:
+    """Whether two JSON values are the same, floats up to their last digits."""
+    if isinstance(proven, dict) and isinstance(shown, dict):
+        return proven.keys() == shown.keys() and all(_agree(proven[name], shown[name]) for name in proven)
+    if isinstance(proven, (list, tuple)) and isinstance(shown, list):
+        return len(proven) == len(shown) and all(map(_agree, proven, shown))
+    if isinstance(proven, float) and type(shown) in (int, float):
+        return math.isclose(proven, shown, rel_tol=1e-12, abs_tol=1e-12)
+    return type(proven) is type(shown) and bool(proven == shown)

@@ -1,0 +1,235 @@
+"""A formula as an object: what it says at a point, how it is written, drawn and saved."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from solvers.polynomials import Affine, Poly
+from workbench.errors import Infeasible, InvalidRequest, NotInstalled, NotProven
+from workbench.exact.numbers import exact, exp_bounds
+from workbench.families.formula_pieces import Piece, epsilons
+from workbench.families.formula_plot import figure
+from workbench.families.formula_text import LATEX, PYTHON, WORDS, written
+from workbench.io.figures import save_figure
+from workbench.io.files import write_whole
+from workbench.io.result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+_BITS, _WIDTH = 200, Fraction(1, 1 << 100)  # of an enclosure
+
+
+@dataclass(frozen=True, repr=False)
+class Formula:
+    """The optimum of a question for an interval of ε and of δ.
+
+    what: the class of mechanisms and the loss; pieces: by rising ε, and within one interval by rising δ; open:
+    intervals of ε that a time limit left; seconds: that it took; proof: what a certificate holds beside the pieces,
+    or a function that raises why there is none.
+    """
+
+    what: str
+    pieces: tuple[Piece, ...]
+    steps: int = 1
+    open: tuple[tuple[float, float], ...] = ()
+    seconds: float = 0.0
+    proof: Callable[[], dict[str, Any]] = dict
+
+    def __call__(self, epsilon: Any, delta: Any = None) -> tuple[Fraction, Fraction]:
+        """A proven enclosure of the optimum, about 1e-50 wide. delta: needed where it is free.
+
+        Raises InvalidRequest outside the intervals of the formula; Infeasible where no mechanism meets the request.
+        """
+        power, share = exact(epsilon, "epsilon"), None if delta is None else exact(delta, "delta")
+        for bits in (_BITS, 4 * _BITS, 16 * _BITS):
+            low, high = exp_bounds(power / self.steps, bits)
+            x = Fraction(low, 1 << bits), Fraction(high, 1 << bits)
+            piece = self._piece(x, share, epsilon)
+            if piece.value is None:
+                raise Infeasible(f"No mechanism meets the request at epsilon = {epsilon}.")
+            ends = piece.value.enclosed(*x, piece.delta[0](Fraction(2)) if share is None else share)
+            if ends is not None and ends[1] - ends[0] <= _WIDTH:
+                return ends
+        raise NotProven(f"The formula is near a pole at epsilon = {epsilon}.")
+
+    def _piece(self, x: tuple[Fraction, Fraction], delta: Fraction | None, epsilon: Any) -> Piece:
+        """The piece that holds at an ε; of two that meet there either."""
+        here = [
+            piece for piece in self.pieces if piece.low.low <= x[1] and (piece.high is None or x[0] <= piece.high.high)
+        ]
+        here = [
+            piece for piece in here if not piece.low.above(x[1]) and (piece.high is None or not piece.high.below(x[0]))
+        ]
+        if not here:
+            ends = ", ".join(sorted({f"{piece.epsilon[0]:.6g} < ε < {piece.epsilon[1]:.6g}" for piece in self.pieces}))
+            InvalidRequest.must("epsilon", f"where the formula holds ({ends})", epsilon)
+        if delta is None:
+            if any(piece.free for piece in here):
+                InvalidRequest.must("delta", "given, as the formula is for an interval of it", "none")
+            return here[0]
+        for piece in here:
+            low, high = (end.enclosed(*x, Fraction(0)) or (delta, delta) for end in piece.delta)
+            if low[0] <= delta <= high[1]:
+                return piece
+        return InvalidRequest.must("delta", "where the formula holds", delta)
+
+    @property
+    def mechanism(self) -> list[dict[str, Any]]:
+        """The probabilities of mechanisms that attain the optimum, by name, as formulas, with where each holds."""
+        rows = []
+        for piece in self.pieces:
+            for part in piece.parts:
+                low, high = epsilons((part.low, part.high), self.steps)
+                row: dict[str, Any] = {"from_epsilon": low, "to_epsilon": high}
+                if piece.free:
+                    row["from_delta"], row["to_delta"] = piece.delta_text()
+                rows.append(row | {name: written(mass, WORDS, self.steps) for name, mass in part.masses.items()})
+        return rows
+
+    # Shown.
+
+    def __str__(self) -> str:
+        lines = [self.what, *(f"{self.where(piece)}: {piece.text()}" for piece in self.pieces)]
+        lines += [f"open, for want of time: {low:.9g} < ε < {high:.9g}" for low, high in self.open]
+        return "\n".join(lines)
+
+    def where(self, piece: Piece) -> str:
+        """The interval of ε, and of δ where that is free, in words."""
+        low, high = piece.epsilon
+        above = "" if math.isinf(high) else f" < {high:.9g}"
+        words = f"{low:.9g} < ε{above}" if low or above else "0 < ε"
+        if not piece.free:
+            return words
+        first, last = piece.delta_text()
+        return f"{words}, {first} ≤ δ ≤ {last}"
+
+    def __repr__(self) -> str:
+        return f"Formula({self.what!r}, {len(self.pieces)} piece{'' if len(self.pieces) == 1 else 's'})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        variable = "x = exp(epsilon)" if self.steps == 1 else f"x = exp(epsilon/{self.steps})"
+        return {
+            "what": self.what,
+            "variable": variable,
+            "pieces": [piece.to_dict() for piece in self.pieces],
+            "open": [[low, None if math.isinf(high) else high] for low, high in self.open],
+        }
+
+    @cached_property
+    def _result(self) -> Result:
+        rows = []
+        for piece in self.pieces:
+            low, high = piece.epsilon
+            row = {"from_epsilon": low, "to_epsilon": high, "formula": piece.text()}
+            if piece.free:
+                row["from_delta"], row["to_delta"] = piece.delta_text()
+            rows.append(row)
+        return Result(self.what, rows, name="formula")
+
+    def to_frame(self) -> pd.DataFrame:
+        """From ε, to ε, formula; the ends of δ where it is free."""
+        return self._result.to_frame()
+
+    def latex(self, *, table: bool = False) -> str:
+        """The cases of the optimum in LaTeX, or a table for the package booktabs."""
+        rows = []
+        for piece in self.pieces:
+            low, high = piece.epsilon
+            where = rf"{low:.6g} < \varepsilon" + ("" if math.isinf(high) else f" < {high:.6g}")
+            if piece.free:
+                first, last = piece.delta_text(LATEX)
+                where += rf",\ {first} \le \delta \le {last}"
+            rows.append((piece.text(LATEX) if piece.value is not None else r"\text{infeasible}", where))
+        if not table:
+            body = " \\\\\n".join(f"  {text} & {where}" for text, where in rows)
+            return f"\\begin{{cases}}\n{body}\n\\end{{cases}}"
+        lines = "".join(f"${where}$ & ${text}$ \\\\\n" for text, where in rows)
+        head = "\\begin{tabular}{ll}\n\\toprule\nwhere & optimum \\\\\n\\midrule\n"
+        return f"{head}{lines}\\bottomrule\n\\end{{tabular}}"
+
+    def python(self, name: str = "optimum") -> str:
+        """The source of a plain function of ε and δ, in floats."""
+        power = "epsilon" if self.steps == 1 else f"epsilon / {self.steps}"
+        lines = [
+            "import math",
+            "",
+            "",
+            f"def {name}(epsilon, delta=0.0):",
+            f'    """{self.what}."""',
+            f"    x = math.exp({power})",
+        ]
+        for piece in self.pieces:
+            low, high = piece.epsilon
+            tests = [f"{low!r} <= epsilon" + ("" if math.isinf(high) else f" <= {high!r}")]
+            if piece.free:
+                first, last = piece.delta_text(PYTHON)
+                tests.append(f"{first} <= delta <= {last}")
+            value = "math.nan" if piece.value is None else piece.text(PYTHON)
+            lines += [f"    if {' and '.join(tests)}:", f"        return {value}"]
+        lines += ['    raise ValueError("the formula does not hold there")', ""]
+        return "\n".join(lines)
+
+    def sympy(self) -> Any:
+        """A sympy.Piecewise in the symbols epsilon and delta. Raises NotInstalled without sympy."""
+        try:
+            sympy: Any = importlib.import_module("sympy")
+        except ModuleNotFoundError:
+            raise NotInstalled("A formula in sympy needs sympy, which is not installed: pip install sympy.") from None
+        epsilon, delta = sympy.symbols("epsilon delta", positive=True)
+        x = sympy.exp(epsilon / self.steps)
+
+        def polynomial(values: Poly) -> Any:
+            return sum((int(v) * x**k for k, v in enumerate(values.coeffs())), sympy.Integer(0))
+
+        def value(ratio: Affine) -> Any:
+            return (polynomial(ratio.constant) + delta * polynomial(ratio.slope)) / polynomial(ratio.over)
+
+        cases = []
+        for piece in self.pieces:
+            low, high = piece.epsilon
+            where = sympy.And(epsilon >= low, epsilon <= (sympy.oo if math.isinf(high) else high))
+            if piece.free:
+                where = sympy.And(where, delta >= value(piece.delta[0]), delta <= value(piece.delta[1]))
+            cases.append((sympy.nan if piece.value is None else value(piece.value), where))
+        return sympy.Piecewise(*cases)
+
+    def save(self, path: str | Path) -> list[Path]:
+        """Write a .json (certificate), .csv, .tex (table) or .py (function) file. Raises InvalidRequest, OSError."""
+        target = Path(path)
+        texts: dict[str, Callable[[], str]] = {
+            ".json": lambda: json.dumps(self.to_dict() | self.proof(), ensure_ascii=False) + "\n",
+            ".tex": lambda: self.latex(table=True) + "\n",
+            ".py": self.python,
+        }
+        ending = target.suffix.lower()
+        if ending not in texts:
+            return self._result.save(path)
+        write_whole(target, texts[ending]().encode())
+        return [target]
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """The (ε, δ) plane with the region of each formula, or the optimum over ε where δ is given.
+
+        path: also write it (.png, .svg or .pdf). Raises InvalidRequest, OSError.
+        """
+        drawn = figure(self.what, self.pieces)
+        if path is not None:
+            save_figure(drawn, Path(path))
+        return drawn
+
+    def _repr_html_(self) -> str:
+        return self._result._repr_html_()
+
+    def _repr_latex_(self) -> str:
+        return f"$$V(\\varepsilon) = {self.latex()}$$"

@@ -1,0 +1,140 @@
+"""Pictures of formulas: the (ε, δ) plane with a region for each of them, or, at one δ, the optimum over ε."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.families.formula_text import LATEX
+from workbench.io.figures import COLOURS, panels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from solvers.polynomials import Affine
+    from workbench.families.formula_pieces import Piece
+
+_STEPS = 120  # of ε in a piece
+_HATCHES = ("", "///", "...", "\\\\\\", "xxx", "+++")  # from one round of colours to the next
+_NAMED = 40  # breakpoints that are named
+_TICKS = (0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1)  # of δ, shown by its square root
+_LEAST, _MOST, _BEYOND = 3.0, 20.0, 1.4  # ε shown: of a formula without an end, and beyond its last breakpoint
+_LEGEND = 0.045  # inches of a sign
+_WIDE = 0.025  # of a region that takes its number, as a part of the axis
+_BELOW = 24  # formulas of a legend's column
+
+
+def figure(what: str, pieces: Sequence[Piece]) -> Figure:
+    """The map where δ is free, else the curve."""
+    free = any(piece.free for piece in pieces)
+    numbers = _numbers(pieces)
+    columns = math.ceil(len(numbers) / _BELOW)
+    wide = _LEGEND * columns * max(len(text) for text in numbers)
+    drawn, (axis,) = panels(width=6.4 + wide, height=max(4.6, 0.42 * min(len(numbers), _BELOW)))
+    low, high = _shown(pieces)
+    for piece in pieces:
+        start, end = max(piece.epsilon[0], low), min(piece.epsilon[1], high)
+        if start < end:
+            axis.set_xlim(low, high)
+            epsilons = np.linspace(start, end, _STEPS)
+            (_region if free else _curve)(axis, piece, epsilons, numbers)
+    _breakpoints(axis, pieces, high)
+    axis.set(xlabel="ε", ylabel="δ" if free else "optimum", xlim=(low, high))
+    if free:
+        last = max(float(piece.delta[1](Fraction(2))) for piece in pieces if not piece.delta[1].over.degree())
+        axis.set_yscale("function", functions=(lambda y: np.sqrt(np.maximum(y, 0)), np.square))
+        axis.set(ylim=(0, last), yticks=[tick for tick in _TICKS if tick <= last])
+        axis.set_yticklabels([f"{tick:g}" for tick in axis.get_yticks()])
+    axis.set_title(what, fontsize=10, pad=42)
+    axis.legend(*_legend(axis), loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=8, ncols=columns)
+    return drawn
+
+
+def _numbers(pieces: Sequence[Piece]) -> dict[str, int]:
+    """The number of every formula, by where it holds first."""
+    return {text: k for k, text in enumerate(dict.fromkeys(piece.text() for piece in pieces), 1)}
+
+
+def _shown(pieces: Sequence[Piece]) -> tuple[float, float]:
+    """The interval of ε of a picture."""
+    ends = sorted({end for piece in pieces for end in piece.epsilon if math.isfinite(end)})
+    last = max(piece.epsilon[1] for piece in pieces)
+    high = last if math.isfinite(last) else min(_MOST, max(_LEAST, _BEYOND * ends[-1]))
+    return ends[0], high
+
+
+def _style(number: int) -> dict[str, Any]:
+    colours = COLOURS[:6] + COLOURS[7:]
+    return {
+        "color": colours[(number - 1) % len(colours)],
+        "hatch": _HATCHES[(number - 1) // len(colours) % len(_HATCHES)],
+    }
+
+
+def _label(piece: Piece, number: int) -> str:
+    text = r"\mathrm{infeasible}" if piece.value is None else piece.text(LATEX).replace(r"\frac", r"\dfrac")
+    return rf"$\mathbf{{{number}}}:\ {text}$"
+
+
+def _at(value: Affine, epsilons: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
+    """A function of x without δ at some ε."""
+    return np.array([float(value(Fraction(math.exp(epsilon / steps)))) for epsilon in epsilons])
+
+
+def _region(axis: Axes, piece: Piece, epsilons: NDArray[np.float64], numbers: Mapping[str, int]) -> None:
+    """A region of the plane, with the number of its formula where it is widest."""
+    below, above = (_at(end, epsilons, piece.steps) for end in piece.delta)
+    number = numbers[piece.text()]
+    style = _style(number)
+    axis.fill_between(
+        epsilons, below, above, facecolor=style["color"], hatch=style["hatch"], edgecolor="white", linewidth=0.6,
+        alpha=0.75, label=_label(piece, number),
+    )  # fmt: skip
+    heights = np.sqrt(np.maximum(above, 0)) - np.sqrt(np.maximum(below, 0))
+    at = int(np.argmax(heights))
+    at = min(max(at, len(epsilons) // 5), len(epsilons) - 1 - len(epsilons) // 5)
+    wide = epsilons[-1] - epsilons[0] > _WIDE * (axis.get_xlim()[1] - axis.get_xlim()[0]) and heights[at] > _WIDE
+    if wide:
+        middle = (math.sqrt(max(below[at], 0)) + heights[at] / 2) ** 2
+        axis.text(
+            epsilons[at], middle, f"{number}", ha="center", va="center", fontsize=7, weight="bold",
+            bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1},
+        )  # fmt: skip
+
+
+def _curve(axis: Axes, piece: Piece, epsilons: NDArray[np.float64], numbers: Mapping[str, int]) -> None:
+    """The optimum in an interval of ε; a band where there is no mechanism."""
+    number = numbers[piece.text()]
+    if piece.value is None:
+        axis.axvspan(epsilons[0], epsilons[-1], color="#DDDDDD", label=_label(piece, number))
+        return
+    style = {"color": _style(number)["color"], "linewidth": 2.2}
+    axis.plot(epsilons, _at(piece.value, epsilons, piece.steps), label=_label(piece, number), **style)
+
+
+def _breakpoints(axis: Axes, pieces: Sequence[Piece], high: float) -> None:
+    """Where formulas change, in numbers above the picture."""
+    ends = sorted({piece.epsilon[1] for piece in pieces if piece.epsilon[1] < high})
+    for end in ends:
+        axis.axvline(end, color="black", linestyle=":", linewidth=0.8, alpha=0.6)
+    apart, last = (high - axis.get_xlim()[0]) / _NAMED, -math.inf
+    for end in ends:
+        if end - last >= apart:
+            axis.annotate(
+                f"{end:.5f}", (end, 1.01), xycoords=("data", "axes fraction"), rotation=90, ha="center", va="bottom",
+                fontsize=8,
+            )  # fmt: skip
+            last = end
+
+
+def _legend(axis: Axes) -> tuple[list[Any], list[str]]:
+    """Each formula once, in the order of their numbers."""
+    handles, labels = axis.get_legend_handles_labels()
+    entries = dict(zip(labels, handles, strict=True))
+    return [*entries.values()], [*entries]

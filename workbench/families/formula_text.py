@@ -1,0 +1,124 @@
+"""Rational functions of e^ε, affine in δ, written as a person would: in words, LaTeX and Python.
+
+Common factors stand in front, and whichever of these is shortest: (a + δ b)/d; 1 - (a + δ b)/d; c (1 - δ) a/d.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from solvers.polynomials import Affine, Poly
+
+
+@dataclass(frozen=True)
+class Style:
+    """How powers, products and quotients are written. power: of e^ε with its exponent as text, "" for 1."""
+
+    power: Callable[[Fraction], str]
+    delta: str
+    product: str
+    quotient: Callable[[str, str], str]
+    brackets: tuple[str, str] = ("(", ")")
+
+    def grouped(self, text: str) -> str:
+        """In brackets where it is a sum."""
+        return f"{self.brackets[0]}{text}{self.brackets[1]}" if " " in text else text
+
+
+def _words_power(exponent: Fraction) -> str:
+    if exponent == 1:
+        return "e^ε"
+    return f"e^({exponent.numerator if exponent.denominator == 1 else exponent}ε)"
+
+
+def _latex_power(exponent: Fraction) -> str:
+    top, below = exponent.numerator, exponent.denominator
+    return f"e^{{{'' if top == 1 else top}\\varepsilon{'' if below == 1 else f'/{below}'}}}"
+
+
+def _python_power(exponent: Fraction) -> str:
+    return "x" if exponent == 1 else f"x**{exponent if exponent.denominator == 1 else f'({exponent})'}"
+
+
+def _slash(top: str, below: str) -> str:
+    return (
+        f"{f'({top})' if ' ' in top else top} / {below if below.isdigit() or below.startswith('(') else f'({below})'}"
+    )
+
+
+WORDS = Style(_words_power, "δ", "", _slash)
+LATEX = Style(_latex_power, r"\delta", r"\,", lambda top, below: rf"\frac{{{top}}}{{{below}}}", (r"\left(", r"\right)"))
+PYTHON = Style(_python_power, "delta", " * ", lambda top, below: f"({top}) / ({below})")
+
+
+def written(value: Affine, style: Style = WORDS, steps: int = 1) -> str:
+    """A formula; its variable is x = e^(ε/steps)."""
+    whole = _quotient(value.constant, value.slope, value.over, style, steps)
+    rest = value.over - value.constant
+    shorter = 0 < _terms(rest) < _terms(value.constant) and min(rest.coeffs()) >= 0
+    if value.over.degree() > 0 and shorter:
+        return f"1 - {_quotient(rest, -value.slope, value.over, style, steps)}"
+    return whole
+
+
+def _terms(polynomial: Poly) -> int:
+    return sum(1 for value in polynomial.coeffs() if value)
+
+
+def _quotient(constant: Poly, slope: Poly, over: Poly, style: Style, steps: int) -> str:
+    """(constant + δ slope) / over."""
+    top = _numerator(constant, slope, style, steps)
+    if over.degree() == 0 and over[0] == 1:
+        return top
+    return style.quotient(top, _factored(over, style, steps))
+
+
+def _numerator(constant: Poly, slope: Poly, style: Style, steps: int) -> str:
+    if not slope:
+        return _factored(constant, style, steps)
+    if not constant:
+        return f"{style.delta}{style.product or ' '}{style.grouped(_factored(slope, style, steps))}"
+    if constant == -slope:
+        less = f"{style.brackets[0]}1 - {style.delta}{style.brackets[1]}"
+        factor = style.grouped(_factored(constant, style, steps))
+        return less if factor == "1" else f"{factor}{style.product}{less}"
+    first, minus = _factored(constant, style, steps), slope.leading_coefficient() < 0
+    factor = style.grouped(_factored(-slope if minus else slope, style, steps))
+    second = style.delta if factor == "1" else f"{factor}{style.product or ' '}{style.delta}"
+    return f"{first} {'-' if minus else '+'} {second}"
+
+
+def _factored(polynomial: Poly, style: Style, steps: int) -> str:
+    """A polynomial with its content and its power of x in front, where that is shorter."""
+    plain = _sum(polynomial, style, steps)
+    values = [int(v) for v in polynomial.coeffs()]
+    content, lowest = gcd(*values), next((k for k, v in enumerate(values) if v), 0)
+    if sum(1 for v in values if v) < 2 or (content == 1 and not lowest):
+        return plain
+    inner = _sum(polynomial.right_shift(lowest) // content, style, steps)
+    front = [str(content)] if content != 1 else []
+    front += [style.power(Fraction(lowest, steps))] if lowest else []
+    factored = style.product.join([*front, f"{style.brackets[0]}{inner}{style.brackets[1]}"])
+    return factored if len(factored) < len(plain) else plain
+
+
+def _sum(polynomial: Poly, style: Style, steps: int) -> str:
+    """By falling powers."""
+    text = ""
+    for k in range(polynomial.degree(), -1, -1):
+        value = int(polynomial[k])
+        if not value:
+            continue
+        size = str(abs(value)) if abs(value) != 1 or k == 0 else ""
+        power = style.power(Fraction(k, steps)) if k else ""
+        term = style.product.join(part for part in (size, power) if part)
+        if text:
+            text += f" {'-' if value < 0 else '+'} {term}"
+        else:
+            text = f"-{term}" if value < 0 else term
+    return text or "0"

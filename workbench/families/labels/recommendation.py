@@ -1,0 +1,142 @@
+"""RR-on-Bins as a recommendation for a query of which every two answers are neighbours, under a prior.
+
+δ = 0   randomized response on the best bins: a bin's own output with odds e^ε against each other output; least of all
+        pure mechanisms with real outputs (Ghazi et al. 2023, Theorem 5); where the outputs are given, no bound is
+        claimed
+δ > 0   with probability δ the output that is best for the answer itself, else as for δ = 0: a set of outputs has at
+        most δ more than e^ε times what any neighbour gives it. Its loss is (1 - δ) that of δ = 0 where publishing the
+        answer costs nothing. For two answers every (ε, δ) mechanism is this one, post-processed (Kairouz, Oh and
+        Viswanath 2015); for more nothing is claimed of its class.
+
+With q = e^ε - 1, F(o) = Σ_y p_y ℓ(y, o): bins S_1..S_d and their outputs o_j cost Σ_j [F(o_j) + q Σ_{y in S_j} p_y
+ℓ(y, o_j)] / (d + q), and for given outputs the best bins are found by dynamic programming for every d.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from models.oracles.bins import BIN_LOSSES, optimal_bins
+from solvers.arrays import Vector
+from workbench.errors import NotCertified
+from workbench.families.channel.baselines import audited
+from workbench.families.labels.family import FAMILY
+from workbench.families.outcome import translated_errors
+from workbench.families.recommendation import Candidate, Query, Value, designed
+from workbench.families.requirements import is_hockey_stick
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.privacy.repair import threshold
+
+_NAME = "RR-on-Bins"
+_MASSES = 3_000_000  # that an audit of all pairs compares
+_BITS = 112  # as `threshold`
+
+
+def candidates(query: Query) -> Iterable[Candidate]:
+    """RR-on-Bins, where its labels are the answers."""
+    q, named = query.question, query.losses.named
+    if q.pairs is not None or q.numbers is None or q.prior is None or query.per_distance:
+        yield Candidate(_NAME, reason="it is for numbers of which every two are neighbours, under a prior")
+        return
+    if named is None or named.kind not in BIN_LOSSES or not is_hockey_stick(query.notion):
+        yield Candidate(_NAME, reason="it is for the losses squared, absolute, pinball, poisson, under dp or pure")
+        return
+    given = not q.free and ({*q.inputs} != {*q.outputs} or "outputs" in (query.words or {}))
+    words = "made for the prior; publishes " + ("only the outputs" if given else "real numbers of its own")
+    if query.delta:
+        yield Candidate(_NAME, f"{words}; with probability δ the best output for the answer itself", None,
+                        partial(_with_delta, query, given))  # fmt: skip
+    elif given:
+        yield Candidate(_NAME, words, None, partial(_with_delta, query, given))
+    else:
+        yield _pure(query, words)
+
+
+def _pure(query: Query, words: str) -> Candidate:
+    """The design of the family, at δ = 0."""
+    q, named = query.question, query.losses.named
+    assert q.numbers
+    assert q.prior
+    assert named
+    order = sorted(range(q.k), key=q.numbers[0].__getitem__)
+    inputs, prior = [q.numbers[0][i] for i in order], [q.prior[i] for i in order]
+    labels = Labels([float(x) for x in inputs], [float(p) for p in prior])
+    low, high = inputs[0], inputs[-1]
+    plain = inputs == [low + i for i in range(q.k)] and low.denominator == 1 and len({*prior}) == 1
+    command = f"workbench design labels --labels {low}..{high} --loss {named.name} --epsilon {float(query.epsilon)!r}"
+    best = partial(designed, FAMILY, labels, query.time, epsilon=query.epsilon, loss=named)
+    return Candidate(_NAME, words, command if plain else None, best, programs=True)
+
+
+def _with_delta(query: Query, given: bool) -> Value:
+    """The mechanism of the module's docstring on given outputs, or on the answers and its own. Raises NotCertified."""
+    q = query.question
+    assert q.numbers
+    assert q.prior
+    if not given:
+        with translated_errors():
+            order = np.argsort([float(x) for x in q.numbers[0]])
+            labels, prior = (np.array([float(v) for v in side])[order] for side in (q.numbers[0], q.prior))
+            own = optimal_bins(labels, prior, float(query.epsilon), query.losses.named or "squared").values
+        outputs = [*q.inputs, *({Fraction(float(value)) for value in own} - {*q.inputs})]
+        wider = FiniteQuery(q.inputs, outputs, neighbours="all", prior=[*q.prior])
+        query = replace(query, question=wider)
+    table, k, m = query.losses.floats, query.question.k, query.question.m
+    if k * k * m > _MASSES:
+        raise NotCertified(f"its audit compares {k * k * m} masses, more than {_MASSES}.")
+    order = np.argsort([float(x) for x in q.numbers[0]])
+    bins = listed_bins(table[order], np.array([float(p) for p in q.prior])[order], float(query.epsilon))
+    own_output = [0] * k
+    for place, output in zip(order.tolist(), bins, strict=True):
+        own_output[place] = output
+    reference = audited(query, _channel(query, own_output, table))
+    bound = reference.objective * (1 - 1e-12) if k == 2 and not given else None
+    return Value(reference.objective, bound, reference.certified)
+
+
+def _channel(query: Query, own: Sequence[int], table: Vector) -> Channel:
+    """Randomized response on the outputs of bins, after what is published with probability δ."""
+    odds, used = Fraction(threshold(query.epsilon), 1 << _BITS), sorted({*own})
+    total = odds + len(used) - 1
+    rows = []
+    for x, output in enumerate(own):
+        row = [Fraction(0)] * table.shape[1]
+        for other in used:
+            row[other] = (1 - query.delta) * (odds if other == output else 1) / total
+        row[int(np.argmin(table[x]))] += query.delta
+        rows.append(row)
+    return Channel.of(rows, list(query.question.listed))
+
+
+def listed_bins(table: Vector, prior: Vector, epsilon: float) -> list[int]:
+    """The output of every label, in their order, of the best bins of outputs that are given.
+
+    table: (k, m) of ℓ(y, o); prior: (k,).
+    """
+    k, q = table.shape[0], math.expm1(epsilon)
+    means = prior @ table
+    sums = np.vstack([np.zeros(table.shape[1]), np.cumsum(prior[:, None] * table, axis=0)])
+    worth, choice = np.full((k, k + 1), np.inf), np.zeros((k, k + 1), dtype=np.int64)
+    for start in range(k):
+        each = means + q * (sums[start + 1 :] - sums[start])
+        choice[start, start + 1 :], worth[start, start + 1 :] = each.argmin(axis=1), each.min(axis=1)
+    least, back = np.full((k + 1, k + 1), np.inf), np.zeros((k + 1, k + 1), dtype=np.int64)
+    least[0, 0] = 0.0
+    for d in range(1, k + 1):
+        sums_of = least[d - 1, :k, None] + worth
+        back[d], least[d] = sums_of.argmin(axis=0), sums_of.min(axis=0)
+    d, end = 1 + int(np.argmin(least[1:, k] / (np.arange(1, k + 1) + q))), k
+    own = [0] * k
+    while end:
+        start = int(back[d, end])
+        own[start:end] = [int(choice[start, end])] * (end - start)
+        d, end = d - 1, start
+    return own

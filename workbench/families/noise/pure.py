@@ -1,0 +1,130 @@
+"""The best pure noise on the integers, for any loss and prior: a program on a window, its tails geometric.
+
+    min Σ_{|η| <= L} c(η) f(η) + c₊ B₊ + c₋ B₋    s.t.    f(η) <= e^ε f(η + s),  0 < |s| <= D,  the masses beyond merged
+
+Lower side. Merging is post-processing, and Pr[η > a] <= e^ε Pr[η > a + D] makes whatever is beyond L cost at least as
+much as if it fell by e^-ε every D (`models.line_losses.LineLoss.least_beyond`): so no pure noise costs less.
+
+Upper side. The law of the window is raised to the least law above it with f(η) <= e^ε f(η + s) everywhere: exactly
+pure, with tails of e^-ε every D. What the masses beyond weigh more than these tails is a mass far out, where the loss
+is constant, from which the law falls by e^-ε every D; elsewhere it is a tail that falls more slowly. Where the loss is
+constant beyond L, as that of clamped noise is, both sides are the same but for digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+
+import numpy as np
+
+from models.line_program import Answer, LineProgram
+from solvers.arrays import Vector
+from workbench.errors import InvalidRequest
+from workbench.exact.integer_law import IntegerLaw, closed_upwards
+from workbench.exact.numbers import exp_bounds
+from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Within
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+from workbench.privacy.claim import Claim
+from workbench.privacy.repair import inverse_exponential
+
+_BITS = 64
+_WINDOWS, _GROWN = 6, 1.5
+_SMALLEST = (0.0, 1e-15, 1e-12, 1e-9)  # masses below are the solver's digits: the least law above the others is tried
+_LEFT, _BLOCKS = 1e-15, 400  # of a mass beyond, when it has been written out; blocks that are written
+_FARTHEST, _WEIGHT = 50_000, 128  # noise values to a mass far out; bits of a law
+_FIRST = 250  # noise values a side of a first window where the loss goes on rising
+_COLUMNS = 12_000
+_UNENDED = 400  # of a side where the loss goes on rising
+
+
+def pure_bracket(programs: LinePrograms, loss: Callable[[LineNoise], Fraction]) -> Found:
+    """The best pure noise found for the ε of a request, and a bound on all pure noise. Raises InvalidRequest,
+    SolverError."""
+    request = programs.request
+    question, losses, epsilon = request.question, request.line_losses, request.epsilon
+    assert isinstance(question, IntegerNoise)
+    d, within = question.sensitivity, Within(Claim(request.notion, epsilon, Fraction(0)))
+    less = Fraction(exp_bounds(-epsilon, _BITS)[0], 1 << _BITS)
+    folded, gap = all(each.even for each in losses), Fraction(request.target / 10)
+    size, bound = d + max(each.span for each in losses), Fraction(0)
+    best: tuple[Fraction, AdditiveIntegerNoise] | None = None
+    sloped = any(any(each.slopes) for each in losses)
+    if sloped:
+        size = max(size, min(_FIRST, within.window(d, reals=False)))
+    for _ in range(_WINDOWS):
+        if 2 * (size + d) > _COLUMNS and best is None:
+            fewer = f"at most {_COLUMNS} noise values in a program"
+            InvalidRequest.must("the question", fewer, f"{2 * (size + d)}, for answers and sensitivity")
+        beyond = [each.least_beyond(size + d, d, less) for each in losses]
+        line = LineProgram(d, size, [each.at for each in losses], within.bounds, folded, beyond=beyond)
+        answer = programs.answer(line)
+        bound = max(bound, answer.bound)
+        for mechanism in laws_of(answer, question, epsilon):
+            value = loss(mechanism)
+            if best is None or value < best[0]:
+                best = value, mechanism
+        size = math.ceil(_GROWN * size)
+        if best is None or best[0] - bound <= gap * best[0] or programs.deadline.passed or 2 * (size + d) > _COLUMNS:
+            break
+        if sloped and size > _UNENDED:
+            break
+    assert best is not None
+    return Found(best[1], bound, programs.work)
+
+
+def told_at_times(mechanism: LineNoise, delta: Fraction, eta: int) -> AdditiveIntegerNoise:
+    """(1 - δ) of pure noise and δ of a point mass at η: (ε, δ)-private, and for a small δ about the best."""
+    assert isinstance(mechanism, AdditiveIntegerNoise)
+    law = mechanism.noise
+    low, high = min(law.first, eta), max(law.last, eta)
+    first = low - law.period * -(-(law.first - low) // law.period)
+    last = high + law.period * -(-(high - law.last) // law.period)
+    weights = [*map(Fraction, law.window(first, last))]
+    weights[eta - first] += delta / (1 - delta) * law.total
+    return mechanism.with_noise(IntegerLaw(first, weights, law.period, law.ratio))
+
+
+def laws_of(answer: Answer, question: IntegerNoise, epsilon: Fraction) -> list[AdditiveIntegerNoise]:
+    """Pure noise near the answer of an open program."""
+    masses, d, ratio = answer.masses, answer.program.sensitivity, inverse_exponential(epsilon)
+    right, left = answer.sides
+    constant = question.clamp is not None
+    after = _written(masses, right, d, float(ratio), constant)
+    before = _written(masses[::-1], left, d, float(ratio), constant)
+    whole = np.concatenate([before[::-1], masses, after])
+    first, laws = -answer.program.last - before.size, []
+    for least in _SMALLEST:
+        if (whole > least).any():
+            weights = [round(mass * 2.0**_WEIGHT) if mass > least else 0 for mass in whole.tolist()]
+            laws.append(AdditiveIntegerNoise(question, _closed(first, weights, d, ratio)))
+    return laws
+
+
+def _closed(first: int, weights: list[int], d: int, ratio: Fraction) -> IntegerLaw:
+    """The least law of integers above some with f(η) <= f(η + s) / ratio, |s| <= d; its tails fall by the ratio."""
+    padded = [0] * d + weights + [0] * d  # there it does not rise outwards, so that its repetition keeps the ratios
+    size = len(padded)
+
+    def least(i: int, weight: int) -> Iterator[tuple[int, int]]:
+        floor = -(-weight * ratio.numerator // ratio.denominator)
+        return ((j, floor) for j in range(max(0, i - d), min(size, i + d + 1)))
+
+    return IntegerLaw(first - d, closed_upwards(padded, least), d, ratio)
+
+
+def _written(masses: Vector, beyond: float, d: int, ratio: float, constant: bool) -> Vector:
+    """What is written of the mass beyond the last of some masses: nothing where it is that of tails."""
+    block = masses[-d:]
+    end = float(block.sum())
+    more = beyond - ratio / (1 - ratio) * end
+    if more <= _LEFT:
+        return np.zeros(0)
+    if constant:
+        far = np.zeros(min(_FARTHEST, math.ceil(-math.log(_LEFT) / -math.log(ratio)) * d))
+        far[-1] = more / (1 + 2 * d * ratio / (1 - ratio))
+        return far
+    falls = beyond / (end + beyond)
+    blocks = min(_BLOCKS, math.ceil(math.log(_LEFT) / math.log(min(falls, 1 - 1e-9))))
+    return np.concatenate([block * falls**k for k in range(1, blocks + 1)])

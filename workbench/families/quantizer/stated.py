@@ -1,0 +1,68 @@
+"""The exact quantizer LP at given outputs and knots with polynomials of e^ε as entries, for formulas.
+
+With inputs uniform on [-1, 1] the losses are rational. In a piece [a, b] of width w, with D = B - a, a law at a (at b)
+that is published as B costs
+
+    absolute    w/2 |D/2 - w/6|            (w/2 |D/2 - w/3|)                  no output lies inside a piece
+    squared     w/2 (D²/2 - D w/3 + w²/12)   (w/2 (D²/2 - 2 D w/3 + w²/4))
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+from flint import fmpz_poly
+
+from models.quantizer import LawModel
+from solvers.parametric import Parametric
+from workbench.errors import InvalidRequest
+from workbench.families.quantizer.laws import knots_of
+from workbench.families.quantizer.request import QuantizerRequest
+from workbench.families.stated import Stated, check_size
+from workbench.io.files import spelled
+
+
+def stated(request: QuantizerRequest) -> Stated:
+    """The program. Raises InvalidRequest for a question without one."""
+    question, c = request.question, request.question.c
+    if request.method != "exact" or question.bins is None:
+        got = f"method {request.method}" + (" with levels" if question.bins is None else "")
+        why = "other methods, and searches over outputs, are no linear program in the law"
+        raise InvalidRequest(f"A formula needs method exact with given bins: {why}. Got {got}.")
+    if request.metric is not None:
+        InvalidRequest.must("metric", "left out, as a formula has powers of e^epsilon alone", request.metric)
+    if question.density.name != "uniform":
+        InvalidRequest.must("density", "uniform, for which losses are rational", question.density.name)
+    outputs = [bin / c for bin in question.bins]
+    knots = knots_of(tuple(outputs), request.extra_knots)
+    share = Fraction(request.loss == "absolute") if isinstance(request.loss, str) else request.loss
+    units = c * share, c**2 * (1 - share)
+    losses = [row for a, b in pairwise(knots) for row in zip(*(_ends(a, b, B, units) for B in outputs), strict=True)]
+    points = [x for a, b in pairwise(knots) for x in (a, b)]
+    n, m = len(points), len(outputs)
+    check_size(n * m)
+    model = LawModel(n, m)
+    numbers = {"bins": outputs, "at": points, "loss": [losses[e][i] for i in range(m) for e in range(n)]}
+    program = Parametric(model.program, {"odds": [fmpz_poly([-1, 1])]}, numbers=numbers)
+    sides = [
+        f"{spelled(x * c)}{'-' if e % 2 and x < 1 else '+' if e and e % 2 == 0 else ''}" for e, x in enumerate(points)
+    ]
+    masses = {
+        f"P({spelled(question.bins[i])}|{side})": (e + i * n, n * m + i)
+        for e, side in enumerate(sides)
+        for i in range(m)
+    }
+    named = (
+        request.loss if isinstance(request.loss, str) else f"{spelled(share)} absolute, {spelled(1 - share)} squared"
+    )
+    return Stated(program, masses, f"best unbiased law affine between {len(knots)} knots, {named} loss")
+
+
+def _ends(a: Fraction, b: Fraction, output: Fraction, units: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
+    """What the laws at both ends of a piece cost. units: of the absolute and of the squared error."""
+    w, D = b - a, output - a
+    absolute = abs(D / 2 - w / 6), abs(D / 2 - w / 3)
+    squared = D**2 / 2 - D * w / 3 + w**2 / 12, D**2 / 2 - 2 * D * w / 3 + w**2 / 4
+    low, high = (w / 2 * (units[0] * p + units[1] * q) for p, q in zip(absolute, squared, strict=True))
+    return low, high
