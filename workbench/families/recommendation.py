@@ -54,8 +54,8 @@ class TimeShares:
         return max(0.2, (self._deadline.left or 0.0) / (1 + self.waiting))
 
 
-def found(kind: Family, question: Any, time: TimeShares | None = None, **options: Any) -> tuple[Design, bool]:
-    """The certified design of a family, and whether it is what was found when the time was up. Raises WorkbenchError."""
+def best_design(kind: Family, question: Any, time: TimeShares | None = None, **options: Any) -> tuple[Design, bool]:
+    """The certified design of a family, and whether the time was up before it was proven. Raises WorkbenchError."""
     if time is not None and any(option.name == "time_limit" for option in kind.options):
         options["time_limit"] = Fraction(time.share).limit_denominator(1000)
     try:
@@ -70,7 +70,7 @@ def found(kind: Family, question: Any, time: TimeShares | None = None, **options
 
 def designed(kind: Family, question: Any, time: TimeShares | None = None, **options: Any) -> Value:
     """What that costs, with its bound."""
-    design, stopped = found(kind, question, time, **options)
+    design, stopped = best_design(kind, question, time, **options)
     return Value(design.objective, design.bound, design.certificate is not None, "", stopped, design.mechanism)
 
 

@@ -31,14 +31,16 @@ from workbench.families.frontier_plan import (
 )
 from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.notion_points import notion_plots, notion_requests
-from workbench.families.recommendation import Candidate, Query, RealQuery, TimeShares, Value, designed, found
-from workbench.families.requirements import ratio_notions
+from workbench.families.recommendation import Candidate, Query, RealQuery, TimeShares, Value, best_design, designed
+from workbench.families.requirements import is_hockey_stick, ratio_notions
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FREE
 from workbench.privacy.audit import audit
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from workbench.families.base import Family
 
 
 SERIES = {
@@ -139,12 +141,12 @@ def _may_choose(query: Query) -> bool:
     named = query.losses.named
     given = "outputs" in (query.words or {}) or query.question.outputs != query.question.inputs
     known = named is not None and named.kind in CONVEX and named.kind != "error-rate"
-    return not given and known and query.question.numbers is not None and not (query.notion == "pdp" and query.delta)
+    return not given and known and query.question.numbers is not None and is_hockey_stick(query.notion)
 
 
 def _freed(kind: Family, question: Any, time: TimeShares | None = None, **options: Any) -> Value:
     """The best channel with outputs of its own; where its bound is not met, what is proven."""
-    design, stopped = found(kind, question, time, **options)
+    design, stopped = best_design(kind, question, time, **options)
     bits = math.ceil(math.log2(max(2, FAMILY.columns(design)["outputs_used"])))
     words = f"{FAMILY.published(design)}, {bits} bits"
     return Value(design.objective, design.bound, design.certificate is not None, words, stopped, design.mechanism)

@@ -214,6 +214,7 @@ def test_recommend_chooses_outputs_unless_they_are_given(capsys):
     _, made, _ = run(capsys, best["command"].removeprefix("workbench ") + " --json")
     assert json.loads(made)["objective"] == pytest.approx(best["objective"], rel=1e-12)
     given = {row["class"]: row for row in wb.recommend(answers="0..6", outputs="0..6", neighbours="all", epsilon=1)}
-    assert given["RR-on-Bins"]["notes"] == "it chooses its outputs, and here they are given"
+    assert "publishes only the outputs" in given["RR-on-Bins"]["notes"]
+    assert given["RR-on-Bins"]["objective"] >= given["best channel"]["objective"] * (1 - 1e-9)
     assert given["best channel"]["objective"] > best["objective"] * 1.001
     assert "publishes only the outputs" in given["best channel"]["notes"]
