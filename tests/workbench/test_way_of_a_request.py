@@ -39,4 +39,5 @@ def test_a_design_passes_few_files_and_reads_epsilon_once() -> None:
     assert len({file for file, _ in passed}) <= 60
     assert len(passed) <= 300
     readers = [(file, name) for file, name, text in calls if text and "/workbench/" in file]
-    assert [name for _, name in readers] == ["Option.of", "positive", "exact", "rational"]  # one calls the next
+    chain = ["Option.of", "positive", "number_where", "exact", "rational", "_decimal"]  # one calls the next
+    assert [name for _, name in readers] == chain

@@ -32,7 +32,7 @@ def run(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
         ("design modulo --n eight --epsilon 1", "n must be an integer. Got eight."),
         ("design modulo --n=eight --epsilon 1", "n must be an integer. Got eight."),
         ("results list --limit -1", "limit must be at least 0. Got -1."),
-        ("design modulo --n 8", "epsilon must be given. Got none."),
+        ("design modulo --n 8 --max-shift 1", "epsilon must be given. Got none."),
         ("design modulo --n 8 --epsilon", "epsilon must be given. Got none."),
         ("audit", "file must be given. Got none."),
         ("doctor --json=3", "json must be given without a value. Got 3."),
