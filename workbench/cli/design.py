@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from workbench.cli.console import Report, err, facts, note, table, verbatim
+from workbench.cli.console import Report, err, facts, note, table, under_a_bar, verbatim
 from workbench.cli.options import Named, command, files_of, present
 from workbench.cli.output_paths import check_outputs
 from workbench.errors import InvalidRequest
@@ -98,7 +98,7 @@ def recommend(*, html: Path | None = None, plot: Path | None = None, **given: An
     if (given["answers"] is None) == (given["range"] is None):
         raise InvalidRequest("The answers must be given by exactly one of answers and range.")
     values = {name: v for name, v in present(given).items() if v != _PLAIN.get(name)}
-    result = recommended(**values, progress=lambda done, total, what: err.print(f"{done} of {total}: {what}"))
+    result = under_a_bar(lambda tell: recommended(**values, progress=tell))
     if plot is not None:
         result.save(plot)
     if html is not None:

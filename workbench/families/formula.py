@@ -8,7 +8,7 @@ best channel, absolute loss
 0.609377863 < ε: (3e^(2ε) + 2e^ε + 1) / (2e^(2ε)(e^ε + 1))
 >>> low, high = f(1)
 >>> round(float(low), 12), high - low < 1e-30
-(0.565044172306, True)
+(0.520548783574, True)
 
 A family states its program with polynomials in x = e^(ε/q) as entries (`Stated`); `solvers.regions` finds and proves
 the pieces. A formula is of the class the family optimises over ("best channel", "best noise modulo 9"), and holds for

@@ -161,7 +161,7 @@ def test_an_export_reads_a_file_of_the_command_line(tmp_path: Path) -> None:
         (["--family", "modulo", "--n"], "--n must have a value"),
         (["--export", "a.html"], "family must be given"),
         (["--export", "a.txt", "--family", "modulo", "--n", "4"], "export must be named .html or .htm"),
-        (["--export", "a.html", "--family", "modulo", "--n", "4"], "epsilon must be given"),
+        (["--export", "a.html", "--family", "modulo", "--n", "4", "--max-shift", "1"], "epsilon must be given"),
     ],
 )
 def test_mistakes_are_one_line(
