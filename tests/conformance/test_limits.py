@@ -74,10 +74,10 @@ def test_time_limit_is_per_solve(label):
     base = instances.random_lp(60, 40, seed=2)
     program = instances.movable(base, row_upper=("shift", 1))
     begin = time.perf_counter()
-    with backend(label).open(program, Options(time_limit=0.25)) as session:
+    with backend(label).open(program, Options(time_limit=1.0)) as session:
         for k in range(1000):
             assert session.solve({"shift": 0.001 * (k % 7)}).termination is Termination.OPTIMAL
-            if time.perf_counter() - begin > 0.4:
+            if time.perf_counter() - begin > 1.3:
                 break
 
 
