@@ -171,7 +171,8 @@ class TangentProgram:
             new = self._left(self.point, more) if self.even is not None else self._broken(self.point, more, precision)
             if not new or (deadline is not None and deadline.passed):
                 break
-        return self.point  # type: ignore[return-value]
+        assert self.point is not None
+        return self.point
 
     def solution(self) -> Solution:
         """The multipliers of the last point, with the cheapest columns known to be within all bounds, as an answer to

@@ -16,23 +16,12 @@ if TYPE_CHECKING:
     from workbench.families.base import Family
     from workbench.families.formula_object import Formula
 
-_EXAMPLES = {
-    "channel": (
-        "formula channel --answers 0..5 --max-shift 1 --loss absolute",
-        "formula channel --answers 0..3 --max-shift 1 --loss absolute --delta 0..1 --epsilon 0.1..4",
-    ),
-    "modulo": (
-        "formula modulo --n 12 --max-shift 2 --loss circular-squared --save f.tex",
-        "formula modulo --n 8 --max-shift 3 --delta 0.01 --epsilon 1",
-    ),
-}
-
 
 def commands() -> Iterator[Named]:
     """One for every family."""
     from workbench.families.registry import families
 
-    return ((kind.name, _command(kind), _EXAMPLES.get(kind.name, ())) for kind in families())
+    return ((kind.name, _command(kind), kind.formulas) for kind in families())
 
 
 def _command(kind: Family) -> Callable[..., None]:

@@ -90,12 +90,14 @@ class Family(Reports):
     """One kind of question.
 
     name: in commands, sweeps and keys. title: what is designed, in a few words. summary: one sentence.
-    examples: command lines. options: in the order of tables. checks: what a sweep may ask to be done with an answer.
+    examples: command lines; formulas: those of `workbench formula`. options: in the order of tables. checks: what a
+    sweep may ask to be done with an answer.
     """
 
     title: ClassVar[str]
     summary: ClassVar[str]
     examples: ClassVar[Sequence[str]] = ()
+    formulas: ClassVar[Sequence[str]] = ()
     options: ClassVar[Sequence[Option]]
     frontier: ClassVar[str | None] = None  # module with `FRONTIER`
     programs: ClassVar[str | None] = None  # module with `instances()`

@@ -76,6 +76,10 @@ class _Channels(Family):
         "design channel --answers 0..10 --max-shift 1 --outputs free --loss squared --epsilon 1",
         "(loss.csv has a row for every input and a column for every output)",
     )
+    formulas = (
+        "formula channel --answers 0..5 --max-shift 1 --loss absolute",
+        "formula channel --answers 0..3 --max-shift 1 --loss absolute --delta 0..1 --epsilon 0.1..4",
+    )
     options = (
         Option(
             "answers", anything, help='Inputs: "0..100", "0..5:0.5" (LOW..HIGH:STEP), "a,b,c" or a CSV of one column.',

@@ -134,6 +134,10 @@ class _Modulo(Family):
         "design modulo --n 30 --max-shift 1 --loss circular-squared --epsilon 4 --delta 1e-5 --notion dp --runs 16",
         'design modulo --n 30 --max-shift 1 --loss squared --notion curve --curve "0.5:0.1,1:0.01"',
     )
+    formulas = (
+        "formula modulo --n 12 --max-shift 2 --loss circular-squared --save f.tex",
+        "formula modulo --n 8 --max-shift 3 --delta 0.01 --epsilon 1",
+    )
     options = (
         Option("n", count(1, 10**7), help="Scalar query with answers 0..n.", kind=int, question=True),
         Option("sizes", _sizes, help='Vector query: orders of its coordinates, "5x5".', question=True),
