@@ -67,10 +67,11 @@ def _named_panels(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(panel=[f"{name}, δ = {d:g}" for name, d in zip(rows["panel"], rows["delta"], strict=True)])
 
 
-def _each(values: Iterable[float], label: str, most: int = 6) -> dict[float, Series]:
-    """A series for each of a few values; curves that coincide show as one inside the other."""
+def _each(values: Iterable[float], label: str, most: int = 6, *, nested: bool = False) -> dict[float, Series]:
+    """A series for each of a few values. nested: curves that coincide show as one inside the other."""
     chosen = few(values, most)
-    return {value: Series(label.format(value), k, width=1.2 * (len(chosen) - k)) for k, value in enumerate(chosen)}
+    widths = [1.2 * (len(chosen) - k) if nested else Series.width for k in range(len(chosen))]
+    return {value: Series(label.format(value), k, width=widths[k]) for k, value in enumerate(chosen)}
 
 
 def _dash(words: pd.Series[Any]) -> str:
@@ -85,7 +86,8 @@ def _error_epsilon(points: pd.DataFrame, error: Quantity, title: str) -> Figure 
         for (panel, delta), law in known.groupby(["panel", "delta"])
     ]
     exact = Exact(lines, "closed form", "upper bound, partly")
-    return by_panel(points, _PANEL, _EPSILON, error, _each(points["delta"], "δ = {:g}"), title, by="delta", exact=exact)
+    deltas = _each(points["delta"], "δ = {:g}", nested=True)
+    return by_panel(points, _PANEL, _EPSILON, error, deltas, title, by="delta", exact=exact)
 
 
 def _error_delta(points: pd.DataFrame, pieces: pd.DataFrame, error: Quantity, title: str) -> Figure | None:
