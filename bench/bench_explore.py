@@ -1,10 +1,12 @@
 """How fast the explorer feels, measured in Chromium: from a slider's event to what is drawn, first paint, memory.
 
-    python -m bench.bench_explore
+    python -m bench.bench_explore [WORDS OF A CASE]
 
-latency    milliseconds from an `input` event of the ε slider to the frame after the new design is drawn, one event
-           after the other: request, live solve, exact audit, answer, drawing
-preliminary  how many of these designs were drawn before they were proven optimal (they say so, and the solver goes on)
+latency    milliseconds from an `input` event of the first slider of the budget to the frame after a design for the new
+           value is drawn, one event after the other, once the page has settled
+preliminary  how many of these drawings came before the design of that very budget: another one, which is private at it
+           too, with the interval of the least loss (they say so, and the solver goes on)
+green      seconds from the last event until what is shown is certified (without: until the page is settled)
 line       seconds from the command to the line with the address
 paint      seconds from the command to the first contentful paint of the page in a browser that is already open
 memory     megabytes (proportional set size) of all processes of the server, after the drags (rest) and while the slow
@@ -13,6 +15,7 @@ memory     megabytes (proportional set size) of all processes of the server, aft
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -34,26 +37,52 @@ __all__ = ["TITLE", "run"]
 TITLE = "The explorer in Chromium: latency of a slider, first paint, memory"
 
 CASES = {
-    "noise n=8 pdp": "family=modulo&n=8&max_shift=3&epsilon=1.5&delta=0.1",
-    "noise n=40 dp": "family=modulo&n=40&max_shift=3&epsilon=1.5&delta=0.05&notion=dp",
-    "noise n=40 pdp": "family=modulo&n=40&max_shift=3&epsilon=1.5&delta=0.05",
-    "quantizer 4 outputs, 41 knots": "family=quantizer&bins=-3,-0.5,0.5,3&knots=41&epsilon=1",
+    "modulo dp": "family=modulo&n=8&max_shift=3&epsilon=1.5",
+    "modulo pdp": "family=modulo&n=8&max_shift=3&epsilon=1.5&delta=0.1&notion=pdp",
+    "modulo n=40 pdp": "family=modulo&n=40&max_shift=3&epsilon=1.5&delta=0.05&notion=pdp",
+    "modulo metric": "family=modulo&n=8&max_shift=3&epsilon=0.5&notion=metric",
+    "modulo curve": "family=modulo&n=30&max_shift=1&loss=squared&notion=curve&curve=0.5:0.1,1:0.01",
+    "modulo tradeoff": "family=modulo&n=8&max_shift=1&notion=tradeoff&tradeoff=0:1,0.1:0.6,0.4:0.2,1:0",
+    "modulo renyi": "family=modulo&n=8&max_shift=1&notion=renyi&alpha=2&epsilon=0.5",
+    "modulo zcdp": "family=modulo&n=30&max_shift=1&loss=squared&notion=zcdp&rho=0.1",
+    "modulo gdp": "family=modulo&n=8&max_shift=1&notion=gdp&mu=0.5",
+    "noise dp": "family=noise&on=integers&sensitivity=1&epsilon=1&delta=1e-5",
+    "noise clamped": "family=noise&on=integers&clamp=0..100&epsilon=1&delta=1e-5",
+    "noise reals": "family=noise&on=reals&sensitivity=200000&loss=absolute&epsilon=0.5&delta=0.05",
+    "noise zcdp": "family=noise&on=integers&sensitivity=2&notion=zcdp&rho=0.1",
+    "noise curve": "family=noise&on=reals&loss=absolute&notion=curve&curve=0.5:0.1,1:0.01",
+    "channel 0..100": "family=channel&answers=0..100&max_shift=1&loss=squared&epsilon=1&delta=1e-5",
+    "channel pure": "family=channel&answers=0..20&neighbours=consecutive&loss=absolute&epsilon=1&notion=pure",
+    "channel zcdp": "family=channel&answers=0..20&max_shift=1&notion=zcdp&rho=0.1",
+    "quantizer": "family=quantizer&bins=-3,-0.5,0.5,3&epsilon=1",
+    "quantizer 41 knots": "family=quantizer&bins=-3,-0.5,0.5,3&knots=41&epsilon=1",
+    "quantizer 4 levels": "family=quantizer&levels=4&epsilon=1",
+    "labels": "family=labels&labels=0..20&loss=squared&epsilon=4",
+    "labels lp zcdp": "family=labels&labels=0..7&method=lp&notion=zcdp&rho=0.1",
+    "laplace": "family=laplace&epsilon=1&bits=5",
 }
-EVENTS = 60
+EVENTS = 100
+_LONGEST = 150.0  # seconds of a case, from which it has no further events
 _DRAG = """(async () => {
-  const slider = document.querySelector('#option-epsilon ~ input[type=range]'), times = [];
+  const slider = document.querySelector('.sliders input[type=range]:enabled'), times = [];
+  const base = Number(slider.dataset.base ??= slider.value);
   const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
-  for (let k = 0; k < COUNT; k++) {
-    const drawn = new Promise((done) =>
-      document.addEventListener('workbench-drawn', (event) => done(event.detail), { once: true }));
-    slider.value = 560 + 3 * k;
+  for (let k = FIRST; k < FIRST + COUNT; k++) {
+    const drawn = new Promise((done) => {
+      document.addEventListener('workbench-drawn', (event) => done(event.detail), { once: true });
+      document.addEventListener('workbench-failed', () => done({}), { once: true });
+    });
+    slider.value = base - 50 + 2 * (k % 50) - (k >= 50);
     const begin = performance.now();
     slider.dispatchEvent(new Event('input'));
-    const { preliminary } = await drawn; await frame();
-    times.push([performance.now() - begin, Boolean(preliminary)]);
+    const view = await drawn; await frame();
+    times.push([performance.now() - begin, Boolean(view.preliminary)]);
   }
   return times;
 })()"""
+_BACK = """(() => { const slider = document.querySelector('.sliders input[type=range]:enabled');
+  slider.value = slider.dataset.base; slider.dispatchEvent(new Event('input')); })()"""
+_SETTLED = "document.querySelector('main')?.dataset.settled"
 
 
 def run() -> pd.DataFrame:
@@ -61,8 +90,16 @@ def run() -> pd.DataFrame:
     if EXECUTABLE is None:
         print("Chromium is missing: nothing is measured.", file=sys.stderr)
         return pd.DataFrame()
+    chosen = {name: state for name, state in CASES.items() if all(word in name for word in sys.argv[1:])}
+    rows = []
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, Chromium(Path(folder)) as browser:
-        return pd.DataFrame([_case(browser, name, state) for name, state in CASES.items()])
+        for name, state in chosen.items():
+            try:
+                rows.append(_case(browser, name, state))
+            except AssertionError as error:
+                rows.append({"case": name, "failure": str(error)})
+            print(rows[-1], file=sys.stderr)
+    return pd.DataFrame(rows)
 
 
 def _case(browser: Chromium, name: str, state: str) -> dict[str, Any]:
@@ -79,16 +116,19 @@ def _case(browser: Chromium, name: str, state: str) -> dict[str, Any]:
         page = browser.open(f"{match[0]}#{state}")
         page.wait("performance.getEntriesByName('first-contentful-paint').length")
         paint = page.js("performance.timeOrigin + performance.getEntriesByName('first-contentful-paint')[0].startTime")
-        page.wait("document.querySelector('main')?.dataset.drawn")
+        page.wait("document.querySelector('main')?.dataset.drawn", 120)
         drawn = time.time() - begin
-        page.js(_DRAG.replace("COUNT", "10"))  # warm
-        events = page.js(_DRAG.replace("COUNT", str(EVENTS)))
+        page.wait(_SETTLED, 200)
+        page.js(_DRAG.replace("COUNT", "3").replace("FIRST", "0"), 200)  # warm
+        events: list[Any] = []
+        while len(events) < EVENTS and time.time() - begin < _LONGEST:
+            events += page.js(_DRAG.replace("COUNT", "4").replace("FIRST", str(len(events))), 200)
+        page.js(_BACK)
+        end = time.time()
         times = sorted(milliseconds for milliseconds, _ in events)
         rest = _memory(server.pid)
-        page.wait(
-            "[...document.querySelectorAll('.card > p')].some((p) => p.textContent.startsWith('computing, '))"
-            " || document.querySelectorAll('.card').length > 3"
-        )
+        page.wait("document.querySelector('.hero .badge.proven, .hero .badge:not(.open)')", 130)
+        green = time.time() - end
         busy = _memory(server.pid)
     finally:
         browser.close_pages()
@@ -96,13 +136,14 @@ def _case(browser: Chromium, name: str, state: str) -> dict[str, Any]:
         server.wait(20)
     return {
         "case": name,
-        "events": EVENTS,
+        "events": len(events),
         "preliminary": sum(early for _, early in events),
         "median_ms": statistics.median(times),
-        "p95_ms": times[int(0.95 * EVENTS)],
+        "p95_ms": times[int(0.95 * len(times))],
         "line_s": line,
         "paint_s": paint / 1e3 - begin,
         "design_s": drawn,
+        "green_s": green,
         "rest_mb": rest,
         "busy_mb": busy,
     }
@@ -118,8 +159,9 @@ def _tree(pid: int) -> Iterator[int]:
 def _memory(pid: int) -> float:
     total = 0
     for process in _tree(pid):
-        text = Path(f"/proc/{process}/smaps_rollup").read_text()
-        total += sum(int(size) for size in re.findall(r"^Pss:\s+(\d+)", text, re.MULTILINE))
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            text = Path(f"/proc/{process}/smaps_rollup").read_text()
+            total += sum(int(size) for size in re.findall(r"^Pss:\s+(\d+)", text, re.MULTILINE))
     return total / 1024
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import pandas as pd
 
 import workbench as wb
-from workbench.families.formula_certificate import check
 
 TITLE = "optima as formulas in e^epsilon and delta"
 CASES: tuple[tuple[str, Any, dict[str, Any], float | None], ...] = (
@@ -38,7 +37,7 @@ def run() -> pd.DataFrame:
             seconds = time.process_time() - begin
             (path,) = formula.save(Path(folder) / "formula.json")
             begin = time.process_time()
-            check(path)
+            wb.check(path)
             checked = time.process_time() - begin
             rows.append(
                 {

@@ -125,9 +125,11 @@ class Page:
         """Set the window's size."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
-    def js(self, code: str) -> Any:
-        """The value of an expression, a promise awaited."""
-        answer = self.call("Runtime.evaluate", expression=code, awaitPromise=True, returnByValue=True, userGesture=True)
+    def js(self, code: str, limit: float = 60.0) -> Any:
+        """The value of an expression, a promise awaited for so many seconds."""
+        answer = self.call(
+            "Runtime.evaluate", limit=limit, expression=code, awaitPromise=True, returnByValue=True, userGesture=True
+        )
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 

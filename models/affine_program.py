@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from solvers.arrays import Flags, Positions, Vector
+from solvers.arrays import Flags, Ints, Positions, Vector
 from solvers.errors import InvalidProgram
 from solvers.program import Block, Data, Move, Program
 
@@ -62,7 +62,7 @@ class AffineProgram:
     parameters: name -> shape, in the order of the program's stacked vector; `first` is where each begins.
     """
 
-    def __init__(self, parameters: Mapping[str, tuple[int, ...]]) -> None:
+    def __init__(self, parameters: Mapping[str, Ints]) -> None:
         self.parameters = dict(parameters)
         self.first: dict[str, int] = {}
         self._size = 0
@@ -78,7 +78,7 @@ class AffineProgram:
     def columns(
         self,
         name: str,
-        shape: tuple[int, ...],
+        shape: Ints,
         lower: ArrayLike | Part = 0.0,
         upper: ArrayLike | Part = np.inf,
         integer: bool = False,

@@ -45,7 +45,7 @@ import scipy.sparse as sp
 
 from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, RatioBound
 from models.tangent_program import Comparisons
-from solvers.arrays import Flags, Positions, Vector
+from solvers.arrays import Flags, Ints, Positions, Vector
 from solvers.canonical import compile
 from solvers.program import Program, stating
 
@@ -89,7 +89,7 @@ class ChannelModel:
     prior: Vector | None
     loss: Vector
     pairs: Pairs | None = None
-    groups: tuple[int, ...] = ()
+    groups: Ints = ()
     approximate: bool = False
     constraints: tuple[str, ...] = ()
     more: UserRows | None = None

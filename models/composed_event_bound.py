@@ -46,8 +46,7 @@ def composed_event(runs: int, epsilon: float, p: Vector, n: Vector) -> Vector:
 
 def _times(counts: Vector, logarithms: Vector) -> Vector:
     """k ln x, 0 for k = 0."""
-    products: Vector = np.where(counts > 0, counts * logarithms, 0.0)
-    return products
+    return np.where(counts > 0, counts * logarithms, 0.0)
 
 
 def event_bounds(runs: int, epsilon: float, delta: float, levels: Vector) -> Vector:

@@ -3,7 +3,8 @@
     min Σ c(η) f(η) (+ c a)   s.t.  Σ f (+ a) = 1,   Σ_o φ(P_o, Q_o) <= limit   for every bound and shift s,
 
 P = f, Q = f(· + s), s = ±1..±D of the sensitivity D, by tangents as they are needed (`models.tangent_program`), of a
-hockey stick at its worst shift alone in every round. Other solvers than HiGHS are given all of hockey sticks at once.
+hockey stick at its worst shift alone in every round. Many shifts press at once on a fine grid, where an interior method
+answers (`models.line_interior`). Other solvers than HiGHS are given all of hockey sticks at once.
 
     letter      here                     letter      here
     D           sensitivity              f(η)        columns, |η| <= last
@@ -25,7 +26,7 @@ Bound: for any multipliers v >= 0 of tangents, and u of sums with Σ v <= u for 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -33,16 +34,20 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from models.requirements import Bound
-from models.tangent_program import Comparisons, More, TangentProgram
+from models.line_interior import interior_point
+from models.requirements import HOCKEY_STICK, Bound
+from models.tangent_program import Comparisons, More, Multipliers, TangentProgram
 from solvers.arrays import Integers, Vector
 from solvers.data import SMALLEST
-from solvers.growing import Point
+from solvers.errors import SolverError
 from solvers.program import Data, Program
 from solvers.search import Deadline
 
 _SCALE = 2.0**20  # of all masses, so that tolerances are fine beside a small δ
 _UNIT = 1 << 80  # multipliers are rounded down to multiples of its inverse
+_DENSE, _COLUMNS = 11_000, 1500  # shifts times outcomes from which the interior method is taken, up to columns
+_CLOSE, _FAR = 1e-9, 1e-5  # its relative gap, and what is too much
+_SPECK = 1e-12  # mass that it leaves where none belongs, over δ / m
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,14 +187,42 @@ class LineProgram:
         """The optimum. near: columns that are about the same; more: where bounds are infinitely many; precision: the
         excess over a limit, relative, at which a point counts as feasible. A point that stopped early breaks a limit
         by `excess`; the bound is proven all the same. Raises SolverError."""
+        if solver == "highs" and self.is_dense:
+            inside = self._inside(more, precision, deadline)
+            if inside is not None:
+                return inside
         live = self._live(solver)
         if solver != "highs":
             live.state_all()
         elif near is not None:
             live.state_near(near)
         point = live.solve(more, precision, deadline)
-        x = live.x[: self.weights.size]
-        return Answer(self, x, point.value, _proven(self, live, point), live.excess, live.rounds, live.master.version)
+        x, weights = live.x[: self.weights.size], np.maximum(-point.duals[1 : 1 + len(self.costs)], 0.0).tolist()
+        bound = _proven(self, live.multipliers(point), weights)
+        return Answer(self, x, point.value, bound, live.excess, live.rounds, live.master.version)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether many shifts are to press on many outcomes of few columns: a program for the interior method."""
+        sticks = all(bound.kind == HOCKEY_STICK and bound.limit for bound in self.bounds)
+        rows = len(self.bounds) * int(self.shifts.size) * (2 * self.reach + 1)
+        return sticks and len(self.losses) == 1 and rows >= _DENSE and self.weights.size <= _COLUMNS
+
+    def _inside(self, more: More | None, precision: float, deadline: Deadline | None) -> Answer | None:
+        """The answer of the interior method; None where that knows none, or breaks further bounds."""
+        costs, mass = self.base.template.c, self.weights.astype(float)
+        try:
+            met = interior_point(costs, mass, self.compared, self.bounds, _CLOSE, deadline or Deadline())
+        except SolverError:
+            return None
+        pairs = zip(*self.compared.laws(met.x), strict=True)
+        if met.excess > precision or (more is not None and any(any(more(p, q)) for p, q in pairs)):
+            return None
+        if met.value - met.bound > _FAR * abs(met.value) and not (deadline and deadline.passed):
+            return None
+        x = np.where(met.x < _SPECK * min(bound.limit / bound.level for bound in self.bounds), 0.0, met.x)
+        bound = _proven(self, met.multipliers, [])
+        return Answer(self, x, met.value, bound, met.excess, met.steps, "")
 
 
 @dataclass(frozen=True)
@@ -222,30 +255,22 @@ class Answer:
         return float(far[0]), float(far[-1])
 
 
-def _proven(line: LineProgram, live: TangentProgram, point: Point) -> Fraction:
-    """The lower bound of the module's docstring."""
-    duals, entries = np.maximum(-point.duals, 0.0), live.compared.entries
-    left: dict[tuple[int, int], list[int]] = {}  # of the multiplier of a sum, for every outcome
-    charged = Fraction(0)
-    for bound in live.bounds:
-        for shift, row in enumerate(bound.sums.tolist()):
-            most = int(duals[row] * _UNIT) if 0 <= row < duals.size else 0
-            left[id(bound), shift] = [most] * bound.columns.shape[1]
-            charged += Fraction(bound.limit / bound.unit) * most
+def _proven(line: LineProgram, multipliers: Iterable[Multipliers], weights: Sequence[float]) -> Fraction:
+    """The lower bound of the module's docstring. weights: of several losses."""
+    entries, charged = line.compared.entries, Fraction(0)
     amounts: dict[float, Counter[int]] = {}  # of the entries of P and Q, by the coefficient they have
-    for part in live.tangents:
-        rest = left[id(part.bound), part.comparison]
-        first, second = live.compared.sides(part.comparison)
-        for i, dual in enumerate(duals[part.row : part.row + part.outcomes.size].tolist()):
-            if not dual:
-                continue
-            o, amount = int(part.outcomes[i]), int(dual * _UNIT)
-            if part.bound.limit:
-                amount = min(amount, rest[o])
-                rest[o] -= amount
-            for side, entry in ((part.a, first[o]), (part.b, second[o])):
-                amounts.setdefault(float(side[i]), Counter())[int(entry)] += amount
-    shares = [1] if len(line.costs) == 1 else [int(dual * _UNIT) for dual in duals[1 : 1 + len(line.costs)].tolist()]
+    for part in multipliers:
+        most = int(part.of_sum * _UNIT)
+        charged += Fraction(part.limit) * most
+        left: dict[int, int] = {}  # of the multiplier of a sum, for every outcome
+        for i in np.flatnonzero(part.amounts).tolist():
+            o, amount = int(part.outcomes[i]), int(float(part.amounts[i]) * _UNIT)
+            if part.limit:
+                amount = min(amount, left.get(o, most))
+                left[o] = left.get(o, most) - amount
+            for side, entries_of in ((part.a, part.first), (part.b, part.second)):
+                amounts.setdefault(float(side[i]), Counter())[int(entries_of[i])] += amount
+    shares = [1] if len(line.costs) == 1 else [int(dual * _UNIT) for dual in weights]
     costs = [
         sum((p * c for p, c in zip(shares, each, strict=True)), Fraction(0)) / sum(shares)
         for each in zip(*line.costs, strict=True)

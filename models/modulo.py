@@ -42,7 +42,7 @@ from models.affine_program import AffineProgram, Part
 from models.modulo_constraints import Equations, UserConstraints, coordinates, equations_of
 from models.requirements import HOCKEY_STICK, RATIO_BOUNDS
 from models.tangent_program import Comparisons
-from solvers.arrays import Flags, Positions, Vector
+from solvers.arrays import Flags, Ints, Positions, Vector
 from solvers.canonical import compile
 from solvers.program import Program, stating
 
@@ -145,13 +145,13 @@ class ModuloModel:
         broken: (shifts, N) the pairs that may be broken, where they are given: then the model is linear.
     """
 
-    sizes: tuple[int, ...]
+    sizes: Ints
     shifts: tuple[Shift, ...]
     requires: str
     loss: Vector
     minimise: str = "loss"
     positive_delta: bool = True
-    groups: tuple[int, ...] = ()
+    groups: Ints = ()
     constraints: UserConstraints | None = None
     broken: Flags | None = None
 
@@ -253,7 +253,7 @@ class _Written(AffineProgram):
     def __init__(self, model: ModuloModel, equations: Sequence[Equations]) -> None:
         self.model, least, known = model, model.minimise == "delta", model.broken is not None
         groups = model.groups or (0,) * len(model.shifts)
-        given: dict[str, tuple[int, ...]] = {"max_loss": ()} if least else {"delta": ()} if model.positive_delta else {}
+        given: dict[str, Ints] = {"max_loss": ()} if least else {"delta": ()} if model.positive_delta else {}
         super().__init__(({"exp_epsilon": (max(groups) + 1,)} if groups else {}) | given)
         self.count = 0  # of inequalities and what CVXPY counts as such
         delta: Any = self.columns("delta", (), 0, 1) if least and not known else None

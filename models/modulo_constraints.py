@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from models.affine_program import AffineProgram
-from solvers.arrays import Positions, Vector
+from solvers.arrays import Ints, Positions, Vector
 from solvers.canonical import compile
 from solvers.program import Program, stating
 
@@ -47,8 +47,8 @@ class StatedEquations:
     positions with equal masses; more: a user's own, which may be no equations.
     """
 
-    mean: tuple[int, ...] = ()
-    equal: tuple[tuple[int, ...], ...] = ()
+    mean: Ints = ()
+    equal: tuple[Ints, ...] = ()
     more: UserConstraints | None = None
 
     def __call__(self, f: cp.Variable) -> Sequence[cp.Constraint]:

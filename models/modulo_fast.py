@@ -37,7 +37,7 @@ from models.modulo import ModuloModel
 from models.modulo_holes import Holes, facts, hole_search, weights
 from models.modulo_level_frontier import MARGIN, WORK, level_optimum, searchable
 from models.modulo_patterns import BREAK, Facts, Noise, Relaxation, milp, relaxation
-from models.modulo_search import LIMITS, Outcome, fine, search
+from models.modulo_search import LIMITS, Outcome, PatternSearch, fine
 from models.requirements import MASS_ABOVE_RATIO
 from solvers.arrays import Flags, Vector
 from solvers.backend import Backend, Options
@@ -268,15 +268,8 @@ class _Fast:
             known = Facts.none(noise, kept)
         relaxed = relaxation(noise, known)
         with self.owner.backend.open(relaxed.program, self.options) as session:
-            outcome = search(
-                noise,
-                relaxed,
-                session,
-                cutoff=self.total.value,
-                gap=min(self.gap, 1.0),
-                deadline=self.deadline,
-                node_limit=self.owner.options.node_limit,
-            )
+            gap, node_limit = min(self.gap, 1.0), self.owner.options.node_limit
+            outcome = PatternSearch(noise, relaxed, session, gap, self.deadline, node_limit).run(self.total.value)
         total = self.total
         if self.first is None and outcome.root is not None:
             self.first = relaxed.pattern(noise, outcome.root)

@@ -45,7 +45,7 @@ from models.modulo_holes import facts, weights
 from models.modulo_level_frontier import Piece, has_levels, level_frontier, proven
 from models.modulo_levels import LevelSearch
 from models.modulo_patterns import Facts, Noise, Relaxation, relaxation
-from models.modulo_search import Outcome, fine, search
+from models.modulo_search import Outcome, PatternSearch, fine
 from solvers.arrays import Flags, Vector
 from solvers.backend import Backend, Options, backend
 from solvers.search import Deadline
@@ -234,27 +234,25 @@ def delta_frontier(
         patterns.close()
 
 
+@dataclass
 class _Frontier:
-    """progress: told (delta up to which everything is proven, pieces so far) after every program."""
+    """left: programs that searches may still solve; progress: told (delta up to which everything is proven, pieces so
+    far) after every program."""
 
-    def __init__(
-        self,
-        noise: Noise,
-        solver: Backend,
-        patterns: _Patterns,
-        deadline: Deadline,
-        most: int | None,
-        progress: Progress,
-    ) -> None:
-        self.noise, self.solver, self.patterns = noise, solver, patterns
-        self.deadline, self.progress = deadline, progress
-        self.left = most  # programs that searches may still solve
-        self.high = noise.span[1]
+    noise: Noise
+    solver: Backend
+    patterns: _Patterns
+    deadline: Deadline
+    left: int | None
+    progress: Progress
+
+    def __post_init__(self) -> None:
+        self.high = self.noise.span[1]
         self.functions: dict[bytes, list[Point]] = {}  # pattern -> points of v_B, on its lower hull
         self.proven: list[tuple[Point, Point]] = []
         self.bounds: dict[tuple[Point, Point], float] = {}  # of pieces that were given up: on loss - slope delta
         self.tries: Counter[tuple[float, float]] = Counter()
-        self.w = weights(noise) if noise.error_rate else None
+        self.w = weights(self.noise) if self.noise.error_rate else None
 
     def run(self) -> list[Piece]:
         self._trace(np.zeros((len(self.noise.shifts), self.noise.N), dtype=bool))
@@ -364,9 +362,7 @@ class _Frontier:
         with self.solver.open(relaxed.program, fine(options, self.solver)) as session:
             nodes, deadline = (0, Deadline()) if root else (self.left, self.deadline)
             # whole programs: what is better by little is found as well
-            outcome = search(
-                below, relaxed, session, cutoff=cutoff, gap=1e-12, deadline=deadline, node_limit=nodes, early=False
-            )
+            outcome = PatternSearch(below, relaxed, session, 1e-12, deadline, nodes, early=False).run(cutoff)
         if self.left is not None:
             self.left = max(0, self.left - outcome.programs)
         return outcome, relaxed, cutoff

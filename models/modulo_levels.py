@@ -42,7 +42,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from models.modulo import shifted
-from solvers.arrays import Vector
+from solvers.arrays import Ints, Vector
 from solvers.search import Deadline
 
 Members = tuple[int, ...]
@@ -130,8 +130,8 @@ class LevelSearch:
         tolerance: of the error rate; what is better by less need not be found.
     """
 
-    sizes: tuple[int, ...]
-    shifts: Sequence[tuple[int, ...]]
+    sizes: Ints
+    shifts: Sequence[Ints]
     epsilon: float
     deadline: Deadline = field(default_factory=Deadline)
     limit: int | None = None

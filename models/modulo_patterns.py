@@ -44,7 +44,7 @@ import numpy as np
 from models.affine_program import AffineProgram, Part
 from models.modulo import MASS_SCALE, shifted
 from models.modulo_constraints import UserConstraints, constraint_program
-from solvers.arrays import Flags, Positions, Vector
+from solvers.arrays import Flags, Ints, Positions, Vector
 from solvers.program import Program
 
 BREAK = 5e-12  # a smaller excess f(eta) - e^eps f(eta + mu) is the solver's rounding, not a broken pair
@@ -65,8 +65,8 @@ class Noise:
             minimised (see `models.modulo_frontier`).
     """
 
-    sizes: tuple[int, ...]
-    shifts: tuple[tuple[int, ...], ...]
+    sizes: Ints
+    shifts: tuple[Ints, ...]
     exp_epsilon: Vector
     loss: Vector
     delta: float | None = None
@@ -96,7 +96,7 @@ class Noise:
 
 
 @lru_cache(maxsize=4)
-def _targets(sizes: tuple[int, ...], shifts: tuple[tuple[int, ...], ...]) -> tuple[Positions, ...]:
+def _targets(sizes: Ints, shifts: tuple[Ints, ...]) -> tuple[Positions, ...]:
     """`Noise.targets`: those of one group serve every relaxation of a frontier."""
     targets = tuple(shifted(sizes, mu) for mu in shifts)
     for target in targets:
@@ -135,7 +135,7 @@ class Facts:
 class _Frame(AffineProgram):
     """What the relaxation and the MILP have in common: masses, objective, the user's constraints, the pairs."""
 
-    def __init__(self, noise: Noise, facts: Facts, parameters: Mapping[str, tuple[int, ...]]) -> None:
+    def __init__(self, noise: Noise, facts: Facts, parameters: Mapping[str, Ints]) -> None:
         super().__init__(parameters)
         self.noise, self.facts, kept = noise, facts, facts.kept
         count = int(kept.sum())
@@ -271,7 +271,7 @@ def relaxation(noise: Noise, facts: Facts) -> Relaxation:
     """State the program of this module's docstring."""
     able = facts.able
     pairs = int(able.sum()) * len(noise.shifts)
-    parameters: dict[str, tuple[int, ...]] = {"room": (pairs,), "least": (pairs,)}
+    parameters: dict[str, Ints] = {"room": (pairs,), "least": (pairs,)}
     if noise.delta is not None:
         parameters["most"] = (able.size,)
     elif noise.max_loss is None:

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.modulo_patterns import BREAK, Noise, Relaxation
-from solvers.arrays import Flags, Positions, Vector
+from solvers.arrays import Flags, Pair, Positions, Vector
 from solvers.backend import Backend, Options
 from solvers.search import Deadline, OpenNodes
 from solvers.session import Session
@@ -110,7 +110,7 @@ class Outcome:
     last: Solution | None = None
 
 
-def _scores(gains: Vector, counts: Vector, parts: tuple[Vector, Vector], pairs: Positions) -> Vector:
+def _scores(gains: Vector, counts: Vector, parts: Pair, pairs: Positions) -> Vector:
     """Product of the expected gains of both sides, times the mass at stake (heavy elements are decided first)."""
     product = parts[0] + parts[1]
     for side, part in enumerate(parts):
@@ -121,29 +121,34 @@ def _scores(gains: Vector, counts: Vector, parts: tuple[Vector, Vector], pairs: 
     return product
 
 
-class _Tree:
-    def __init__(
-        self,
-        noise: Noise,
-        relaxed: Relaxation,
-        session: Session,
-        gap: float,
-        deadline: Deadline,
-        node_limit: int | None,
-        early: bool,
-    ) -> None:
-        self.noise, self.relaxation, self.session, self.gap = noise, relaxed, session, gap
-        self.deadline, self.node_limit, self.early = deadline, node_limit, early
-        self.elements = relaxed.program.parameters.get("most", (0,))[0]
+@dataclass
+class PatternSearch:
+    """The minimum over all patterns.
+
+    gap: relative to max(1, |value|), as everywhere; nodes within it of the incumbent end.
+    node_limit: nodes to branch on at most.
+    early: let a node's program end where its duals prove that it cannot be better.
+    """
+
+    noise: Noise
+    relaxation: Relaxation
+    session: Session
+    gap: float = 1e-9
+    deadline: Deadline = field(default_factory=Deadline)
+    node_limit: int | None = None
+    early: bool = True
+
+    def __post_init__(self) -> None:
+        self.elements = self.relaxation.program.parameters.get("most", (0,))[0]
         self.out = Outcome(Termination.OPTIMAL, np.inf, None, np.inf)
         self.ends = np.inf  # least bound of the nodes that ended
         self.troubles = 0
-        self.gains, self.counts = np.zeros((2, relaxed.y.size)), np.zeros((2, relaxed.y.size))  # pseudocosts
+        self.gains, self.counts = np.zeros((2, 2, self.relaxation.y.size))  # pseudocosts
         self.waiting: OpenNodes[_Node] = OpenNodes()
         self.node: _Node | None = None  # that is looked at
 
-    def run(self, cutoff: float) -> Outcome:
-        """The search for what is better than a value."""
+    def run(self, cutoff: float = np.inf) -> Outcome:
+        """The search; only solutions better than `cutoff` are looked for."""
         out = self.out
         out.value = cutoff
         try:
@@ -287,24 +292,3 @@ class _Tree:
 class _Stopped(Exception):
     def __init__(self, why: Termination) -> None:
         self.why = why
-
-
-def search(
-    noise: Noise,
-    relaxed: Relaxation,
-    session: Session,
-    *,
-    cutoff: float = np.inf,
-    gap: float = 1e-9,
-    deadline: Deadline | None = None,
-    node_limit: int | None = None,
-    early: bool = True,
-) -> Outcome:
-    """Minimise over all patterns; only solutions better than `cutoff` are looked for.
-
-    Args:
-        gap: relative to max(1, |value|), as everywhere; nodes within it of the incumbent end.
-        node_limit: nodes to branch on at most.
-        early: let a node's program end where its duals prove that it cannot be better.
-    """
-    return _Tree(noise, relaxed, session, gap, deadline or Deadline(), node_limit, early).run(cutoff)

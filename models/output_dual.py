@@ -108,4 +108,4 @@ def _least(a: Vector, b: Vector, ratio: float) -> Vector:
     mixed = (low < 0) & (high > 0)
     negative = np.where(mixed, below * (below / np.where(mixed, high - low, 1.0)) / -2, np.minimum(high, 0) + below)
     negative = np.where(mixed, negative, negative / 2)
-    return np.asarray((a + b) / 2 + (ratio - 1) * negative)
+    return (a + b) / 2 + (ratio - 1) * negative

@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.affine_program import AffineProgram, Part
-from solvers.arrays import Positions, Vector
+from solvers.arrays import Ints, Positions, Vector
 from solvers.program import Program
 
 LAW_SCALE = 2.0**20  # laws are dispatched in units of 2^-20, so that 1e-7 tolerances are 1e-13 of probability
@@ -106,11 +106,11 @@ class LawModel:
         return np.minimum(i, self.outputs - 1 - i) if self.symmetric else i
 
     @property
-    def _links(self) -> tuple[int, ...]:
+    def _links(self) -> Ints:
         return () if self.relation == "all" else (self.points - 1,)
 
     @cached_property
-    def parameters(self) -> dict[str, tuple[int, ...]]:
+    def parameters(self) -> dict[str, Ints]:
         """Name -> shape, in the program's order."""
         return {"odds": self._links, "bins": (self.outputs,), "at": (self.points,), "loss": (self.points, self.outputs)}
 

@@ -31,7 +31,7 @@ from scipy import fft
 from scipy.optimize import brentq, minimize
 
 from models.repeated_noise_round import stationary_losses
-from solvers.arrays import Vector
+from solvers.arrays import Pair, Vector
 
 _TAIL = 45.0  # e^-45 of mass is left out of sums over a tail
 _POINTS = 1 << 17  # of the grid of losses
@@ -43,7 +43,7 @@ _FEW = 8  # runs up to which losses of ε/T before a steep end may be best (`mod
 _SPARED = (2e-3, 1e-2)  # shares of δ left unspent there, which costs next to nothing
 
 
-def masses(losses: ArrayLike) -> tuple[Vector, Vector]:
+def masses(losses: ArrayLike) -> Pair:
     """(f(k), l_k) for k = 0..M, the tail written out until it is negligible. losses: l_0..l_K > 0. Shape (M + 1,)."""
     given = np.asarray(losses, dtype=float)
     more = math.ceil(_TAIL / given[-1])
@@ -253,5 +253,4 @@ def _improve(
         bounds=[((1 - trust) * x, (1 + trust) * x) for x in start],
         options={"maxiter": 80, "ftol": 1e-10},
     )
-    result: Vector = optimum.x * scale
-    return result
+    return optimum.x * scale

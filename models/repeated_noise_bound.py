@@ -23,7 +23,7 @@ give a value rounded down. With u = 2^-53,
                 1 ± 1e-9 for T <= 2^16, and by 1e-300 where products are too small for a float
     losses      ln r and ε - s ln(1/r) are off by 2 u s ln(1/r) + u |ε - s ln(1/r)|: 8 u (ε + s ln(1/r)) is taken off
 
-so that `composed_letters` is never above δ_T(p, r). p(r) is a number where it exceeds δ: δ_T grows with p (a letter may
+so that `_composed` is never above δ_T(p, r). p(r) is a number where it exceeds δ: δ_T grows with p (a letter may
 be replaced by 0 at random), hence no larger p is feasible either.
 """
 
@@ -40,11 +40,6 @@ from solvers.arrays import Vector
 _UNIT = 2.0**-53
 _SAFE = 1e-9  # relative, of the composition of T <= 2^16 letters
 _CELLS = 1000
-
-
-def composed_letters(runs: int, epsilon: float, p: float, ratio: float) -> float:
-    """δ_T(p, r) for 0 < r < 1, rounded down."""
-    return _composed(runs, p, ratio, _worth(runs, epsilon, ratio))
 
 
 def _worth(runs: int, epsilon: float, ratio: float) -> Vector:

@@ -23,7 +23,7 @@ import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
-from solvers.arrays import Positions, Vector
+from solvers.arrays import Pair, Positions, Vector
 from solvers.backend import backend
 from solvers.canonical import compile
 from solvers.errors import SolverError
@@ -95,7 +95,7 @@ def stationary_losses(
         if solution.objective is None:
             break
         before, value = value, solution.objective
-        noise = np.maximum(np.asarray(solution["f"]), 0.0)
+        noise = np.maximum(solution["f"], 0.0)
         if abs(before - value) <= 1e-7 * value:
             break
     last = int(np.count_nonzero(np.minimum.accumulate(noise) > max(100 * _LIGHT, 1e-5 * delta))) - 1
@@ -111,11 +111,11 @@ def _window(distances: Positions, size: int) -> sparse.csr_matrix:
     return sparse.csr_matrix((np.ones(inside.size), (inside, distances[inside])), shape=(distances.size, size))
 
 
-def _sums(first: tuple[Vector, Vector], second: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
+def _sums(first: Pair, second: Pair) -> Pair:
     return np.add.outer(first[0], second[0]).ravel(), np.multiply.outer(first[1], second[1]).ravel()
 
 
-def _merged(losses: Vector, masses: Vector, cell: float) -> tuple[Vector, Vector]:
+def _merged(losses: Vector, masses: Vector, cell: float) -> Pair:
     """One loss for each cell, their mean."""
     _, index = np.unique(np.round(losses / cell).astype(np.int64), return_inverse=True)
     mass: Vector = np.bincount(index, masses).astype(float)

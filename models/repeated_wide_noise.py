@@ -22,7 +22,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from models.repeated_noise import ComposedDelta
-from solvers.arrays import Vector
+from solvers.arrays import Pair, Vector
 
 Shape = Callable[[Vector], Vector]
 
@@ -55,7 +55,7 @@ class RepeatedWideNoise:
         first = int(np.searchsorted(values, _TAIL))
         return values[: -(-first // self.reach) * self.reach + 1]
 
-    def law(self) -> tuple[Vector, Vector]:
+    def law(self) -> Pair:
         """(-K..K, f(-K..K)) of the steepest noise. Shapes (2 K + 1,)."""
         side = np.exp(-self.exponents(self.steepest))
         masses = np.concatenate([side[:0:-1], side])

@@ -21,7 +21,8 @@ Ben-Ameur and Neto 2007); the answer is the cheapest point of these ways that is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,7 +30,7 @@ import scipy.sparse as sp
 
 from models.requirements import HOCKEY_STICK, Bound
 from models.tangents import allowance, term_tangents, terms
-from solvers.arrays import Flags, Integers, Vector
+from solvers.arrays import Flags, Integers, Ints, Vector
 from solvers.backend import solve
 from solvers.data import SMALLEST
 from solvers.errors import SolverError
@@ -66,7 +67,7 @@ class Comparisons:
 
     def laws(self, x: Vector) -> tuple[Vector, Vector]:
         """(P, Q) at the columns x, each (comparisons, outcomes)."""
-        e = np.asarray(self.entries @ x)
+        e = self.entries @ x
         return np.broadcast_to(e[self.first], self.second.shape), e[self.second]
 
     def sides(self, comparison: int) -> tuple[Integers, Integers]:
@@ -78,7 +79,7 @@ class StatedBound:
     """A bound of the program. unit: of its rows; columns: of its t, -1 where none is stated, (comparisons, outcomes);
     sums: the row Σ t <= limit of every comparison, -1 where none is."""
 
-    def __init__(self, bound: Bound, shape: tuple[int, ...]) -> None:
+    def __init__(self, bound: Bound, shape: Ints) -> None:
         self.stated, self.limit = bound, allowance(bound)
         self.unit = max(1.0, self.limit)
         self.columns, self.sums = np.full(shape, -1), np.full(shape[0], -1)
@@ -93,7 +94,7 @@ class StatedBound:
 
         def out(share: Vector) -> Flags:
             p, q = _between(inside, laws, share[:, None])
-            return np.asarray(self.excess(terms(self.stated, p, q), p) > 0)
+            return self.excess(terms(self.stated, p, q), p) > 0
 
         low, high = np.zeros(self.sums.size), np.ones(self.sums.size)
         left = out(high)
@@ -121,6 +122,21 @@ class Tangents:
     outcomes: Integers
     a: Vector
     b: Vector
+
+
+@dataclass(frozen=True)
+class Multipliers:
+    """Of a bound at one comparison: of its sum, and of tangents a P + b Q <= t of outcomes, whose entries are first (P)
+    and second (Q)."""
+
+    limit: float
+    of_sum: float
+    outcomes: Integers
+    first: Integers
+    second: Integers
+    a: Vector
+    b: Vector
+    amounts: Vector
 
 
 class TangentProgram:
@@ -182,6 +198,21 @@ class TangentProgram:
         if self.least < np.inf:
             point = replace(point, x=np.concatenate([self.reached, point.x[self.size :]]))
         return self.master.answer(point)
+
+    def multipliers(self, point: Point) -> Iterator[Multipliers]:
+        """What a point proves, of every bound and comparison that has tangents."""
+        duals, known = np.maximum(-point.duals, 0.0), defaultdict(list)
+        for part in self.tangents:
+            known[id(part.bound), part.comparison].append(part)
+        for parts in known.values():
+            bound, at = parts[0].bound, parts[0].comparison
+            first, second = self.compared.sides(at)
+            outcomes, a, b = (np.concatenate([getattr(part, k) for part in parts]) for k in ("outcomes", "a", "b"))
+            amounts = np.concatenate([duals[part.row : part.row + part.outcomes.size] for part in parts])
+            of_sum = float(duals[bound.sums[at]]) if 0 <= bound.sums[at] < duals.size else 0.0
+            yield Multipliers(
+                bound.limit / bound.unit, of_sum, outcomes, first[outcomes], second[outcomes], a, b, amounts
+            )
 
     def _start(self) -> None:
         """Begin at columns whose laws are even on what they may hold, if the program has such a point."""

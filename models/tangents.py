@@ -24,7 +24,7 @@ import math
 import numpy as np
 
 from models.requirements import HOCKEY_STICK, POWER_CONE, Bound
-from solvers.arrays import Vector
+from solvers.arrays import Pair, Vector
 
 _STEEPEST, _LESS = 1e6, 1e-13  # coefficient of a term's tangent, over the limit; relative, more than its rounding
 _LARGEST = 24.0  # relative entropy up to which a single term has tangents that reach it
@@ -48,7 +48,7 @@ def allowance(bound: Bound) -> float:
     return float(np.nextafter(bound.limit - 1, np.inf)) if bound.kind == POWER_CONE else bound.limit
 
 
-def term_tangents(bound: Bound, p: Vector, q: Vector) -> tuple[Vector, Vector]:
+def term_tangents(bound: Bound, p: Vector, q: Vector) -> Pair:
     """(a, b) with a P + b Q <= the term >= 0 of an outcome for all P, Q >= 0, tight at the ratio p/q but for rounding,
     which only lowers it, and for the steepest ratios. Shape of p and q."""
     if bound.kind == HOCKEY_STICK:

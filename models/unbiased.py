@@ -40,8 +40,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from models.unbiased_bound import Quadratics, lowered, rounded_up
-from solvers.arrays import Flags, Positions, Vector
-from solvers.cones import Cone, Cones
+from solvers.arrays import Flags, Pair, Positions, Vector
 from solvers.data import SMALLEST
 from solvers.program import Block, Data, Program
 
@@ -137,11 +136,11 @@ def program(labels: Vector, prior: Vector, q: float, sets: Intervals, unit: floa
         template=data,
         variables=tuple(Block(name, i * n, (n,)) for i, name in enumerate(("upper", "lower", "moment"))),
         rows=tuple(Block(name, int(at[i]), (sizes[i],)) for i, name in enumerate(names)),
-        cones=(Cones(Cone.SECOND_ORDER, np.arange(3 * n).reshape(3, n).T),),
+        cones=np.arange(3 * n).reshape(3, n).T,
     )
 
 
-def masses(labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float, x: Vector) -> tuple[Vector, Vector]:
+def masses(labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float, x: Vector) -> Pair:
     """(t, s), each (n,), of a point x of `program`."""
     upper, lower, moment = x.reshape(3, -1) / 2 / (1 + q)
     t = np.maximum(upper - lower, 0.0)
@@ -149,7 +148,7 @@ def masses(labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float
     return t, c * t + np.sqrt(unit * (1 + q) / W) * moment
 
 
-def dual_values(labels: Vector, prior: Vector, q: float, unit: float, row_dual: Vector) -> tuple[Vector, Vector]:
+def dual_values(labels: Vector, prior: Vector, q: float, unit: float, row_dual: Vector) -> Pair:
     """(v, u) of the module's bound, from the multipliers of `program`."""
 
     def of_labels(multipliers: Vector) -> Vector:
@@ -177,7 +176,7 @@ def lowest(labels: Vector, prior: Vector, q: float, v: Vector, u: Vector) -> tup
     return Proof(bound, v, u), rays
 
 
-def pooled(labels: Vector, prior: Vector, v: Vector, u: Vector) -> tuple[Vector, Vector]:
+def pooled(labels: Vector, prior: Vector, v: Vector, u: Vector) -> Pair:
     """Multipliers for which every {y : f_y(o) < 0} is an interval: the mean, of neighbours whose roots do not rise.
 
     The roots l_y <= r_y of f_y rise with y where multipliers are those of an optimum on intervals. A solver leaves them

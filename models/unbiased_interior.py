@@ -29,8 +29,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError
 
+from models.scaled_cholesky import ScaledCholesky
 from models.unbiased import Intervals, dual_values, flows, masses
 from solvers.arrays import Flags, Vector
 from solvers.search import Deadline
@@ -43,6 +44,7 @@ _SHARE = 0.9  # of the way to the cones' boundary
 _GAP = 1e-10  # relative, of the program's two values
 _FEASIBLE = 1e-9  # residual of a row, relative to what is added in it
 _SHIFTS = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-10)  # of the scaled system, where it is not positive in floats
+_REFINED = 2
 _STUCK = 1e-5
 _LOST = 1e-2  # relative gap and residual of a point that says nothing
 
@@ -150,31 +152,6 @@ class _Program:
         return np.block([[summed(F, both, F), beside], [beside.T, below]])
 
 
-class _Factors:
-    """Cholesky factors of a system whose rows and columns are scaled to a diagonal of ones. Raises LinAlgError."""
-
-    def __init__(self, system: Vector) -> None:
-        self.size = np.sqrt(np.diag(system))
-        self.system = system / (self.size[:, None] * self.size)
-        if not np.isfinite(self.system).all():
-            raise LinAlgError("the system overflowed")
-        for shift in _SHIFTS:
-            shifted = self.system + shift * np.eye(self.size.size) if shift else self.system
-            try:
-                self.factors = cho_factor(shifted, lower=True, check_finite=False)
-            except LinAlgError:
-                continue
-            return
-        raise LinAlgError("the system is not positive definite")
-
-    def solve(self, right: Vector) -> Vector:
-        right = right / self.size
-        x = cho_solve(self.factors, right, check_finite=False)
-        for _ in range(2):
-            x += cho_solve(self.factors, right - self.system @ x, check_finite=False)
-        return np.asarray(x / self.size)
-
-
 def interior_point(
     labels: Vector,
     prior: Vector,
@@ -207,7 +184,7 @@ def interior_point(
         if (off < _FEASIBLE and 2 * n * mean < _GAP * abs(value)) or deadline.passed:
             break
         try:
-            factors = _Factors(program.system(x, inverse))
+            factors = ScaledCholesky(program.system(x, inverse), _SHIFTS, _REFINED)
         except LinAlgError:
             break
         _, dx, dz = _direction(program, factors, (x, inverse), np.zeros((3, n)))
@@ -229,7 +206,7 @@ def interior_point(
 
 
 def _direction(
-    program: _Program, factors: _Factors, at: tuple[Blocks, Blocks], aim: Blocks
+    program: _Program, factors: ScaledCholesky, at: tuple[Blocks, Blocks], aim: Blocks
 ) -> tuple[Vector, Blocks, Blocks]:
     """(multipliers, ΔX, ΔZ) towards ν Z⁻¹ less what the second order takes from it; at: (X, Z⁻¹)."""
     x, inverse = at

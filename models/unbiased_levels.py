@@ -22,7 +22,7 @@ import numpy as np
 from models.unbiased import Intervals, Proof, dual_values, lowest, masses, program, randomized_response
 from models.unbiased_bound import Quadratics, rounded_up
 from models.unbiased_interior import InteriorPoint, interior_point
-from solvers.arrays import Flags, Positions, Vector
+from solvers.arrays import Flags, Pair, Positions, Vector
 from solvers.backend import Options, solve
 from solvers.search import Deadline
 from solvers.solution import Solution, Termination
@@ -334,7 +334,7 @@ def _size(optimum: Optimum) -> float:
     return max(optimum.objective, 1e-16)
 
 
-def _joined(labels: Vector, prior: Vector) -> tuple[Vector, Vector]:
+def _joined(labels: Vector, prior: Vector) -> Pair:
     """Groups of four consecutive labels: their mean, their share."""
     starts = np.arange(0, labels.size, _JOINED)
     counts = np.diff([*starts, labels.size])

@@ -7,3 +7,5 @@ Vector = NDArray[np.float64]
 Positions = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
+Pair = tuple[Vector, Vector]
+Ints = tuple[int, ...]  # the shape of an array, the orders of a group's factors, an element of it

@@ -26,7 +26,6 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from .cones import Cone
 from .errors import BackendUnavailable, UnsupportedOption
 from .program import Program
 from .session import Options as Options
@@ -47,12 +46,11 @@ class Capabilities:
     infeasibility_certificate: bool = False
     exact_vertex: bool = False
     integer_only: bool = False
-    cones: frozenset[Cone] = frozenset()
+    second_order_cones: bool = False
 
     def words(self) -> str:
         """The capabilities as a short list."""
-        flags = [f.name.replace("_", " ") for f in fields(self) if f.name != "cones" and getattr(self, f.name)]
-        return ", ".join(flags + [f"{kind} cones" for kind in Cone if kind in self.cones])
+        return ", ".join(f.name.replace("_", " ") for f in fields(self) if getattr(self, f.name))
 
 
 @dataclass(frozen=True)
@@ -112,8 +110,7 @@ class Backend:
 
     def capabilities(self) -> Capabilities:
         """What this backend and variant can do; needs no import of the native library."""
-        can = dict.fromkeys(self.table.get("can", ()), True)
-        return Capabilities(**{"lp": False, **can}, cones=frozenset(map(Cone, self.table.get("cones", ()))))
+        return Capabilities(**{"lp": False, **dict.fromkeys(self.table.get("can", ()), True)})
 
     def in_words(self, options: Options) -> dict[str, Any]:
         """Options in the solver's own names, `native` included. Raises UnsupportedOption."""
@@ -169,9 +166,11 @@ class Backend:
             raise BackendUnavailable(f"{self.label} cannot solve {kind} programs, and {program.name} is one.")
         if capabilities.integer_only and not program.template.integrality.all():
             raise BackendUnavailable(f"{self.label} solves programs in integers only, and {program.name} is not one.")
-        for kind in {cone.kind for cone in program.cones} - capabilities.cones:
-            others = ", ".join(name for name in names() if kind in backend(name).capabilities().cones)
-            raise BackendUnavailable(f"{self.label} knows no {kind} cones, and {program.name} has some. Use {others}.")
+        if program.cones is not None and not capabilities.second_order_cones:
+            others = ", ".join(name for name in names() if backend(name).capabilities().second_order_cones)
+            raise BackendUnavailable(
+                f"{self.label} knows no second-order cones, and {program.name} has some. Use {others}."
+            )
         for option in options.given():
             if option not in self.supported_options:
                 raise UnsupportedOption(f"{self.label} cannot honour the option {option}; leave it out.")

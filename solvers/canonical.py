@@ -2,22 +2,18 @@
 
 CVXPY keeps a compiled problem as sparse tensors whose columns are the parameters and a constant; a row of a tensor is
 one entry of the cost, of [A b], or of a variable bound. Rows A x + b lie in the zero cone first, then in the
-non-negative one; of a conic program the second-order, exponential and power cones follow, in whose
-rows A x + b is set equal to columns of their own.
+non-negative one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from .arrays import Flags, Positions, Vector
-from .cones import Cone, Cones
 from .data import Data
 from .errors import BackendUnavailable, InvalidProgram
 from .program import Block, Move, Program, stating
@@ -27,26 +23,24 @@ if TYPE_CHECKING:
 
 
 @stating
-def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0, conic: bool = False) -> Program:
+def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -> Program:
     """Compile a CVXPY problem with linear objective and constraints into a Program.
 
     Args:
         problem: a DPP problem whose canonical form is a (mixed-integer) linear program.
         name: of the model.
         scale: see `solvers.program`; a power of two keeps the scaled data exact.
-        conic: second-order, power and exponential cones are wanted as well, as columns of their own after the others.
 
     Raises:
         InvalidProgram: when the problem is not DPP, not linear, or two variables or parameters share a name.
     """
-    data, inverse = _canonical(problem, name, conic)
+    data, inverse = _canonical(problem, name)
     canonical, dims = data["param_prob"], data["dims"]
     own = problem.parameters()
-    _check(own, canonical, dims, name, conic)
+    _check(own, canonical, dims, name)
     size = sum(p.size for p in own)
     n, m = int(canonical.x.size), int(canonical.constr_size)
-    linear_rows = dims.zero + dims.nonneg
-    equal = (np.arange(m) < dims.zero) | (np.arange(m) >= linear_rows)
+    equal = np.arange(m) < dims.zero
     sections, (row, column) = _sections(canonical, own, equal)
     base: dict[str, Vector] = {}
     moves: dict[str, Move] = {}
@@ -69,7 +63,6 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0, c
     A = sp.csc_array((base.pop("A"), row.astype(np.int32), indptr), shape=(m, n))
     offset = float(base.pop("offset")[0])
     template = Data(**base, A=A, offset=offset, integrality=integrality)
-    template, cones = _with_cones(template, dims, linear_rows) if linear_rows < m else (template, ())
     return Program(
         name=name,
         template=template,
@@ -79,11 +72,10 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0, c
         parameters={p.name(): tuple(int(k) for k in p.shape) for p in own},
         scale=float(scale),
         moves=moves,
-        cones=cones,
     )
 
 
-def _canonical(problem: cp.Problem, name: str, conic: bool) -> tuple[Any, Any]:
+def _canonical(problem: cp.Problem, name: str) -> tuple[Any, Any]:
     """CVXPY's data of the problem, and the inverse data. Raises InvalidProgram."""
     import cvxpy as cp
 
@@ -92,28 +84,25 @@ def _canonical(problem: cp.Problem, name: str, conic: bool) -> tuple[Any, Any]:
             f"{name} must be linear by the rules of disciplined parametrised programming (DPP). Got what is not."
         )
     values = {p: p.value for p in problem.parameters()}
-    solver, options = (_canonical_solver(), {"use_quad_obj": False}) if conic else (cp.HIGHS, None)
     try:
         for p in values:
             p.value = p.project(np.ones(p.shape))
-        data, _, inverse = problem.get_problem_data(solver, solver_opts=options)
+        data, _, inverse = problem.get_problem_data(cp.HIGHS)
     except cp.error.SolverError as error:
         if cp.HIGHS not in cp.installed_solvers():  # whose canonical form is the one that is read
             raise BackendUnavailable(
                 "Stating a model needs HiGHS, which is not installed: pip install highspy."
             ) from None
-        kind = "conic" if conic else "linear"
-        raise InvalidProgram(f"{name} must have a linear objective and {kind} constraints. {error}") from None
+        raise InvalidProgram(f"{name} must have a linear objective and linear constraints. {error}") from None
     finally:
         for p, value in values.items():
             p.value = value
     return data, inverse
 
 
-def _check(own: Sequence[cp.Parameter], canonical: Any, dims: Any, name: str, conic: bool) -> None:
-    """Refuse what is not linear (or conic), and parameters that cannot be told apart or are not what they seem."""
-    cone_sizes = () if conic else (dims.exp, dims.soc, dims.p3d)
-    if any(cone_sizes) or dims.psd or dims.pnd or canonical.P is not None:
+def _check(own: Sequence[cp.Parameter], canonical: Any, dims: Any, name: str) -> None:
+    """Refuse what is not linear, and parameters that cannot be told apart or are not what they seem."""
+    if dims.exp or dims.soc or dims.p3d or dims.psd or dims.pnd or canonical.P is not None:
         raise InvalidProgram(f"{name} must have a linear objective and linear constraints.")
     if len({p.name() for p in own}) != len(own):
         raise InvalidProgram(f"{name} must have distinct parameter names.")
@@ -178,47 +167,6 @@ def _sections(
             ends = np.full(n, infinite) if fixed is None else np.array(fixed, dtype=float)
             sections[side] = sp.csr_array((ends, (np.arange(n), np.full(n, size))), shape=(n, size + 1))
     return sections, (row, column)
-
-
-@lru_cache
-def _canonical_solver() -> Any:
-    """Clarabel as CVXPY knows it, but for bounds of variables, which stay bounds; nothing is solved by it."""
-    from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
-
-    class Canonical(CLARABEL):  # type: ignore[misc]
-        BOUNDED_VARIABLES = True
-
-        def name(self) -> str:
-            return "CANONICAL"
-
-    return Canonical()
-
-
-def _with_cones(data: Data, dims: Any, first: int) -> tuple[Data, tuple[Cones, ...]]:
-    """The rows from `first` on set equal to new columns, which lie in the cones."""
-    m, n = data.A.shape
-    more = m - first
-    slack = sp.csc_array((np.ones(more), (np.arange(first, m), np.arange(more))), shape=(m, more))
-    wider = replace(
-        data,
-        c=np.pad(data.c, (0, more)),
-        A=sp.csc_array(sp.hstack([data.A, slack])),
-        lower=np.pad(data.lower, (0, more), constant_values=-np.inf),
-        upper=np.pad(data.upper, (0, more), constant_values=np.inf),
-        integrality=np.pad(data.integrality, (0, more)),
-    )
-    blocks = [(Cone.SECOND_ORDER, size) for size in dims.soc]
-    blocks += [(Cone.EXPONENTIAL, 3)] * int(dims.exp) + [(Cone.POWER, 3)] * len(dims.p3d)
-    starts: dict[tuple[Cone, int], list[int]] = {}  # of the cones of one kind and size
-    at = n
-    for block in blocks:
-        starts.setdefault(block, []).append(at)
-        at += block[1]
-    exponents = np.array(dims.p3d, dtype=float)
-    return wider, tuple(
-        Cones(kind, np.array(first)[:, None] + np.arange(size), exponents if kind is Cone.POWER else None)
-        for (kind, size), first in starts.items()
-    )
 
 
 def _columns(problem: cp.Problem, canonical: Any, name: str) -> tuple[Block, ...]:

@@ -18,7 +18,6 @@ import numpy as np
 
 from .arrays import Flags, Vector
 from .backend import Backend, Options, importable
-from .cones import Cone
 from .errors import UnsupportedOption
 from .program import Data, Program
 from .session import Raw, Session
@@ -70,14 +69,9 @@ class _CvxpySession(Session):
         constraints = [part[0] for part in self._parts]
         fixed, high, low = sides(data.lower, data.upper)
         constraints += [relation(x[some], ends[some]) for relation, some, ends, _ in (fixed, low, high) if some.any()]
-        for cone in self.program.cones:
-            columns = [x[column] for column in cone.columns.T]
-            if cone.kind is Cone.SECOND_ORDER:
-                constraints.append(cp.SOC(columns[0], cp.vstack(columns[1:])))
-            elif cone.kind is Cone.POWER:
-                constraints.append(cp.PowCone3D(*columns, cone.exponents))
-            else:
-                constraints.append(cp.ExpCone(*columns))
+        if self.program.cones is not None:
+            first, *others = (x[column] for column in self.program.cones.T)
+            constraints.append(cp.SOC(first, cp.vstack(others)))
         self._x, self._data = x, data
         self._problem = cp.Problem(cp.Minimize(data.c @ x + data.offset), constraints)
         self._canonical = self._problem.get_problem_data(self._solver, solver_opts=dict(self._settings))

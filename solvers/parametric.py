@@ -28,19 +28,20 @@ import numpy as np
 import scipy.sparse as sp
 from flint import fmpq_poly, fmpz_poly
 
+from .arrays import Ints
 from .backend import Options, backend
 from .data import Data
 from .errors import NoRationalSolution
 from .parametric_data import Entry, Sections, constant_poly
 from .polynomial_equations import solved
-from .polynomials import ONE, ZERO, Affine, Poly, fraction, rational, value_at
+from .polynomials import ONE, ZERO, Affine, Interval, Poly, fraction, rational, value_at
 from .program import Program
 from .rational_lp import Rational, RationalLP
 from .rational_refinement import solve_rational
 from .session import Session
 from .solution import Termination
 
-_AT_LOWER, _BASIC, _AT_UPPER = 0, 1, 2  # of HiGHS's HighsBasisStatus
+_BASIC, _AT_UPPER = 1, 2  # of HiGHS's HighsBasisStatus
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class Basis:
     """What is held where. columns, rows: -1 at the lower, 1 at the upper side, 0 basic; a free column may be held at 0,
     as -1."""
 
-    columns: tuple[int, ...]
-    rows: tuple[int, ...]
+    columns: Ints
+    rows: Ints
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Vertex:
         at = rational(x)
         return all(condition.constant(at) * condition.over(at) > 0 for condition in self.dual if condition.constant)
 
-    def deltas_at(self, x: Fraction, low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
+    def deltas_at(self, x: Fraction, low: Fraction, high: Fraction) -> Interval:
         """The part of an interval of δ where the point is feasible at x; nothing: the lower end is above the upper."""
         at, least, most = rational(x), rational(low), rational(high)
         for condition in self.primal:
@@ -110,7 +111,7 @@ class Parametric:
         numbers: Mapping[str, Sequence[Fraction]] | None = None,
         exact: Mapping[str, Mapping[int, Fraction]] | None = None,
     ) -> None:
-        if program.is_mip or program.cones:
+        if program.is_mip or program.cones is not None:
             raise NoRationalSolution("A formula needs a program without integer columns and without cones.")
         self.program, self.delta = program, delta
         self.powers = {
@@ -190,6 +191,8 @@ class Parametric:
             given = [float(v) for v in numbers] if polynomials is None else [float(value_at(p, x)) for p in polynomials]
             values[name] = np.reshape(given, shape, order="F")
         solution = self._session.solve(values)
+        if solution.termination is Termination.INTERRUPTED:
+            raise KeyboardInterrupt
         if solution.termination is Termination.INFEASIBLE:
             return None
         if solution.termination is not Termination.OPTIMAL or solution.basis is None:
@@ -332,7 +335,7 @@ def _nearest(held: bool, value: Fraction, ends: tuple[Rational | None, Rational 
 
 def _different(conditions: Sequence[Affine]) -> tuple[Affine, ...]:
     """Those that are no numbers >= 0, each once."""
-    kept: dict[tuple[tuple[int, ...], ...], Affine] = {}
+    kept: dict[tuple[Ints, ...], Affine] = {}
     for condition in conditions:
         parts = condition.constant, condition.slope, condition.over
         if condition.slope or any(part.degree() > 0 for part in parts) or condition(Fraction(1)) < 0:

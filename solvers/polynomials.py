@@ -17,7 +17,10 @@ from typing import TypeAlias
 
 from flint import fmpq, fmpz_poly
 
+from .arrays import Ints
+
 Poly: TypeAlias = fmpz_poly
+Interval = tuple[Fraction, Fraction]  # its two ends
 
 ZERO, ONE = fmpz_poly([]), fmpz_poly([1])
 
@@ -87,7 +90,7 @@ class Affine:
         """d/dδ."""
         return Affine.reduced(self.slope, ZERO, self.over)
 
-    def enclosed(self, low: Fraction, high: Fraction, delta: Fraction) -> tuple[Fraction, Fraction] | None:
+    def enclosed(self, low: Fraction, high: Fraction, delta: Fraction) -> Interval | None:
         """Between what it lies for x in an interval of positive numbers; None where that may hold a pole."""
         at = self.at(delta)
         (a, b), (c, d) = (_range(part, low, high) for part in (at.constant, at.over))
@@ -102,7 +105,7 @@ class Affine:
         return self.constant if self.over.degree() == 0 else self.constant * self.over
 
 
-def _range(polynomial: Poly, low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
+def _range(polynomial: Poly, low: Fraction, high: Fraction) -> Interval:
     """Between what a polynomial lies in an interval of positive numbers: rising terms and falling ones apart."""
     coefficients = polynomial.coeffs()
     up, down = (fmpz_poly([value if (value > 0) == rises else 0 for value in coefficients]) for rises in (True, False))
@@ -239,7 +242,7 @@ def roots_within(polynomial: Poly, low: Fraction, high: Fraction | None) -> Iter
 
 
 @lru_cache(maxsize=4096)
-def _odd_part(key: tuple[int, ...]) -> Poly:
+def _odd_part(key: Ints) -> Poly:
     """The product of the irreducible factors at whose zeros a polynomial changes its sign."""
     product = ONE
     for factor, multiplicity in fmpz_poly(list(key)).factor_squarefree()[1]:

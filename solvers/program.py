@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arrays import Positions, Vector
-from .cones import Cones
+from .arrays import Ints, Positions, Vector
 from .data import Data as Data
 from .data import with_entries
 from .errors import InvalidProgram
@@ -36,7 +35,7 @@ class Block:
 
     name: str
     start: int
-    shape: tuple[int, ...]
+    shape: Ints
 
     @property
     def size(self) -> int:
@@ -73,7 +72,7 @@ class Program:
         parameters: name -> shape, in the order of the stacked parameter vector.
         scale: the program is dispatched in scale * x for its continuous columns.
         moves: field of `Data` that is a vector, "offset" (one entry) or "A" -> its entries that move.
-        cones: what columns must lie in beside rows and bounds; most programs have none.
+        cones: (n, size) columns x_0, x_1, ... with x_0 >= |(x_1, ...)| (second-order cones), if any.
     """
 
     name: str
@@ -81,10 +80,10 @@ class Program:
     sense: int = 1
     variables: tuple[Block, ...] = ()
     rows: tuple[Block, ...] = ()
-    parameters: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    parameters: Mapping[str, Ints] = field(default_factory=dict)
     scale: float = 1.0
     moves: Mapping[str, Move] = field(default_factory=dict, repr=False)
-    cones: tuple[Cones, ...] = field(default=(), repr=False)
+    cones: Positions | None = field(default=None, repr=False)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -149,8 +148,8 @@ class Program:
     def __str__(self) -> str:
         m, n = self.shape
         kind = f"MILP, {int(self.template.integrality.sum())} integer" if self.is_mip else "LP"
-        if self.cones:
-            kind += "".join(f" with {len(cone.columns)} {cone.kind} cones" for cone in self.cones)
+        if self.cones is not None:
+            kind += f" with {len(self.cones)} second-order cones"
         return f"{self.name}: {kind}, {n} columns, {m} rows, {self.template.A.nnz} non-zeros"
 
 

@@ -23,9 +23,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cmp_to_key
 
+from .arrays import Ints
 from .errors import NoRationalSolution
 from .parametric import Basis, Parametric, Vertex
-from .polynomials import ZERO, Affine, Poly, Root, interval_around, sign_at
+from .polynomials import ZERO, Affine, Interval, Poly, Root, interval_around, sign_at
 from .search import Deadline
 
 _TRIES = 16  # samples of one gap: the conditions of a basis may be just 0 at some
@@ -82,6 +83,14 @@ class Region:
 Proposed = Callable[[Parametric, Fraction, Fraction], Vertex | None]  # at x and δ
 
 
+class NoPoint(NoRationalSolution):
+    """Within an interval of δ there is a part, around this δ at this x, where the program is infeasible."""
+
+    def __init__(self, x: Fraction, delta: Fraction) -> None:
+        super().__init__(f"The program is infeasible at x = {float(x):g}, delta = {float(delta):g}.")
+        self.x, self.delta = x, delta
+
+
 class _Touching(Exception):
     """A condition is just 0 at the sample, and not everywhere, or it does not hold there."""
 
@@ -90,23 +99,26 @@ def regions(
     program: Parametric,
     low: Fraction,
     high: Fraction | None,
-    deltas: tuple[Fraction, Fraction],
+    deltas: Interval,
     deadline: Deadline | None = None,
     progress: Callable[[Region], None] | None = None,
 ) -> tuple[list[Region], list[Ends]]:
-    """The regions of an interval of x, by rising x, and what a time limit left open; deltas: the interval of δ.
+    """The regions of an interval of x, by rising x, and what a time limit or Ctrl-C left open.
 
-    Raises NoRationalSolution: a basis is singular, or the solver's is not optimal in exact arithmetic.
+    deltas: the interval of δ. Ctrl-C before the first region is a KeyboardInterrupt. Raises NoRationalSolution: a basis
+    is singular, or the solver's is not optimal in exact arithmetic; NoPoint.
     """
     done: list[Region] = []
     gaps: list[Ends] = [(Root.rational(low), None if high is None else Root.rational(high))]
-    while gaps and not (deadline and deadline.passed):
-        gap = gaps.pop(0)
-        region = _sampled(program, gap, deltas)
-        done.append(region)
-        if progress is not None:
-            progress(region)
-        gaps = _without(gap, region) + gaps
+    try:
+        while gaps and not (deadline and deadline.passed):
+            region = _sampled(program, gaps[0], deltas)
+            done, gaps = [*done, region], _without(gaps[0], region) + gaps[1:]
+            if progress is not None:
+                progress(region)
+    except KeyboardInterrupt:
+        if not done:
+            raise
     return sorted(done, key=cmp_to_key(_by_low)), gaps
 
 
@@ -114,7 +126,7 @@ def _by_low(first: Region, second: Region) -> int:
     return first.low.against(second.low)
 
 
-def region_around(program: Parametric, x: Fraction, deltas: tuple[Fraction, Fraction]) -> Region:
+def region_around(program: Parametric, x: Fraction, deltas: Interval) -> Region:
     """The whole region of x > 1 around a rational. Raises NoRationalSolution."""
     return _region(
         program, [x + Fraction(k, 1 << 60) for k in range(_TRIES)], (Root.rational(Fraction(1)), None), deltas
@@ -126,7 +138,7 @@ def given_region(
     bases: Sequence[Basis],
     x: Fraction,
     ends: Ends,
-    deltas: tuple[Fraction, Fraction],
+    deltas: Interval,
     *,
     feasible: bool = True,
 ) -> Region:
@@ -159,12 +171,12 @@ def _without(gap: Ends, region: Region) -> list[Ends]:
     return left
 
 
-def _sampled(program: Parametric, gap: Ends, deltas: tuple[Fraction, Fraction]) -> Region:
+def _sampled(program: Parametric, gap: Ends, deltas: Interval) -> Region:
     """The region around a rational within a gap, cut to the gap."""
     return _region(program, _between(*gap), gap, deltas)
 
 
-def _region(program: Parametric, samples: Iterable[Fraction], gap: Ends, deltas: tuple[Fraction, Fraction]) -> Region:
+def _region(program: Parametric, samples: Iterable[Fraction], gap: Ends, deltas: Interval) -> Region:
     """The region around the first sample that is on no border."""
     for k, sample in enumerate(samples):
         proposed = _proposed if k < _REFINE else _refined
@@ -195,7 +207,7 @@ def _between(low: Root, high: Root | None) -> Iterator[Fraction]:
 
 def _signs(conditions: Sequence[Affine], x: Fraction) -> list[Poly]:
     """The different polynomials that must keep their sign. Raises _Touching."""
-    signs: dict[tuple[int, ...], Poly] = {}
+    signs: dict[Ints, Poly] = {}
     for condition in conditions:
         polynomial = condition.sign_of
         if not polynomial:
@@ -209,7 +221,7 @@ def _signs(conditions: Sequence[Affine], x: Fraction) -> list[Poly]:
 
 
 def _walked(
-    program: Parametric, x: Fraction, deltas: tuple[Fraction, Fraction], proposed: Proposed
+    program: Parametric, x: Fraction, deltas: Interval, proposed: Proposed
 ) -> tuple[tuple[Formula, ...], list[Affine]]:
     """The formulas for δ in an interval at a sample, and what must keep its sign around it."""
     first, last = deltas
@@ -224,7 +236,7 @@ def _walked(
     return without_any(violated, first)
 
 
-def chained(vertices: Sequence[Vertex], deltas: tuple[Fraction, Fraction]) -> tuple[tuple[Formula, ...], list[Affine]]:
+def chained(vertices: Sequence[Vertex], deltas: Interval) -> tuple[tuple[Formula, ...], list[Affine]]:
     """The formulas of vertices that are optimal one after the other for rising δ, and the conditions of that.
 
     Of the vertices of one formula the first must be optimal at its lower end only, and the last at its upper end.
@@ -276,7 +288,7 @@ def _by_formula(vertices: Sequence[Vertex]) -> list[list[Vertex]]:
     return runs
 
 
-def _vertices(program: Parametric, x: Fraction, deltas: tuple[Fraction, Fraction], proposed: Proposed) -> list[Vertex]:
+def _vertices(program: Parametric, x: Fraction, deltas: Interval, proposed: Proposed) -> list[Vertex]:
     """The bases for δ in an interval at a sample, by rising δ; those that are known are tried before a solver is."""
     known = program.known_at(x, *deltas)
     chain: list[tuple[Fraction, Vertex]] = []
@@ -293,7 +305,7 @@ def _vertices(program: Parametric, x: Fraction, deltas: tuple[Fraction, Fraction
 
 
 def _optimal(
-    program: Parametric, x: Fraction, deltas: tuple[Fraction, Fraction], proposed: Proposed
+    program: Parametric, x: Fraction, deltas: Interval, proposed: Proposed
 ) -> tuple[Fraction, Fraction, Vertex]:
     """A vertex that is feasible at x for a part of an interval of δ, with that part. Raises NoRationalSolution."""
     low, high = deltas
@@ -301,8 +313,7 @@ def _optimal(
         delta = low + (high - low) * Fraction((5 * part) % 16 or 1, 16)
         vertex = proposed(program, x, delta)
         if vertex is None:
-            at = f"x = {float(x):g}, delta = {float(delta):g}"
-            raise NoRationalSolution(f"The program is infeasible at {at}: a formula there needs one given delta.")
+            raise NoPoint(x, delta)
         least, most = vertex.deltas_at(x, low, high)
         if least < most:
             return least, most, vertex

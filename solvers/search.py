@@ -30,11 +30,6 @@ class Deadline:
         self._clock = time.process_time if cpu else time.perf_counter
         self.seconds, self._begin = seconds, self._clock()
 
-    @classmethod
-    def until(cls, moment: float | None) -> Deadline:
-        """At a moment of `time.perf_counter`; None for no end."""
-        return cls(None if moment is None else moment - time.perf_counter())
-
     @property
     def elapsed(self) -> float:
         """Seconds since it was made."""

@@ -230,7 +230,7 @@ class Session(ABC):
         Raises:
             InvalidProgram: for another pattern of the matrix, other integer columns, and cones.
         """
-        if program.cones or not program.template.follows(self.program.template):
+        if program.cones is not None or not program.template.follows(self.program.template):
             raise InvalidProgram(
                 f"{program.name} must have the matrix pattern and integer columns of {self.program.name}."
             )
@@ -315,13 +315,13 @@ class Session(ABC):
         largest = np.abs(ray).max(initial=0.0)
         if not 0 < largest < np.inf:
             return None
-        cones = self.program.cones
 
         def holds(candidate: Vector) -> bool:
             if termination is Termination.INFEASIBLE:
-                return candidate.size == data.row_lower.size and infeasible_by(data, candidate, cones=cones)
-            # a direction of a conic program would have to be checked in the cones: none is kept
-            improves = termination is Termination.UNBOUNDED and not cones and candidate.size == data.c.size
+                return candidate.size == data.row_lower.size and infeasible_by(data, candidate)
+            # a direction would have to be checked in the cones: none is kept
+            linear = self.program.cones is None
+            improves = termination is Termination.UNBOUNDED and linear and candidate.size == data.c.size
             return improves and unbounded_along(data, candidate)
 
         return next((candidate for candidate in (ray / largest, -ray / largest) if holds(candidate)), None)

@@ -8,7 +8,7 @@ reduced costs are c - A'y.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .arrays import Vector
-from .cones import Cones, lifted, violation
 from .program import Data, Program
 
 _UNIT = 2.0**-53  # relative rounding error of one operation
@@ -187,12 +186,17 @@ class Solution:
     @cached_property
     def bound(self) -> float | None:
         """A bound on the optimum (below for minimisation): the Lagrangian bound of an LP's duals, recomputed by us; for
-        a MILP, and an LP without duals, the solver's own; None when nothing is known."""
+        a MILP, and an LP without duals, the solver's own; None when nothing is known, and of cones."""
         if self.native_bound is not None:
             return self.program.sense * self.native_bound
-        if self.dual is not PointStatus.FEASIBLE or self.program.is_mip or self.row_dual is None:
+        if (
+            self.dual is not PointStatus.FEASIBLE
+            or self.program.cones is not None
+            or self.program.is_mip
+            or self.row_dual is None
+        ):
             return None
-        value = lagrangian_bound(self.data, self.row_dual, cones=self.program.cones)
+        value = lagrangian_bound(self.data, self.row_dual)
         return None if value is None else self.program.sense * value
 
     @property
@@ -205,7 +209,11 @@ class Solution:
         """Recomputed violations of the point; None without a point."""
         if self.x is None:
             return None
-        return replace(residuals(self.data, self.x), cones=violation(self.program.cones, self.x))
+        linear, cones = residuals(self.data, self.x), self.program.cones
+        if cones is None:
+            return linear
+        first, *others = self.x[cones.T]
+        return replace(linear, cones=float((np.linalg.norm(others, axis=0) - first).max(initial=0.0)))
 
     @property
     def optimal(self) -> bool:
@@ -249,13 +257,7 @@ def residuals(data: Data, x: Vector) -> Residuals:
     )
 
 
-def lagrangian_bound(
-    data: Data,
-    row_dual: Vector,
-    tolerance: float = 1e-9,
-    *,
-    cones: Sequence[Cones] = (),
-) -> float | None:
+def lagrangian_bound(data: Data, row_dual: Vector, tolerance: float = 1e-9) -> float | None:
     """The lower bound on min c'x + c0 that row multipliers prove over the box of the variables.
 
         min_x c'x + y'(r - Ax)  =  sum_i y_i r_i + sum_j min over [lower_j, upper_j] of (c - A'y)_j x_j
@@ -265,15 +267,9 @@ def lagrangian_bound(
     `tolerance` (relative to 1 + |c_j|) of zero, which is dual feasibility as solvers mean it. Where all variables are
     bounded the value is a bound in spite of rounding: it is lowered by the most that rounding can have added.
 
-    Args:
-        cones: of the program; reduced costs in their dual cones cost nothing (`solvers.cones`).
-
     Returns:
         The bound, or None when the multipliers prove nothing.
     """
-    if cones and not (np.isfinite(data.lower).all() and np.isfinite(data.upper).all()):
-        low, high = data.implied()  # a column that a cone holds mostly equals an expression in bounded ones
-        data = replace(data, lower=low, upper=high)
     A = data.A
     lengths = np.diff(A.indptr)
     of = np.repeat(np.arange(data.c.size), lengths)
@@ -283,7 +279,6 @@ def lagrangian_bound(
         row_dual, side = np.where(usable, row_dual, 0.0), np.where(usable, side, 0.0)
     products = A.data * row_dual[A.indices]
     reduced = data.c - np.bincount(of, products, data.c.size)
-    reduced = reduced - lifted(cones, reduced) if cones else reduced
     end = np.where(reduced > 0, data.lower, data.upper)
     reach = np.maximum(np.abs(data.lower), np.abs(data.upper))
     size = np.abs(data.c) + np.bincount(of, np.abs(products), data.c.size)  # of what makes a reduced cost
@@ -298,11 +293,11 @@ def lagrangian_bound(
     return float(terms.sum() - _UNIT * (longest * float(size @ reach) + _SUMMED * float(np.abs(terms).sum())))
 
 
-def infeasible_by(data: Data, multipliers: Vector, cones: Sequence[Cones] = ()) -> bool:
+def infeasible_by(data: Data, multipliers: Vector) -> bool:
     """Whether row multipliers (rows,) of size one prove that no point exists: their bound on the zero objective is
     positive, although it cannot exceed zero at a feasible point. (Over a box rounding is accounted for; else it must
     exceed 1e-9.)"""
-    value = lagrangian_bound(data.free, multipliers, _PROVING, cones=cones)
+    value = lagrangian_bound(data.free, multipliers, _PROVING)
     box = bool(np.isfinite(data.lower).all() and np.isfinite(data.upper).all())
     return value is not None and value > (0.0 if box else 1e-9)
 

@@ -1337,6 +1337,8 @@ def read_integer_noise(data):
 def read_real_noise(data):
     """Noise on the reals: the cells, the atom at 0, and the width of a cell."""
     readers = {"sensitivity": rational, "grid": rational, "steps": typed(int), "atom": rational}
+    if isinstance(data, dict) and "clamp" in data:  # of what is published, after the noise
+        readers["clamp"] = lambda value, what: [rational(end, what) for end in typed(list)(value, what)]
     noise = read_line(data, lambda line: line.steps, lambda line: line.atom, **readers)
     need(noise.sensitivity > 0 and noise.grid > 0 and noise.steps <= 4096, "Sensitivity and grid must be positive.")
     need(Fraction(1, 10**100) < noise.sensitivity < 10**100, "The sensitivity must lie between 1e-100 and 1e100.")
@@ -1398,6 +1400,8 @@ def read_claim(data, mechanism):
         inside = all(0 <= epsilon <= 10**6 and 0 <= delta <= 1 for epsilon, delta in points)
         need(inside, "Epsilon must lie in [0, 1000000], delta in [0, 1].")
         need(len({epsilon for epsilon, _ in points}) == len(points), "The curve must have each epsilon once.")
+        deltas = [delta for _, delta in sorted(points)]
+        need(deltas == sorted(deltas, reverse=True), "The delta of a curve must not grow with epsilon.")
         return notion, {None: points}, {}
     if notion == "tradeoff":
         return notion, {None: read_function(claim["tradeoff"])}, {}

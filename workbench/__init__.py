@@ -51,6 +51,7 @@ _HOMES = {
     "compose": "workbench.privacy.composition",
     "explore": "workbench.explorer.notebook",
     "formula": "workbench.families.formula",
+    "formulas": "workbench.families.formula_series",
     "frontier": "workbench.frontiers.run",
     "list_families": "workbench.families.api",
     "load": "workbench.privacy.loading",

@@ -20,6 +20,7 @@ from workbench.explorer.notebook import explore as explore
 from workbench.families.api import list_families as list_families
 from workbench.families.design import Design as Design
 from workbench.families.formula import formula as formula
+from workbench.families.formula_series import formulas as formulas
 from workbench.frontiers.run import frontier as frontier
 from workbench.io.plugins import register as register
 from workbench.io.result import Result as Result
@@ -54,7 +55,7 @@ from workbench.sweeps.run import sweep as sweep
 from workbench.mechanisms.integer_noise import UnboundedNoise
 
 __version__: str
-__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'Ledger', 'LicenceLimit', 'ModuloNoise', 'NotCertified', 'NotInstalled', 'NotProven', 'PiecewiseAffine', 'Quantization', 'RealNoise', 'Result', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'certify', 'check', 'compare', 'compose', 'design', 'explore', 'formula', 'frontier', 'list_families', 'load', 'measurement', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'sweep', 'verify']
+__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'Ledger', 'LicenceLimit', 'ModuloNoise', 'NotCertified', 'NotInstalled', 'NotProven', 'PiecewiseAffine', 'Quantization', 'RealNoise', 'Result', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'certify', 'check', 'compare', 'compose', 'design', 'explore', 'formula', 'formulas', 'frontier', 'list_families', 'load', 'measurement', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'sweep', 'verify']
 
 @overload
 def design(
@@ -175,6 +176,8 @@ def design(
     curve: Any = None,
     tradeoff: Any = None,
     constraints: Any = [],
+    unit: Any = None,
+    method: Any = 'auto',
     minimise: Any = 'loss',
     runs: int = 1,
     certify: bool = True,
@@ -188,7 +191,7 @@ def design(
     """Design any finite channel.
 
         loss (default 'squared'): squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: a
-            function too).
+            function too); of places euclidean, manhattan, squared or error-rate.
         notion (default 'dp'): dp, pure, pdp or metric; curve, tradeoff, renyi, zcdp or gdp.
         alpha (default None): renyi: the order > 1.
         rho (default None): zcdp: the budget > 0.
@@ -197,6 +200,9 @@ def design(
         tradeoff (default None): tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".
         constraints (default []): Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python:
             or a function of the CVXPY variable).
+        unit (default None): Of the coordinates of places, for epsilon 0.7/km.
+        method (default 'auto'): block: an interior point output by output; program: that of solver; auto: what takes
+            less work.
         minimise (default 'loss'): loss; delta or epsilon for a max_loss.
         runs (default 1): With notion dp: for how many runs the budget is.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
@@ -229,6 +235,7 @@ def design(
     time_limit: Real | None = None,
     options: Any = None,
     progress: Any = None,
+    notion: Any = 'dp',
 ) -> Design:
     """Design unbiased private quantizers of a number.
 
@@ -249,6 +256,7 @@ def design(
         time_limit (default None): Seconds.
         options (default None): Every solver option at once (solvers.backend.Options).
         progress (default None): Told a line now and then.
+        notion (default 'dp'): dp or pure: the same, as its budget has no delta.
     """
 
 @overload

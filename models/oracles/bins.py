@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.losses import Loss, loss_named
-from solvers.arrays import Integers, Vector
+from solvers.arrays import Integers, Pair, Vector
 
 BIN_LOSSES = ("squared", "absolute", "poisson", "poisson-deviance", "pinball")
 _ROUNDS = 100  # Dinkelbach converges superlinearly; 3 to 6 are usual
@@ -82,7 +82,7 @@ def _total(terms: Vector) -> float:
     return float(prefix_pairs(terms)[0][-1])
 
 
-def _shares(labels: ArrayLike, prior: ArrayLike | None) -> tuple[Vector, Vector]:
+def _shares(labels: ArrayLike, prior: ArrayLike | None) -> Pair:
     """Labels (k,) and their probabilities, which are divided by their sum; uniform where None."""
     y = np.asarray(labels, dtype=float)
     p = np.full(y.size, 1.0 / y.size) if prior is None else np.asarray(prior, dtype=float)
@@ -132,7 +132,7 @@ def _best_values(labels: Vector, prior: Vector, q: float, loss: Loss, starts: In
     if loss.kind in ("squared", "poisson", "poisson-deviance"):
         mean = _total(prior * labels)
         inside1 = np.add.reduceat(prior * (labels - mean), starts)
-        return np.asarray(mean + q * inside1 / (1.0 + q * inside0))
+        return mean + q * inside1 / (1.0 + q * inside0)
     tau, _ = _quantile(loss)
     below = np.cumsum(prior)
     before = np.concatenate([[0.0], below])[starts]
@@ -142,7 +142,7 @@ def _best_values(labels: Vector, prior: Vector, q: float, loss: Loss, starts: In
     behind = np.searchsorted(below, target - q * inside0)
     at = np.searchsorted(below, target)
     at = np.where(at < starts, at, np.where(inside < ends, np.maximum(inside, starts), np.maximum(behind, ends)))
-    return np.asarray(labels[np.minimum(at, labels.size - 1)])
+    return labels[np.minimum(at, labels.size - 1)]
 
 
 def optimal_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, loss: str | Loss = "squared") -> Bins:
@@ -207,13 +207,22 @@ def printed_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
     loss = _bin_loss(loss)
     y, p = _shares(labels, prior)
     k, q = y.size, math.expm1(_budget(epsilon))
-    L = interval_losses(y, p, epsilon, loss)
+    starts, worth = best_partition(interval_losses(y, p, epsilon, loss), q)
+    objective, values = value_of(y, p, epsilon, loss, starts)
+    steps = k * (k + 1) * (2 * k + 1) // 6  # Σ i² options
+    return Bins(starts, values, objective, min(worth, objective), 0, steps)
+
+
+def best_partition(losses: Vector, q: float) -> tuple[Integers, float]:
+    """(starts (d,), Σ L / (d + q)) of the partition into intervals for which that is least. losses: L[r, i] of the
+    interval r..i, (k, k)."""
+    k = len(losses)
     A = np.full((k + 1, k + 1), np.inf)
     came = np.zeros((k + 1, k + 1), dtype=np.int32)
     A[0, 0] = 0.0
     for i in range(1, k + 1):
         # A[i][j] = min over 0 <= r < i of A[r][j-1] + L[r+1][i]
-        options = A[:i, :i] + L[:i, i - 1, None]
+        options = A[:i, :i] + losses[:i, i - 1, None]
         came[i, 1 : i + 1] = options.argmin(axis=0)
         A[i, 1 : i + 1] = options.min(axis=0)
     ratios = A[k, 1:] / (np.arange(1, k + 1) + q)
@@ -223,9 +232,7 @@ def printed_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
     for j in range(d, 0, -1):
         i = int(came[i, j])
         starts[j - 1] = i
-    objective, values = value_of(y, p, epsilon, loss, starts)
-    bound, steps = min(float(ratios[d - 1]), objective), k * (k + 1) * (2 * k + 1) // 6  # Σ i² options
-    return Bins(starts, values, objective, bound, 0, steps)
+    return starts, float(ratios[d - 1])
 
 
 def interval_losses(y: Vector, p: Vector, epsilon: float, loss: Loss) -> Vector:

@@ -24,6 +24,7 @@ from models.oracles.cuts import cut_pmf
 from models.oracles.hops import multiples, order
 from models.oracles.question import ClosedForm, OutsideDomain, Question, Shift, close
 from models.requirements import MASS_ABOVE_RATIO
+from solvers.arrays import Ints
 
 STARTS = 256
 """How many shifts are tried as the unit u of a relation {u, 2u, ..., μ̄u}."""
@@ -79,7 +80,7 @@ def chain_bound(n: int, mu_bar: int, epsilon: float, delta: float) -> ClosedForm
     )
 
 
-def _run(sizes: tuple[int, ...], shifts: Container[Shift], unit: Shift) -> int:
+def _run(sizes: Ints, shifts: Container[Shift], unit: Shift) -> int:
     """The largest m such that u, 2u, ..., mu are all shifts."""
     length = 0
     for times in range(1, order(sizes, unit)):
@@ -90,7 +91,7 @@ def _run(sizes: tuple[int, ...], shifts: Container[Shift], unit: Shift) -> int:
 
 
 @lru_cache(maxsize=64)
-def _longest_run(sizes: tuple[int, ...], shifts: tuple[Shift, ...]) -> tuple[Shift, int]:
+def _longest_run(sizes: Ints, shifts: tuple[Shift, ...]) -> tuple[Shift, int]:
     """(u, m) with the most of u, 2u, ..., mu among the shifts."""
     unit, longest, among = shifts[0], 0, frozenset(shifts)
     for candidate in shifts[:STARTS]:

@@ -31,21 +31,19 @@ import numpy as np
 from models.oracles.hops import UNREACHABLE, hop_distances, remembered, values_ahead
 from models.oracles.question import ClosedForm, Question, Shift
 from models.requirements import MASS_ABOVE_RATIO
-from solvers.arrays import Flags, Integers, Vector
+from solvers.arrays import Flags, Integers, Ints, Vector
 
 
 def geometric_sum(epsilon: float, terms: int | Integers) -> Vector:
     """Sum a + a² + ... + a^terms for a = e^{-ε}, accurate for every ε > 0 (elementwise in `terms`)."""
     exponents = -epsilon * np.asarray(terms, dtype=np.float64)
-    total: Vector = np.expm1(exponents) * (math.exp(-epsilon) / math.expm1(-epsilon))
-    return total
+    return np.expm1(exponents) * (math.exp(-epsilon) / math.expm1(-epsilon))
 
 
 def cut_values(totals: Vector, losses: Vector, delta: float) -> Vector:
     """min(1 / T, δ / S) of each cut, safe for S that underflows."""
     flat = 1.0 / totals
-    values: Vector = np.divide(delta, losses, out=flat.copy(), where=delta * totals < losses)
-    return values
+    return np.divide(delta, losses, out=flat.copy(), where=delta * totals < losses)
 
 
 def best_cut(totals: Vector, losses: Vector, total: float, delta: float) -> tuple[int | None, float]:
@@ -101,7 +99,7 @@ class LevelCuts(NamedTuple):
 
 
 @remembered
-def level_cuts(sizes: tuple[int, ...], shifts: tuple[Shift, ...], epsilon: float) -> LevelCuts:
+def level_cuts(sizes: Ints, shifts: tuple[Shift, ...], epsilon: float) -> LevelCuts:
     """All level cuts of a relation."""
     flat = hop_distances(sizes, shifts)
     levels, last = flat.reshape(sizes), int(flat.max())
@@ -116,9 +114,7 @@ def level_cuts(sizes: tuple[int, ...], shifts: tuple[Shift, ...], epsilon: float
     return LevelCuts(flat, weights, totals[:-1], (outward * powers)[:-1], float(totals[-1]))
 
 
-def best_level_cut(
-    sizes: tuple[int, ...], shifts: tuple[Shift, ...], epsilon: float, delta: float
-) -> tuple[float, Vector]:
+def best_level_cut(sizes: Ints, shifts: tuple[Shift, ...], epsilon: float, delta: float) -> tuple[float, Vector]:
     """Error rate and PMF of the level cut with the largest f(0)."""
     cuts = level_cuts(sizes, shifts, epsilon)
     cut, _ = best_cut(cuts.totals, cuts.losses, cuts.total, delta)

@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from models.oracles.question import ClosedForm, Question, Shift
 from models.requirements import HOCKEY_STICK
-from solvers.arrays import Integers, Vector
+from solvers.arrays import Integers, Ints, Vector
 
 Answer = TypeVar("Answer")
 
@@ -64,12 +64,12 @@ def remembered(law: Callable[..., Answer]) -> Callable[..., Answer]:
     return lambda sizes, *others: (kept if math.prod(sizes) <= SMALL else law)(sizes, *others)
 
 
-def order(sizes: tuple[int, ...], shift: Shift) -> int:
+def order(sizes: Ints, shift: Shift) -> int:
     """Order of a shift in the group: N_μ = (n + 1) / gcd(n + 1, μ) for one cyclic factor, (18)."""
     return math.lcm(*(size // math.gcd(step, size) for step, size in zip(shift, sizes, strict=True)))
 
 
-def multiples(sizes: tuple[int, ...], shift: Shift) -> Integers:
+def multiples(sizes: Ints, shift: Shift) -> Integers:
     """Row-major positions of 0, μ, 2μ, ..., (N_μ - 1) μ; shape (N_μ,)."""
     times = np.arange(order(sizes, shift), dtype=np.int64)
     flat = np.zeros_like(times)
@@ -96,7 +96,7 @@ def _relax(distance: NDArray[Any], shift: Shift, length: float) -> None:
 
 
 @remembered
-def hop_distances(sizes: tuple[int, ...], shifts: tuple[Shift, ...]) -> Integers:
+def hop_distances(sizes: Ints, shifts: tuple[Shift, ...]) -> Integers:
     """Least number of shifts that lead from 0 to each element, -1 where none do; shape (prod(sizes),), row-major."""
     narrow = math.prod(sizes) < 2**30
     far = 2**30 if narrow else 2**62
@@ -110,7 +110,7 @@ def hop_distances(sizes: tuple[int, ...], shifts: tuple[Shift, ...]) -> Integers
 
 
 @remembered
-def hop_weights(sizes: tuple[int, ...], budgets: tuple[tuple[Shift, float], ...]) -> Vector:
+def hop_weights(sizes: Ints, budgets: tuple[tuple[Shift, float], ...]) -> Vector:
     """e^{-d(η)}, the least mass η can have relative to f(0); 1 at 0 and exactly 0 where no path leads; row-major.
 
     With one ε, d is ε times the hop distance, computed from whole numbers.
@@ -124,7 +124,7 @@ def hop_weights(sizes: tuple[int, ...], budgets: tuple[tuple[Shift, float], ...]
         distance[(0,) * len(sizes)] = 0.0
         for shift, budget in budgets:
             _relax(distance, shift, budget)
-    return np.asarray(np.exp(-distance.reshape(-1)))
+    return np.exp(-distance.reshape(-1))
 
 
 def dp_law(question: Question) -> ClosedForm:

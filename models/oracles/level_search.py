@@ -31,7 +31,7 @@ import numpy as np
 from models.oracles.hops import UNREACHABLE, hop_distances, remembered, values_ahead
 from models.oracles.question import ROUNDING, ClosedForm, OutsideDomain, Question, Shift
 from models.requirements import MASS_ABOVE_RATIO
-from solvers.arrays import Integers, Vector
+from solvers.arrays import Integers, Ints, Vector
 
 NODES = 100_000
 """Default number of decisions before the search gives up: about a second."""
@@ -47,7 +47,7 @@ class _GaveUp(Exception):
 
 
 @remembered
-def _ahead(sizes: tuple[int, ...], shifts: tuple[Shift, ...]) -> tuple[tuple[int, ...], ...]:
+def _ahead(sizes: Ints, shifts: tuple[Shift, ...]) -> tuple[Ints, ...]:
     """η + μ of every element η, for every shift μ."""
     index = np.arange(math.prod(sizes)).reshape(sizes)
     return tuple(tuple(values_ahead(index, shift).reshape(-1).tolist()) for shift in shifts)

@@ -23,14 +23,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solvers.arrays import Integers, Vector
+from solvers.arrays import Integers, Pair, Vector
 
 SQUARED, POISSON, QUANTILE = 0, 1, 2
 Problem = tuple[int, Vector, Vector, tuple[float, ...]]  # kind, table, below, (q, mean, spread, τ, scale)
 _SMALL = 150  # labels up to which plain Python takes less than loading Numba
 
 
-def prefix_pairs(values: Vector) -> tuple[Vector, Vector]:
+def prefix_pairs(values: Vector) -> Pair:
     """Running sums of values (k,) as pairs: hi (k+1,), lo (k+1,)."""
     return _prefix_pairs(values) if _plainly(values.size) else _compiled().prefix_pairs(values)
 
@@ -53,7 +53,7 @@ def _plainly(labels: int) -> bool:
 
 
 class _Compiled(NamedTuple):
-    prefix_pairs: Callable[[Vector], tuple[Vector, Vector]]
+    prefix_pairs: Callable[[Vector], Pair]
     least_partition: Callable[..., tuple[float, Integers, int]]
 
 
@@ -68,7 +68,7 @@ def _compiled() -> _Compiled:
     return _Compiled(njit(cache=True)(_prefix_pairs), njit(cache=True)(_least_partition))
 
 
-def _prefix_pairs(values: Vector) -> tuple[Vector, Vector]:
+def _prefix_pairs(values: Vector) -> Pair:
     """Running sums of values (k,) as pairs: hi (k+1,), lo (k+1,)."""
     n = values.size
     high, low = np.zeros(n + 1), np.zeros(n + 1)

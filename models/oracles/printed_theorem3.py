@@ -29,7 +29,7 @@ import numpy as np
 
 from models.oracles.cut_vectors import Grid
 from models.oracles.cuts import geometric_sum
-from solvers.arrays import Vector
+from solvers.arrays import Ints, Vector
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Staircase:
 
     h: int
     j: int
-    lengths: tuple[int, ...]
+    lengths: Ints
     mass: float
     lower: float
     upper: float
@@ -49,7 +49,7 @@ def _xi(epsilon: float, terms: int) -> float:
     return float(geometric_sum(epsilon, terms)) * math.exp(epsilon)
 
 
-def _group_lengths(grid: Grid) -> list[tuple[int, int, tuple[int, ...]]]:
+def _group_lengths(grid: Grid) -> list[tuple[int, int, Ints]]:
     """(h, j, ℓ) of Lemma 4 and of every flat region, (31), in the order of the segments.
 
     Segment h splits one mass off group b - h + 1; the mass joins the next group, which splits in its turn if it now

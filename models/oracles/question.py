@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from models.requirements import RatioBound
-from solvers.arrays import Vector
+from solvers.arrays import Ints, Vector
 
 Kind: TypeAlias = Literal["optimum", "lower bound", "upper bound"]
 Shift: TypeAlias = tuple[int, ...]
@@ -62,7 +62,7 @@ def close(left: float, right: float) -> bool:
 class Question:
     """Least error rate of additive noise on Z_{n1} x ... x Z_{nk} under a bound on ratios; build it with `ask`."""
 
-    sizes: tuple[int, ...]
+    sizes: Ints
     budgets: Mapping[Shift, float]
     delta: float
     requires: RatioBound
@@ -79,7 +79,7 @@ class Question:
         return distinct.pop() if len(distinct) == 1 else None
 
 
-def opposite(sizes: tuple[int, ...], shift: Shift) -> Shift:
+def opposite(sizes: Ints, shift: Shift) -> Shift:
     """-μ in the group."""
     return tuple(-step % size for step, size in zip(shift, sizes, strict=True))
 

@@ -27,7 +27,7 @@ from models.oracles.hops import multiples
 from models.oracles.hops import order as shift_order
 from models.oracles.question import ClosedForm, Question, Shift, opposite
 from models.requirements import MASS_ABOVE_RATIO
-from solvers.arrays import Vector
+from solvers.arrays import Ints, Pair
 
 _ONE_WAY = (
     "One directed shift, every ε and δ: the first broken constraint on the cycle of the shift bounds f(0), and cutting "
@@ -45,7 +45,7 @@ def _steps(order: int, both_ways: bool) -> tuple[Shift, ...]:
 
 
 def single_distance_law(
-    sizes: tuple[int, ...], shift: Shift, epsilon: float, delta: float, *, both_ways: bool = False
+    sizes: Ints, shift: Shift, epsilon: float, delta: float, *, both_ways: bool = False
 ) -> ClosedForm:
     """Lemma 3 (δ = 0) and Theorem 2 (δ > 0): optimal error rate and PMF for 𝓜 = {shift}; both_ways: for
     𝓜 = {shift, -shift}, shift != -shift."""
@@ -57,7 +57,7 @@ def single_distance_law(
     return ClosedForm(name, error, pmf, "optimum", proof)
 
 
-def breakpoints(order: int, epsilon: float) -> tuple[Vector, Vector]:
+def breakpoints(order: int, epsilon: float) -> Pair:
     """(19a)-(19c): δ̲_k and δ̄_k for k = 0..order-1; the curve is flat on [δ̲_k, δ̄_k], linear from δ̄_{k-1} to δ̲_k."""
     heads = np.arange(order - 1, -1, -1)
     totals = 1.0 + geometric_sum(epsilon, heads)

@@ -35,6 +35,13 @@ def test_integers_from_both_sides(epsilon: str, delta: str, value: float):
     assert found.bound <= found.objective <= found.bound * (1 + 1e-9)
 
 
+def test_many_differences_at_a_small_delta_are_answered_within_digits():
+    design = wb.design(wb.IntegerNoise(32), epsilon="1", delta="1e-5")
+    assert design.bound <= design.objective <= design.bound * (1 + 1e-8)
+    assert design.objective == pytest.approx(1962.284931, abs=1e-5)
+    assert wb.audit(design, 1).dp_delta <= Fraction(1, 100_000)
+
+
 def test_a_law_that_is_about_the_optimum_saves_rounds():
     line = LineProgram(5, 30, [abs], [stick(0.7, 0.05)], open=False)
     first = line.solve()

@@ -15,7 +15,7 @@ from models.modulo_constraints import StatedEquations
 from models.modulo_fast import FastSession
 from models.modulo_holes import facts, hole_search, weights
 from models.modulo_patterns import Facts, Noise, milp, relaxation
-from models.modulo_search import _Tree, search
+from models.modulo_search import PatternSearch
 from models.requirements import HOCKEY_STICK as DP
 from models.requirements import MASS_ABOVE_RATIO as PDP
 from solvers.backend import Options, backend, solve
@@ -85,7 +85,7 @@ def test_equals_the_literal_milp(sizes, shifts, loss, epsilon, delta):
 def test_splits_at_elements_lose_nothing(monkeypatch, sizes, shifts, loss, epsilon, delta):
     """A split at an element above delta: light, or with all its pairs kept."""
     splits = []
-    real = _Tree.sides
+    real = PatternSearch.sides
 
     def counted(self, node, pair):
         sides, alone = real(self, node, pair)
@@ -99,7 +99,7 @@ def test_splits_at_elements_lose_nothing(monkeypatch, sizes, shifts, loss, epsil
             assert not same[element]
         return sides, alone
 
-    monkeypatch.setattr(_Tree, "sides", counted)
+    monkeypatch.setattr(PatternSearch, "sides", counted)
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
     found = fast(model, [epsilon], delta)
     assert splits
@@ -252,7 +252,7 @@ def test_large_group_with_another_loss_against_no_truncation():
     asked = noise(sizes, BD3, 1.5, "squared", delta=0.05)
     made = relaxation(asked, Facts.none(asked))
     with backend("highs").open(made.program) as session:
-        whole = search(asked, made, session)
+        whole = PatternSearch(asked, made, session).run()
     assert found.objective == pytest.approx(whole.value, rel=1e-9)
 
 
@@ -272,7 +272,7 @@ def test_truncation_is_a_relaxation():
         kept = np.arange(9) < keep
         made = relaxation(asked, Facts.none(asked, kept))
         with backend("highs").open(made.program) as session:
-            values.append(search(asked, made, session).value)
+            values.append(PatternSearch(asked, made, session).run().value)
     assert all(a <= b + 1e-9 for a, b in itertools.pairwise(values))
     assert values[0] < values[-1] - 1e-3
 

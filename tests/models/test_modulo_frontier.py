@@ -125,14 +125,14 @@ def test_ctrl_c_inside_a_solve_is_not_swallowed(monkeypatch: pytest.MonkeyPatch)
     import models.modulo_frontier as module
     from solvers.solution import Termination
 
-    real = module.search
+    real = module.PatternSearch.run
 
-    def stopped(*arguments, **options):
-        found = real(*arguments, **options)
+    def stopped(search, cutoff):
+        found = real(search, cutoff)
         found.termination = Termination.INTERRUPTED
         return found
 
-    monkeypatch.setattr(module, "search", stopped)
+    monkeypatch.setattr(module.PatternSearch, "run", stopped)
     with pytest.raises(KeyboardInterrupt):
         module.delta_frontier((9,), ((1,), (8,)), 1.0)
 

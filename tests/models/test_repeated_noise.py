@@ -13,7 +13,7 @@ import pytest
 from models.line_losses import LineLoss
 from models.line_program import LineProgram
 from models.repeated_noise import ComposedDelta, best_losses, expected_loss, masses
-from models.repeated_noise_bound import composed_letters, hockey_stick_bounds, run_bounds
+from models.repeated_noise_bound import _composed, _worth, hockey_stick_bounds, run_bounds
 
 LOSSES = np.array([0.513, 0.707, 0.811, 0.907, 1.003])
 
@@ -73,6 +73,10 @@ def test_the_noise_for_many_runs_beats_geometric_and_gaussian(runs, epsilon, mos
     assert finest(best) <= 1.02e-5  # grids differ
     geometric = np.full(60, epsilon / runs)
     assert reached < expected_loss(geometric, np.square)[0]
+
+
+def composed_letters(runs: int, epsilon: float, p: float, ratio: float) -> float:
+    return _composed(runs, p, ratio, _worth(runs, epsilon, ratio))
 
 
 @pytest.mark.parametrize("runs", [1, 3])

@@ -73,7 +73,9 @@ def test_one_version_is_named_everywhere() -> None:
     cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
     assert cited is not None
     assert project["version"] == cited.group(1) == workbench.__version__
-    assert f"## {workbench.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    released = re.search(r'^date-released: "(.+)"$', (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
+    assert released is not None
+    assert f"## {workbench.__version__} ({released.group(1)})\n" in (ROOT / "CHANGELOG.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("file", ["Dockerfile", "docs/ARTIFACT.md"])

@@ -13,9 +13,9 @@ from workbench.cli.console import Report, emit_json, facts, table
 from workbench.cli.output_paths import check_outputs
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified
 from workbench.exact.numbers import exact, jsonable, positive
+from workbench.exact.objects import Record, Values
 from workbench.io.csv_column import whole_as_integers
 from workbench.io.parameter_grid import integers
-from workbench.io.records import is_formula
 from workbench.mechanisms.baselines.named_quantizers import MECHANISMS, bounds, built
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def audit(
 ) -> Report:
     """The exact privacy of any mechanism: pure ε, PDP and DP δ at a budget, the worst neighbours; its loss and risk."""
     check_outputs({"mechanism": file}, {"plot file": plot, "html file": html})
-    certificate, published = None, dict[str, Any]()
+    certificate, published = None, Record()
     if str(file) in MECHANISMS and not file.exists():
         mechanism, published = _published(str(file), given or [])
     else:
@@ -93,7 +93,7 @@ def _delta(certificate: Certificate | None) -> Any:
     return None if certificate is None or "delta" not in certificate.claim.values else certificate.delta
 
 
-def _published(name: str, given: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+def _published(name: str, given: Sequence[str]) -> tuple[Any, Record]:
     """A published quantizer by its name and NAME=VALUE parameters, and what was published about it."""
     parameters = {}
     for text in given:
@@ -110,6 +110,7 @@ def check(file: Path) -> Report:
     """Prove a certificate again, from its file alone, and say what is proven; exit code 0 for proven, 1 for
     false, 2 for undecided or unreadable."""
     from workbench.privacy.audit_work import LIMIT
+    from workbench.privacy.certificate import Certificate
     from workbench.privacy.certificate_file import check as prove
     from workbench.privacy.notions.notion import limited
 
@@ -117,52 +118,23 @@ def check(file: Path) -> Report:
         with limited(LIMIT):
             proven = prove(file)
             words = proven.words
-    except CorruptFile as error:
-        if is_formula(file):
-            return _checked_formula(file)
-        raise _with_exit_code(error) from error.__cause__
+    except CorruptFile as error:  # 1 for a file that is false, 2 for one that cannot be read or decided
+        error.exit_code = 1 if isinstance(error.__cause__, NotCertified) else 2
+        raise
+    record: Values = getattr(proven, "record", {})
 
     def shown() -> Iterator[Any]:
         yield Text(f"Proven from {_plain(file.name)} alone, in exact arithmetic:", style="bold")
         yield from (f"  {sentence}" for sentence in words)
-        if proven.record:
+        if record:
             yield "Recorded, not proven:"
-            yield facts([(f"  {_plain(key)}", _plain(value)) for key, value in proven.record.items()][:_NOTED])
+            yield facts([(f"  {_plain(key)}", _plain(value)) for key, value in record.items()][:_NOTED])
 
+    values = {"file": file.name, "proven": True, "words": list(words)}
+    if not isinstance(proven, Certificate):  # the file of a formula
+        return Report(values | proven.to_dict(), shown())
     composed = {} if proven.composed is None else {"composed": proven.composed.to_dict()}
-    values = {
-        "file": file.name,
-        "proven": True,
-        "claim": proven.claim.to_dict(),
-        **composed,
-        "words": list(words),
-        "not_proven": dict(proven.record),
-    }
-    return Report(values, shown())
-
-
-def _with_exit_code(error: CorruptFile) -> CorruptFile:
-    """1 for a file that is false, 2 for one that cannot be read or decided."""
-    error.exit_code = 1 if isinstance(error.__cause__, NotCertified) else 2
-    return error
-
-
-def _checked_formula(file: Path) -> Report:
-    """A formula that is proven again."""
-    from workbench.families.formula_certificate import check as prove
-
-    try:
-        formula = prove(file)
-    except CorruptFile as error:
-        raise _with_exit_code(error) from error.__cause__
-    lines = str(formula).splitlines()
-    words = [f"{lines[0]}: {len(formula.pieces)} formulas, without gap or overlap.", *lines[1:]]
-
-    def shown() -> Iterator[Any]:
-        yield Text(f"Proven from {_plain(file.name)} alone, in exact arithmetic, without a solver:", style="bold")
-        yield from (f"  {sentence}" for sentence in words)
-
-    return Report({"file": file.name, "proven": True, "words": words, **formula.to_dict()}, shown())
+    return Report({**values, "claim": proven.claim.to_dict(), **composed, "not_proven": dict(record)}, shown())
 
 
 def sample(

@@ -23,6 +23,7 @@ import workbench
 from workbench.cli import console
 from workbench.cli.options import command, entries, epilog
 from workbench.errors import NotProven, WorkbenchError
+from workbench.exact.objects import Record
 from workbench.io.extras import says_what_is_missing
 from workbench.io.plugins import PluginWarning, load_file
 
@@ -35,7 +36,7 @@ class _Group(TyperGroup):
     Auditing, verifying and sampling must work where another package is called `models`; families refuse to load there.
     """
 
-    _commands: dict[str, Any]
+    _commands: Record
     _complete: bool
 
     @property
@@ -179,10 +180,10 @@ def _plugins_first(given: list[str]) -> list[str]:
     return [*first, *rest]
 
 
-def _run(given: list[str]) -> tuple[int, dict[str, Any] | None]:
+def _run(given: list[str]) -> tuple[int, Record | None]:
     """Run a command: its exit code, and what went wrong."""
 
-    def failed(kind: str, message: str, code: int = 2, **more: Any) -> tuple[int, dict[str, Any]]:
+    def failed(kind: str, message: str, code: int = 2, **more: Any) -> tuple[int, Record]:
         return code, {"error": kind, "message": message, **more}
 
     try:

@@ -14,7 +14,7 @@ from workbench.cli.console import out as stdout
 from workbench.cli.options import Named, command, present
 from workbench.cli.output_paths import output_folder
 from workbench.errors import InvalidRequest
-from workbench.io.result import Values
+from workbench.exact.objects import Values
 
 if TYPE_CHECKING:
     import pandas as pd

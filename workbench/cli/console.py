@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import typer
 from rich import box
@@ -22,13 +22,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from workbench.exact.objects import Values
 from workbench.io.files import is_number
-from workbench.io.result import Progress, Values
+from workbench.io.result import Progress
 
-if TYPE_CHECKING:
-    from workbench.io.result import Result
-
-R = TypeVar("R", bound="Result")
+R = TypeVar("R")
 _PERIOD = 10.0  # seconds between two lines of progress
 
 

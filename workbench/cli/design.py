@@ -12,6 +12,7 @@ from workbench.cli.console import Report, err, facts, note, table, under_a_bar, 
 from workbench.cli.options import Named, command, files_of, present
 from workbench.cli.output_paths import check_outputs
 from workbench.errors import InvalidRequest
+from workbench.exact.objects import Record
 
 if TYPE_CHECKING:
     from workbench.families.base import Family
@@ -19,7 +20,15 @@ if TYPE_CHECKING:
     from workbench.families.formula_object import Formula
 
 
+_NOTHING = 1e-9
 _PLAIN = {"prior": "uniform", "delta": "0"}  # need not be repeated in the commands that are recommended
+
+
+_UNIQUE = {
+    True: "No other mechanism of the class is optimal (a second linear program over those that are, in doubles).",
+    False: "Other mechanisms of the class are optimal as well.",
+    None: "Whether other mechanisms of the class are optimal as well is not decided.",
+}
 
 
 def commands() -> Iterator[Named]:
@@ -40,14 +49,15 @@ def design_command(kind: Family) -> Callable[..., None]:
         plot: Path | None = None,
         html: Path | None = None,
         formula: bool = False,
+        prices: bool = False,
         **given: Any,
     ) -> Report:
         outputs = {"saved file": save, "plot file": plot, "html file": html}
         check_outputs(files_of(options, given), outputs)
-        more: dict[str, Any] = {"check": "audit" if raw else "certify"}
+        fixed: Record = {"check": "audit" if raw else "certify"}
         if any(option.name == "progress" for option in kind.options):
-            more["progress"] = err.print
-        request = kind.request_of(kind.read(present(given), "command") | more)
+            fixed["progress"] = err.print
+        request = kind.request_of(kind.read(present(given), "command") | fixed)
         optimum = _optimum(request) if formula else None
         design = kind.designed(request)
         if save is not None:
@@ -61,15 +71,23 @@ def design_command(kind: Family) -> Callable[..., None]:
         if design.status == "infeasible":
             sentence = dict(design.facts()).get("not reachable", "No design meets the request.")
             return Report(design.to_dict, stopped=f"Infeasible: {sentence}")
-        if optimum is None:
-            return Report(design.to_dict, _shown(design))
-        return Report(
-            lambda: design.to_dict() | {"formula": optimum.to_dict()},
-            (*_shown(design), note(f"The optimum is {optimum.pieces[0].text()}, {optimum.where(optimum.pieces[0])}.")),
-        )
+        more: Record = {}
+        shown: list[Any] = []
+        if optimum is not None:
+            more["formula"] = optimum.to_dict()
+            shown.append(note(f"The optimum is {optimum.pieces[0].text()}, {optimum.where(optimum.pieces[0])}."))
+        if prices:
+            more |= {"shadow_prices": design.shadow_prices.to_dict(), "unique": design.unique}
+            shown += map(note, (str(design.shadow_prices), _UNIQUE[design.unique]))
+        return Report(lambda: design.to_dict() | more, (*_shown(design), *shown))
 
     without = [*([] if kind.certifies else ["raw", "save"]), *([] if kind.draws else ["plot"])]
     return command("design", run, options, without, kind.summary)
+
+
+def _rounded(value: Any) -> Any:
+    """A bias that rounding leaves is none."""
+    return 0.0 if isinstance(value, float) and abs(value) < _NOTHING else value
 
 
 def _optimum(request: Any) -> Formula:
@@ -88,17 +106,22 @@ def _shown(design: Design) -> Iterator[Any]:
     yield from map(note, design.words)
 
 
-def recommend(*, html: Path | None = None, plot: Path | None = None, **given: Any) -> Report:
+_LAWS = {"class": "class", "RMSE": "rmse", "worst answer": "worst", "largest bias": "bias", "bits": "bits"}
+
+
+def recommend(*, html: Path | None = None, plot: Path | None = None, save: Path | None = None, **given: Any) -> Report:
     """Which class of mechanisms for a query: some, each at its best, with proven numbers, the least loss first."""
     from workbench.comparison.recommend import recommend as recommended
 
     files = {name: given[name] for name in ("answers", "neighbours", "outputs", "prior", "loss")}
     files |= {f"baseline {k}": path for k, path in enumerate(given["baseline"] or [])}
-    check_outputs(files, {"plot file": plot, "html file": html})
-    if (given["answers"] is None) == (given["range"] is None):
+    check_outputs(files, {"plot file": plot, "html file": html, "saved file": save})
+    if given["column"] is None and (given["answers"] is None) == (given["range"] is None):
         raise InvalidRequest("The answers must be given by exactly one of answers and range.")
     values = {name: v for name, v in present(given).items() if v != _PLAIN.get(name)}
     result = under_a_bar(lambda tell: recommended(**values, progress=tell))
+    if save is not None:
+        result.best.save(save)
     if plot is not None:
         result.save(plot)
     if html is not None:
@@ -107,9 +130,14 @@ def recommend(*, html: Path | None = None, plot: Path | None = None, **given: An
         write_page(html, result_page(result))
 
     def shown() -> Iterator[Any]:
-        columns = {"class": "class", "loss": "objective", "proven bound": "bound", "certified": "certified"}
+        what = "epsilon" if given["minimise"] == "epsilon" else "loss"
+        columns = {"class": "class", what: "objective", "proven bound": "bound", "certified": "certified"}
         heads = {**columns, "notes": "notes"}
         yield table(result.title, [*heads], [[row[name] for name in heads.values()] for row in result])
+        laws = [row for row in result if row["worst"] is not None]
+        if laws:
+            cells = [[_rounded(row[name]) for name in _LAWS.values()] for row in laws]
+            yield table("What is published", [*_LAWS], cells)
         yield from (verbatim(f"{row['class']}: {row['command']}") for row in result if row["command"])
         yield from result.sentences
 

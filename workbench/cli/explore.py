@@ -29,7 +29,7 @@ def explore(
     export: Path | None = None,
 ) -> None:
     """Explore designs and their trade-offs in a browser: on this machine alone, until Ctrl-C."""
-    from workbench.explorer.given import from_words, named_files, state
+    from workbench.explorer.given import first, from_words, named_files, state
     from workbench.families.registry import family as named
 
     if family is None:
@@ -46,7 +46,7 @@ def explore(
     from workbench.explorer.page import write_export
 
     output_file(export, "export")
-    write_export(export, family, given, files)
+    write_export(export, family, given or first(kind), files)
     print(f"Wrote {export}.")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +13,21 @@ from rich.text import Text
 from workbench.cli.console import Report, err, note, table
 from workbench.cli.options import Named, command, files_of, present
 from workbench.cli.output_paths import check_outputs
+from workbench.errors import InvalidRequest
+from workbench.exact.objects import Record, Values
 
 if TYPE_CHECKING:
     from workbench.families.base import Family
     from workbench.families.formula_object import Formula
+
+
+_ONE: Values = {"epsilon": "1"}  # where a formula is asked for at no point
+_NUMBERS = re.compile(r"(\d+)\.\.(\d+)")
+_LISTS = re.compile(r"(-?\d+)\.\.(-?\d+)\.\.\1\.\.(-?\d+)")
+_PATTERNS = (
+    "Each line is the exact optimum of a pattern of broken pairs (difference: noise values). Proven at epsilon = "
+    "{epsilon:g} to 1e-9, where no other pattern is better; at another epsilon only while this pattern is optimal."
+)
 
 
 def commands() -> Iterator[Named]:
@@ -27,7 +40,12 @@ def commands() -> Iterator[Named]:
 def _command(kind: Family) -> Callable[..., None]:
     """The command that finds the formulas of a family."""
     own = {"epsilon", "delta", "time_limit"}
-    options = [option for option in kind.given_in("command") if not option.solver and option.name not in own]
+    counts = {option.name for option in kind.given_in("command") if option.question and option.kind is int}
+    options = [
+        replace(option, kind=str) if option.name in counts else option
+        for option in kind.given_in("command")
+        if not option.solver and option.name not in own
+    ]
 
     def run(
         *,
@@ -36,6 +54,7 @@ def _command(kind: Family) -> Callable[..., None]:
         time_limit: float | None = None,
         save: Path | None = None,
         plot: Path | None = None,
+        pattern: bool = False,
         **given: Any,
     ) -> Report:
         from workbench.families.formula import formula_of
@@ -43,26 +62,95 @@ def _command(kind: Family) -> Callable[..., None]:
 
         check_outputs(files_of(options, given), {"saved file": save, "plot file": plot})
 
-        def values(point: Mapping[str, Any] = {"epsilon": "1"}) -> dict[str, Any]:
-            return kind.read({**present(given), **point}, "command")
+        def solve(more: Values, say: Callable[[str], None] | None = None) -> Formula:
+            def values(point: Values = _ONE) -> Record:
+                texts = {**present(given), **more, **point}
+                whole = {each: int(texts[each]) for each in counts & texts.keys() if str(texts[each]).isdecimal()}
+                return kind.read(texts | whole, "command")
 
-        question = Question(kind, lambda point: kind.request_of(values(point)), values, given.get("notion"))
-        result = formula_of(question, epsilon, delta, time_limit, err.print)
+            question = Question(kind, lambda point: kind.request_of(values(point)), values, given.get("notion"))
+            return formula_of(question, epsilon, delta, time_limit, say)
+
+        several = _several(counts, {option.name: given.get(option.name) for option in options if option.question})
+        if several is not None:
+            if (save is not None and save.suffix.lower() != ".csv") or plot is not None:
+                InvalidRequest.must("save", "a .csv file, without plot, for a range of questions", save or plot)
+            return _series(*several, solve, save, pattern)
+        if pattern:
+            InvalidRequest.must("pattern", "given with a range such as n 3..20 or answers 0..3..0..12", "one question")
+        result = solve({}, err.print)
         if save is not None:
             result.save(save)
         if plot is not None:
             result.plot(plot)
-        return Report(result.to_dict, _shown(result))
+        early = result.open and (time_limit is None or result.seconds < time_limit)
+        words = f"Interrupted: what is proven until then stands; {len(result.open)} interval(s) of epsilon are open."
+        return Report(result.to_dict, _shown(result), words if early else None)
 
     return command("formula", run, options, summary=f"The least loss of {kind.title} as a formula.")
+
+
+def _several(counts: Collection[str], given: Values) -> tuple[str, dict[int, str]] | None:
+    """The option of a question that is given a range, and its texts by n: "3..20" of a number, "0..3..0..12" of
+    answers."""
+    for name, text in given.items():
+        if not isinstance(text, str):
+            continue
+        numbers = _NUMBERS.fullmatch(text) if name in counts else None
+        lists = _LISTS.fullmatch(text.replace(" ", ""))
+        if numbers:
+            return name, {n: str(n) for n in range(int(numbers[1]), int(numbers[2]) + 1)}
+        if lists:
+            return name, {n: f"{lists[1]}..{n}" for n in range(int(lists[2]), int(lists[3]) + 1)}
+    return None
+
+
+def _series(
+    name: str, texts: Mapping[int, str], solve: Callable[[Values], Formula], save: Path | None, pattern: bool
+) -> Report:
+    """The formulas of a range of questions as one table, with conjectures."""
+    from workbench.families.formula_series import series
+
+    if not texts:
+        InvalidRequest.must(name, "a range that rises, such as 3..20", "an empty one")
+    result = series(name, texts, lambda n: solve({name: texts[n]}), err.print)
+    conjectures = result.pattern() if pattern else []
+    rows = result.to_frame()
+    if save is not None:
+        save.write_text(rows.to_csv(index=False, lineterminator="\n"), "utf-8")
+
+    def shown() -> Iterator[Any]:
+        heads = {"from_epsilon": "from ε", "to_epsilon": "to ε", "from_delta": "from δ", "to_delta": "to δ"}
+        names = [each for each in (name, *heads, "formula") if each in rows]
+        yield table("", [heads.get(each, each) for each in names], rows[names].values.tolist())
+        yield note("Each line is proven for every epsilon of it, in exact arithmetic.")
+        for conjecture in conjectures:
+            yield Text(str(conjecture))
+        if pattern and not conjectures:
+            yield note("No pattern fits: a conjecture is verified on at least five n that it was not fitted on.")
+
+    stopped = (
+        f"Interrupted: {len(result.formulas)} of {len(texts)} are proven."
+        if len(result.formulas) < len(texts)
+        else None
+    )
+    values = result.to_dict() | ({"conjectures": [str(each) for each in conjectures]} if pattern else {})
+    return Report(values, shown(), stopped)
 
 
 def _shown(formula: Formula) -> Iterator[Any]:
     yield Text(formula.what, style="bold")
     rows = formula.to_frame()
     heads = {"from_epsilon": "from ε", "to_epsilon": "to ε", "from_delta": "from δ", "to_delta": "to δ"}
+    if formula.at is not None:
+        heads = {"delta_low": "from δ", "delta_high": "to δ"}
     names = [*(name for name in heads if name in rows), "formula"]
-    yield table("", [heads.get(name, name) for name in names], rows[names].values.tolist())
+    names += ["to_delta", "broken"] if formula.at is not None else []
+    named = heads | {"to_delta": "to δ as formula"} if formula.at is not None else heads
+    yield table("", [named.get(name, name) for name in names], rows[names].values.tolist())
+    if formula.at is not None:
+        yield note(_PATTERNS.format(epsilon=float(formula.at)))
+        return
     yield note(f"Proven for every epsilon of each line, in exact arithmetic ({formula.seconds:.2f} s).")
     for low, high in formula.open:
-        yield note(f"Open, for want of time: epsilon between {low:.9g} and {high:.9g}.")
+        yield note(f"Open, as it ended early: epsilon between {low:.9g} and {high:.9g}.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.cli.console import Report, table, under_a_bar
 from workbench.cli.options import Named, command, entries, files_of, present
 from workbench.cli.output_paths import check_outputs, output_folder
+from workbench.exact.objects import Record
 from workbench.io.files import distinct_files
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _command(kind: Family) -> Callable[..., None]:
     return command("frontier", run, options, [] if certifies else ["raw"], offered.summary)
 
 
-def _values(result: Result, files: Sequence[Path]) -> dict[str, Any]:
+def _values(result: Result, files: Sequence[Path]) -> Record:
     return {"rows": result.to_dict()["rows"], "files": [*map(str, files)], "interrupted": result.interrupted}
 
 

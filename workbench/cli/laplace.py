@@ -10,8 +10,8 @@ from typing import Any
 from workbench.cli.console import Report, err, table
 from workbench.cli.output_paths import check_outputs, write_output
 from workbench.errors import InvalidRequest
+from workbench.exact.objects import Values
 from workbench.io.files import named, others_can_read, read_bytes, write_new
-from workbench.io.result import Values
 
 _KEY_LIMIT = 1 << 16
 _CAVEAT = "The guarantees are those of real arithmetic; floating-point attacks are outside them."

@@ -19,7 +19,7 @@ import typer
 from rich.markup import escape
 
 from workbench.cli.console import Report
-from workbench.io.result import Values
+from workbench.exact.objects import Record, Values
 
 if TYPE_CHECKING:
     from workbench.families.option import Option
@@ -73,7 +73,7 @@ def _of_signature(
 ) -> list[inspect.Parameter]:
     """The parameters of a function, with their help from commands.toml; what **given takes are texts named there."""
     entry = entries()[name]
-    own = entries()[entry.get("like", name)].get("options", {})
+    own = {**entries()[entry.get("like", name)].get("options", {}), **entry.get("options", {})}
     hints, known = get_type_hints(function), inspect.signature(function).parameters
     parameters: list[inspect.Parameter] = []
     if any(each.kind is each.VAR_KEYWORD for each in known.values()):
@@ -127,7 +127,7 @@ def _of_option(option: Option) -> inspect.Parameter:
     return _parameter(option.name, kind, inspect.Parameter.empty if option.required else default, about)
 
 
-def present(given: Values) -> dict[str, Any]:
+def present(given: Values) -> Record:
     """What was given, or has a default."""
     return {name: value for name, value in given.items() if value is not None}
 

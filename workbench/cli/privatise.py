@@ -10,20 +10,22 @@ import contextlib
 import json as json_module
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.console import Report, err, facts, note
 from workbench.cli.output_paths import check_outputs, write_output
 from workbench.errors import InvalidRequest
+from workbench.exact.objects import Values
 from workbench.io.files import others_can_read
-from workbench.io.result import Values
+from workbench.io.shown import Facts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from workbench.io.csv_column import CsvColumn
-    from workbench.privacy.column_release import Account
+    from workbench.privacy.column_release import Account, ColumnMechanism
 
 
 _LABEL_METHODS = {"bins": "RR-on-Bins", "unbiased": "the unbiased randomizer"}
@@ -34,63 +36,117 @@ _UNKNOWN = (
 )
 
 
-def _command(kind: str, summary: str) -> Callable[..., Report]:
-    """The command that publishes a column through a saved mechanism of a kind."""
+def privatise_noise(
+    source: Path,
+    *,
+    column: str,
+    mechanism: Path,
+    target: Path,
+    clip: bool = False,
+    person: str | None = None,
+    ledger: Path | None = None,
+    raw: bool = False,
+    insecure_seed: int | None = None,
+) -> Report:
+    """Add noise to a column: modulo n + 1 to integers 0..n, or made for all integers or reals.
 
-    def privatise(
-        source: Path,
-        *,
-        column: str,
-        mechanism: Path,
-        target: Path,
-        clip: bool = False,
-        person: str | None = None,
-        ledger: Path | None = None,
-        raw: bool = False,
-        insecure_seed: int | None = None,
-    ) -> Report:
-        sidecar = _sidecar(target, {"input": source, "mechanism": mechanism}, ledger)
-        from workbench.exact.random_source import Source
-        from workbench.io.csv_column import CsvColumn
-        from workbench.privacy.column_release import Account, Rows, mechanism_for_column
+    Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
+    """
+    from workbench.privacy.column_release import mechanism_for_column
 
-        Source(insecure_seed)  # a wrong seed is refused before any work
-        subject = mechanism_for_column(mechanism, kind, raw=raw)
-        table = CsvColumn.read(source, column)
-        rows = Rows.read(table, subject, clip=clip, person=person)
-        notion = "none" if subject.claim is None else subject.claim.notion.name
-        account = Account.of(subject.budget, notion, table.name, target.name, rows.given, rows.most, ledger)
-        words = [*subject.words, *rows.words, *account.words]
-        words += _cautions(table, "Only this column is protected", insecure_seed)
-        report: Values = {
-            "file": target.name,
-            "column": column,
-            "rows": int(rows.values.size),
-            "method": kind,
-            "mechanism": subject.mechanism.describe(),
-            "certified": subject.claim is not None,
-            "claim": None if subject.claim is None else subject.claim.to_dict(),
-            "pure_epsilon": subject.pure_epsilon,
-            **account.report,
-            "expected_error": subject.expected_error,
-            "clip": clip,
-            "person": person,
-            "words": words,
-        }
-        lines = _errors(subject.expected_error)
-        lines += [("clipped", f"{rows.clipped} of {rows.values.size} rows")] if rows.clipped else []
-        published = subject.mechanism.publish(rows.values, insecure_seed=insecure_seed)
-        return _published(account, target, sidecar, table, published, report, lines, {"clipped_rows": rows.clipped})
-
-    sidecar_words = "Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error."
-    privatise.__doc__ = f"{summary}\n\n{sidecar_words}"
-    return privatise
+    sidecar = sidecar_of(target, {"input": source, "mechanism": mechanism}, ledger)
+    subject = partial(mechanism_for_column, mechanism, "noise", raw=raw)
+    how = {"clip": clip, "person": person, "ledger": ledger, "insecure_seed": insecure_seed}
+    return _through("noise", source, column, subject, target, sidecar, **how)
 
 
-privatise_noise = _command(
-    "noise", "Add noise to a column: modulo n + 1 to integers 0..n, or made for all integers or reals."
-)
-privatise_quantizer = _command("quantizer", "Publish every number of a column through a quantizer.")
+def privatise_quantizer(
+    source: Path,
+    *,
+    column: str,
+    mechanism: Path | None = None,
+    range: str | None = None,
+    levels: int | None = None,
+    epsilon: str | None = None,
+    loss: str | None = None,
+    target: Path,
+    clip: bool = False,
+    person: str | None = None,
+    ledger: Path | None = None,
+    raw: bool = False,
+    insecure_seed: int | None = None,
+) -> Report:
+    """Publish every number of a column through a quantizer: a saved one, or the best for a range.
+
+    Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
+    """
+    from workbench.privacy.column_release import designed_for_column, mechanism_for_column
+
+    sidecar = sidecar_of(target, {"input": source, "mechanism": mechanism}, ledger)
+    own = {"range": range, "levels": levels, "epsilon": epsilon}
+    given = [name for name, value in (own | {"loss": loss}).items() if value is not None]
+    if mechanism is not None and given:
+        raise InvalidRequest(f"{given[0]} must be left out with a mechanism, which says it.")
+    if mechanism is not None:
+        subject: Callable[[], ColumnMechanism] = partial(mechanism_for_column, mechanism, "quantizer", raw=raw)
+    elif missing := [name for name, value in own.items() if value is None]:
+        raise InvalidRequest(f"A mechanism must be given, or range, levels and epsilon. Got no {missing[0]}.")
+    else:
+        from workbench.families.quantizer.family import FAMILY
+
+        request = FAMILY.spelled(**own, loss=loss)
+
+        def subject() -> ColumnMechanism:
+            certificate = FAMILY.designed(request).certificate
+            assert certificate is not None
+            return designed_for_column(certificate)
+
+    how = {"clip": clip, "person": person, "ledger": ledger, "insecure_seed": insecure_seed}
+    return _through("quantizer", source, column, subject, target, sidecar, **how)
+
+
+def _through(
+    kind: str,
+    source: Path,
+    column: str,
+    read: Callable[[], ColumnMechanism],
+    target: Path,
+    sidecar: Path,
+    **how: Any,
+) -> Report:
+    """A column published through a mechanism, with an account of it."""
+    from workbench.exact.random_source import Source
+    from workbench.io.csv_column import CsvColumn
+    from workbench.privacy.column_release import Account, Rows
+
+    clip, person, insecure_seed = how["clip"], how["person"], how["insecure_seed"]
+    Source(insecure_seed)  # a wrong seed is refused before any work
+    subject = read()
+    table = CsvColumn.read(source, column)
+    rows = Rows.read(table, subject, clip=clip, person=person)
+    notion = "none" if subject.claim is None else subject.claim.notion.name
+    account = Account.of(subject.budget, notion, table.name, target.name, rows.given, rows.most, how["ledger"])
+    words = [*subject.words, *rows.words, *account.words]
+    words += cautions(table, "Only this column is protected", insecure_seed)
+    report: Values = {
+        "file": target.name,
+        "column": column,
+        "rows": int(rows.values.size),
+        "method": kind,
+        "mechanism": subject.mechanism.describe(),
+        "certified": subject.claim is not None,
+        "claim": None if subject.claim is None else subject.claim.to_dict(),
+        "pure_epsilon": subject.pure_epsilon,
+        **account.report,
+        "expected_error": subject.expected_error,
+        "clip": clip,
+        "person": person,
+        "words": words,
+    }
+    lines = errors_shown(subject.expected_error)
+    lines += [("clipped", f"{rows.clipped} of {rows.values.size} rows")] if rows.clipped else []
+    drawn = subject.mechanism.publish(rows.values, insecure_seed=insecure_seed)
+    return published(account, target, sidecar, table, drawn, report, lines, {"clipped_rows": rows.clipped})
 
 
 def privatise_labels(
@@ -121,7 +177,7 @@ def privatise_labels(
     from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
     from workbench.privacy.column_release import Account, PrivacyBudget, rows_of_one_person
 
-    sidecar = _sidecar(target, {"input": source, "labels": labels}, ledger)
+    sidecar = sidecar_of(target, {"input": source, "labels": labels}, ledger)
     drawing = Source(insecure_seed)
     InvalidRequest.unless_among(_LABEL_METHODS, "method", method)
     if method == "unbiased" and loss != "squared":
@@ -143,7 +199,7 @@ def privatise_labels(
     release = randomizer.run(values, drawing)
     account = Account.of(PrivacyBudget(release.epsilon), "pure", table.name, target.name, given, most, ledger)
     words = [*account.words, *([_UNKNOWN] if labels is None else [])]
-    words += _cautions(table, "Label DP protects the labels only", insecure_seed)
+    words += cautions(table, "Label DP protects the labels only", insecure_seed)
     mechanism = release.mechanism
     report: Values = {
         "file": target.name, "column": column, "rows": int(values.size), "labels": release.known.k,
@@ -156,11 +212,11 @@ def privatise_labels(
         "bins": mechanism.bins() if isinstance(mechanism, RandomizedResponse) else None, **account.report,
         "expected_error": release.expected_error, "person": person, "words": words,
     }  # fmt: skip
-    lines = [*_label_lines(report, _LABEL_METHODS[method]), *_errors(release.expected_error)]
-    return _published(account, target, sidecar, table, release.labels, report, lines)
+    lines = [*_label_lines(report, _LABEL_METHODS[method]), *errors_shown(release.expected_error)]
+    return published(account, target, sidecar, table, release.labels, report, lines)
 
 
-def _label_lines(report: Values, method: str) -> list[tuple[str, str]]:
+def _label_lines(report: Values, method: str) -> Facts:
     """The budgets, the label set and the outputs in words."""
     shares = f"{report['epsilon1']:.6g} (prior) + {report['epsilon2']:.6g} (response)"
     return [
@@ -185,30 +241,32 @@ def _labels(table: CsvColumn, given: NDArray[Any], labels: str | None, snap: boo
     return known, given
 
 
-def _cautions(table: CsvColumn, protected: str, seed: int | None) -> list[str]:
+def cautions(table: CsvColumn, protected: str, seed: int | None) -> list[str]:
+    """What a release does not protect, and what a seed does to it."""
     copied = [f"{protected}: the other columns are copied as they are."] if table.width > 1 else []
     return copied if seed is None else [*copied, _SEEDED]
 
 
-def _errors(expected: Mapping[str, float]) -> list[tuple[str, str]]:
+def errors_shown(expected: Mapping[str, float]) -> Facts:
+    """The expected errors as lines of a report."""
     return [("error", f"{label}: {value:.9g}") for label, value in expected.items()]
 
 
-def _sidecar(target: Path, inputs: Mapping[str, Path | str | None], ledger: Path | None = None) -> Path:
+def sidecar_of(target: Path, inputs: Mapping[str, Path | str | None], ledger: Path | None = None) -> Path:
     """The report beside an output; every path is checked before any work."""
     sidecar = target.parent / f"{target.name}.json"
     check_outputs(inputs, {"output": target, "report beside the output": sidecar, "ledger": ledger})
     return sidecar
 
 
-def _published(
+def published(
     account: Account,
     target: Path,
     sidecar: Path,
     table: CsvColumn,
     values: NDArray[Any],
     report: Values,
-    lines: list[tuple[str, str]],
+    lines: Facts,
     own: Values | None = None,
 ) -> Report:
     """Enter the release into its ledger and write it: both, or neither; what the owner of the data alone is told is no

@@ -55,12 +55,21 @@ def reproduce(
     results: Path = Path("results"),
     full: bool = False,
     jobs: int | None = None,
+    format: list[str] | None = None,
 ) -> Report:
     """Regenerate the papers' figures and tables into results/, printed numbers beside ours."""
     from workbench.papers.reproduce import reproduce as run
 
     output_folder(results, "results")
-    result = run(paper, only, results, full=full, jobs=jobs, progress=lambda done, total, line: err.print(line))
+    result = run(
+        paper,
+        only,
+        results,
+        full=full,
+        jobs=jobs,
+        formats=format or (),
+        progress=lambda done, total, line: err.print(line),
+    )
     surprises = [row for row in result if row["surprising"]]
 
     def shown() -> Iterator[str]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from workbench.cli.console import Report, facts, table, under_a_bar
 from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.exact.objects import Values
 from workbench.io.files import distinct_files
-from workbench.io.result import Progress, Values
+from workbench.io.result import Progress
 from workbench.sweeps.ledger import DEFAULT, Ledger, Row
 
 if TYPE_CHECKING:
@@ -148,3 +149,31 @@ def export(
     words += f" {missing} points of the specification have no row yet." if missing else ""
     values = {"files": [str(file) for file in files], "rows": count, "unreadable_rows": lost, "missing": missing}
     return Report(values, [words])
+
+
+def merge(sources: list[Path], *, ledger: Path = DEFAULT, json: bool = False) -> Report:
+    """Add the rows of other ledgers, such as another machine's, to one; a key that is there keeps its answer.
+
+    Exit code 1 when two ledgers answer the same request differently: the keys are listed.
+    """
+    from workbench.sweeps.merge import Merged
+    from workbench.sweeps.merge import merge as run
+
+    for source in sources:
+        distinct_files(_ledger_files(source), _ledger_files(ledger))
+
+    def work(tell: Progress) -> Merged:
+        total = sum(map(_length, sources))
+        return run(sources, ledger, lambda read: tell(read, total, "rows"))
+
+    merged = under_a_bar(work, "merge", lines=not json)
+    different = [{"key": key, "ledger": str(source)} for key, source in merged.different]
+    words = [f"{merged.new} rows are new in {ledger}, {merged.equal} were there with the same answer."]
+    words += [f"{line['key'][:12]}: {line['ledger']} has another answer, which was not taken." for line in different]
+    values = {"ledger": str(ledger), "new": merged.new, "equal": merged.equal, "different": different}
+    return Report(values, words, failed=bool(different))
+
+
+def _length(source: Path) -> int:
+    with Ledger(source, create=False) as book:
+        return len(book)

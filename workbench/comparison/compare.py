@@ -17,7 +17,7 @@ from workbench.errors import InvalidRequest
 from workbench.families.base import Request
 from workbench.families.outcome import COLUMNS, attempt
 from workbench.families.programs import SUITES, chosen
-from workbench.families.registry import family_of
+from workbench.families.registry import family, family_of, names
 from workbench.io.result import Progress, Result, Row, check_progress, gathered, silent
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def compare(
         1
 
     Args:
-        question: of any family whose requests go to a solver; or a suite of programs, "small", "default" or
+        question: of any family whose requests go to a solver, or the name of one with its options, as `wb.design`
+            takes them; or a suite of programs, "small", "default" or
             "library"; or the Path of a folder of MPS files (`workbench programs export`, or your own).
         solvers: names from `workbench doctor`, a list or a text "highs,gurobi"; "all" and None: every installed one.
         instances: of a suite: patterns of instance names, "noise-milp-*,mvu-*".
@@ -69,20 +70,24 @@ def compare(
         InvalidRequest, SolverUnavailable: what is wrong for every solver; what one of them cannot do is a row.
     """
     check_progress(progress)
-    if isinstance(question, str) and (foreign := next((name for name in request if name != "time_limit"), None)):
+    if spelled := isinstance(question, str) and question in names():
+        kind = family(question)
+    elif isinstance(question, str) and (foreign := next((name for name in request if name != "time_limit"), None)):
         InvalidRequest.must("request", "made of time_limit for a suite", foreign)
-    if isinstance(question, (str, Path)):
+    elif isinstance(question, (str, Path)):
         return compare_programs(question, solvers, instances=instances, progress=progress, **request)
     if instances is not None:
         InvalidRequest.must("instances", "left out, except for a suite", repr(instances))
-    kind = family_of(question)
+    if not spelled:
+        kind = family_of(question)
     if not any(option.name == "solver" for option in kind.options):
         InvalidRequest.must("question", "of a family that solves programs", kind.name)
     for name in ("solver", "certify"):
         if name in request:
             InvalidRequest.must("request", f"made of options of wb.design but {name}, which differs here", name)
     limit = None if {"time_limit", "options"} & set(request) else TIME_LIMITS["request"]
-    compared_request = kind.request(question, certify=False, **request)
+    given = {"certify": False, **request}
+    compared_request = kind.spelled(**given) if spelled else kind.request(question, **given)
     return compare_request(compared_request, solver_names(solvers), limit=limit, progress=progress)
 
 

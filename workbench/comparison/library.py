@@ -41,10 +41,11 @@ from workbench.comparison.run import GOOD, size, supported
 from workbench.comparison.worker import answer
 from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
 from workbench.exact.numbers import round_down
+from workbench.exact.objects import Values
 from workbench.families.outcome import translated_errors
 from workbench.families.programs import Instance, chosen, matches
 from workbench.io.files import named, parse_json, read_bytes, write_whole
-from workbench.io.result import Progress, Row, Values, silent
+from workbench.io.result import Progress, Row, silent
 
 FORMAT = "dp-workbench-program-1"
 _LIMIT = 200_000_000  # bytes of a file

@@ -2,9 +2,14 @@
 
 column        what it holds
 class         of mechanisms; its optimum lies in [bound, objective] where a bound is proven
-objective     expected loss of published and true answer under the query's prior (or of the worst answer)
+objective     expected loss of published and true answer under the query's prior (or of the worst answer); with
+              minimise="epsilon" the least ε for the largest loss
 certified     whether exact arithmetic proves the mechanism private
-command       that makes it, where one line does
+rmse          the root of a mean squared loss
+worst         the largest mean loss of any answer, whatever the prior
+bias          how far the mean of what is published is from the answer at most
+bits          that tell apart what is published
+command       that makes it, where the query is a text
 notes         what it needs, or why it does not apply
 """
 
@@ -13,72 +18,124 @@ from __future__ import annotations
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from workbench.comparison.recommend_queries import restated
+from workbench.comparison.recommend_words import (
+    BORROWED,
+    certified,
+    of_reals,
+    recommended,
+    sentences,
+    shown_loss,
+)
 from workbench.errors import InvalidRequest, NotProven, WorkbenchError
-from workbench.exact.numbers import exact, positive
+from workbench.exact.numbers import positive
+from workbench.exact.objects import Values
 from workbench.families.baseline import read_baselines
-from workbench.families.channel.family import FAMILY
+from workbench.families.channel.family import FAMILY, FINITE
+from workbench.families.channel.losses import loss_table
+from workbench.families.channel.query_channels import float_laws
 from workbench.families.channel.request import ChannelTooLarge
+from workbench.families.design import Design
 from workbench.families.frontier_plan import NotApplicable
-from workbench.families.option import Option, one_of, read, seconds, two_ends
-from workbench.families.recommendation import Candidate, Query, RealQuery, TimeShares, all_candidates, texts
-from workbench.io.result import Plots, Progress, Result, Row, Values, check_progress, silent
-from workbench.mechanisms.points import shown
+from workbench.families.option import NOTION_PARAMETERS, Option, one_of, read, seconds, text
+from workbench.families.recommendation import (
+    Candidate,
+    Query,
+    RealQuery,
+    TimeShares,
+    Value,
+    all_candidates,
+    least_epsilon,
+    texts,
+)
+from workbench.io.result import Plots, Progress, Result, Row, check_progress, silent
+from workbench.mechanisms.quantization import read_range
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
 
-COLUMNS = ("class", "objective", "bound", "certified", "command", "notes")
-_NONE = "No class serves this query with a certificate."
+_OF_LAWS = ("rmse", "worst", "bias", "bits")
+COLUMNS = ("class", "objective", "bound", "certified", *_OF_LAWS, "command", "notes")
 _LOSS = FAMILY.option("loss")
 _LIMIT = Option("time_limit", seconds, Fraction(20), "Seconds for all classes together.")
-_STOPPED, _BORROWED = "stopped", "best so far:"
-_TOLD = Fraction(42)  # the answer whose published law is told, where it is one
+_STOPPED = "stopped"
+_MASSES = 1_000_000  # of a mechanism, up to which its other columns are computed
 _MORE = 600  # seconds of the command that goes on
+
+
+def _runs(value: Any, name: str) -> int:
+    """A whole number, or its digits."""
+    runs: int = FAMILY.option("runs").of(int(value) if isinstance(value, str) and value.isdigit() else value)
+    return runs
+
+
 OPTIONS: tuple[Option, ...] = (
-    *(option for option in FAMILY.options if option.question),
+    *FINITE,
     Option("loss", _LOSS.read, "squared", _LOSS.help),
     FAMILY.option("notion"),
+    *NOTION_PARAMETERS,
+    Option("minimise", one_of("loss", "epsilon"), "loss", "loss, or epsilon for a largest loss."),
+    Option("max_loss", positive, help="The largest loss allowed, where epsilon is minimised."),
+    Option("runs", _runs, 1, "For how many runs the budget is."),
     FAMILY.option("delta"),
-    Option("epsilon", FAMILY.option("epsilon").read, help="Privacy budget > 0.", required=True),
+    Option("epsilon", FAMILY.option("epsilon").read, help="Privacy budget > 0; an upper limit where it is minimised."),
     Option("baseline", read_baselines, kind=list, help="Your own."),
+    Option("only", text, help="One class, by its name."),
     _LIMIT,
 )
 
 
-def _range(value: Any, name: str) -> tuple[Fraction, Fraction]:
-    """ "LOW..HIGH", or two numbers."""
-    ends = two_ends(value, name, "two numbers LOW..HIGH, such as 0..200000")
-    low, high = (exact(end, name) for end in ends)
-    return (low, high) if low < high else InvalidRequest.must(name, "LOW..HIGH with LOW < HIGH", repr(value))
-
-
 REAL_OPTIONS: tuple[Option, ...] = (
-    Option("range", _range, help="Real answers between two numbers: 0..200000.", required=True),
+    Option("range", read_range, help="Real answers between two numbers: 0..200000.", required=True),
     Option("sensitivity", positive, help="How far neighbouring answers differ at most; all of the range."),
     Option("loss", one_of("absolute", "squared"), "squared", "absolute or squared."),
     Option("notion", one_of("dp", "pure"), "dp", "dp or pure."),
     FAMILY.option("delta"),
     Option("epsilon", positive, help="Privacy budget > 0.", required=True),
+    Option("only", text, help="One class, by its name."),
     _LIMIT,
 )
 
 
+@dataclass(frozen=True, repr=False, eq=False)
+class Recommendation(Result):
+    """The rows of classes, the least loss first. chosen: the name of the class to use, None where none serves; makers:
+    of every class that serves, what makes its certified design."""
+
+    chosen: str | None = None
+    makers: Mapping[str, Callable[[], Design]] = field(default_factory=dict)
+
+    @property
+    def best(self) -> Design:
+        """The design of the class to use. Raises InvalidRequest where no class serves the query."""
+        return self.design(self.chosen or "")
+
+    def design(self, name: str) -> Design:
+        """The certified design of a class. Raises InvalidRequest, NotCertified."""
+        if name not in self.makers:
+            InvalidRequest.must("class", f"one of {', '.join(self.makers) or 'none that serves'}", repr(name))
+        return self.makers[name]()
+
+
 def recommend(
     *,
-    epsilon: Any,
+    epsilon: Any = None,
     delta: Any = 0,
     notion: str = "dp",
     loss: Any = "squared",
     time_limit: Any = 20,
     progress: Progress = silent,
     **question: Any,
-) -> Result:
+) -> Recommendation:
     """Classes of mechanisms for a finite or real query at one budget, with proven numbers, the least loss first.
 
     Of mechanisms outside the classes compared nothing is claimed: another one may cost less.
@@ -88,34 +145,55 @@ def recommend(
         >>> [row["class"] for row in table][:2]
         ['best channel', 'integer noise, clamped']
 
+        >>> wb.recommend(answers="0..3", max_shift=1, minimise="epsilon", max_loss="0.4").best.certificate is not None
+        True
+
     Args:
-        epsilon, delta, notion: the budget. loss: a loss by name, a matrix (answers, outputs), or a function.
+        epsilon, delta, notion: the budget; or alpha, rho, mu, curve or tradeoff of other notions.
+        loss: a loss by name, a matrix (answers, outputs), or a function.
         time_limit: seconds for all classes together; a class that is stopped shows what was found, and its bound.
         progress: told (classes done, classes, what has come out) as rows are ready.
         question: range and perhaps sensitivity, for real answers between two numbers (neighbours: every two unless a
             sensitivity is given; costs are means over answers uniform on the range); or answers, outputs, max_shift or
             neighbours, prior, as `workbench.FiniteQuery` takes them; baseline: your own, a PMF {noise: probability}, a
-            matrix, a function (epsilon, delta) -> one of these, a CSV file, or a mapping from names to such.
+            matrix, a function (epsilon, delta) -> one of these, a CSV file, or a mapping from names to such; minimise:
+            "epsilon", with max_loss the largest loss allowed (ε is then an upper limit); runs: that the budget is for;
+            only: one class; column: of the CSV file `prior`, whose values are counted as the prior (and are the
+            answers, every two neighbours, unless they are given); vector: of how many such answers the query is made,
+            changed: how many of them one person changes at most, all by default: each gets its share of the budget.
 
     Returns:
         One row for each class compared (the module's columns); a class that does not apply says why. After Ctrl-C, the
-        rows that were ready.
+        rows that were ready. `best` is the design of the class to use, `design(name)` that of any.
 
     Raises:
         InvalidRequest: a wrong value, before anything is solved.
     """
     check_progress(progress)
     given = {"epsilon": epsilon, "delta": delta, "notion": notion, "loss": loss, "time_limit": time_limit, **question}
-    if "range" in given:
+    if given.get("range") is not None:
         return _real(read(REAL_OPTIONS, given, "request with a range"), progress)
+    given, more = restated(given)
     values = read(OPTIONS, given)
     finite_query = FAMILY.spelled_question({"answers": None, **values})
-    query = Query(question=finite_query, words=texts(given), own=values["baseline"] or (), **_budget(values))
+    least = values["minimise"] == "epsilon"
+    if least != (values["max_loss"] is not None):
+        raise InvalidRequest("minimise epsilon and max_loss must be given together.")
+    other = {each.name: values[each.name] for each in NOTION_PARAMETERS if values[each.name] is not None}
+    if values["epsilon"] is None and not least and not other:
+        raise InvalidRequest("epsilon must be given. Got none.")
+    words = texts(given | ({"delta": None} if other or not values["delta"] else {}))
+    query = Query(question=finite_query, words=words, own=values["baseline"] or (), parameters=other,
+                  max_loss=values["max_loss"], runs=values["runs"], **_budget(values))  # fmt: skip
     try:  # what no class could serve is refused; a channel too large is a row of its own
-        FAMILY.request(query.question, loss=query.loss, **query.budget)
+        request: Any = FAMILY.request(query.question, loss=query.loss, **query.budget)
+        if least:
+            request.check_max_loss()
     except ChannelTooLarge:
         assert query.losses  # whose errors are the user's as well
-    return _compared(query, f"{finite_query!r}, {query.losses.name} loss", progress)
+    subject = f"{finite_query!r}, {query.losses.name} loss"
+    return _compared(query, f"least epsilon, {subject} at most {float(values['max_loss']):g}" if least else subject,
+                     progress, values["only"], more)  # fmt: skip
 
 
 def _budget(values: Values) -> Values:
@@ -123,7 +201,7 @@ def _budget(values: Values) -> Values:
     return budget | {"delta": values["delta"] or Fraction(0), "time": TimeShares(float(values["time_limit"]))}
 
 
-def _real(values: Values, progress: Progress) -> Result:
+def _real(values: Values, progress: Progress) -> Recommendation:
     """The same for real answers in a range."""
     low, high = values["range"]
     query = RealQuery(low=low, high=high, sensitivity=values["sensitivity"] or high - low, **_budget(values))
@@ -134,37 +212,50 @@ def _real(values: Values, progress: Progress) -> Result:
     apart = f"neighbours at most {float(query.sensitivity):g} apart"
     relation = "every two neighbours" if query.local else apart
     return _compared(
-        query, f"real answers in [{float(low):g}, {float(high):g}], {relation}, {query.loss} error", progress
+        query,
+        f"real answers in [{float(low):g}, {float(high):g}], {relation}, {query.loss} error",
+        progress,
+        values["only"],
     )
 
 
-def _compared(query: Query | RealQuery, subject: str, progress: Progress) -> Result:
+def _compared(
+    query: Query | RealQuery, subject: str, progress: Progress, only: str | None, more: Sequence[str] = ()
+) -> Recommendation:
     begin = time.perf_counter()
     candidates = list(all_candidates(query))
-    mechanisms: dict[str, Any] = {}
-    rows = _solved(query, candidates, progress, mechanisms)
+    if only is not None:
+        InvalidRequest.unless_among([candidate.name for candidate in candidates], "only", only)
+        candidates = [candidate for candidate in candidates if candidate.name == only]
+    values: dict[str, Value] = {}
+    rows = _solved(query, candidates, progress, values)
     rows = sorted(_best_so_far(rows, candidates), key=_by_loss)
-    title = f"{subject}, {query.notion} at epsilon = {float(query.epsilon):g}, delta = {float(query.delta):g}"
-    sentences = tuple(
-        _of_reals(query, rows) if isinstance(query, RealQuery) else _sentences(query, rows, candidates, mechanisms)
-    )
-    return Result(
+    budget = {name: value for name, value in query.budget.items() if name not in ("notion", "minimise", "max_loss")}
+    shown = ", ".join(f"{name} = {float(v) if isinstance(v, Fraction) else v:g}" if isinstance(v, (int, Fraction))
+                      else f"{name} = {v}" for name, v in budget.items())  # fmt: skip
+    title = f"{subject}, {query.notion} at {shown}" if shown else f"{subject}, {query.notion}"
+    mechanisms = {name: value.mechanism for name, value in values.items() if value.mechanism is not None}
+    words = of_reals(query, rows) if isinstance(query, RealQuery) else sentences(query, rows, candidates, mechanisms)
+    best = recommended(rows, candidates)
+    return Recommendation(
         title,
         rows,
         "recommend",
         COLUMNS,
-        partial(_draw, title=title),
+        partial(_draw, title=title, what="expected loss" if query.max_loss is None else "epsilon"),
         len(rows),
         len(candidates),
         time.perf_counter() - begin,
-        sentences,
+        (*words, *more),
+        None if best is None else best["class"],
+        {name: value.design for name, value in values.items() if value.certified and value.design is not None},
     )
 
 
 def _solved(
-    query: Query | RealQuery, candidates: Sequence[Candidate], progress: Progress, mechanisms: dict[str, Any]
+    query: Query | RealQuery, candidates: Sequence[Candidate], progress: Progress, values: dict[str, Value]
 ) -> list[Row]:
-    """The rows, those without programs first, and the mechanisms of designs by class; after Ctrl-C what was ready."""
+    """The rows, those without programs first, and what was found by class; after Ctrl-C what was ready."""
     waiting, rows = sorted(candidates, key=lambda candidate: candidate.programs), []
     left = sum(candidate.programs and candidate.solve is not None for candidate in waiting)
     for candidate in waiting:
@@ -172,9 +263,9 @@ def _solved(
             left -= 1
             query.time.waiting = left
         try:
-            rows.append(_row(candidate, mechanisms))
+            rows.append(_row(query, candidate, values))
             value = rows[-1]["objective"]
-            progress(len(rows), len(waiting), candidate.name + ("" if value is None else f": {_shown(value)}"))
+            progress(len(rows), len(waiting), candidate.name + ("" if value is None else f": {shown_loss(value)}"))
         except KeyboardInterrupt:
             break
     return rows
@@ -188,133 +279,68 @@ def _best_so_far(rows: list[Row], candidates: Sequence[Candidate]) -> Iterator[R
     """The rows; a class that was stopped has what others in it cost, where that is less."""
     contains = {candidate.name: candidate.contains for candidate in candidates}
     for row in rows:
-        inside = [other for other in _certified(rows) if other["class"] in contains[row["class"]]]
+        inside = [other for other in certified(rows) if other["class"] in contains[row["class"]]]
         least = min(inside, key=_by_loss, default=None)
         less = least is not None and (row["objective"] is None or least["objective"] < row["objective"])
         if _STOPPED in row["notes"] and least is not None and less:
-            notes = f"{row['notes']}; {_BORROWED} {least['class']}"
-            row = row | {"objective": least["objective"], "certified": True, "notes": notes}
+            notes = f"{row['notes']}; {BORROWED} {least['class']}"
+            shared = {name: least[name] for name in ("objective", "certified", *_OF_LAWS)}
+            row = row | {**shared, "notes": notes}
         yield row
 
 
-def _row(candidate: Candidate, mechanisms: dict[str, Any]) -> Row:
+def _row(query: Query | RealQuery, candidate: Candidate, values: dict[str, Value]) -> Row:
     row: Row = dict.fromkeys(COLUMNS) | {"class": candidate.name, "notes": candidate.reason or candidate.needs}
     if candidate.solve is None:
         return row | {"command": candidate.command}
+    command = candidate.command or query.of_one_class(candidate.name)
     try:
-        value = candidate.solve()._asdict()
+        by_bisection = query.max_loss is not None and not candidate.minimises
+        value = least_epsilon(query, candidate.name) if by_bisection else candidate.solve()
     except NotApplicable as error:
         return row | {"notes": str(error)}
     except NotProven as error:
-        command = candidate.command and f"{candidate.command} --time-limit {_MORE}"
+        command = command and f"{command} --time-limit {_MORE}"
         return row | {"command": command, "notes": f"{_STOPPED}: {error}", "bound": max(0.0, error.bound or 0.0)}
     except WorkbenchError as error:
-        return row | {"command": candidate.command, "notes": f"{type(error).__name__}: {error}"}
-    notes, command = ": ".join(filter(None, (candidate.needs, value.pop("parameter")))), candidate.command
-    mechanisms[candidate.name] = value.pop("mechanism")
-    if value.pop("stopped"):
+        return row | {"command": command, "notes": f"{type(error).__name__}: {error}"}
+    values[candidate.name] = value
+    notes = ": ".join(filter(None, (candidate.needs, value.parameter)))
+    if value.stopped:
         notes += f"; {_STOPPED}: the optimum of its class lies between the bound and this loss"
         command = command and f"{command} --time-limit {_MORE}"
-    return row | value | {"command": command, "notes": notes}
+    known = {"objective": value.objective, "bound": value.bound, "certified": value.certified}
+    return row | known | _of_laws(query, value) | {"command": command, "notes": notes}
 
 
-def _certified(rows: list[Row]) -> list[Row]:
-    return [row for row in rows if row["objective"] is not None and row["certified"]]
+def _of_laws(query: Query | RealQuery, value: Value) -> Row:
+    """What the laws say beside the loss, where they are not too many."""
+    if isinstance(query, RealQuery) or value.mechanism is None:
+        return {}
+    question = query.question
+    if question.k * question.m > _MASSES:
+        return {}
+    rows, outputs = float_laws(query, value.mechanism)
+    placed = question if outputs == question.outputs else question.placed(outputs)
+    losses = query.losses if placed is question else loss_table(placed, query.loss)
+    used = rows.max(axis=0) > 0
+    columns: Row = {
+        "worst": float((rows[:, used] * losses.floats[:, used]).sum(axis=1).max()),
+        "bits": max(1, int(used.sum()) - 1).bit_length(),
+    }
+    if placed.numbers is not None:
+        x, o = placed.places
+        columns["bias"] = float(np.abs(rows @ o - x).max())
+        if query.losses.name == "squared" and query.max_loss is None:
+            columns["rmse"] = value.objective**0.5
+    return columns
 
 
-def _use(best: Row, where: str = "") -> str:
-    """The sentence that recommends a class, with what is proven of it: the bound where it does not show the loss."""
-    loss, bound = _shown(best["objective"]), best["bound"]
-    than = "" if bound is None or _shown(bound) == loss else f" than {_shown(bound)}"
-    proven = "" if bound is None else f", and none of its class costs less{than}"
-    return f"Use the {best['class']}{where}: {loss}{proven}."
+def _draw(table: pd.DataFrame, title: str, what: str) -> Plots:
+    def dots() -> Figure | None:
+        from workbench.io.figures import dot_plot
 
+        costs = table.dropna(subset=["objective"])
+        return None if costs.empty else dot_plot(costs.to_dict("records"), what, textwrap.fill(title, 90))
 
-def _sentences(
-    query: Query, rows: list[Row], candidates: Sequence[Candidate], mechanisms: Mapping[str, Any]
-) -> Iterator[str]:
-    """What to use, why, and what others cost beside it."""
-    served, known = _certified(rows), {candidate.name: candidate for candidate in candidates}
-    if not served:
-        yield _NONE
-        return
-    loss = _shown(served[0]["objective"])
-    tied = [row for row in served if _shown(row["objective"]) == loss and _BORROWED not in row["notes"]]
-    best = min(tied, key=lambda row: known[row["class"]].simplicity)
-    lowest = _shown(min(row["objective"] if row["bound"] is None else row["bound"] for row in served))
-    if best["bound"] is None:
-        than = "" if lowest == loss else f" than {lowest}"
-        yield f"Use the {best['class']}: {loss}, and none of any class compared costs less{than}."
-    else:
-        yield _use(best)
-    if others := [row["class"] for row in tied if row is not best]:
-        yield f"At the same loss, and less simple: {'; '.join(others)}."
-    inside = [row["class"] for row in served if row["class"] in known[best["class"]].contains]
-    if inside and best["bound"] is not None:
-        yield f"It can cost no more than {'; '.join(inside)}: its class contains them."
-    if query.losses.name == "squared" and query.question.numbers is not None:
-        yield f"Its root mean squared error is {best['objective'] ** 0.5:.6g}."
-    publishes, mechanism = known[best["class"]].publishes, mechanisms.get(best["class"])
-    if publishes is not None and mechanism is not None and _BORROWED not in best["notes"]:
-        labelled = getattr(mechanism, "labelled", None)
-        outputs = query.question.outputs if labelled is None else labelled[1]
-        yield _published(query, outputs, partial(publishes, mechanism))
-    for row in served:
-        extra = known[row["class"]].extra_loss
-        if extra and row["objective"] > 1.05 * best["objective"]:
-            yield f"{extra} costs {row['objective'] / best['objective']:.3g}x."
-
-
-def _published(query: Query, outputs: Sequence[Any], shares: Callable[[int], Sequence[float]]) -> str:
-    """What comes out for one true answer: 42, or the middle one."""
-    inputs, grid = query.question.inputs, query.grid
-    order = range(len(inputs)) if grid is None else sorted(range(len(inputs)), key=grid.places.__getitem__)
-    at = inputs.index(_TOLD) if _TOLD in inputs else order[len(inputs) // 2]
-    each = sorted(zip(shares(at), outputs, strict=True), key=lambda pair: -pair[0])[:3]
-    likely = ", ".join(f"{shown(output)} ({share:.3g})" for share, output in each if share > 0)
-    return f"For a true {shown(inputs[at])} it publishes, most often: {likely}."
-
-
-def _shown(loss: float) -> str:
-    return f"{loss:.9g}"
-
-
-def _of_reals(query: RealQuery, rows: list[Row]) -> Iterator[str]:
-    """The unbiased mechanism to use, and what one answer alone is worth at this budget."""
-    served = _certified(rows)
-    if not served:
-        yield _NONE
-        return
-    unbiased = [row for row in served if row["notes"].startswith("unbiased")]
-    if unbiased:
-        yield _use(unbiased[0], " where many answers are averaged (unbiased)")
-    if served[0] not in unbiased:
-        loss, bound = _shown(served[0]["objective"]), served[0]["bound"]
-        others = (
-            "Others may cost less." if bound is None else f"No channel of the range costs less than {_shown(bound)}."
-        )
-        name = served[0]["class"]
-        yield f"For one answer alone the {name} (biased) costs least of the classes compared: {loss}. {others}"
-    constant = float(query.width / 4 if query.loss == "absolute" else query.width**2 / 12)
-    if served[0]["objective"] > constant:
-        middle = float(query.low + query.width / 2)
-        yield f"Publishing {middle:g} whatever the answer costs {constant:.9g}: one answer tells less than that here."
-
-
-def _draw(table: pd.DataFrame, title: str) -> Plots:
-    def bars() -> Figure | None:
-        from workbench.families.frontier_plots import plain_log
-        from workbench.io.figures import panels
-
-        shown = table.dropna(subset=["objective"])
-        if shown.empty:
-            return None
-        figure, (axes,) = panels(width=7, height=0.5 * len(shown) + 1.6)
-        axes.barh(shown["class"][::-1], shown["objective"][::-1].astype(float))
-        axes.set_xlabel("expected loss")
-        if shown["objective"].max() > 20 * shown["objective"].min() > 0:
-            plain_log(axes, "x")
-        figure.suptitle(textwrap.fill(title, 90), fontsize=9)
-        return figure
-
-    return {"classes": bars}
+    return {"classes": dots}

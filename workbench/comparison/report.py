@@ -21,9 +21,10 @@ import numpy as np
 import pandas as pd
 
 from solvers.backend import names
+from workbench.exact.objects import Values
 from workbench.io.drawing import Drawing, draw, stated
 from workbench.io.figures import COLOURS, MARKERS
-from workbench.io.result import Values, records
+from workbench.io.result import records
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

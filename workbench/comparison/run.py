@@ -27,10 +27,11 @@ from solvers.program import Program
 from solvers.solution import relative_gap
 from workbench.comparison.report import COLUMNS, EXACT, plots, recommendations, summary
 from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.exact.objects import Values
 from workbench.families.outcome import translated_errors
 from workbench.families.programs import Instance, Judged
 from workbench.io.processes import ONE_THREAD
-from workbench.io.result import Progress, Result, Row, Values, gathered, silent
+from workbench.io.result import Progress, Result, Row, gathered, silent
 
 GRACE = 20.0  # seconds beyond the time limit, for starting, reading in and giving up
 GOOD = 1e-6  # an answer solves an instance with a gap and residuals up to here, relative to max(1, |objective|)

@@ -11,12 +11,13 @@ from solvers.backend import backend
 from workbench.comparison.compare import Solvers, solver_names
 from workbench.comparison.report import FIGURES
 from workbench.errors import InvalidRequest, SolverUnavailable, WorkbenchError
+from workbench.exact.objects import Values
 from workbench.exact.plain import plain_list
 from workbench.families.base import Family
 from workbench.families.outcome import attempt, failure, translated_errors
 from workbench.families.registry import families
 from workbench.families.verification import Group, groups, verified
-from workbench.io.result import Progress, Result, Row, Values, check_progress, gathered, silent
+from workbench.io.result import Progress, Result, Row, check_progress, gathered, silent
 
 if TYPE_CHECKING:
     import pandas as pd

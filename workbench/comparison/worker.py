@@ -11,16 +11,16 @@ import importlib
 import os
 import pickle
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from workbench.exact.objects import Record, Values
 from workbench.io.plugins import added
 from workbench.io.processes import end_with_parent
 
 
-def answer(program: Any, solver: str, given: Mapping[str, Any], hot: bool) -> dict[str, Any]:
+def answer(program: Any, solver: str, given: Values, hot: bool) -> Record:
     """Solve once, cold; what came back, or the error in words. hot: whether a linear program is solved again so."""
     from solvers.backend import Options, backend, extend
     from solvers.errors import LicenceExceeded, SolverError

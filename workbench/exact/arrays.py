@@ -1,4 +1,4 @@
-"""Names of the arrays that are passed on everywhere above; docstrings say their shapes."""
+"""Names of the types of arrays; docstrings say their shapes."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -69,8 +69,10 @@ class Distribution:
         Raises InvalidRequest."""
         if isinstance(weights, Distribution):
             return weights
+        if isinstance(weights, np.ndarray):
+            return cls.from_floats(weights, name)
         listed = plain_list(weights, name, "a list of numbers")
-        rounded = isinstance(weights, np.ndarray) or any(isinstance(value, float) for value in listed)
+        rounded = any(isinstance(value, float) for value in listed)
         return cls.from_floats(weights, name) if rounded else cls(listed, name)
 
     @classmethod

@@ -20,7 +20,7 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers, Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import number_where
+from workbench.exact.numbers import Rationals, number_where
 from workbench.exact.plain import is_whole, whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
@@ -138,8 +138,8 @@ class IntegerLaw:
     def mean(
         self,
         loss: Callable[[int], Fraction],
-        beyond: tuple[Fraction, ...] = (),
-        below: tuple[Fraction, ...] | None = None,
+        beyond: Rationals = (),
+        below: Rationals | None = None,
     ) -> Fraction:
         """E loss(η). beyond: coefficients of 1, |η|, |η|² of the loss in the tails, none for a law without tails;
         below: those of the left tail, where they are others."""
@@ -156,7 +156,7 @@ class IntegerLaw:
                 total += self.weights[eta - self.first] * self._tail_mean(outwards, terms)
         return total / self.total
 
-    def _tail_mean(self, start: int, beyond: tuple[Fraction, ...]) -> Fraction:
+    def _tail_mean(self, start: int, beyond: Rationals) -> Fraction:
         """Σ_{b >= 1} ratio^b Σ_k beyond_k (start + b period)^k, k <= 2."""
         r = self.ratio
         sums = (r / (1 - r), r / (1 - r) ** 2, r * (1 + r) / (1 - r) ** 3)  # Σ r^b, Σ b r^b, Σ b² r^b

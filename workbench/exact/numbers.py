@@ -27,6 +27,8 @@ from typing import Any, TypeAlias
 from workbench.errors import InvalidRequest, NotProven
 
 Real: TypeAlias = "str | int | float | Decimal | Fraction"
+Interval = tuple[Fraction, Fraction]  # its two ends
+Rationals = tuple[Fraction, ...]
 
 _ZERO = Fraction(0)
 _MAX_EXPONENT = 5000  # decimal digits of a number, before or after the point; more is a mistake or an attack
@@ -162,7 +164,7 @@ def ball(value: Fraction) -> Any:
     return arb(fmpq(value.numerator, value.denominator))
 
 
-def ball_ends(enclosed: Any) -> tuple[Fraction, Fraction]:
+def ball_ends(enclosed: Any) -> Interval:
     """The two ends of a flint ball, as exact rationals. Raises NotProven for a ball without ends."""
     low, high, exponent = _ends(enclosed)
     unit = Fraction(2) ** exponent
@@ -233,13 +235,13 @@ class ExpNumber:
             return cls(a - b if b else a, _ZERO, _ZERO)
         return cls(a, b, epsilon)
 
-    def ends(self, bits: int) -> tuple[Fraction, Fraction]:
+    def ends(self, bits: int) -> Interval:
         """Rationals (lo, hi) with lo <= a - b e^ε <= hi, from 2^-bits enclosures of e^ε."""
         low, high = exp_bounds(self.epsilon, bits)
         upper, lower = self.a - self.b * Fraction(low, 1 << bits), self.a - self.b * Fraction(high, 1 << bits)
         return min(upper, lower), max(upper, lower)
 
-    def sharp(self) -> tuple[Fraction, Fraction]:
+    def sharp(self) -> Interval:
         """Rationals (lo, hi) around the number, at most 2^-60 of it apart."""
         bits = 128
         while True:

@@ -34,11 +34,6 @@ class Source:
         seed = None if insecure_seed is None else whole_number(insecure_seed, "insecure_seed", 0)
         self.generator = None if seed is None else np.random.default_rng(seed)
 
-    @property
-    def secure(self) -> bool:
-        """Whether the words are the operating system's."""
-        return self.generator is None
-
     def words(self, count: int) -> Words:
         """(count,) independent uniform 64-bit words."""
         return self._uniform(np.uint64, count)

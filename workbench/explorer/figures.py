@@ -3,14 +3,16 @@
 Whoever hands a figure to the page makes it strict JSON (`workbench.exact.numbers.jsonable`).
 
     figure       what it holds
-    lines        x and y axes {label, log}, series {name, look, colour, x, y (, low)}, marks of budgets
+    lines        x and y axes {label, log}, series {name, look, colour, x, y (, low)}; zero: 0 apart on a log axis
     bars         labels, values
+    dots         rows {name, value, low, certified, notes}: what each costs, and what is proven of its class
     heat         rows, columns, values [row][column]
     picture      an SVG of the family's own
     table        heads, rows
 
 look: line, dashed, hollow (a solver's word), filled (proven), halo (around other marks), segments (pairs of points),
-dashed-segments, band (low..y). None in x or y is a gap. steps: whether a value is kept until the next point.
+dashed-segments, band (low..y), area (down to 0). None in x or y is a gap. steps: whether a value is kept until the next
+point.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.errors import WorkbenchError
+from workbench.exact.objects import Values
 from workbench.families.frontier_plots import few, jumps
-from workbench.io.result import Values
 from workbench.io.shown import picture
 from workbench.mechanisms.mechanism import as_mechanism, on_real_inputs
 from workbench.privacy.notions import known, notion
@@ -35,7 +37,14 @@ if TYPE_CHECKING:
 
 
 Figure = dict[str, Any]
+NAMES = {  # of axes: a word and its symbol
+    "epsilon": "privacy budget ε", "delta": "δ", "rho": "privacy budget ρ", "mu": "privacy budget μ",
+    "alpha": "order α", "runs": "runs T", "max_loss": "largest loss allowed", "bits": "mean bits",
+}  # fmt: skip
 _BARS, _CELLS, _OUTPUTS = 2000, 20_000, 24  # drawn at most
+NOISE = "Probability of every noise value"
+_SEEN = 1e-4  # of the largest mass: less is nothing to see
+_DRAWN = 500  # cells of a density
 _MASSES = 400_000  # of all comparisons of a profile: a second or two
 _ENDS = 300  # of the pieces of a profile
 _TALL = 1e4  # times the least value from where an axis is logarithmic
@@ -88,6 +97,12 @@ def law_figure(mechanism: Any) -> Figure | None:
         return _noise(np.asarray(mechanism.pmf, dtype=float).reshape(-1), sizes)
     if getattr(mechanism, "segments", ()):
         return _affine(mechanism)
+    if hasattr(mechanism, "density"):
+        return _density(mechanism)
+    if hasattr(getattr(mechanism, "noise", None), "weights"):
+        return _integers(mechanism.noise)
+    if hasattr(getattr(mechanism, "law", None), "deltas"):
+        return _random_steps(mechanism)
     matrix, outputs = getattr(mechanism, "matrix", None), getattr(mechanism, "outputs", None)
     if matrix is None or outputs is None or np.ndim(matrix) != 2 or np.ndim(outputs) != 1:
         return None
@@ -106,26 +121,74 @@ def _heat(title: str, down: str, rows: Iterable[Any], across: str, columns: Iter
         "title": title,
         "x": across,
         "y": down,
-        "rows": _names(rows),
-        "columns": _names(columns),
+        "rows": names(rows),
+        "columns": names(columns),
         "values": cells,
     }
 
 
 def _noise(masses: Any, sizes: tuple[int, ...]) -> Figure | None:
-    title = "Probability of every noise value"
     if len(sizes) == 2 and masses.size <= _CELLS:
-        return _heat(title, "noise η₁", range(sizes[0]), "noise η₂", range(sizes[1]), masses.reshape(sizes))
+        return _heat(NOISE, "noise η₁", range(sizes[0]), "noise η₂", range(sizes[1]), masses.reshape(sizes))
     if masses.size > _BARS:
         return None
-    return {
-        "kind": "bars",
-        "title": title,
-        "x": "noise η, added to the true answer",
-        "y": "probability",
-        "labels": _names(range(masses.size)),
-        "values": masses,
-    }
+    return _bars(NOISE, "noise η, added to the true answer", range(masses.size), masses)
+
+
+def _bars(title: str, x: str, labels: Iterable[Any], values: Any) -> Figure:
+    return {"kind": "bars", "title": title, "x": x, "y": "probability", "labels": names(labels), "values": values}
+
+
+def _integers(law: Any) -> Figure:
+    """The PMF of noise on the integers, as far as a bar can be seen."""
+    masses = np.asarray(law.floats, dtype=float)
+    seen = np.flatnonzero(masses > _SEEN * masses.max())
+    first, last = int(seen[0]), int(seen[-1])
+    if last - first >= _BARS:
+        first = last - _BARS + 1
+    return _bars(NOISE, "noise η", range(law.first + first, law.first + last + 1), masses[first : last + 1])
+
+
+def _density(mechanism: Any) -> Figure:
+    """The density of noise on the reals, and its atom in words."""
+    edges, values = mechanism.density()
+    seen = np.flatnonzero(values > _SEEN * values.max())
+    edges, values = edges[seen[0] : seen[-1] + 2], values[seen[0] : seen[-1] + 1]
+    share = -(-values.size // _DRAWN)
+    if share > 1:  # means of neighbouring cells
+        cells = [values[k : k + share].mean() for k in range(0, values.size, share)]
+        edges, values = np.append(edges[:-1:share], edges[-1]), np.array(cells)
+    drawn = [_series("this design", "area", 0, edges, np.append(values, values[-1]), steps=True)]
+    atom = float(mechanism.atom / mechanism.total)
+    note = f"An atom of {atom:.4g} at 0 is not drawn." if atom else ""
+    return _lines("Density of the noise", "noise η", "density", drawn, note=note)
+
+
+def _random_steps(mechanism: Any) -> Figure:
+    """How often each step between outputs is taken, of Laplace noise by random steps."""
+    masses = np.asarray(mechanism.law.pmf, dtype=float)
+    seen = np.flatnonzero(masses > _SEEN * masses.max())
+    steps = np.asarray(mechanism.law.deltas, dtype=float)[seen] / float(mechanism.epsilon)
+    return _bars(
+        "Probability of every step between outputs",
+        "step between outputs",
+        [f"{step:.3g}" for step in steps[::-1]],
+        masses[seen][::-1],
+    )
+
+
+def other_laws(design: Design) -> list[Figure]:
+    """Laws of published noise at the same budget, as outlines over the design's own."""
+    laws = design.family.beside(design).items()
+    cuts = {name: max(1, -(-len(y) // _DRAWN)) if len(x) > len(y) else 1 for name, (x, y) in laws}
+    return [{"name": name, "x": x[:: cuts[name]], "y": y[:: cuts[name]]} for name, (x, y) in laws if len(y) < _BARS]
+
+
+def dots(rows: Iterable[Values], loss: str) -> Figure:
+    """What the classes of a recommendation cost, and the proven bounds below."""
+    keys = {"name": "class", "value": "objective", "low": "bound", "certified": "certified", "notes": "notes"}
+    drawn = [{key: row[name] for key, name in keys.items()} for row in rows if row["objective"] is not None]
+    return {"kind": "dots", "title": "What each class costs, and what is proven of it", "x": loss, "rows": drawn}
 
 
 def _affine(mechanism: Any) -> Figure | None:
@@ -147,7 +210,8 @@ def _affine(mechanism: Any) -> Figure | None:
     return _lines("Probability of every output, against the input", "input x", "probability", drawn)
 
 
-def _names(values: Iterable[Any]) -> list[str]:
+def names(values: Iterable[Any]) -> list[str]:
+    """Inputs or outputs in words."""
     numbers = (int, float, Fraction, np.generic)
     return [f"{float(value):g}" if isinstance(value, numbers) else str(value) for value in values]
 
@@ -220,9 +284,9 @@ def _solved(rows: Iterable[Values]) -> list[Values]:
     return [row for row in rows if isinstance(row.get("objective"), (int, float))]
 
 
-def along(name: str, label: str, rows: Sequence[Values], *, log: bool, steps: bool) -> Figure:
-    """The objective against a hot option. rows: those of designs, each with the option's value under its name; steps:
-    whether it may jump."""
+def along(name: str, label: str, rows: Sequence[Values], *, scale: str, steps: bool) -> Figure:
+    """The objective against a number of the budget. rows: those of designs, each with its value under its name; scale:
+    of its slider; steps: whether the objective may jump."""
     solved = _solved(rows)
     x, y = [row[name] for row in solved], [row["objective"] for row in solved]
     drawn = []
@@ -233,12 +297,14 @@ def along(name: str, label: str, rows: Sequence[Values], *, log: bool, steps: bo
     low = [row["objective"] if row.get("bound") is None else row["bound"] for row in solved]
     if any(high - bound > _OPEN * max(1.0, abs(high)) for high, bound in zip(y, low, strict=True)):
         drawn.append(_series("proven interval", "band", 0, x, y, low=low, steps=steps))
-    drawn.append(_series("designs, not certified", "hollow", 0, x, y, steps=steps))
+    drawn.append(_series("designs", "hollow", 0, x, y, steps=steps))
     failed = [str(row.get("failure") or row.get("status")) for row in rows if row not in solved]
     between = "keep the last value, as the least error jumps" if steps else "only join them for the eye"
     note = f"Marks are computed; the thin lines {between}." if len(solved) > 1 else ""
     note += f" {len(failed)} of {len(rows)} values have no design there: {failed[0]}" if failed else ""
-    figure = _lines(f"{label} against {name}", name, label, drawn, log=log, along=name, note=note)
+    title = f"{label.removeprefix('least ').capitalize()} against {NAMES.get(name, name)}"
+    more = {"along": name, "note": note, "zero": scale == "share"}
+    figure = _lines(title, NAMES.get(name, name), label, drawn, log=scale != "count", **more)
     figure["y"]["log"] = bool(y) and min(y) > 0 and max(y) > _TALL * min(y)
     return figure
 
@@ -256,22 +322,21 @@ def rivals(rows: Sequence[Values]) -> Figure:
     drawn = _pieces("exact frontier, proven", "segments", 1, proven)
     rest = [row for row in pieces if row not in proven]
     drawn += _pieces("frontier, not proven in time", "dashed-segments", 1, rest)
-    columns = {
-        "mechanism": "mechanism",
-        "notion": "notion",
-        "ε": "epsilon",
-        "δ": "delta",
-        "error": "objective",
-        "no less than": "bound",
-        "certified": "certified",
-    }
     listed = [
-        [*(row.get(name) for name in columns.values()), row.get("failure") or row.get("status")]
+        [row.get("mechanism"), row.get("objective"), row.get("bound"), _standing(row)]
         for row in sorted(rows, key=lambda row: (row.get("objective") is None, row.get("objective") or 0.0))
-        if row.get("curve") in ("point", "baseline", "limit")
+        if row.get("curve") in ("baseline", "limit")
     ]
-    table = _table("Other mechanisms at the same budget", [*columns, "status"], listed)
+    heads = ["mechanism", "error", "no less than", "proof"]
+    table = _table("Other mechanisms at the same budget", heads, listed)
     return {"overlays": {"delta": drawn} if drawn else {}, "table": table}
+
+
+def _standing(row: Values) -> str:
+    """Whether a published mechanism is proven at the budget, or why it has no number."""
+    if row.get("objective") is None:
+        return str(row.get("failure") or row.get("status"))
+    return "certified" if row.get("certified") else "exact audit" if row.get("private") else "a closed form"
 
 
 def tradeoffs(rows: Sequence[Values]) -> list[Figure]:

@@ -16,18 +16,25 @@ from typing import Any
 from urllib.parse import urlencode
 
 from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.exact.objects import Values
 from workbench.families.base import Family
 from workbench.families.option import Option, spell
 from workbench.families.registry import families
 from workbench.io.files import no_files
-from workbench.io.result import Values
 
 Given = Values  # option -> text, bool, or list of texts
 View = dict[str, Any]  # what a page shows
 Files = Collection[tuple[str, str, Any]]  # (family, option, text) whose texts may name files
+SLID = ("rho", "mu", "alpha", "runs")  # besides hot options
 EMPTY: tuple[Any, ...] = ("", None, [])  # what a page gives for an option that is left out
 _LONGEST = 20_000  # characters of a text
 _WORDS = re.compile(r"must be one of (.*?)\. Got ")
+_LEAST = 1e-10  # of a share on a slider, but for 0
+_REACHES = {
+    "alpha": (1.05, 64.0),
+    "rho": (0.02, 2.0),
+    "mu": (0.1, 4.0),
+}  # of parameters whose usual values are others than those of ε
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _WORD = re.compile(r"[\w:.-]+")
 
@@ -55,13 +62,13 @@ def listing() -> list[Values]:
             "summary": kind.summary,
             "certifies": kind.certifies,
             "options": [*map(_listed, known(kind).values())],
-            "first": _first(kind),
+            "first": first(kind),
         }
         for kind in families()
     ]
 
 
-def _first(kind: Family) -> Given:
+def first(kind: Family) -> Given:
     """What a page begins with: the first example that gives what a slider is for, else the first of all."""
     examples = [given for _, given in _examples(kind)]
     return next((given for given in examples if kind.hot and kind.hot[-1] in given), next(iter(examples), {}))
@@ -79,7 +86,7 @@ def _listed(option: Option) -> Values:
         "question": option.question,
         "hot": option.hot,
         "minor": option.solver or option.name == "solver",
-        "range": option_range(option) if option.hot else None,
+        "range": option_range(option) if option.hot or option.name in SLID else None,
     }
 
 
@@ -100,7 +107,7 @@ def _refusal(option: Option, value: Any) -> str | None:
 
 def suggestions(kind: Family) -> View:
     """The words that options take, and the examples that need no file; to know them loads models and solvers."""
-    words = {name: choices for name, option in known(kind).items() if (choices := _words(option))}
+    words = {name: choices for name, option in known(kind).items() if (choices := words_of(option))}
     examples = []
     for title, given in _examples(kind):
         with contextlib.suppress(WorkbenchError):  # one that reads a file
@@ -109,19 +116,23 @@ def suggestions(kind: Family) -> View:
     return {"words": words, "examples": examples}
 
 
-def _words(option: Option) -> list[str]:
+def words_of(option: Option) -> list[str]:
     """The words of one option, as its reader lists them when it refuses another."""
     match = _WORDS.search(_refusal(option, "?") or "") if option.kind in (str, list) and not option.hot else None
     return [word for word in re.split(r",? or |, ", match[1]) if _WORD.fullmatch(word)] if match else []
 
 
 def option_range(option: Option) -> View | None:
-    """The range of a slider for a number: [0, 1] for a share, else a scale of positive numbers."""
+    """The range of a slider for a number: a share is 0 or on a scale up to 1, others on a scale of positive numbers; a
+    count doubles."""
+    if option.kind is int:
+        return {"scale": "count", "low": 1.0, "high": 64.0} if option.name == "runs" else None
     if _refusal(option, Fraction(1, 2)) is not None:
         return None
     if _refusal(option, Fraction(2)) is not None:
-        return {"scale": "share", "low": 0.0, "high": 1.0}
-    return {"scale": "log", "low": 0.05, "high": 10.0}
+        return {"scale": "share", "low": _LEAST, "high": 1.0}
+    low, high = _REACHES.get(option.name, (0.05, 10.0))
+    return {"scale": "log", "low": low, "high": high}
 
 
 def _examples(kind: Family) -> Iterator[tuple[str, Given]]:

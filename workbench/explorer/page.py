@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 from workbench import __version__
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import jsonable
+from workbench.exact.objects import Values
 from workbench.explorer import figures
 from workbench.explorer.given import Files
 from workbench.explorer.processes import Lanes, Stopped
 from workbench.io.files import write_whole
-from workbench.io.result import Values
 from workbench.io.shown import picture
 
 if TYPE_CHECKING:
@@ -35,7 +35,13 @@ if TYPE_CHECKING:
 
 
 _PACKED = 1 << 20  # characters of data from where they are compressed
-_SCRIPTS = ("charts.js", "parts.js", "explorer.js")  # one module, in this order, and a host after them
+_SCRIPTS = (
+    "charts.js",
+    "pdf.js",
+    "words.js",
+    "parts.js",
+    "explorer.js",
+)  # one module, in this order, and a host after them
 
 
 @cache
@@ -188,6 +194,10 @@ def result_page(result: Result) -> str:
         if (figure := draw()) is not None
     ]
     cells = numbers("Show them", list(table.columns), [list(row.values()) for row in rows])
+    if result.name == "recommend":
+        classes = {"kind": "cells", "title": "Classes", "heads": list(table.columns), "rows": cells["rows"]}
+        plot = _section("", figures.dots(rows, "expected loss"), narrow=False)
+        return document(result.title, [_section("What to use", *texts, classes, narrow=False), plot])
     sections = [
         *([_section("What follows", *texts, narrow=False)] if texts else []),
         *(_section("", figure) for figure in figures.tradeoffs(rows)),

@@ -14,15 +14,16 @@ import os
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping
+from functools import partial
 from typing import Any
 
 from workbench.errors import WorkbenchError
+from workbench.exact.objects import Values
 from workbench.explorer.given import Files
 from workbench.io.processes import begin_worker, safe_start
-from workbench.io.result import Values
 
 LIMITS = {"live": 20.0, "slow": 120.0}  # seconds of one task
-LANE = dict.fromkeys(("suggestions", "design", "certify"), "live")  # of a task; the others are slow
+LANE = dict.fromkeys(("suggestions", "fields", "adapt", "design", "certify"), "live")  # of a task; the others are slow
 _MEMORY = 4 << 30  # bytes of address space of a worker
 _PRELOADED = ["workbench.explorer.tasks", "models.modulo", "solvers.highs"]  # what nearly every design needs
 _IDLE = 15.0  # seconds after which the slow worker gives its memory back
@@ -52,10 +53,15 @@ def _serve(pipe: Any, files: Files) -> None:
             task, request = pipe.recv()
         except (EOFError, OSError):
             return
-        pipe.send(_answer(tasks, task, request, lambda done, total: pipe.send({"done": done, "total": total})))
+        pipe.send(_answer(tasks, task, request, partial(_told, pipe)))
 
 
-def _answer(tasks: Any, task: str, request: Values, tell: Callable[[int, int], None]) -> Message:
+def _told(pipe: Any, done: int, total: int, part: Any = None) -> None:
+    """Send how far a task is, with what has come out of its last part."""
+    pipe.send({"done": done, "total": total} | ({} if part is None else {"part": part}))
+
+
+def _answer(tasks: Any, task: str, request: Values, tell: Callable[..., None]) -> Message:
     try:
         return {"result": tasks.run(task, request, tell)}
     except WorkbenchError as error:

@@ -22,10 +22,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from workbench.exact.objects import Values
 from workbench.explorer.given import Files, listing
 from workbench.explorer.page import answers, page, policy
 from workbench.explorer.processes import Lanes
-from workbench.io.result import Values
 
 _BODY = 1 << 17  # bytes
 _SENDING = 10.0  # seconds a client has to send a request

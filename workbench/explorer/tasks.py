@@ -1,14 +1,19 @@
 """What a page can ask for, computed in a worker: one function for each task, from texts to plain data.
 
 suggestions words that the options of a family take, and examples
-design      the mechanism at once, as the solver gives it, audited but not certified; a live session follows the sliders
-            and, where a solve takes long, gives what there is after a moment: preliminary, with the bound so far
-complete    the same, solved to its end
+fields      which options a request has room for, and which sliders
+adapt       a request after one option changed: without what no longer fits, with what is then missing
+design      the mechanism at once, from a live session: certified where that takes no longer than a slider may, else
+            audited, and to be certified next; where a solve takes long what there is after a moment, preliminary
+complete    the same, solved to its end, not certified
 certify     the same proven, from a cold start: what `workbench design` writes, with the certificate's file
-profile     privacy profile and trade-off curve of what was designed last
-along       the objective against one hot option, over the range of its slider; no figure where no other value is taken
-rivals      the family's own frontier at this budget: exact pieces, published mechanisms
+prove       certify, where it takes long: beside the sliders
+profile     privacy profile and trade-off curve of what was designed last, and what an attacker gains
+along       the objective against one number of the budget, over the range of its slider, with designs on the way; no
+            figure where no other value is taken
+rivals      the family's own frontier at this budget: exact pieces, published mechanisms and their laws
 inverse     the least value of a hot option at which the objective is within a limit
+recommend   classes of mechanisms for a query at a budget
 export      everything above about one request, for a page without a server
 """
 
@@ -19,7 +24,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import count
@@ -29,105 +34,49 @@ from typing import Any
 from solvers.search import bisect
 from workbench.errors import InvalidRequest, NotProven, WorkbenchError
 from workbench.exact.numbers import jsonable
-from workbench.explorer import figures
-from workbench.explorer.given import (
-    EMPTY,
-    Files,
-    View,
-    command_line,
-    exact_values,
-    listing,
-    option_range,
-    python_call,
-    suggestions,
-)
-from workbench.families.base import Family, Request, Session
+from workbench.exact.objects import Values
+from workbench.explorer import alone, figures, views
+from workbench.explorer.given import EMPTY, Files, View, exact_values, known, listing, suggestions
+from workbench.explorer.page_request import PageRequest, Tell, adapted, fields, short, silent, spelled
+from workbench.families.base import Session
 from workbench.families.design import Design
 from workbench.families.frontier_plots import jumps
-from workbench.families.option import read
 from workbench.families.outcome import attempt
 from workbench.families.registry import family
-from workbench.frontiers.run import frontier_of, plan_of, run
-from workbench.io.files import no_files
-from workbench.io.result import Values
 
-Tell = Callable[[int, int], None]  # (parts done, parts)
-_SESSIONS = 4  # live at a time
+_SESSIONS = 6  # live at a time
 _MOMENT = Fraction(1, 20)  # seconds of a preliminary solve
 _SLOW = 0.1  # seconds of a hot design from which the next ones are preliminary
-_STEPS = 25  # values of an option along its range
-_FEWEST, _PATIENCE = 5, 8.0  # so many of them in any case, no further one after so many seconds
+_FIRST = 0.6  # of the first design, which also states its model
+_QUICK = 0.12  # seconds within which a hot design is certified while a slider moves
+_FEWEST, _PATIENCE, _LONGEST = 5, 8.0, 50.0  # so many designs of a curve unless it takes longest; seconds of all
+_CURVES = 12  # whose rows are kept
 _EXPORTED = 13  # designs in an export
-_DIGITS = 4  # of what the inverse task finds
 _TURNS = 60  # of its bisection
-
-
-def _silent(done: int, total: int) -> None:
-    """Nobody is told."""
-
-
-@dataclass(frozen=True)
-class _Request:
-    """What a task is about: a family, its options as texts and as exact values, what the task itself takes, and whom
-    to tell how far it is."""
-
-    kind: Family
-    given: Values
-    values: Values
-    more: Values = field(default_factory=dict)
-    tell: Tell = _silent
-
-    @property
-    def key(self) -> str:
-        """The same for the same request."""
-        return json.dumps([self.kind.name, self.given], sort_keys=True)
-
-    def point(self, **moved: Any) -> View:
-        """The hot options, with their defaults."""
-        point = {name: self.values[name] for name in self.kind.hot} | moved
-        return dict(self.kind.completed(self.values, point))
-
-    def request(self, check: str, **more: Any) -> Request:
-        """The family's request; no file is read."""
-        with no_files():
-            return self.kind.request_of({**self.values, "check": check, **more})
-
-    def at(self, name: str, value: Fraction) -> _Request:
-        """The same with another value of an option."""
-        return replace(self, given={**self.given, name: _spelled(value)}, values={**self.values, name: value})
-
-    def range(self, name: Any) -> View:
-        """The range of a hot option's slider. Raises InvalidRequest for another option."""
-        ends = option_range(self.kind.option(name)) if name in self.kind.hot else None
-        return ends or InvalidRequest.must("along", f"a number among {', '.join(self.kind.hot)}", repr(name))
-
-    def grid(self, name: Any, steps: int = _STEPS) -> list[Fraction]:
-        """Values of a hot option over its slider's range, the present one among them, three digits each."""
-        reach, places = self.range(name), [k / (steps - 1) for k in range(steps)]
-        low, high, share = reach["low"], reach["high"], reach["scale"] == "share"
-        numbers = {Fraction(f"{place**3 if share else low * (high / low) ** place:.3g}") for place in places}
-        now = self.values[name]
-        return sorted(numbers | ({now} if isinstance(now, Fraction) else set()))
+_KEPT = 250_000  # characters of the figures of a design that comes with a curve
 
 
 @dataclass
 class _Live:
     """The session of a question, and what following a slider needs.
 
-    brief: a second session, which solves for a moment only; slow: whether designs take long; fruitless: whether a
+    proving: a second session, which certifies; seconds: what that took last; brief: one that solves for a moment only;
+    solved: designs so far, the first of which states the model; slow: whether they take long; fruitless: whether a
     moment has ended with nothing in hand, as it does for linear programs.
     """
 
     session: Session
+    proving: Session | None = None
+    seconds: float | None = None
     brief: Session | None = None
-    solved: bool = False
+    solved: int = 0
     slow: bool = False
     fruitless: bool = False
 
     def close(self) -> None:
-        self.session.close()
-        if self.brief is not None:
-            self.brief.close()
+        for session in (self.session, self.proving, self.brief):
+            if session is not None:
+                session.close()
 
 
 class Tasks:
@@ -137,27 +86,35 @@ class Tasks:
         self.files = frozenset(files)
         self._sessions: OrderedDict[str, _Live] = OrderedDict()
         self._last: tuple[str, Design] | None = None
+        self._rows: OrderedDict[str, dict[Fraction, tuple[View, str]]] = OrderedDict()  # of curves that go on
 
-    def run(self, task: str, request: Values, tell: Tell = _silent) -> View:
+    def run(self, task: str, request: Values, tell: Tell = silent) -> View:
         """One task. request: family, given (option -> text), and what the task takes. Raises WorkbenchError."""
         InvalidRequest.unless_among(TASKS, "task", task)
+        if task == "recommend":
+            return alone.recommend(request, tell)
         kind, given = family(request.get("family", "")), request.get("given")
         if task == "suggestions":
             return suggestions(kind)
+        if task in ("fields", "adapt"):
+            texts = {name: value for name, value in dict(given or {}).items() if name in known(kind)}
+            if task == "fields":
+                return fields(kind, texts)
+            fit = adapted(kind, texts, str(request.get("changed")), request.get("limit"))
+            return {"given": fit, "room": fields(kind, fit)}
         values = exact_values(kind, given, self.files)
-        known = {name: value for name, value in (given or {}).items() if value not in EMPTY}
-        answer = getattr(self, task)(_Request(kind, known, values, request, tell))
-        view: View = jsonable(answer, gaps=True)
+        texts = {name: value for name, value in (given or {}).items() if value not in EMPTY}
+        view: View = jsonable(getattr(self, task)(PageRequest(kind, texts, values, request, tell)), gaps=True)
         return view
 
     # Sessions.
 
-    def _session(self, request: _Request) -> _Live:
+    def _session(self, request: PageRequest) -> _Live:
         """The live session for all that is not hot; the least recently used one makes room."""
         kind = request.kind
         fixed = {name: value for name, value in request.given.items() if name not in kind.hot}
-        missing = [name for name in kind.hot if request.values[name] is None]
-        key = json.dumps([kind.name, missing, fixed], sort_keys=True)
+        moved = [name for name in kind.hot if name in request.given]
+        key = json.dumps([kind.name, moved, fixed], sort_keys=True)
         if key not in self._sessions:
             self._sessions[key] = _Live(kind.open(request.request("audit")))
             while len(self._sessions) > _SESSIONS:
@@ -170,7 +127,7 @@ class Tasks:
         while self._sessions:
             self._sessions.popitem()[1].close()
 
-    def _designed(self, request: _Request) -> Design:
+    def _designed(self, request: PageRequest) -> Design:
         if self._last is None or self._last[0] != request.key:
             live, begin = self._session(request), time.monotonic()
             try:
@@ -182,12 +139,13 @@ class Tasks:
             except WorkbenchError:
                 self._drop()
                 raise
-            live.slow |= live.solved and time.monotonic() - begin > _SLOW  # the first design also states its model
-            live.solved = True
+            took = time.monotonic() - begin
+            live.slow |= took > (_SLOW if live.solved else _FIRST)  # the first design also states its model
+            live.solved += 1
             self._last = request.key, design
         return self._last[1]
 
-    def _preliminary(self, request: _Request) -> Design | None:
+    def _preliminary(self, request: PageRequest) -> Design | None:
         """What a moment of solving gives where designs take long: a design that lacks the proof. None elsewhere."""
         kind, live = request.kind, self._session(request)
         limit = next((option.name for option in kind.options if option.name == "time_limit" and option.solver), None)
@@ -207,193 +165,194 @@ class Tasks:
             pass  # the whole solve says why
         return None
 
+    def _proven(self, request: PageRequest) -> Design | None:
+        """The certified design of a live session, where it takes no longer than a slider may; None elsewhere."""
+        live = self._session(request)
+        if not request.kind.certifies or live.solved <= 1 or live.slow or (live.seconds or 0.0) > _QUICK:
+            return None
+        begin = time.monotonic()
+        try:
+            if live.proving is None:
+                live.proving = request.kind.open(request.request("certify"))
+            return live.proving.design(request.point())
+        except WorkbenchError:
+            return None  # the audited one comes first, and then why it cannot be certified
+        finally:  # the first time it also states its model
+            live.seconds = 0.0 if live.seconds is None else time.monotonic() - begin
+
+    def _solver(self, request: PageRequest, name: str, value: Fraction) -> Callable[[], Design]:
+        """Designs at another value of an option: in the live session where it is hot, else from a cold start."""
+        if name in request.kind.hot:
+            return partial(self._session(request).session.design, request.point(**{name: value}))
+        return partial(request.kind.designed, request.at(name, value).request("audit"))
+
     # Tasks.
 
-    def design(self, request: _Request) -> View:
-        """The mechanism as the solver gives it, from a live session; preliminary where that takes long."""
+    def design(self, request: PageRequest) -> View:
+        """The mechanism from a live session: certified where that is quick; preliminary where solving takes long."""
+        if (proven := self._proven(request)) is not None:
+            return views.view(proven, request)
         solved = self._last is not None and self._last[0] == request.key
         design = None if solved else self._preliminary(request)
         if design is None:
             return self.complete(request)
         low, high = design.bound_words, f"{design.objective:.9g}"
         interval = "" if design.bound is None else f": the optimum lies between {low} and {high}"
-        design = replace(design, words=(*design.words, f"Preliminary{interval}. The solver has not finished."))
-        return _view(design, request) | {"preliminary": True}
+        design = replace(design, words=(f"Preliminary{interval}. The solver has not finished.",))
+        view = views.view(design, request, proving=True)
+        return view | {"preliminary": True, "facts": [*view["facts"], ("note", design.words[-1])]}
 
-    def complete(self, request: _Request) -> View:
+    def complete(self, request: PageRequest) -> View:
         """The mechanism as the solver gives it, from a live session, solved to its end."""
-        return _view(self._designed(request), request)
+        view = views.view(self._designed(request), request, proving=True)
+        return view | {"quick": not self._session(request).slow}
 
-    def certify(self, request: _Request) -> View:
+    def certify(self, request: PageRequest) -> View:
         """The certified mechanism, from a cold start, with its certificate's file."""
         design = request.kind.designed(request.request("certify"))
-        proof = design.certificate
-        return _view(design, request) | ({} if proof is None else {"certificate": proof.content().decode()})
+        self._last, proof = (request.key, design), design.certificate
+        return views.view(design, request) | ({} if proof is None else {"certificate": proof.content().decode()})
 
-    def profile(self, request: _Request) -> View:
-        """The figures of its privacy."""
+    prove = certify
+
+    def profile(self, request: PageRequest) -> View:
+        """The figures of its privacy, and what an attacker gains in words."""
         design = self._designed(request)
         if design.mechanism is None:
             raise InvalidRequest("There is no mechanism, and so no privacy profile.")
-        return {"figures": figures.profile_figures(design.mechanism, request.point())}
+        drawn = figures.profile_figures(design.mechanism, request.numbers)
+        return {"figures": drawn, "risk": views.leaks(design.mechanism)}
 
-    def along(self, request: _Request) -> View:
-        """The objective at values of one hot option (`along`)."""
+    def along(self, request: PageRequest) -> View:
+        """The objective at values of one number of the budget (`along`); each design with its figures is told. A curve
+        that stopped goes on when it is wanted again; left: how many values it lacks."""
         name: Any = request.more.get("along")
         grid = request.grid(name)
-        session = self._session(request).session
-        now = request.values[name]
-        rows, label, begin = [], "objective", time.monotonic()
-        for done, value in enumerate(_coarse_first(grid, now)):
-            request.tell(done, len(grid))
-            if done >= _FEWEST and time.monotonic() - begin > _PATIENCE:
+        others = {option: text for option, text in request.given.items() if option != name}
+        known = self._rows.setdefault(json.dumps([request.kind.name, name, others], sort_keys=True), {})
+        self._rows.move_to_end(next(key for key, rows in self._rows.items() if rows is known))
+        while len(self._rows) > _CURVES:
+            self._rows.popitem(last=False)
+        begin, solved = time.monotonic(), 0
+        for value in alone.coarse_first(grid, request.values[name]):
+            if value in known:
+                continue
+            if time.monotonic() - begin > (_PATIENCE if solved >= _FEWEST else _LONGEST):
                 break
-            row, design = attempt(partial(session.design, request.point(**{name: value})))
-            rows.append({**row, name: float(value)})
-            label = _label(design) if design is not None and label == "objective" else label
-        rows.sort(key=lambda row: float(row[name]))
-        if all(row["status"] == "refused" for row in rows if row[name] != now):  # as a δ > 0 under the notion pure
-            return {"figure": None, "rows": rows}
-        log, notion = request.range(name)["scale"] == "log", request.values.get("notion")
-        steps = jumps({"notion": notion, **request.point(), name: row[name]} for row in rows)
-        return {"figure": figures.along(name, label, rows, log=log, steps=steps), "rows": rows}
+            there = request.at(name, value)
+            row, design = attempt(self._solver(request, name, value))
+            known[value] = {**row, name: float(value)}, "" if design is None else views.label(design)
+            solved += 1
+            request.tell(len(known), len(grid), _step(design, there, name, value))
+        return self._curve(request, name, known) | {"left": sum(value not in known for value in grid)}
 
-    def rivals(self, request: _Request) -> View:
-        """Exact pieces and other mechanisms, from the family's frontier."""
+    def _curve(self, request: PageRequest, name: str, known: dict[Fraction, tuple[View, str]]) -> View:
+        """The figure of a curve, None where no other value than the present one is taken."""
+        rows = [known[value][0] for value in sorted(known)]
+        label = next((label for _, label in known.values() if label), "objective")
+        if all(row["status"] == "refused" for row in rows if row[name] != request.values[name]):  # as a δ of pure
+            return {"figure": None, "rows": rows}
+        scale, notion = request.range(name)["scale"], request.values.get("notion")
+        steps = scale == "count" or jumps({"notion": notion, **request.point(), name: row[name]} for row in rows)
+        return {"figure": figures.along(name, label, rows, scale=scale, steps=steps), "rows": rows}
+
+    def rivals(self, request: PageRequest) -> View:
+        """Exact pieces and other mechanisms, from the family's frontier, and laws of published ones."""
         if request.kind.frontier is None:
             raise InvalidRequest(f"No published mechanisms are listed for the family {request.kind.name}.")
+        design = self._designed(request)
+        laws = [] if design.mechanism is None else figures.other_laws(design)
         try:
-            rows = _frontier(request)
+            rows = alone.frontier(request)
         except InvalidRequest as error:
+            if laws:
+                return {"overlays": {}, "table": None, "rows": [], "laws": laws}
             raise InvalidRequest(f"Other mechanisms are not listed for this request. {error}") from None
-        return figures.rivals(rows) | {"rows": rows}
+        return figures.rivals(rows) | {"rows": rows, "laws": laws}
 
-    def inverse(self, request: _Request) -> View:
+    def inverse(self, request: PageRequest) -> View:
         """By bisection between the ends of the slider; the objective is taken to be monotone."""
         name: Any = request.more.get("along")
         limit = request.more.get("limit")
         if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not abs(limit) <= float_info.max:
             InvalidRequest.must("limit", "a finite number", repr(limit))
         reach = request.range(name)
-        session = self._session(request).session
 
         def within(value: Fraction) -> bool:
-            row, _ = attempt(partial(session.design, request.point(**{name: value})))
-            objective = row.get("objective")
+            solve = self._solver(request, name, value)
+            objective = attempt(solve)[0].get("objective")
             return objective is not None and objective <= limit
 
         turns = count()
 
         def middle(low: Fraction, high: Fraction) -> Fraction:
             request.tell(next(turns), _TURNS)
-            return _short(math.sqrt(low * high) if low > 0 and reach["scale"] == "log" else (low + high) / 2)
+            return short(math.sqrt(low * high) if low > 0 and reach["scale"] != "count" else (low + high) / 2)
 
-        low, high = _short(reach["low"]), _short(reach["high"])
+        low, high = short(reach["low"]), short(reach["high"])
+        if reach["scale"] == "share" and within(Fraction(0)):
+            return {"value": "0", "below": None}
         if not within(high):
             raise InvalidRequest(f"No {name} up to {float(high):g} brings the objective to {limit:.6g}.")
         if within(low):
-            return {"value": _spelled(low), "below": None}
+            return {"value": spelled(low), "below": None}
         low, high = bisect(within, low, high, turns=_TURNS, middle=middle)
-        return {"value": _spelled(high), "below": _spelled(low)}
+        return {"value": spelled(high), "below": spelled(low)}
 
-    def export(self, request: _Request) -> View:
-        """The certified design where the family certifies, its curves, and designs along the fastest hot option."""
-        kind, quiet = request.kind, replace(request, tell=_silent)
+    def export(self, request: PageRequest) -> View:
+        """The certified design where the family certifies, its curves, and designs along the first slider."""
+        kind, quiet = request.kind, replace(request, tell=silent)
         view = (self.certify if kind.certifies else self.complete)(request)
-        hot = [name for name in kind.hot if request.values[name] is not None and option_range(kind.option(name))]
-        moved = [quiet.at(hot[-1], value) for value in request.grid(hot[-1], _EXPORTED)] if hot else []
-        steps = {f"{hot[-1]} {at.given[hot[-1]]}": partial(self.complete, at) for at in moved}
-        curves = {f"along {name}": partial(self.along, replace(quiet, more={"along": name})) for name in hot}
+        slid = list(request.numbers)
+        moved = [quiet.at(slid[0], value) for value in request.grid(slid[0], _EXPORTED)] if slid else []
+        steps = {f"{slid[0]} {at.given[slid[0]]}": partial(self._exported, at) for at in moved}
+        curves = {f"along {name}": partial(self.along, replace(quiet, more={"along": name})) for name in slid}
         parts = {"profile": partial(self.profile, quiet), **curves, "rivals": partial(self.rivals, quiet), **steps}
-        views: dict[str, View] = {}
-        errors = {}
+        answers: dict[str, View] = {}
+        errors, begin = {}, time.monotonic()
         for done, (name, compute) in enumerate(parts.items()):
             request.tell(done, len(parts))
+            if name in steps and time.monotonic() - begin > 8 * _PATIENCE:
+                continue
             try:
-                views[name] = compute()
+                answers[name] = compute()
             except WorkbenchError as error:
                 errors[name] = str(error)
-        drawn = {name: views[f"along {name}"]["figure"] for name in hot if f"along {name}" in views}
+        drawn = {name: answers[f"along {name}"]["figure"] for name in slid if f"along {name}" in answers}
         page = {
             "family": kind.name,
             "given": dict(request.given),
             "errors": errors,
             "along": {name: figure for name, figure in drawn.items() if figure is not None},
-            "steps": [views[name] for name in steps if name in views],
+            "steps": [answers[name] for name in steps if name in answers],
             "view": view,
         }
-        if "profile" in views:
-            page["profile"] = views["profile"]["figures"]
-        if "rivals" in views:
-            page["rivals"] = {key: views["rivals"][key] for key in ("overlays", "table")}
+        if "profile" in answers:
+            page["profile"] = answers["profile"]
+        if "rivals" in answers:
+            page["rivals"] = {key: answers["rivals"][key] for key in ("overlays", "table", "laws")}
         page["listing"] = [entry for entry in listing() if entry["name"] == kind.name]
         return page
 
-
-TASKS = ("suggestions", "design", "complete", "certify", "profile", "along", "rivals", "inverse", "export")
-
-
-def _frontier(request: _Request) -> list[View]:
-    """The rows of the family's frontier at one budget."""
-    kind, values = request.kind, request.values
-    offered = {option.name: option for option in frontier_of(kind).options}
-    taken = {}
-    for name, text in request.given.items():
-        if name in offered:
-            taken[name] = values[name] if offered[name].question else text
-        elif kind.option(name).question:
-            raise InvalidRequest(f"The trade-offs of {kind.name} are not computed for a question with {name}.")
-    hot = {name: [value] for name, value in request.point().items() if value is not None and name in offered}
-    if missing := [name for name in kind.hot if name in offered and offered[name].required and name not in hot]:
-        raise InvalidRequest(f"They are compared at one {' and '.join(missing)}, which this request does not give.")
-    raw = {"certify": False} if "certify" in offered else {}
-    with no_files():
-        plan = plan_of(kind, None, read([*offered.values()], taken | hot | raw))
-    return list(run(plan, lambda done, total, what: request.tell(done, total)).rows)
+    def _exported(self, request: PageRequest) -> View:
+        """A design of an export, certified where that is quick."""
+        live = self._session(request)
+        quick = request.kind.certifies and not live.slow and (live.seconds or 0.0) <= _QUICK
+        proven = self._proven(request) if quick else None
+        return views.view(proven, request) if proven is not None else self.complete(request)
 
 
-def _short(value: Any) -> Fraction:
-    return Fraction(f"{float(value):.{_DIGITS}g}")
+def _step(design: Design | None, request: PageRequest, name: str, value: Fraction) -> View | None:
+    """A design on the way along an option, for a page to show while the solver is at work; None of a large one."""
+    if design is None or design.mechanism is None:
+        return None
+    answers: View = jsonable(views.view(design, request, proving=True), gaps=True)
+    return (
+        {"along": name, "at": float(value), "view": answers} if len(json.dumps(answers["figures"])) <= _KEPT else None
+    )
 
 
-def _spelled(value: Fraction) -> str:
-    return f"{float(value):.{_DIGITS}g}" if value == _short(value) else str(value)
-
-
-def _coarse_first(grid: list[Fraction], now: Any) -> list[Fraction]:
-    """The same values, so ordered that the first few already span the range; the present one first."""
-    order = [grid.index(now)] if now in grid else []
-    for halvings in range(len(grid).bit_length(), -1, -1):
-        order += [*range(0, len(grid), 1 << halvings), len(grid) - 1]
-    return [grid[k] for k in dict.fromkeys(order)]
-
-
-def _label(design: Design) -> str:
-    """What the objective is called: the label of the fact that states it."""
-    facts, number = [fact for fact in design.facts() if fact[0] != "bound"], f"{design.objective:.9g}"
-    in_full = [label for label, words in facts if words == repr(design.objective)]
-    columns = [name for name, value in design.family.columns(design).items() if value == design.objective]
-    begun = [label for label, words in facts if words.startswith(number) and label != "objective"]
-    return next(iter([*in_full, *begun, *columns]), "objective")
-
-
-def _view(design: Design, request: _Request) -> View:
-    """A design as plain data; nothing that is not in its row, its facts or its tables."""
-    kind, given, certified = request.kind, request.given, design.certificate is not None
-    raw, extra = ("", "") if certified or not kind.certifies else (" --raw", "certify=False")
-    return {
-        "heading": design.heading,
-        "facts": design.facts(),
-        "row": design.row(),
-        "objective": design.objective,
-        "label": _label(design),
-        "certified": certified,
-        "private": design.private,
-        "certifies": kind.certifies,
-        "status": design.status,
-        "figures": figures.law_figures(design),
-        "given": dict(given),
-        "hot": request.point(),
-        "command": command_line(kind, given, raw),
-        "python": python_call(kind, given, extra),
-    }
+TASKS = (
+    "suggestions", "fields", "adapt", "design", "complete", "certify", "prove", "profile", "along", "rivals",
+    "inverse", "export", "recommend",
+)  # fmt: skip

@@ -22,12 +22,12 @@ from urllib.parse import parse_qs
 import anywidget
 import traitlets
 
+from workbench.exact.objects import Values
 from workbench.explorer.given import Files, exact_values, listing, state
 from workbench.explorer.page import answers, asset, script
 from workbench.explorer.processes import Lanes, bug
 from workbench.families.design import Design
 from workbench.families.registry import family
-from workbench.io.result import Values
 
 
 class ExplorerWidget(anywidget.AnyWidget):

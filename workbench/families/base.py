@@ -12,24 +12,26 @@ import re
 import sys
 import textwrap
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from workbench.errors import InvalidRequest
+from workbench.exact.objects import Progress, Record
+from workbench.exact.objects import Values as Values
 from workbench.families.design import Design, Reports
 from workbench.families.option import Option, Place, read, spell
+from workbench.io.result import Row
 
 if TYPE_CHECKING:
     from solvers.backend import Options
-    from workbench.families.stated import Stated
+    from workbench.families.formula_object import Formula
+    from workbench.families.stated import Interval, Stated
 
 
 _LONGEST = 1e9  # seconds; solvers refuse more
-Values = Mapping[str, Any]
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,6 +54,10 @@ class Request:
     def at(self, point: Values) -> Self:
         """The same request at other values of hot options, which are exact already. Raises InvalidRequest."""
         return replace(self, **point)
+
+    def stated(self) -> Stated:
+        """The request as a program in polynomials of e^ε, for `workbench.formula`. Raises InvalidRequest."""
+        raise InvalidRequest(f"The family {self.family.name} has no formula in e^epsilon: {self.family.no_formula}.")
 
     def __post_init__(self) -> None:
         """Check the request; families extend it."""
@@ -103,6 +109,7 @@ class Family(Reports):
     programs: ClassVar[str | None] = None  # module with `instances()`
     no_formula: ClassVar[str] = "it states no linear program with powers of e^epsilon in it"
     recommendation: ClassVar[str | None] = None  # module with `candidates(query)`
+    baselines: ClassVar[str | None] = None  # module with `PUBLISHED`
 
     @property
     @abstractmethod
@@ -114,7 +121,7 @@ class Family(Reports):
         """The question that options spell. Raises InvalidRequest."""
 
     @abstractmethod
-    def checked(self, question: Any, values: dict[str, Any]) -> Request:
+    def checked(self, question: Any, values: Record) -> Request:
         """The request made of exact values: check, options (solvers.backend.Options), and every option that does not
         spell the question. Raises InvalidRequest."""
 
@@ -127,11 +134,14 @@ class Family(Reports):
         with self.open(request) as session:
             return session.design()
 
-    def stated(self, request: Any) -> Stated:
-        """A request as a program in polynomials of e^ε, for `workbench.formula`. Raises InvalidRequest."""
-        raise InvalidRequest(f"The family {self.name} has no formula in e^epsilon: {self.no_formula}.")
+    def pattern_formula(
+        self, request: Any, deltas: Interval, time_limit: float | None, progress: Progress | None
+    ) -> Formula:
+        """The formulas of a notion that breaks pairs (PDP) at the request's ε, for δ in an interval. Raises
+        InvalidRequest."""
+        raise InvalidRequest(f"A formula of the family {self.name} under {request.notion} would ask for binaries.")
 
-    def question_options(self, question: Any) -> dict[str, Any]:
+    def question_options(self, question: Any) -> Record:
         """The values of the options that spell a question. Raises InvalidRequest where there are none."""
         raise InvalidRequest(f"A question of the family {self.name} cannot be written as options.")
 
@@ -169,7 +179,7 @@ class Family(Reports):
         """The option of a name, or of one it had before. Raises KeyError."""
         return self._named[name]
 
-    def read(self, given: Values, place: Place = "python", *, spelled: bool = False) -> dict[str, Any]:
+    def read(self, given: Values, place: Place = "python", *, spelled: bool = False) -> Record:
         """The exact value of every option of a place, with the defaults. spelled: those of the question too, which
         Python otherwise gives as an object. Raises InvalidRequest."""
         known = self.arguments if place == "python" and not spelled else self.given_in(place)
@@ -189,7 +199,7 @@ class Family(Reports):
         rest = {name: value for name, value in values.items() if name not in spelling}
         return self._request(self.spelled_question(values), rest)
 
-    def _request(self, question: Any, values: dict[str, Any]) -> Request:
+    def _request(self, question: Any, values: Record) -> Request:
         if not isinstance(question, self.question):
             InvalidRequest.must("question", f"a {self.question.__name__}", repr(question))
         certify = values.pop("certify", None)
@@ -202,7 +212,7 @@ class Family(Reports):
 
     # Keys of sweeps.
 
-    def key(self, values: Values) -> dict[str, Any]:
+    def key(self, values: Values) -> Record:
         """The fixed options of a sweep as they enter its keys, so that two spellings of one question share one."""
         return {option.name: spell(values[option.name]) for option in self.given_in("sweep") if not option.hot}
 

@@ -10,13 +10,14 @@ Of another package: `workbench.register(Baseline("staircase", "modulo", build))`
     table      a CSV: a header of a word and the outputs, then rows of an input and its probabilities: of labels all of
                them; of quantizers the knots from -c to c, between which the law is affine
     mechanism  any, or a Design or Certificate of one; a .json file that holds it
-    function   (epsilon, delta) -> a PMF, a matrix or a mechanism
+    function   (epsilon, delta) -> a PMF, a matrix or a mechanism; `baseline` of a .py file, which is run
 
 Whatever it is, the exact audit decides whether it is private at a budget, and the family computes what it costs.
 """
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -31,10 +32,11 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exact, nearest_float, round_up
 from workbench.exact.plain import is_whole, plain_list
-from workbench.families.base import Family, Request, Row
+from workbench.families.base import Family, Request
 from workbench.families.frontier_plan import NotApplicable, Task, baseline_task
 from workbench.io.files import read_table
 from workbench.io.plugins import plugins
+from workbench.io.result import Row
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
@@ -173,9 +175,22 @@ def _named(value: Any) -> str:
 def _read(value: Any, name: str) -> Law | Callable[..., Any]:
     if isinstance(value, (str, Path)):
         path = Path(value)
-        return (_from_json if path.suffix.lower() == ".json" else _from_table)(path, name)
+        read: Law | Callable[..., Any] = _READERS.get(path.suffix.lower(), _from_table)(path, name)
+        return read
     function: Callable[..., Any] | None = value if callable(value) else None
     return function or _law(value, name)
+
+
+def _from_python(path: Path, name: str) -> Callable[..., Any]:
+    """The function `baseline` of a file, which is run."""
+    try:
+        function = runpy.run_path(str(path)).get("baseline")
+    except (Exception, SystemExit) as error:
+        InvalidRequest.must(name, f"a Python file that runs: {path.name}", f"{type(error).__name__}: {error}")
+    if not callable(function):
+        InvalidRequest.must(name, "a Python file with a function baseline(epsilon, delta)", path.name)
+    chosen: Callable[..., Any] = function
+    return chosen
 
 
 def _from_json(path: Path, name: str) -> Law:
@@ -183,6 +198,9 @@ def _from_json(path: Path, name: str) -> Law:
     if isinstance(held, Distribution):
         InvalidRequest.must(name, _WANTED, f"a list of masses in {path.name}, whose noise values are not given")
     return _law(held, name)
+
+
+_READERS: dict[str, Callable[[Path, str], Any]] = {".json": _from_json, ".py": _from_python}
 
 
 def _from_table(path: Path, name: str) -> Law:

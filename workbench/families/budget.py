@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Self
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import jsonable
+from workbench.exact.objects import Record
 from workbench.families.base import Request, Values
 from workbench.families.design import exact_words
 from workbench.families.option import spell
 from workbench.families.requirements import ratio_notions
 from workbench.io.files import spelled
+from workbench.io.shown import Facts
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion
 
@@ -73,7 +75,7 @@ class BudgetRequest(Request):
         """The same request at other values, None where they stay. Raises InvalidRequest."""
         return replace(self, **{name: value for name, value in point.items() if value is not None})
 
-    def left_out(self, defaults: Mapping[str, Any]) -> None:
+    def left_out(self, defaults: Values) -> None:
         """Refuse what the notion has no use for: option -> its default. Raises InvalidRequest."""
         for name, plain in defaults.items():
             got = getattr(self, name)
@@ -134,9 +136,9 @@ class BudgetRequest(Request):
         return f"{what}, {', '.join(words)}{runs}"
 
 
-def completed(values: Values, largest: int) -> dict[str, Any]:
+def completed(values: Values, largest: int) -> Record:
     """Values of options with the limit of ε, or the δ, that is meant where it is left out. largest: that limit."""
-    meant: dict[str, Any] = {}
+    meant: Record = {}
     if values["minimise"] == "epsilon":
         meant["epsilon"] = Fraction(largest)
     if values["minimise"] != "delta":
@@ -146,7 +148,7 @@ def completed(values: Values, largest: int) -> dict[str, Any]:
 
 def parameter_words(claim: Claim) -> str:
     """The budget in words."""
-    values: Mapping[str, Any] = claim.values
+    values: Values = claim.values
     for name, pair in (("curve", "(epsilon, delta)"), ("tradeoff", "(alpha, beta)")):
         if name in values:
             points: Sequence[tuple[Fraction, Fraction]] = values[name]
@@ -154,7 +156,7 @@ def parameter_words(claim: Claim) -> str:
     return ", ".join(f"{name} = {float(value):g}" for name, value in values.items())
 
 
-def budget_facts(design: Design) -> list[tuple[str, str]]:
+def budget_facts(design: Design) -> Facts:
     """What was asked of a design, its exact audit, and the composition of many runs, as rows of a report."""
     exact, epsilon = exact_words(design), design.privacy.epsilon
     at = "" if design.claim.in_epsilon_delta else f" (at epsilon = {float(epsilon or 0):g})"
@@ -162,7 +164,7 @@ def budget_facts(design: Design) -> list[tuple[str, str]]:
     return [("asked", design.request.budget_words), ("exact", audited), *composed_facts(design)]
 
 
-def composed_facts(design: Design) -> list[tuple[str, str]]:
+def composed_facts(design: Design) -> Facts:
     """The composition in a report; nothing of one run."""
     composed = design.details.get("composed")
     if composed is None:
@@ -171,11 +173,11 @@ def composed_facts(design: Design) -> list[tuple[str, str]]:
     return [("composed", f"{runs} runs: delta at most {delta!r} at epsilon = {epsilon:g} (proven)")]
 
 
-def budget_json(design: Design) -> dict[str, Any]:
+def budget_json(design: Design) -> Record:
     """The budget and what is minimised, for JSON; of many runs with the composition that the exact audit proved."""
     request, claim = design.request, design.claim
     if request.runs == 1 and not claim.in_epsilon_delta:
-        written: dict[str, Any] = claim.to_dict()
+        written: Record = claim.to_dict()
         return written
     entries = {name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "max_loss")}
     if request.runs > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -14,8 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import ExpNumber, jsonable, round_up
+from workbench.exact.objects import Record, Values
 from workbench.families.oracle import OracleVerdict as OracleVerdict
-from workbench.io.shown import Shown
+from workbench.io.shown import Facts, Shown
 from workbench.privacy.claim import Claim as Claim
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
     from solvers.solution import Solution
     from workbench.privacy.certificate import Certificate
+
+
+Tables = list[tuple[str, list[str], list[list[Any]]]]  # (title, heads, rows)
 
 
 class Reports(ABC):
@@ -43,7 +48,7 @@ class Reports(ABC):
             return "found"
         return "optimal" if design.solution is None else str(design.solution.termination)
 
-    def exact(self, design: Design) -> dict[str, Any]:
+    def exact(self, design: Design) -> Record:
         """The exact audit: pure_epsilon, pdp_delta and dp_delta (None: not known), each never understated."""
         privacy = design.privacy
         return {
@@ -52,11 +57,11 @@ class Reports(ABC):
             "pure_epsilon": privacy.pure_epsilon,
         }
 
-    def columns(self, design: Design) -> dict[str, Any]:
+    def columns(self, design: Design) -> Record:
         """Columns of a row that only this family has."""
         return {}
 
-    def json(self, design: Design) -> dict[str, Any]:
+    def json(self, design: Design) -> Record:
         """Keys of `--json` that only this family has, or has in its own way."""
         return {}
 
@@ -65,12 +70,16 @@ class Reports(ABC):
         return repr(design.question)
 
     @abstractmethod
-    def facts(self, design: Design) -> list[tuple[str, str]]:
+    def facts(self, design: Design) -> Facts:
         """What a report says before proof, oracle and solver: (label, sentence) rows."""
 
-    def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
+    def tables(self, design: Design) -> Tables:
         """The mechanism as tables: (title, heads, rows)."""
         return []
+
+    def beside(self, design: Design) -> Mapping[str, tuple[Any, Any]]:
+        """Laws of published noise at the same budget: name -> (values, masses), of densities (edges, means)."""
+        return {}
 
     def bare(self, design: Design) -> Any:
         """The mechanism as a file knows it, which claims nothing."""
@@ -119,7 +128,7 @@ class Design(Shown):
     raw: Any = None
     route: str | None = None
     optimum: float | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Values = field(default_factory=dict)
 
     @property
     def question(self) -> Any:
@@ -158,7 +167,7 @@ class Design(Shown):
         return relative_gap(self.objective, self.bound)
 
     @property
-    def effort(self) -> dict[str, Any]:
+    def effort(self) -> Record:
         """Who solved it, in which version and how many seconds; nothing where no solver took part."""
         names = ("solver", "version", "seconds") if self.solution is not None else ()
         return {name: getattr(self.solution, name) for name in names}
@@ -174,9 +183,26 @@ class Design(Shown):
         return None if self.privacy is None else bool(self.privacy.holds(self.claim))
 
     @cached_property
-    def exact(self) -> dict[str, Any]:
+    def exact(self) -> Record:
         """The exact audit: pure_epsilon, pdp_delta and dp_delta (None: not known), each never understated."""
         return self.family.exact(self)
+
+    @property
+    def _priced(self) -> Any:
+        """Formulas are made by families, which make designs: what knows both is looked up when it is asked for."""
+        return importlib.import_module("workbench.families.shadow_prices")
+
+    @cached_property
+    def shadow_prices(self) -> Any:
+        """What one unit of ε and of δ is worth, and which neighbours decide (`families.shadow_prices.ShadowPrices`)."""
+        return self._priced.shadow_prices(self)
+
+    @cached_property
+    def unique(self) -> bool | None:
+        """Whether no other mechanism of the class is optimal, in doubles, by a second linear program over those that
+        are; None: not decided, as without a linear program that states the whole request."""
+        only: bool | None = self._priced.only_optimum(self)
+        return only
 
     @property
     def proof(self) -> str:
@@ -200,15 +226,10 @@ class Design(Shown):
 
     # Reports.
 
-    def facts(self) -> list[tuple[str, str]]:
+    def facts(self) -> Facts:
         """A report: (label, sentence) rows."""
-        oracle, solution = self.oracle, self.solution
-        rows = [*self.family.facts(self), ("proof", self.proof)]
-        if oracle.value is None:
-            rows.append(("oracle", f"none: {oracle.proof}"))
-        else:
-            verdict = "agrees" if oracle.agrees else "no verdict" if oracle.agrees is None else "DISAGREES"
-            rows.append(("oracle", f"{oracle.name} {oracle.value:.9g} ({oracle.kind}), {verdict}. {oracle.proof}"))
+        solution = self.solution
+        rows = [*self.family.facts(self), ("proof", self.proof), ("oracle", str(self.oracle))]
         if solution is not None:
             name, seconds = f"{solution.solver} {solution.version}".rstrip(), solution.seconds
             rows.append(("solver", f"{name}, {self.status}, {seconds:.3f} s"))
@@ -247,7 +268,7 @@ class Design(Shown):
         else:
             save(self.family.bare(self), Path(path))
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Record:
         """One row of a table: the columns of `workbench.families.outcome`."""
         family, oracle, solution = self.family, self.oracle, self.solution
         residuals = None if solution is None else solution.residuals
@@ -276,9 +297,9 @@ class Design(Shown):
 
         return pd.DataFrame([self.row()])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready: the keys of `workbench design ... --json`. Infinite values are the string "inf"."""
-        record: dict[str, Any] = {
+        record: Record = {
             "objective": jsonable(self.objective), "bound": self.bound, "gap": self.gap, "status": self.status,
             "exact": {name: jsonable(value) for name, value in self.exact.items()}, "private": self.private,
             "certified": self.certificate is not None, "route": self.route, "optimum_of_pattern": self.optimum,

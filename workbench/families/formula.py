@@ -17,21 +17,24 @@ all ε and δ of its piece: no sampling, no rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from solvers.regions import Ends, Region, region_around, regions
+from solvers.regions import Ends, NoPoint, Region, region_around, regions
 from solvers.search import Deadline
-from workbench.errors import InvalidRequest
+from workbench.errors import Infeasible, InvalidRequest
 from workbench.exact.numbers import exact
-from workbench.families.formula_certificate import Interval, Known, Question, record, x_bounds
+from workbench.exact.objects import Progress, Record, Values
+from workbench.families.formula_certificate import Known, Question, record, x_bounds
 from workbench.families.formula_object import Formula
 from workbench.families.formula_pieces import epsilons, pieces_of
 from workbench.families.outcome import translated_errors
 from workbench.families.registry import family, family_of
-from workbench.families.requirements import ratio_notions
-from workbench.families.stated import Stated, refuse_curved
+from workbench.families.requirements import MASS_ABOVE_RATIO, ratio_kind, ratio_notions
+from workbench.families.stated import Interval, Stated, refuse_curved
 
 _SILENT = 5.0  # seconds
 _LARGEST = 20  # ε: beyond it masses are below what doubles hold
@@ -46,18 +49,19 @@ def formula(
 
     question, options: as `workbench.design` takes them. epsilon: a number (the piece that holds there), two numbers or
     "0.1..4", all ε > 0 by default; delta: a number, two numbers or "0..0.2"; as in `design` by default. time_limit:
-    seconds; what is found until then stands, and what is open is said.
+    seconds; what is found until then stands, and what is open is said; so does what is found until Ctrl-C.
 
-    Raises InvalidRequest: also for questions that have no formula, in one sentence that says why.
+    Raises InvalidRequest: also for questions that have no formula, in one sentence that says why; Infeasible where an
+    interval of δ holds one at which there is no mechanism.
     """
     spelled = isinstance(question, str)
     kind = family(question) if spelled else family_of(question)
 
-    def request(point: Mapping[str, Any]) -> Any:
+    def request(point: Values) -> Any:
         given = {**options, **point}
         return kind.spelled(**given) if spelled else kind.request(question, **given)
 
-    def values() -> dict[str, Any]:
+    def values() -> Record:
         given = {**options, "epsilon": Fraction(1)}
         return kind.read(given, spelled=spelled) | ({} if spelled else kind.question_options(question))
 
@@ -74,24 +78,52 @@ def formula_of(
     epsilon: Any,
     delta: Any = None,
     time_limit: Any = None,
-    progress: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
 ) -> Formula:
     """The formula of a family's question. progress: told every few seconds what is proven. Raises as `formula`."""
     limits, deltas = _ends(epsilon, "epsilon", _EPSILON), _ends(delta, "delta", _DELTA)
     if question.notion is not None and question.notion not in ratio_notions():
         refuse_curved(str(question.notion))
+    seconds = None if time_limit is None else float(time_limit)
+    if question.notion is not None and ratio_kind(question.notion) == MASS_ABOVE_RATIO:
+        return _of_patterns(question, limits, deltas, seconds, progress)
     stated, deltas = question.stated(deltas)
-    deadline = Deadline(None if time_limit is None else float(time_limit))
+    deadline = Deadline(seconds)
     with translated_errors():
         try:
             told = None if progress is None else _Told(progress, stated.steps)
             parts, left = _searched(stated, limits, deltas, deadline, told)
+        except NoPoint as none:
+            at = f"epsilon = {stated.steps * math.log(none.x):.6g}, delta = {float(none.delta):.6g}"
+            raise Infeasible(
+                f"No mechanism meets the request at {at}: a formula for an interval of delta needs one at each of it."
+            ) from None
         finally:
             stated.program.close()
     known = Known(limits, deltas, tuple(parts))
     pieces = pieces_of(stated, parts)
     gaps = tuple(epsilons(gap, stated.steps) for gap in left)
     return Formula(stated.what, pieces, stated.steps, gaps, deadline.elapsed, lambda: record(question, stated, known))
+
+
+def _of_patterns(
+    question: Question,
+    limits: Interval | None,
+    deltas: Interval | None,
+    seconds: float | None,
+    progress: Progress | None,
+) -> Formula:
+    """That of a notion that breaks pairs, at one ε. Raises InvalidRequest."""
+    if limits is None or limits[0] != limits[1]:
+        got = "none" if limits is None else "..".join(map(str, limits))
+        why = f"one number for {question.notion}, whose formulas are proven at one epsilon"
+        InvalidRequest.must("epsilon", why, got)
+    deltas = (Fraction(0), Fraction(1)) if deltas is None else deltas
+    request = question.request({"epsilon": limits[0], "delta": deltas[1]})
+    with translated_errors():
+        deadline = Deadline(seconds)
+        formula = question.family.pattern_formula(request, deltas, seconds, progress)
+        return replace(formula, seconds=deadline.elapsed)
 
 
 def _ends(given: Any, name: str, wanted: str) -> tuple[Fraction, Fraction] | None:
@@ -128,7 +160,7 @@ def _searched(
 class _Told:
     """Says every few seconds how many intervals are proven, and the last one."""
 
-    def __init__(self, say: Callable[[str], None], steps: int) -> None:
+    def __init__(self, say: Progress, steps: int) -> None:
         self.say, self.steps, self.count, self.next = say, steps, 0, Deadline(_SILENT)
 
     def __call__(self, region: Region) -> None:

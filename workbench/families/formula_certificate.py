@@ -16,11 +16,10 @@ interval but for what is said to be open, neighbours must agree where they meet,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flint import fmpz_poly
@@ -31,18 +30,17 @@ from solvers.polynomials import Affine, Root, count_roots
 from solvers.regions import Region, given_region
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified
 from workbench.exact.numbers import exp_bounds
+from workbench.exact.objects import Record, Values
 from workbench.families.formula_object import Formula
 from workbench.families.formula_pieces import epsilons, pieces_of
 from workbench.families.option import spell
 from workbench.families.registry import family
-from workbench.io.files import named, parse_json, ratio, read_text, spelled
+from workbench.io.files import ratio, spelled
 from workbench.io.records import FORMULA, listed, refuse, take
 
 if TYPE_CHECKING:
     from workbench.families.base import Family
-    from workbench.families.stated import Stated
-
-Interval = tuple[Fraction, Fraction]
+    from workbench.families.stated import Interval, Stated
 
 VERSION = 1
 _PROOF = {"format", "version", "question", "epsilon", "delta", "regions"}
@@ -58,8 +56,8 @@ class Question:
     the one that was named, or None."""
 
     family: Family
-    request: Callable[[Mapping[str, Any]], Any]
-    values: Callable[[], Mapping[str, Any]]
+    request: Callable[[Values], Any]
+    values: Callable[[], Values]
     notion: Any = None
 
     def stated(self, deltas: Interval | None) -> tuple[Stated, Interval]:
@@ -67,7 +65,7 @@ class Question:
         point = {"delta": (deltas[0] + deltas[1]) / 2} if deltas is not None and deltas[1] else {}
         given = self.request({"epsilon": Fraction(1)} | point)
         own = getattr(given, "delta", None) or Fraction(0)
-        return self.family.stated(given), (own, own) if deltas is None else deltas
+        return given.stated(), (own, own) if deltas is None else deltas
 
 
 @dataclass(frozen=True)
@@ -90,9 +88,9 @@ def x_bounds(limits: Interval | None, steps: int) -> tuple[Fraction, Fraction | 
 # Written.
 
 
-def record(question: Question, stated: Stated, known: Known) -> dict[str, Any]:
+def record(question: Question, stated: Stated, known: Known) -> Record:
     """What a certificate holds beside the pieces. Raises InvalidRequest for a question that cannot be written down."""
-    kind, options = question.family, dict[str, Any]()
+    kind, options = question.family, Record()
     values = question.values()
     for value in [value for value in values.values() if isinstance(value, kind.question)]:
         values = {**values, **kind.question_options(value)}
@@ -119,7 +117,7 @@ def same_program(first: Parametric, second: Parametric) -> bool:
     return all(getattr(first, name) == getattr(second, name) for name in names)
 
 
-def _region(region: Region) -> dict[str, Any]:
+def _region(region: Region) -> Record:
     bases = [region.formulas[0].start.basis, *(formula.vertex.basis for formula in region.formulas)]
     return {
         "low": _end(region.low),
@@ -139,15 +137,9 @@ def _end(root: Root) -> Any:
 # Read.
 
 
-def check(path: Path | str) -> Formula:
-    """The formula of a file, proven again. Raises CorruptFile, caused by NotCertified for one that is false."""
-    text = read_text(path)
-    with named(path):
-        return from_dict(parse_json(text))
-
-
 def from_dict(data: Any) -> Formula:
-    """As `check`."""
+    """The formula of a file, proven again (`workbench.check`). Raises CorruptFile, caused by NotCertified for one that
+    is false."""
     fields = take(data, "The file of a formula", _PROOF | _SHOWN)
     if fields["format"] != FORMULA or fields["version"] != VERSION or isinstance(fields["version"], bool):
         refuse("The format", f"{FORMULA}, version {VERSION}")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from solvers.polynomials import Affine, Poly
 from workbench.errors import Infeasible, InvalidRequest, NotInstalled, NotProven
 from workbench.exact.numbers import exact, exp_bounds
+from workbench.exact.objects import Record
 from workbench.families.formula_pieces import Piece, epsilons
 from workbench.families.formula_plot import figure
 from workbench.families.formula_text import LATEX, PYTHON, WORDS, written
@@ -34,8 +35,9 @@ class Formula:
     """The optimum of a question for an interval of ε and of δ.
 
     what: the class of mechanisms and the loss; pieces: by rising ε, and within one interval by rising δ; open:
-    intervals of ε that a time limit left; seconds: that it took; proof: what a certificate holds beside the pieces,
-    or a function that raises why there is none.
+    intervals of ε that a time limit or Ctrl-C left; seconds: that it took; proof: what a certificate holds beside the
+    pieces, or a function that raises why there is none; at: the one ε at which formulas of patterns (PDP) are proven;
+    then open holds intervals of δ.
     """
 
     what: str
@@ -43,7 +45,8 @@ class Formula:
     steps: int = 1
     open: tuple[tuple[float, float], ...] = ()
     seconds: float = 0.0
-    proof: Callable[[], dict[str, Any]] = dict
+    proof: Callable[[], Record] = dict
+    at: Fraction | None = None
 
     def __call__(self, epsilon: Any, delta: Any = None) -> tuple[Fraction, Fraction]:
         """A proven enclosure of the optimum, about 1e-50 wide. delta: needed where it is free.
@@ -51,6 +54,8 @@ class Formula:
         Raises InvalidRequest outside the intervals of the formula; Infeasible where no mechanism meets the request.
         """
         power, share = exact(epsilon, "epsilon"), None if delta is None else exact(delta, "delta")
+        if self.at is not None and power != self.at:
+            InvalidRequest.must("epsilon", f"{float(self.at):g}, where the patterns are proven to be optimal", epsilon)
         for bits in (_BITS, 4 * _BITS, 16 * _BITS):
             low, high = exp_bounds(power / self.steps, bits)
             x = Fraction(low, 1 << bits), Fraction(high, 1 << bits)
@@ -84,13 +89,13 @@ class Formula:
         return InvalidRequest.must("delta", "where the formula holds", delta)
 
     @property
-    def mechanism(self) -> list[dict[str, Any]]:
+    def mechanism(self) -> list[Record]:
         """The probabilities of mechanisms that attain the optimum, by name, as formulas, with where each holds."""
         rows = []
         for piece in self.pieces:
             for part in piece.parts:
                 low, high = epsilons((part.low, part.high), self.steps)
-                row: dict[str, Any] = {"from_epsilon": low, "to_epsilon": high}
+                row: Record = {"from_epsilon": low, "to_epsilon": high}
                 if piece.free:
                     row["from_delta"], row["to_delta"] = piece.delta_text()
                 rows.append(row | {name: written(mass, WORDS, self.steps) for name, mass in part.masses.items()})
@@ -100,11 +105,24 @@ class Formula:
 
     def __str__(self) -> str:
         lines = [self.what, *(f"{self.where(piece)}: {piece.text()}" for piece in self.pieces)]
-        lines += [f"open, for want of time: {low:.9g} < ε < {high:.9g}" for low, high in self.open]
+        name = "ε" if self.at is None else "δ"
+        lines += [f"open, as it ended early: {low:.9g} < {name} < {high:.9g}" for low, high in self.open]
         return "\n".join(lines)
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What is proven, in sentences."""
+        first, *rest = str(self).splitlines()
+        count = f"{len(self.pieces)} formula{'' if len(self.pieces) == 1 else 's'}"
+        return (
+            f"{first}: {count}, without {'overlap' if self.open else 'gap or overlap'}, proven without a solver.",
+            *rest,
+        )
+
     def where(self, piece: Piece) -> str:
-        """The interval of ε, and of δ where that is free, in words."""
+        """The interval of ε, and of δ where that is free, in words; of δ in numbers, where ε is given."""
+        if self.at is not None:
+            return "{:.6g} ≤ δ ≤ {:.6g}".format(*piece.delta_at(self.at))
         low, high = piece.epsilon
         above = "" if math.isinf(high) else f" < {high:.9g}"
         words = f"{low:.9g} < ε{above}" if low or above else "0 < ε"
@@ -116,7 +134,7 @@ class Formula:
     def __repr__(self) -> str:
         return f"Formula({self.what!r}, {len(self.pieces)} piece{'' if len(self.pieces) == 1 else 's'})"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready."""
         variable = "x = exp(epsilon)" if self.steps == 1 else f"x = exp(epsilon/{self.steps})"
         return {
@@ -124,6 +142,7 @@ class Formula:
             "variable": variable,
             "pieces": [piece.to_dict() for piece in self.pieces],
             "open": [[low, None if math.isinf(high) else high] for low, high in self.open],
+            **({} if self.at is None else {"proven_at": {"epsilon": float(self.at)}}),
         }
 
     @cached_property
@@ -134,8 +153,16 @@ class Formula:
             row = {"from_epsilon": low, "to_epsilon": high, "formula": piece.text()}
             if piece.free:
                 row["from_delta"], row["to_delta"] = piece.delta_text()
+            if self.at is not None:
+                row["delta_low"], row["delta_high"] = piece.delta_at(self.at)
+                row["broken"] = piece.pattern
             rows.append(row)
         return Result(self.what, rows, name="formula")
+
+    @property
+    def rows(self) -> list[Record]:
+        """Those of `to_frame`."""
+        return [*self._result.rows]
 
     def to_frame(self) -> pd.DataFrame:
         """From ε, to ε, formula; the ends of δ where it is free."""
@@ -147,6 +174,7 @@ class Formula:
         for piece in self.pieces:
             low, high = piece.epsilon
             where = rf"{low:.6g} < \varepsilon" + ("" if math.isinf(high) else f" < {high:.6g}")
+            where = where if self.at is None else rf"\varepsilon = {low:.6g}"
             if piece.free:
                 first, last = piece.delta_text(LATEX)
                 where += rf",\ {first} \le \delta \le {last}"
@@ -223,7 +251,7 @@ class Formula:
 
         path: also write it (.png, .svg or .pdf). Raises InvalidRequest, OSError.
         """
-        drawn = figure(self.what, self.pieces)
+        drawn = figure(self.what, self.pieces, None if self.at is None else float(self.at))
         if path is not None:
             save_figure(drawn, Path(path))
         return drawn

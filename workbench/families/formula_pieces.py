@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from solvers.polynomials import Affine, Poly, Root
+from workbench.exact.objects import Record
 from workbench.families.formula_text import WORDS, Style, written
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ class Piece:
     """One formula and where it holds: ε between logarithms of algebraic numbers, δ between two functions of ε.
 
     low, high: of x = e^(ε/steps), None without an end; delta: its ends; value: the optimum, None where there is no
-    mechanism; parts: intervals of x, from low to high, each with a mechanism that attains it.
+    mechanism; parts: intervals of x, from low to high, each with a mechanism that attains it; pattern: of PDP, the
+    pairs that it breaks.
     """
 
     low: Root
@@ -59,6 +61,7 @@ class Piece:
     value: Affine | None
     parts: tuple[Part, ...]
     steps: int = 1
+    pattern: str = ""
 
     @property
     def masses(self) -> Mapping[str, Affine]:
@@ -91,16 +94,26 @@ class Piece:
         low, high = (written(end, style, self.steps) for end in self.delta)
         return low, high
 
-    def to_dict(self) -> dict[str, Any]:
+    def delta_at(self, epsilon: Fraction) -> tuple[float, float]:
+        """The ends of δ at an ε."""
+        x = Fraction(math.exp(epsilon / self.steps))
+        low, high = (float(end(x)) for end in self.delta)
+        return low, high
+
+    def to_dict(self) -> Record:
         """Polynomials as integers by rising power of x."""
         low, high = self.epsilon
-        known: dict[str, Any] = {"epsilon": [low, None if math.isinf(high) else high]}
+        known: Record = {"epsilon": [low, None if math.isinf(high) else high]}
         if self.value is not None:
             known |= {"numerator": _integers(self.value.constant), "denominator": _integers(self.value.over)}
             if self.value.slope:
                 known["numerator_delta"] = _integers(self.value.slope)
         known["delta"] = [_end(value) for value in self.delta]
-        if self.high is not None:
+        if self.free:
+            known["delta_formula"] = [*self.delta_text()]
+        if self.pattern:
+            known["broken"] = self.pattern
+        elif self.high is not None:
             root = self.high.within(Fraction(1, 1 << 64))
             known["breakpoint"] = {
                 "polynomial": _integers(root.polynomial),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from workbench.exact.objects import Record
 from workbench.families.formula_text import LATEX
 from workbench.io.figures import COLOURS, panels
 
@@ -30,13 +31,12 @@ _WIDE = 0.025  # of a region that takes its number, as a part of the axis
 _BELOW = 24  # formulas of a legend's column
 
 
-def figure(what: str, pieces: Sequence[Piece]) -> Figure:
-    """The map where δ is free, else the curve."""
+def figure(what: str, pieces: Sequence[Piece], at: float | None = None) -> Figure:
+    """The map where δ is free, else the curve; the curve over δ at a given ε."""
+    if at is not None:
+        return _over_delta(what, pieces, at)
     free = any(piece.free for piece in pieces)
-    numbers = _numbers(pieces)
-    columns = math.ceil(len(numbers) / _BELOW)
-    wide = _LEGEND * columns * max(len(text) for text in numbers)
-    drawn, (axis,) = panels(width=6.4 + wide, height=max(4.6, 0.42 * min(len(numbers), _BELOW)))
+    drawn, axis, numbers = _page(pieces)
     low, high = _shown(pieces)
     for piece in pieces:
         start, end = max(piece.epsilon[0], low), min(piece.epsilon[1], high)
@@ -52,13 +52,36 @@ def figure(what: str, pieces: Sequence[Piece]) -> Figure:
         axis.set(ylim=(0, last), yticks=[tick for tick in _TICKS if tick <= last])
         axis.set_yticklabels([f"{tick:g}" for tick in axis.get_yticks()])
     axis.set_title(what, fontsize=10, pad=42)
-    axis.legend(*_legend(axis), loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=8, ncols=columns)
+    _legend(axis, numbers)
     return drawn
 
 
-def _numbers(pieces: Sequence[Piece]) -> dict[str, int]:
-    """The number of every formula, by where it holds first."""
-    return {text: k for k, text in enumerate(dict.fromkeys(piece.text() for piece in pieces), 1)}
+def _over_delta(what: str, pieces: Sequence[Piece], epsilon: float) -> Figure:
+    """The optimum over δ at one ε."""
+    drawn, axis, numbers = _page(pieces)
+    for piece in pieces:
+        assert piece.value is not None
+        number, deltas = numbers[piece.text()], piece.delta_at(Fraction(epsilon))
+        x = Fraction(math.exp(epsilon / piece.steps))
+        values = [float(piece.value(x, Fraction(delta))) for delta in deltas]
+        axis.plot(deltas, values, label=_label(piece, number), color=_style(number)["color"], linewidth=2.2)
+    axis.set(xlabel="δ", ylabel="optimum")
+    axis.set_title(what, fontsize=10)
+    _legend(axis, numbers)
+    return drawn
+
+
+def _page(pieces: Sequence[Piece]) -> tuple[Figure, Axes, dict[str, int]]:
+    """A figure with room for the legend, its axis, and the number of every formula, by where it holds first."""
+    numbers = {text: k for k, text in enumerate(dict.fromkeys(piece.text() for piece in pieces), 1)}
+    wide = _LEGEND * _columns(numbers) * max(len(text) for text in numbers)
+    drawn, (axis,) = panels(width=6.4 + wide, height=max(4.6, 0.42 * min(len(numbers), _BELOW)))
+    return drawn, axis, numbers
+
+
+def _columns(numbers: Mapping[str, int]) -> int:
+    """Of the legend."""
+    return math.ceil(len(numbers) / _BELOW)
 
 
 def _shown(pieces: Sequence[Piece]) -> tuple[float, float]:
@@ -69,7 +92,7 @@ def _shown(pieces: Sequence[Piece]) -> tuple[float, float]:
     return ends[0], high
 
 
-def _style(number: int) -> dict[str, Any]:
+def _style(number: int) -> Record:
     colours = COLOURS[:6] + COLOURS[7:]
     return {
         "color": colours[(number - 1) % len(colours)],
@@ -133,8 +156,9 @@ def _breakpoints(axis: Axes, pieces: Sequence[Piece], high: float) -> None:
             last = end
 
 
-def _legend(axis: Axes) -> tuple[list[Any], list[str]]:
-    """Each formula once, in the order of their numbers."""
+def _legend(axis: Axes, numbers: Mapping[str, int]) -> None:
+    """Each formula once, in the order of their numbers, beside the picture."""
     handles, labels = axis.get_legend_handles_labels()
     entries = dict(zip(labels, handles, strict=True))
-    return [*entries.values()], [*entries]
+    look: Record = {"frameon": False, "fontsize": 8, "ncols": _columns(numbers)}
+    axis.legend([*entries.values()], [*entries], loc="center left", bbox_to_anchor=(1.01, 0.5), **look)

@@ -5,6 +5,7 @@ Common factors stand in front, and whichever of these is shortest: (a + δ b)/d;
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,6 +14,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from solvers.polynomials import Affine, Poly
+
+
+_INNER = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)")  # what stands in brackets
 
 
 @dataclass(frozen=True)
@@ -46,9 +50,10 @@ def _python_power(exponent: Fraction) -> str:
 
 
 def _slash(top: str, below: str) -> str:
-    return (
-        f"{f'({top})' if ' ' in top else top} / {below if below.isdigit() or below.startswith('(') else f'({below})'}"
-    )
+    """In one line: a sum in brackets, and a divisor of several factors."""
+    plain = below.isdigit() or below == "e^ε" or _INNER.fullmatch(below)
+    outside = _INNER.sub("", top)
+    return f"{f'({top})' if ' + ' in outside or ' - ' in outside else top} / {below if plain else f'({below})'}"
 
 
 WORDS = Style(_words_power, "δ", "", _slash)
@@ -61,7 +66,7 @@ def written(value: Affine, style: Style = WORDS, steps: int = 1) -> str:
     whole = _quotient(value.constant, value.slope, value.over, style, steps)
     rest = value.over - value.constant
     shorter = 0 < _terms(rest) < _terms(value.constant) and min(rest.coeffs()) >= 0
-    if value.over.degree() > 0 and shorter:
+    if (value.over.degree() > 0 and shorter) or (value.slope and value.constant == value.over):
         return f"1 - {_quotient(rest, -value.slope, value.over, style, steps)}"
     return whole
 
@@ -82,7 +87,8 @@ def _numerator(constant: Poly, slope: Poly, style: Style, steps: int) -> str:
     if not slope:
         return _factored(constant, style, steps)
     if not constant:
-        return f"{style.delta}{style.product or ' '}{style.grouped(_factored(slope, style, steps))}"
+        factor = style.grouped(_factored(slope, style, steps))
+        return style.delta if factor == "1" else f"{factor}{style.product or ' '}{style.delta}"
     if constant == -slope:
         less = f"{style.brackets[0]}1 - {style.delta}{style.brackets[1]}"
         factor = style.grouped(_factored(constant, style, steps))

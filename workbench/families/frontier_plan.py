@@ -14,12 +14,13 @@ fails is a row with its `failure`, not a crash.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.exact.objects import Values
 from workbench.families.option import Option, Reader, listed
 from workbench.families.outcome import attempt, failure
 from workbench.io.parameter_grid import grid
@@ -116,10 +117,10 @@ class BudgetTask:
     """
 
     name: str
-    rows: Callable[[Mapping[str, Any], Fraction, Fraction, Sequence[Fraction]], Iterable[Row]]
+    rows: Callable[[Values, Fraction, Fraction, Sequence[Fraction]], Iterable[Row]]
     options: Sequence[Option] = ()
     delta: bool = True
-    check: Callable[[Mapping[str, Any], Sequence[Fraction], Sequence[Fraction]], None] = lambda *_: None
+    check: Callable[[Values, Sequence[Fraction], Sequence[Fraction]], None] = lambda *_: None
 
 
 @dataclass(frozen=True)
@@ -136,10 +137,10 @@ class Frontier:
 
     summary: str
     options: Sequence[Option]
-    plan: Callable[[Any, Mapping[str, Any]], Plan]
+    plan: Callable[[Any, Values], Plan]
     examples: Sequence[str] = ()
     tasks: Sequence[BudgetTask] = ()
-    points: Callable[[Any, Mapping[str, Any]], Iterable[tuple[Row, Request]]] | None = None
+    points: Callable[[Any, Values], Iterable[tuple[Row, Request]]] | None = None
 
 
 EPSILON = Option("epsilon", grid, help='Grid: "0.1:4:40" (equal steps), "0.1:4:40:log", "0.5,1,2".', required=True)
@@ -157,8 +158,8 @@ def later(module: str, name: str) -> Callable[..., Any]:
 
 
 def compared(
-    points: Callable[[Any, Mapping[str, Any]], Iterable[tuple[Row, Request]]], **fixed: Any
-) -> Callable[[Any, Mapping[str, Any]], Iterable[tuple[Row, Request]]]:
+    points: Callable[[Any, Values], Iterable[tuple[Row, Request]]], **fixed: Any
+) -> Callable[[Any, Values], Iterable[tuple[Row, Request]]]:
     """Of some points those that baselines are compared at: a loss minimised, of one run. fixed: values of options."""
     return lambda question, values: [
         (row, request)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from workbench.exact.objects import Record
 from workbench.io.figures import COLOURS, MARKERS, SOLVER, legend_below, panels
 from workbench.privacy.notions import notion as named
 from workbench.privacy.notions.dp import DeltaNotion
@@ -243,7 +244,7 @@ def _line(axis: Axes, part: pd.DataFrame, x: str, y: str, look: Series, exact: S
         )
     if part.empty:
         return
-    style: dict[str, Any] = {"color": COLOURS[look.colour], "linestyle": look.dash, "label": look.label}
+    style: Record = {"color": COLOURS[look.colour], "linestyle": look.dash, "label": look.label}
     if part[x].isna().all():
         axis.axhline(float(part[y].iloc[0]), **style)
         return
@@ -262,7 +263,7 @@ def _line(axis: Axes, part: pd.DataFrame, x: str, y: str, look: Series, exact: S
 def _limit(axis: Axes, limit: pd.DataFrame, x: str) -> None:
     """The proven interval of an optimum over any outputs; a level one where it has no x."""
     label = "limit for any outputs, proven interval"
-    look: dict[str, Any] = {"color": "black", "alpha": 0.25, "linewidth": 0, "label": label}
+    look: Record = {"color": "black", "alpha": 0.25, "linewidth": 0, "label": label}
     ends = limit.sort_values(x)[[x, "bound", "objective"]].astype(float)
     if ends.empty:
         return
@@ -285,7 +286,7 @@ def heat(
         [(title, rows)] if panel is None else [(named(str(key)).title, p) for key, p in rows.groupby(panel, sort=False)]
     )
     figure, axes = panels(len(parts), width=6.4, height=min(6.0, 1.6 + 0.45 * rows[y].nunique()))
-    ends: dict[str, Any] = {"vmin": float(rows[column].min()), "vmax": float(rows[column].max())}
+    ends: Record = {"vmin": float(rows[column].min()), "vmax": float(rows[column].max())}
     for axis, (words, part) in zip(axes, parts, strict=True):
         grid = part.pivot_table(index=y, columns=x, values=column)
         at = np.asarray(grid.columns, dtype=float)

@@ -33,7 +33,7 @@ def is_proven(solution: Solution) -> bool:
     program = solution.program
     if solution.ray is not None or program.is_mip:
         return True
-    if program.cones:
+    if program.cones is not None:
         return False
     try:
         stated = Program(program.name, solution.data.free, scale=program.scale)

@@ -35,7 +35,13 @@ from workbench.privacy.repair import inverse_exponential, staircase
 
 Vector = NDArray[np.float64]
 
-NAMES = ("geometric", "truncated geometric", "discrete Gaussian", "staircase")
+SOURCES = {  # name -> (whose it is, what of it is scaled to the budget)
+    "geometric": ("Ghosh, Roughgarden and Sundararajan 2009", "α, the least that is proven"),
+    "truncated geometric": ("Geng et al. 2020, on the integers", "A, the least support that is proven"),
+    "discrete Gaussian": ("Canonne, Kamath and Steinke 2020", "σ², the least that is proven"),
+    "staircase": ("Geng and Viswanath 2014", "r, the inner step, best for the loss; δ unused"),
+}
+NAMES = tuple(SOURCES)
 _LONGEST = 4_000_000  # noise values that are worked through in floating point
 _AUDITED = 400_000  # noise values times shifts that an exact audit works through
 _SHIFTS = 128  # up to which geometric noise is audited at a δ; beyond, and without one, by group privacy

@@ -151,8 +151,7 @@ def _designed(path: Callable[[Fraction], Design], point: Fraction) -> Design | N
     try:
         return path(point)
     except (NotProven, NotCertified) as error:
-        unproven: Design | None = getattr(error, "design", None)
-        return unproven
+        return getattr(error, "design", None)
 
 
 def _curve(losses: NDArray[np.float64]) -> Curve:

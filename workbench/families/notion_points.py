@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
+from workbench.exact.objects import Record, Values
 from workbench.families.base import Family
 from workbench.families.frontier_plan import LEAST_EPSILON, Plots, Row
 from workbench.families.frontier_plots import Quantity, Series, few, lines
@@ -38,14 +39,14 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def _given(values: Mapping[str, Any], name: str, named: str) -> list[Fraction]:
+def _given(values: Values, name: str, named: str) -> list[Fraction]:
     numbers: list[Fraction] | None = values[name]
     if not numbers:
         raise InvalidRequest(f"{name} must be given for the notion {named}. Got none.")
     return list(numbers)
 
 
-def budget_points(values: Mapping[str, Any]) -> Iterator[tuple[Row, dict[str, Any]]]:
+def budget_points(values: Values) -> Iterator[tuple[Row, Record]]:
     """(columns that name a point, the options of its request). Raises InvalidRequest."""
     for named in values["notion"]:
         parameters = notion(named).parameters
@@ -64,7 +65,7 @@ def budget_points(values: Mapping[str, Any]) -> Iterator[tuple[Row, dict[str, An
             yield row, {"notion": named, **point}
 
 
-def least_points(values: Mapping[str, Any]) -> Iterator[tuple[Row, dict[str, Any]]]:
+def least_points(values: Values) -> Iterator[tuple[Row, Record]]:
     """The same of the least ε of error budgets."""
     for named in values["notion"] if values["max_loss"] else ():
         if set(notion(named).parameters) != {"epsilon", "delta"}:
@@ -75,7 +76,7 @@ def least_points(values: Mapping[str, Any]) -> Iterator[tuple[Row, dict[str, Any
                 yield row, {"notion": named, "delta": delta, "max_loss": budget, "minimise": "epsilon"}
 
 
-def notion_requests(kind: Family, question: Any, values: Mapping[str, Any]) -> Iterator[tuple[Row, Any]]:
+def notion_requests(kind: Family, question: Any, values: Values) -> Iterator[tuple[Row, Any]]:
     """(columns that name a point, its request) of a family whose requests take a notion, a loss and perhaps runs."""
     query = question or kind.spelled_question(values)
     common = {name: values[name] for name in ("loss", "solver", "certify", "time_limit") if name in values}

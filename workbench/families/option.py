@@ -15,7 +15,8 @@ from numbers import Integral
 from typing import Any, Literal
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact, positive, probability
+from workbench.exact.numbers import Rationals, exact, positive, probability
+from workbench.exact.objects import Progress, Record, Values
 from workbench.io.files import spelled
 
 Reader = Callable[[Any, str], Any]
@@ -63,9 +64,7 @@ class Option:
         return None if value is None and self.default is None and not self.required else self.read(value, self.name)
 
 
-def read(
-    options: Iterable[Option], given: Mapping[str, Any], what: str = "request", *, exact_defaults: bool = False
-) -> dict[str, Any]:
+def read(options: Iterable[Option], given: Values, what: str = "request", *, exact_defaults: bool = False) -> Record:
     """The exact value of every option, its default where it is not given. Raises InvalidRequest.
 
     what: they make up; exact_defaults: whether defaults are exact values, and not read like what is given.
@@ -112,14 +111,6 @@ def one_of(*words: str, more: Callable[[], Iterable[str]] = tuple) -> Reader:
         return str(value)
 
     return read
-
-
-def two_ends(value: Any, name: str, wanted: str) -> tuple[Any, Any]:
-    """The ends of "LOW..HIGH", or two values. wanted: what it must be, in words."""
-    ends = value.split("..") if isinstance(value, str) else value
-    if not isinstance(ends, (list, tuple)) or len(ends) != 2:
-        InvalidRequest.must(name, wanted, repr(value))
-    return ends[0], ends[1]
 
 
 def flag(value: Any, name: str) -> bool:
@@ -173,9 +164,7 @@ def listed(read: Reader, separator: str = ",") -> Reader:
     return reader
 
 
-def probabilities(
-    value: Any, name: str, wanted: str = "a list of probabilities, one for every answer"
-) -> tuple[Fraction, ...]:
+def probabilities(value: Any, name: str, wanted: str = "a list of probabilities, one for every answer") -> Rationals:
     """A list of probabilities, or a CSV file of them."""
     from workbench.mechanisms.points import cells_of
 
@@ -208,11 +197,11 @@ def solver(value: Any, name: str) -> str:
         return backend(value.strip()).label
 
 
-def progress(value: Any, name: str) -> Callable[[str], None]:
+def progress(value: Any, name: str) -> Progress:
     """A function of one line."""
     if not callable(value):
         InvalidRequest.must(name, "a function of one line of text", repr(value))
-    report: Callable[[str], None] = value
+    report: Progress = value
     return report
 
 

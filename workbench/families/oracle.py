@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+
+from workbench.exact.objects import Record
 
 # Below this, costs are equal: MILPs are solved to an absolute gap of 1e-9.
 ABSOLUTE = 2e-9
@@ -75,7 +76,13 @@ class OracleVerdict:
         """No closed form applies."""
         return cls(None, None, None, reason, None, None)
 
-    def to_dict(self) -> dict[str, Any]:
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"none: {self.proof}"
+        verdict = "agrees" if self.agrees else "no verdict" if self.agrees is None else "DISAGREES"
+        return f"{self.name} {self.value:.9g} ({self.kind}), {verdict}. {self.proof}"
+
+    def to_dict(self) -> Record:
         """JSON-ready."""
         return {
             "name": self.name,

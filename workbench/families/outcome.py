@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from solvers import errors
 from workbench.errors import (
@@ -27,12 +27,11 @@ from workbench.errors import (
     SolverUnavailable,
     WorkbenchError,
 )
+from workbench.io.result import Row
 
 if TYPE_CHECKING:
     from workbench.families.design import Design
 
-
-Row = dict[str, Any]
 
 COLUMNS = (
     "status",

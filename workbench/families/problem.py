@@ -14,7 +14,7 @@ single program (cuts, several algorithms, a search) says `answered` itself, in p
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -23,6 +23,7 @@ from solvers.backend import Options, backend
 from solvers.program import Program
 from solvers.solution import Solution, Start, Termination
 from workbench.errors import NotProven
+from workbench.exact.objects import Values
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.infeasible import no_point
 from workbench.families.oracle import ABSOLUTE
@@ -57,7 +58,7 @@ class Answer:
     claimed: float | None = None
     proxy: bool = False
     words: Sequence[str] = ()
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Values = field(default_factory=dict)
 
 
 class Programs:
@@ -106,7 +107,7 @@ class Problem(ABC):
         """An answer before any program; None where there is none."""
         return None
 
-    def program(self) -> tuple[Program, Mapping[str, Any]]:
+    def program(self) -> tuple[Program, Values]:
         """The model, stated, and the values of its parameters. Raises InvalidRequest."""
         raise NotImplementedError
 
@@ -195,7 +196,7 @@ def stated_certificate(
     loss: str | None,
     numbers: tuple[Sequence[Fraction], Sequence[Fraction]] | None,
     prior: Sequence[Fraction] | None,
-    record: Mapping[str, Any],
+    record: Values,
     rows: Sequence[int] | None = None,
 ) -> Certificate:
     """The certificate of a channel that meets a claim, with its means and its loss where a file can state them.

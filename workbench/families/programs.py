@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import fnmatch
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from solvers.program import Program
 from workbench.errors import InvalidRequest, NotCertified
 from workbench.exact.numbers import Real, probability
+from workbench.exact.objects import Values
 from workbench.families.registry import families, our_families
 
 # suite -> (version, what it takes of the instances)
@@ -60,7 +61,7 @@ class Instance:
 
     name: str
     model: str
-    build: Callable[[], tuple[Any, Mapping[str, Any]]]
+    build: Callable[[], tuple[Any, Values]]
     judge: Callable[[Vector, float], Judged] | None
     small: bool = False
     library: bool = False

@@ -8,31 +8,35 @@ of published and true answer under the query's own prior.
 from __future__ import annotations
 
 import importlib
+import math
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from solvers.search import Deadline
+from solvers.search import Deadline, bisect
 from workbench.errors import NotProven
+from workbench.exact.objects import Record, Values
 from workbench.families.base import Family
 from workbench.families.channel.losses import LossTable, OwnLoss, loss_table
 from workbench.families.design import Design
+from workbench.families.frontier_plan import NotApplicable
 from workbench.families.registry import families
 from workbench.io.files import spelled
 from workbench.mechanisms.answer_grid import AnswerGrid, answer_grid
 from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.mechanisms.quantization import spelled_range
 from workbench.privacy.notions import notion
 
 
 class Value(NamedTuple):
     """objective: what the mechanism costs, exactly, as a float; bound: below which no mechanism of its class can cost
     (None: its parameters are given, or nothing is proven); certified: whether exact arithmetic proves it private;
-    parameter: of a published mechanism, in words; stopped: whether the time was up before the two met; mechanism: of a
-    design."""
+    parameter: of a published mechanism, in words; stopped: whether the time was up before the two met; mechanism: what
+    was audited; design: the certified design, made when it is asked for."""
 
     objective: float
     bound: float | None
@@ -40,6 +44,13 @@ class Value(NamedTuple):
     parameter: str = ""
     stopped: bool = False
     mechanism: Any = None
+    design: Callable[[], Design] | None = None
+
+    @classmethod
+    def of(cls, design: Design, stopped: bool = False, words: str = "") -> Value:
+        """That of a design."""
+        certified = design.certificate is not None
+        return cls(design.objective, design.bound, certified, words, stopped, design.mechanism, lambda: design)
 
 
 class TimeShares:
@@ -70,8 +81,7 @@ def best_design(kind: Family, question: Any, time: TimeShares | None = None, **o
 
 def designed(kind: Family, question: Any, time: TimeShares | None = None, **options: Any) -> Value:
     """What that costs, with its bound."""
-    design, stopped = best_design(kind, question, time, **options)
-    return Value(design.objective, design.bound, design.certificate is not None, "", stopped, design.mechanism)
+    return Value.of(*best_design(kind, question, time, **options))
 
 
 @dataclass(frozen=True)
@@ -82,8 +92,8 @@ class Candidate:
     solve: its value, computed when asked for; reason: why the class does not apply, instead. extra_loss: what makes the
     class cost more than another, such as "Wrapping around", where that is worth a sentence; contains: the names of
     classes all of whose mechanisms are in this one; programs: whether it goes to a solver, after those that do not;
-    simplicity: of what costs the same the least is recommended; publishes: of its mechanism and the position of an
-    answer the probabilities of the query's outputs.
+    simplicity: of what costs the same the least is recommended; minimises: whether `solve` itself finds the least ε for
+    the largest loss of a query; several: whether it takes budgets of several runs.
     """
 
     name: str
@@ -95,20 +105,37 @@ class Candidate:
     contains: tuple[str, ...] = ()
     programs: bool = False
     simplicity: int = 2
-    publishes: Callable[[Any, int], Sequence[float]] | None = None
+    minimises: bool = False
+    several: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Budget:
-    epsilon: Fraction
+    """parameters: the budget of a notion without ε and δ; max_loss: for which the least ε is sought, instead of the
+    least loss; runs: that the budget is for."""
+
+    epsilon: Fraction = None  # type: ignore[assignment]  # of a notion that has none
     delta: Fraction = Fraction(0)
     notion: str = "dp"
     time: TimeShares | None = None
+    parameters: Values = field(default_factory=dict)
+    max_loss: Fraction | None = None
+    runs: int = 1
 
     @property
-    def budget(self) -> dict[str, Any]:
-        """notion, epsilon and delta."""
-        return {"notion": self.notion, "epsilon": self.epsilon, "delta": self.delta}
+    def one_budget(self) -> Record:
+        """The budget of one run, as designs take it."""
+        known = notion(self.notion).parameters
+        given = {"epsilon": self.epsilon, **({} if self.parameters else {"delta": self.delta}), **self.parameters}
+        return {"notion": self.notion} | {
+            name: value for name, value in given.items() if value is not None and (name in known or not self.parameters)
+        }
+
+    @property
+    def budget(self) -> Record:
+        """What designs take of it: the budget, what is minimised where that is not the loss, the runs."""
+        least = {} if self.max_loss is None else {"minimise": "epsilon", "max_loss": self.max_loss}
+        return self.one_budget | least | ({"runs": self.runs} if self.runs > 1 else {})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,13 +167,21 @@ class Query(_Budget):
         """A command line: words, then the options of the query by name, as they were given, then others; None where one
         of them is no text."""
         given = self.words or {}
-        amounts = {"epsilon": self.epsilon} | ({"delta": self.delta} if self.delta else {})
         shown: dict[str, str | None] = {name: given[name] for name in names if name in given}
         shown |= {name: None if value is None else str(value) for name, value in more.items()}
-        shown |= {name: given.get(name) or spelled(value) for name, value in amounts.items()}
+        for name, value in self.budget.items():
+            if name != "notion" and (value or name != "delta"):
+                shown[name] = given.get(name) or (spelled(value) if isinstance(value, Fraction) else str(value))
         if any(value is None for value in shown.values()):
             return None
         return f"{_command(words, shown)} --notion {self.notion}"
+
+    def of_one_class(self, name: str) -> str | None:
+        """The command line that makes one class alone, whatever it is; None where the query is no text."""
+        given = {known: value for known, value in (self.words or {}).items() if known != "time_limit"}
+        if not given or None in given.values():
+            return None
+        return _command("recommend", {**given, "only": name})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,19 +207,74 @@ class RealQuery(_Budget):
         """Whether every two answers are neighbours."""
         return self.sensitivity == self.width
 
+    def of_one_class(self, name: str) -> str | None:
+        """The command line that makes one class alone."""
+        return f"{self.budgeted('recommend')} --only {shlex.quote(name)}"
+
     def command(self, words: str, **more: object) -> str:
         """A command line: words, then options."""
         return _command(words, more)
 
+    def budgeted(self, words: str) -> str:
+        """A command line: words, then the range, the loss and the budget."""
+        given: dict[str, object] = {"range": spelled_range((self.low, self.high))}
+        given |= {} if self.local else {"sensitivity": spelled(self.sensitivity)}
+        given |= {"loss": self.loss, "epsilon": spelled(self.epsilon)}
+        return self.command(
+            words, **given, **({"delta": spelled(self.delta)} if self.delta else {}), notion=self.notion
+        )
 
-def _command(words: str, options: Mapping[str, Any]) -> str:
+
+def _command(words: str, options: Values) -> str:
     texts = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in options.items()]
     return " ".join(["workbench", words, *texts])
 
 
 def all_candidates(query: Query | RealQuery) -> Iterator[Candidate]:
     """Those of every family, those of other packages last; a family serves real queries where its module has
-    `real_candidates(query)`."""
+    `real_candidates(query)`. Where the budget is for several runs, those that take no such budget say so."""
+    for candidate in _candidates(query):
+        if query.runs > 1 and not candidate.several and candidate.solve is not None:
+            reason = f"no budget of {query.runs} runs is worked out for it here"
+            yield replace(candidate, solve=None, command=None, reason=reason)
+        else:
+            yield candidate
+
+
+_LEAST, _MOST = 1e-4, 20.0  # ε that are tried
+_TURNS = 22
+
+
+def least_epsilon(query: Query | RealQuery, name: str) -> Value:
+    """A class at the least ε at which it costs no more than the query's max_loss, by bisection on its loss; no bound.
+
+    Raises NotApplicable, also where no ε up to 20 is enough.
+    """
+    most = query.max_loss
+    assert most is not None
+
+    def at(epsilon: Fraction) -> Value:
+        plain = replace(query, max_loss=None, epsilon=epsilon)
+        candidate = next(each for each in all_candidates(plain) if each.name == name)
+        if candidate.solve is None:
+            raise NotApplicable(candidate.reason or "it does not apply")
+        return candidate.solve()
+
+    def enough(log: float) -> bool:
+        value = at(Fraction(math.exp(log)))
+        return value.certified and value.objective <= float(most)
+
+    top = Fraction(query.epsilon or Fraction(_MOST))
+    if not enough(math.log(top)):
+        raise NotApplicable(f"no epsilon up to {float(top):g} is enough for this loss")
+    least = bisect(enough, math.log(_LEAST), math.log(top), turns=_TURNS)[1]
+    epsilon = min(top, Fraction(f"{math.exp(least) * (1 + 1e-9):.9g}"))
+    value = at(epsilon)
+    words = "; ".join(filter(None, (value.parameter, f"loss {value.objective:.9g}")))
+    return value._replace(objective=float(epsilon), bound=None, parameter=words)
+
+
+def _candidates(query: Query | RealQuery) -> Iterator[Candidate]:
     real = isinstance(query, RealQuery)
     for kind in families():
         if kind.recommendation is not None:
@@ -197,9 +287,17 @@ def all_candidates(query: Query | RealQuery) -> Iterator[Candidate]:
                 yield Candidate(kind.title, reason="it is for finitely many answers: --answers instead of --range")
 
 
-def texts(given: Mapping[str, Any]) -> dict[str, str | None]:
+_PLAIN = (str, int, float, Fraction, Path)
+
+
+def texts(given: Values) -> dict[str, str | None]:
     """Options as the texts of a command line; None for what is none."""
-    plain = (str, int, float, Fraction, Path)
-    return {
-        name: str(value) if isinstance(value, plain) else None for name, value in given.items() if value is not None
-    }
+    return {name: _text(value) for name, value in given.items() if value is not None}
+
+
+def _text(value: Any) -> str | None:
+    """A list of numbers or words is separated by commas."""
+    if isinstance(value, (list, tuple, range)) and all(isinstance(part, _PLAIN) for part in value):
+        parts = [str(part) for part in value]
+        return None if any("," in part for part in parts) else ",".join(parts)
+    return str(value) if isinstance(value, _PLAIN) else None

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from solvers.parametric import Parametric
     from solvers.program import Program
 
+Interval = tuple[Fraction, Fraction]
+
 MOST_ROWS = 4_000  # of a program whose bases are solved symbolically: a minute or two a basis
 
 _SIMPLE = 10**6  # of a denominator

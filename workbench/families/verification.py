@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from workbench.exact.objects import Record, Values
 from workbench.families.base import Family
 from workbench.privacy.notions import notion
 
-Values = dict[str, Any]
 GRIDS = Path(__file__).with_suffix(".toml")
 
 
@@ -25,12 +25,12 @@ class Group:
     """A question, the options that all its requests share, and the hot options of each."""
 
     question: Any
-    options: Mapping[str, Any]
-    points: list[Values]
+    options: Values
+    points: list[Record]
 
 
 @cache
-def _grids() -> dict[str, list[Values]]:
+def _grids() -> dict[str, list[Record]]:
     return tomllib.loads(GRIDS.read_text())
 
 
@@ -56,7 +56,7 @@ def groups(kind: Family, small: bool) -> list[Group]:
     return [*listed.values()]
 
 
-def _question(kind: Family, given: Values) -> Any:
+def _question(kind: Family, given: Record) -> Any:
     """The question that options spell."""
     return kind.spelled_question(
         {
@@ -67,11 +67,11 @@ def _question(kind: Family, given: Values) -> Any:
     )
 
 
-def product(table: Mapping[str, Any]) -> Iterator[Values]:
+def product(table: Values) -> Iterator[Record]:
     """One set of options for every choice from the lists of a table."""
     each = [value if isinstance(value, list) else [value] for value in table.values()]
     for chosen in itertools.product(*each):
-        given: Values = {}
+        given: Record = {}
         for name, value in zip(table, chosen, strict=True):
             given |= value if name == "each" else {name: value}
         if any(isinstance(value, list) for value in given.values()):

@@ -17,13 +17,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
+from workbench.exact.objects import Values
 from workbench.families.frontier_plan import BudgetTask, Plan, several
 from workbench.families.frontier_plots import Quantity, Series, lines
 from workbench.families.option import Option, one_of, read
 from workbench.frontiers.run import frontier_of, run, with_frontiers
 from workbench.io.figures import COLOURS
 from workbench.io.parameter_grid import Grid, grid
-from workbench.io.result import Progress, Result, Row, Values, records, silent
+from workbench.io.result import Progress, Result, Row, records, silent
 
 if TYPE_CHECKING:
     import pandas as pd

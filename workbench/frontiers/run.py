@@ -11,13 +11,14 @@ from itertools import pairwise
 from typing import Any
 
 from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.exact.objects import Values
 from workbench.families.base import Family
 from workbench.families.baseline import baseline_tasks, own_baselines, read_baselines
 from workbench.families.frontier_plan import COLUMNS, Frontier, Plan, Task, failed_row
 from workbench.families.option import Option, count, read
 from workbench.families.registry import families, family_of
 from workbench.io.parameter_grid import Grid
-from workbench.io.result import Progress, Result, Row, Values, check_progress, silent
+from workbench.io.result import Progress, Result, Row, check_progress, silent
 
 BASELINE = Option(
     "baseline",

@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from workbench.exact.objects import Record, Values
 from workbench.io.figures import COLOURS, MARKERS, SOLVER, legend_below, panels, pmf_heat
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ _FAINT = 1e-6  # a probability that still has a colour
 
 
 @cache
-def stated(package: str, file: str) -> dict[str, Any]:
+def stated(package: str, file: str) -> Record:
     """What a TOML file of a package states."""
     return tomllib.loads(resources.files(package).joinpath(file).read_text("utf-8"))
 
@@ -92,9 +93,9 @@ class Drawing:
     the artifact's own.
     """
 
-    figure: Mapping[str, Any]
-    words: Mapping[str, Any] = field(default_factory=dict)
-    styles: Mapping[str, Any] = field(default_factory=dict)
+    figure: Values
+    words: Values = field(default_factory=dict)
+    styles: Values = field(default_factory=dict)
     further: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     def __call__(self, table: pd.DataFrame) -> Figure:
@@ -118,7 +119,7 @@ def draw(drawing: Drawing, table: pd.DataFrame) -> Figure:
     return drawn
 
 
-def _panels(figure: Mapping[str, Any], table: pd.DataFrame) -> list[tuple[dict[str, Any], pd.DataFrame]]:
+def _panels(figure: Values, table: pd.DataFrame) -> list[tuple[Record, pd.DataFrame]]:
     """What each panel shows, and its rows."""
     common = {key: figure[key] for key in _AXIS if key in figure}
     parts = [part for _, part in table.groupby(figure["by"])] if "by" in figure else []
@@ -128,7 +129,7 @@ def _panels(figure: Mapping[str, Any], table: pd.DataFrame) -> list[tuple[dict[s
     return list(zip(specs, rows, strict=True))
 
 
-def _panel(axis: Axes, spec: Mapping[str, Any], table: pd.DataFrame, drawing: Drawing) -> None:
+def _panel(axis: Axes, spec: Values, table: pd.DataFrame, drawing: Drawing) -> None:
     words = drawing.words
     for series in spec["series"]:
         rows = _rows(spec, drawing.further[series["of"]]) if "of" in series else table
@@ -137,7 +138,7 @@ def _panel(axis: Axes, spec: Mapping[str, Any], table: pd.DataFrame, drawing: Dr
             getattr(curve, look.get("kind", "line"))()
     if "title" in spec:
         axis.set_title(_filled(spec["title"], table, words), fontsize=10)
-    properties: dict[str, Any] = dict(spec.get("set", {}))
+    properties: Record = dict(spec.get("set", {}))
     for name in ("xlim", "ylim"):  # one end alone
         if np.ndim(properties.get(name, ())) == 0:
             getattr(axis, f"set_{name}")(properties.pop(name), None)
@@ -153,13 +154,11 @@ def _panel(axis: Axes, spec: Mapping[str, Any], table: pd.DataFrame, drawing: Dr
         getattr(axis, f"set_{name}ticks")([], minor=True)
 
 
-def _rows(spec: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
+def _rows(spec: Values, table: pd.DataFrame) -> pd.DataFrame:
     return table.query(spec["where"]) if "where" in spec else table
 
 
-def _curves(
-    series: Mapping[str, Any], table: pd.DataFrame, styles: Mapping[str, Any]
-) -> Iterator[tuple[pd.DataFrame, dict[str, Any]]]:
+def _curves(series: Values, table: pd.DataFrame, styles: Values) -> Iterator[tuple[pd.DataFrame, Record]]:
     """(rows, style) of every curve of a series; k of n is its place beside the others."""
     if "curves" in series:
         members = [(table, {"y": y, **own}) for y, own in series["curves"].items()]
@@ -176,7 +175,7 @@ def _curves(
         yield part, {**own, **series, "shift": shift, "width": series.get("spread", 0.8) / len(members)}
 
 
-def _filled(template: Any, table: pd.DataFrame, words: Mapping[str, Any], at: int = 0) -> Any:
+def _filled(template: Any, table: pd.DataFrame, words: Values, at: int = 0) -> Any:
     """A template with the values of one row and the words."""
     if not isinstance(template, str) or "{" not in template:
         return template
@@ -190,8 +189,8 @@ class _Curve:
 
     axis: Axes
     table: pd.DataFrame
-    look: Mapping[str, Any]
-    words: Mapping[str, Any]
+    look: Values
+    words: Values
 
     def values(self, what: Any) -> Any:
         """A column, an expression of columns, a number for every row, or the numbers of the rows."""
@@ -222,7 +221,7 @@ class _Curve:
         return colour if isinstance(colour, str) else COLOURS[colour]
 
     @property
-    def style(self) -> dict[str, Any]:
+    def style(self) -> Record:
         """What matplotlib is told."""
         own = {key: tuple(v) if isinstance(v, list) else v for key, v in self.look.items() if key not in _OURS}
         if own.get("marker") == "by":

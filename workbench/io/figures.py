@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
+from workbench.exact.objects import Record, Values
 from workbench.io.files import write_whole
 
 if TYPE_CHECKING:
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette, in the order used for series
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+_FAR = 20.0  # times the least loss: what costs more is named, not drawn
 _FLOOR = 1e-9  # of the largest value: what repair adds is not drawn
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 # A solver's points over a closed form's line: hollow, so that the line stays visible
-SOLVER: dict[str, Any] = {"linestyle": "none", "markerfacecolor": "white", "markersize": 5, "markeredgewidth": 1.2}
+SOLVER: Record = {"linestyle": "none", "markerfacecolor": "white", "markersize": 5, "markeredgewidth": 1.2}
 
 
 def panels(columns: int = 1, rows: int = 1, *, width: float = 5.2, height: float = 3.8) -> tuple[Figure, list[Axes]]:
@@ -99,14 +101,14 @@ def pmf_plot(masses: ArrayLike, sizes: tuple[int, ...], title: str) -> Figure:
     return figure
 
 
-def noise_plot(values: ArrayLike, masses: ArrayLike, title: str, beside: Mapping[str, Any] | None = None) -> Figure:
+def noise_plot(values: ArrayLike, masses: ArrayLike, title: str, beside: Values | None = None) -> Figure:
     """The PMF of noise on the integers in steps, logarithmic; beside: other laws, name -> (values, masses)."""
     laws = {"f": (values, masses), **(beside or {})}
     steps = {name: (np.append(x, np.asarray(x)[-1] + 1) - 0.5, np.asarray(y)) for name, (x, y) in laws.items()}
     return density_plot(steps, title, measure="probability")
 
 
-def density_plot(densities: Mapping[str, Any], title: str, atom: float = 0.0, *, measure: str = "density") -> Figure:
+def density_plot(densities: Values, title: str, atom: float = 0.0, *, measure: str = "density") -> Figure:
     """Piecewise constant densities on a logarithmic scale. densities: name -> (edges (m + 1,), values (m,))."""
     figure, (axis,) = panels(width=6.4)
     for k, (name, (edges, values)) in enumerate(densities.items()):
@@ -129,19 +131,60 @@ def density_plot(densities: Mapping[str, Any], title: str, atom: float = 0.0, *,
     return figure
 
 
-def channel_plot(labels: ArrayLike, outputs: ArrayLike, matrix: ArrayLike, title: str) -> Figure:
-    """Pr[o|y] of a finite channel as one column of marks per label: the larger and darker, the likelier."""
-    y, o, table = (np.asarray(part, dtype=float) for part in (labels, outputs, matrix))
+def channel_plot(labels: Iterable[Any], outputs: Iterable[Any], matrix: ArrayLike, title: str) -> Figure:
+    """Pr[o|y] of a finite channel as a heat map with the names of inputs and outputs, on a square-root scale: the
+    darker, the likelier."""
+    from matplotlib.colors import PowerNorm
+
+    cells = np.asarray(matrix, dtype=float)
     figure, (axis,) = panels(width=6.4, height=4.6)
-    at, to = np.nonzero(table > 1e-6)
-    mass, top = table[at, to], float(table.max())
-    marks = axis.scatter(y[at], o[to], s=2 + 60 * mass / top, c=mass, cmap="viridis_r", vmin=0, vmax=top, linewidths=0)
-    axis.plot(y, y, color="#999999", linewidth=0.8, linestyle=":", label="o = y")
-    axis.legend(frameon=False, loc="upper right", bbox_to_anchor=(1, -0.07))
-    axis.set_xlabel("label y")
-    axis.set_ylabel("published value o")
-    figure.colorbar(marks, ax=axis, label="Pr[o | y]")
+    image = axis.imshow(cells, cmap="Blues", norm=PowerNorm(0.5, 0, float(cells.max())), aspect="auto")
+    for names, ticks in ((labels, axis.set_yticks), (outputs, axis.set_xticks)):
+        words = [str(name) if isinstance(name, (str, tuple)) else f"{float(name):g}" for name in names]
+        every = max(1, -(-len(words) // 12))
+        ticks(range(0, len(words), every), words[::every])
+    axis.grid(False)
+    axis.set(xlabel="published value o", ylabel="true value y")
+    figure.colorbar(image, ax=axis, label="Pr[o | y], square-root scale")
     axis.set_title(title, fontsize=9)
+    return figure
+
+
+def dot_plot(rows: Sequence[Mapping[Any, Any]], label: str, title: str) -> Figure:
+    """What classes cost: a dot each (hollow: not certified), a line down to what is proven of the class; those above
+    20 times the best are named only. rows: class, objective, bound, certified."""
+    best = min(float(row["objective"]) for row in rows)
+    near = [row for row in rows if row["objective"] <= _FAR * best][::-1]
+    far = [f"{row['class']} ({row['objective']:.4g})" for row in rows if row["objective"] > _FAR * best]
+    figure, (axis,) = panels(width=7, height=0.3 * len(near) + 1.5)
+    for k, row in enumerate(near):
+        low = row["bound"]
+        if low is not None and low == low and low > 0:
+            axis.plot([low, row["objective"]], [k, k], color=COLOURS[0], marker="|", markevery=[0])
+        face = COLOURS[0] if row["certified"] else "white"
+        axis.plot([row["objective"]], [k], "o", color=COLOURS[0], markerfacecolor=face)
+    axis.set_yticks(range(len(near)), [str(row["class"]) for row in near])
+    axis.set_xlabel(
+        label if not far else f"{label}\nnot drawn, above {_FAR:g} times the best: {', '.join(far)}", fontsize=8
+    )
+    axis.set_title(title, fontsize=9)
+    return figure
+
+
+def place_plot(places: ArrayLike, masses: ArrayLike, words: tuple[str, str], own: ArrayLike) -> Figure:
+    """Two maps of places (k, 2), each place coloured by a mass: `masses` (2, k), named by `words`; own: (2,), the place
+    that the second is the law of."""
+    at, shades = np.asarray(places, dtype=float), np.asarray(masses, dtype=float)
+    figure, axes = panels(2, width=4.2, height=4.0)
+    width = float(np.ptp(at, axis=0).max()) or 1.0
+    gaps = [np.diff(np.unique(column)).min(initial=width) for column in at.T]
+    size = (200.0 * min(gaps) / (width + min(gaps))) ** 2
+    for axis, shade, name in zip(axes, shades, words, strict=True):
+        marks = axis.scatter(at[:, 0], at[:, 1], c=shade, s=size, marker="s", cmap="viridis_r", vmin=0, linewidths=0)
+        axis.set_aspect("equal")
+        axis.set_title(name, fontsize=9)
+        figure.colorbar(marks, ax=axis, shrink=0.8)
+    axes[1].plot(*np.asarray(own, dtype=float), marker="x", color="#d62728")
     return figure
 
 
@@ -175,7 +218,7 @@ def figure_bytes(figure: Figure, form: str) -> bytes:
     """A figure as "png", "svg" or "pdf", the same bytes for the same data (no dates, fixed ids)."""
     import matplotlib as mpl
 
-    metadata: dict[str, Any] = {"Software": None} if form == "png" else {"Date": None}
+    metadata: Record = {"Software": None} if form == "png" else {"Date": None}
     if form == "pdf":
         metadata = {"CreationDate": None}
     buffer = BytesIO()

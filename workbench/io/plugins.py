@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.exact.objects import Record
 
 # group -> (module and name of the base class of its things, module and name of the names that are ours). By their
 # names: nothing above this floor is imported before something of its kind is added.
@@ -53,7 +54,7 @@ _read: set[str] = set()  # groups whose entry points have been read, and files
 _loading: list[str] = []  # the files that are being loaded
 
 
-def added(group: str) -> dict[str, Any]:
+def added(group: str) -> Record:
     """Everything that others have added to a group, by name."""
     return {name: plugin.thing for name, plugin in plugins(group).items()}
 

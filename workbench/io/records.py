@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import groupby
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,22 +17,14 @@ from numpy.typing import NDArray
 
 from workbench.errors import CorruptFile
 from workbench.exact.distribution import Distribution
-from workbench.io.files import parse_json, ratio, read_text, whole
+from workbench.exact.objects import Record
+from workbench.io.files import ratio, whole
 
 FORMULA = "dp-workbench formula"  # the format of a file of `workbench.families.formula_certificate`
 _CELLS = 4_000_000  # of a table that a short file may stand for
 
 
-def is_formula(path: Path | str) -> bool:
-    """Whether a file says that it is a formula's. Raises InvalidRequest for a file that cannot be read."""
-    try:
-        data = parse_json(read_text(path))
-    except CorruptFile:
-        return False
-    return isinstance(data, dict) and data.get("format") == FORMULA
-
-
-def take(data: Any, what: str, names: set[str]) -> dict[str, Any]:
+def take(data: Any, what: str, names: set[str]) -> Record:
     """A record with exactly these entries. Raises CorruptFile."""
     if not isinstance(data, dict) or set(data) != names:
         raise CorruptFile(f"{what} must have exactly the entries {', '.join(sorted(names))}.")
@@ -69,7 +60,7 @@ def short_text(data: Any, what: str) -> str:
     return data
 
 
-def law_record(law: Distribution) -> dict[str, Any]:
+def law_record(law: Distribution) -> Record:
     """A law as `law` reads it."""
     return {"total": hex(law.total), "weights": [hex(k) for k in law.integers]}
 

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import jsonable
+from workbench.exact.objects import Record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
 
 Row = dict[str, Any]
-Values = Mapping[str, Any]  # anything by name
 Plots = Mapping[str, "Callable[[], Figure | None]"]  # a plot is drawn when it is called; None: too few rows
 
 Progress = Callable[[int, int, str], None]  # told (parts done, parts, what is next)
@@ -120,7 +121,7 @@ class Result(Sequence[Row]):
         raise InvalidRequest(f"rows must be enough for a plot. Got {len(self)} of {self.title!r}.")
 
     def save(self, path: str | Path) -> list[Path]:
-        """Write a file (.csv or .json the table, .png, .svg or .pdf the plot), or else a folder with all of them.
+        """Write a file (.csv, .tex or .json the table, .png, .svg or .pdf the plot), or else a folder with all of them.
 
         A folder is made when missing; it gets `name`.csv and every plot that the rows suffice for as PNG and SVG.
         Returns the files. Raises InvalidRequest where there is nothing to draw; OSError.
@@ -129,10 +130,12 @@ class Result(Sequence[Row]):
         ending = target.suffix.lower()
         if ending in _PICTURES:
             self.plot(target)
-        elif ending in (".csv", ".json"):
-            _write(target, csv_bytes(self._table) if ending == ".csv" else self.to_json().encode())
+        elif ending in _TABLES:
+            _write(target, _TABLES[ending](self))
         elif ending and not target.is_dir():
-            InvalidRequest.must("path", "named .csv, .json, .png, .svg or .pdf, or a folder without an ending", target)
+            InvalidRequest.must(
+                "path", "named .csv, .tex, .json, .png, .svg or .pdf, or a folder without an ending", target
+            )
         else:
             return self._save_all(target)
         return [target]
@@ -155,7 +158,7 @@ class Result(Sequence[Row]):
                 save_figure(figure, files[-1])
         return files
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready: title, rows, how much is finished, the sentences."""
         return {
             "title": self.title,
@@ -179,14 +182,14 @@ class Result(Sequence[Row]):
 
     def _repr_html_(self) -> str:
         """The first rows and the first plot, without script."""
-        from workbench.io.shown import document, picture, table
+        from workbench.io.shown import DRAWN, document, picture, table
 
         shown = table_of(self.rows[:_SHOWN]).dropna(axis="columns", how="all")
         cells = [list(row.values()) for row in records(shown)]
         more = [f"{len(self) - _SHOWN} more rows"] if len(self) > _SHOWN else []
         stopped = [f"Interrupted: {self.finished} of {self.total} parts are finished."] if self.interrupted else []
         try:
-            drawing = picture(self.plot)
+            drawing = picture(self.plot, DRAWN)
         except InvalidRequest:  # too few rows
             drawing = ""
         notes = [*more, *stopped, *self.sentences]
@@ -235,6 +238,25 @@ def csv_bytes(table: pd.DataFrame) -> bytes:
     texts = table.select_dtypes(exclude=["number", "bool"]).columns
     table = table.assign(**{name: table[name].map(spreadsheet_text) for name in texts})
     return bytes(table.to_csv(index=False, float_format="%.12g", lineterminator="\n").encode())
+
+
+_GREEK = ("varepsilon", "delta", "rho", "mu", "alpha", "beta", "eta", "ell", "infty", "le", "ge", "to")
+_SYMBOLS = {ord(sign): f"$\\{name}$" for sign, name in zip("εδρμαβηℓ∞≤≥→", _GREEK, strict=True)} | {ord("²"): "$^2$"}
+
+
+def tex_bytes(table: pd.DataFrame, title: str) -> bytes:
+    """A table for LaTeX (booktabs), numbers with six significant digits, the title as its caption."""
+    caption = title.translate({ord(sign): f"\\{sign}" for sign in "&%$#_{}"})
+    shown = table.map(lambda value: str(value).replace("inf", "∞") if value in (math.inf, -math.inf) else value)
+    text: str = shown.to_latex(index=False, float_format="%.6g", na_rep="", escape=True, caption=caption)
+    return text.translate(_SYMBOLS).encode()
+
+
+_TABLES: Mapping[str, Callable[[Result], bytes]] = {
+    ".csv": lambda result: csv_bytes(result.to_frame()),
+    ".tex": lambda result: tex_bytes(result.to_frame(), result.title),
+    ".json": lambda result: result.to_json().encode(),
+}
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -3,22 +3,28 @@ whatever is shown is escaped."""
 
 from __future__ import annotations
 
+import base64
 import html
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+Facts = list[tuple[str, str]]  # (what, value), in words
+
+
+DRAWN = 30_000  # characters of an SVG in a notebook
+_PAGE, _SCROLLS = "max-width:820px", "overflow-x:auto;max-width:100%"
 
 
 class Shown(ABC):
     """Subclasses give `facts` and `figure`."""
 
     @abstractmethod
-    def facts(self) -> list[tuple[str, str]]:
+    def facts(self) -> Facts:
         """(what, value) in words."""
 
     @abstractmethod
@@ -48,21 +54,21 @@ class Shown(ABC):
         return figure
 
     def _repr_html_(self) -> str:
-        drawing = picture(self.figure) if self.drawable else ""
+        drawing = picture(self.figure, DRAWN) if self.drawable else ""
         return document(self.heading, facts(self.facts()), drawing=drawing)
 
 
 def document(title: str, body: str, notes: Sequence[str] = (), drawing: str = "") -> str:
     """A title, HTML, sentences and a picture below each other."""
     lines = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
-    return f"<div><strong>{html.escape(title)}</strong>{body}{lines}{drawing}</div>"
+    return f"<div style='{_PAGE}'><strong>{html.escape(title)}</strong>{body}{lines}{drawing}</div>"
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Rows under their heads; numbers in nine digits, None as a dash."""
     head = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
     lines = "".join(f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+    return f"<div style='{_SCROLLS}'><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> str:
@@ -72,11 +78,12 @@ def facts(rows: Sequence[tuple[str, str]]) -> str:
         f"<tr><th {left}>{html.escape(label)}</th><td {left}>{html.escape(sentence)}</td></tr>"
         for label, sentence in rows
     )
-    return f"<table>{lines}</table>"
+    return f"<div style='{_SCROLLS}'><table>{lines}</table></div>"
 
 
-def picture(draw: Callable[[], Figure]) -> str:
-    """A figure as inline SVG; nothing without matplotlib."""
+def picture(draw: Callable[[], Figure], most: int | None = None) -> str:
+    """A figure as inline SVG, as wide as the page at most; one of more than `most` characters as PNG; nothing without
+    matplotlib."""
     try:
         figure = draw()
     except ImportError:
@@ -84,7 +91,12 @@ def picture(draw: Callable[[], Figure]) -> str:
     buffer = StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()
-    return text[text.index("<svg") :]
+    if most is None or len(text) <= most:
+        return text[text.index("<svg") :].replace("<svg ", "<svg style='max-width:100%;height:auto' ", 1)
+    pixels = BytesIO()
+    figure.savefig(pixels, format="png", dpi=min(90.0, 800 / figure.get_figwidth()))
+    code = base64.b64encode(pixels.getvalue()).decode()
+    return f"<img style='max-width:100%' alt='' src='data:image/png;base64,{code}'>"
 
 
 def _cell(value: Any) -> str:

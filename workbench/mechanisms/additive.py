@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
+from workbench.exact.objects import Record
 from workbench.exact.plain import finite_table, plain_array, whole_column
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
@@ -252,7 +253,7 @@ class AdditiveNoise(ShownMechanism):
         table = finite_table(loss, "loss", (self.question.order,), self.question.sizes)
         return math.fsum(self.pmf * table.reshape(-1))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`: sizes, shifts, directed, and the weights as hexadecimal integers."""
         return {"kind": "noise", **self.question.to_dict(), **law_record(self.masses)}
 

@@ -20,6 +20,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers, Vector
 from workbench.exact.distribution import Distribution, over_common
 from workbench.exact.numbers import nearest_float
+from workbench.exact.objects import Record
 from workbench.exact.plain import finite_table, is_whole, plain_list, plain_numbers, whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
@@ -70,7 +71,7 @@ class Channel(ShownMechanism):
             InvalidRequest.must("labelled", counts, [*map(len, self.labelled)])
         count = len(self.rows)
         if self.neighbours is not None and len(self.neighbours) == count * (count - 1):
-            object.__setattr__(self, "neighbours", None)
+            self.__dict__["neighbours"] = None
 
     @classmethod
     def of(cls, rows: Rows, pairs: Iterable[Any] | None = None, *, directed: bool = False) -> Channel:
@@ -203,7 +204,7 @@ class Channel(ShownMechanism):
             f"{len(self.pairs)} ordered pairs of neighbours"
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`: rows and ordered pairs."""
         return {"kind": "channel", "rows": [*map(law_record, self.rows)], "pairs": [*map(list, self.pairs)]}
 
@@ -214,7 +215,7 @@ class Channel(ShownMechanism):
             return 0
         return sum(sum(k.bit_length() for k in row.integers) // 4 + len(row) for row in self.rows)
 
-    def short_record(self) -> dict[str, Any] | None:
+    def short_record(self) -> Record | None:
         """The same of a channel whose rows are all neighbours, short where columns repeat their weights; None of any
         other."""
         if self.neighbours is not None:
@@ -261,13 +262,10 @@ class Channel(ShownMechanism):
         return replace(self, rows=tuple(rows))
 
     def figure(self) -> Figure:
-        """Pr[k|q] as marks."""
+        """Pr[k|q] as a heat map."""
         from workbench.io.figures import channel_plot
 
-        numbers = self.labelled is not None and None not in map(rationals_of, self.labelled)
-        inputs = np.array([float(x) for x in self.inputs]) if numbers else np.arange(len(self.rows))
-        outputs = self.outputs if numbers else np.arange(len(self.rows[0]))
-        return channel_plot(inputs, outputs, self.matrix, self.describe())
+        return channel_plot(self.inputs, self.outputs, self.matrix, self.describe())
 
     def __repr__(self) -> str:
         relation = "every two neighbours" if self.neighbours is None else f"{len(self.pairs)} pairs of neighbours"

@@ -165,8 +165,8 @@ def from_function(
     return density.checked()
 
 
-def spelled(text: Any, c: float = 1.0) -> Density:
-    """The density a request spells: "uniform", "normal:MU,SIGMA", or a Density on the same [-c, c].
+def spelled(text: Any, c: float = 1.0, middle: float = 0.0) -> Density:
+    """The density of x - middle that a request spells: "uniform", "normal:MU,SIGMA" of x, or a Density on [-c, c].
 
     Raises InvalidRequest.
     """
@@ -179,5 +179,6 @@ def spelled(text: Any, c: float = 1.0) -> Density:
         return uniform(c)
     parts = [part.strip() for part in rest.split(",")]
     if kind == "normal" and len(parts) == 2:
-        return normal(_double(parts[0], "mu"), _double(parts[1], "sigma"), c).checked()
+        law = normal(_double(parts[0], "mu") - middle, _double(parts[1], "sigma"), c).checked()
+        return replace(law, name=f"normal:{','.join(parts)}") if middle else law
     return InvalidRequest.must("density", 'uniform, or normal:MU,SIGMA such as "normal:0.5,0.1"', repr(text))

@@ -22,8 +22,10 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import exact, positive
+from workbench.exact.objects import Record
 from workbench.exact.plain import plain_list
 from workbench.io.files import is_number, names_file, read_table, spelled
+from workbench.mechanisms.plane import metric_pairs, near_pairs, planar, read_places, relation
 from workbench.mechanisms.points import Point, is_zero, point, points, rationals_of, shown
 
 Pairs = tuple[tuple[int, int], ...]
@@ -44,6 +46,10 @@ class FiniteQuery:
     matrix of distances (k, k), inf between inputs that are no neighbours. Neighbours are symmetric: a pair in one order
     stands for both. prior: None or "uniform", "worst", weights >= 0, or a CSV file of them (or of inputs and weights).
 
+    Inputs may be places of the plane, pairs of numbers or a CSV file of x, y[, weight], whose weights are the prior
+    where none is given. Their neighbours may be "within R NORM" and "all NORM", NORM L1, L2 or Linf, which is the
+    distance of metric privacy too (L2 where none is named).
+
     Raises InvalidRequest.
 
     >>> FiniteQuery("0..3", max_shift=1).pairs
@@ -56,14 +62,18 @@ class FiniteQuery:
     distances: tuple[Fraction, ...] | None
     prior: tuple[Fraction, ...] | None
     free: bool
+    norm: str
 
     def __init__(
         self, inputs: Any, outputs: Any = None, *, neighbours: Any = None, max_shift: Any = None, prior: Any = None
     ) -> None:
-        values = points(inputs, "inputs")
+        read = read_places(inputs) if names_file(inputs) else None
+        values = points(inputs if read is None else read[0], "inputs")
+        prior = prior if read is None or prior is not None else read[1]
         free = isinstance(outputs, str) and outputs == FREE
-        listed = values if outputs is None or free else points(outputs, "outputs")
-        self.__dict__.update(inputs=values, outputs=listed, free=free)
+        read = read_places(outputs) if names_file(outputs) else None
+        listed = values if outputs is None or free else points(outputs if read is None else read[0], "outputs")
+        self.__dict__.update(inputs=values, outputs=listed, free=free, norm="L2")
         if len(values) < 2:
             InvalidRequest.must("inputs", "at least two for a neighbour relation", len(values))
         if (neighbours is None) == (max_shift is None):
@@ -88,6 +98,11 @@ class FiniteQuery:
         """Inputs and outputs, where all of them are numbers."""
         inputs, outputs = rationals_of(self.inputs), rationals_of(self.outputs)
         return None if inputs is None or outputs is None else (inputs, outputs)
+
+    @cached_property
+    def planar(self) -> bool:
+        """Whether inputs and outputs are places of the plane."""
+        return self.numbers is None and planar(self.inputs) and planar(self.outputs)
 
     @property
     def places(self) -> tuple[Vector, Vector]:
@@ -118,7 +133,7 @@ class FiniteQuery:
 
     def placed(self, outputs: tuple[Point, ...]) -> FiniteQuery:
         """The same question with these outputs."""
-        names = ("inputs", "pairs", "distances", "prior", "free")
+        names = ("inputs", "pairs", "distances", "prior", "free", "norm")
         other = object.__new__(FiniteQuery)
         other.__dict__.update({name: self.__dict__[name] for name in names}, outputs=outputs)
         return other
@@ -135,6 +150,8 @@ class FiniteQuery:
         if self.distances is not None:
             assert self.pairs is not None
             return self.pairs, self.distances
+        if self.planar:
+            return self._planar_pairs
         x = rationals_of(self.inputs)
         if x is None:
             words = "a matrix or list of distances for metric privacy of inputs that are no numbers"
@@ -145,7 +162,11 @@ class FiniteQuery:
             pairs = tuple(sorted((min(i, j), max(i, j)) for i, j in pairwise(order)))
         return pairs, tuple(abs(x[j] - x[i]) for i, j in pairs)
 
-    def to_dict(self) -> dict[str, Any]:
+    @cached_property
+    def _planar_pairs(self) -> tuple[Pairs, tuple[Fraction, ...]]:
+        return metric_pairs(self.inputs, self.pairs, self.norm)
+
+    def to_dict(self) -> Record:
         """JSON-ready."""
         return {
             "inputs": [*map(shown, self.inputs)],
@@ -154,6 +175,7 @@ class FiniteQuery:
             "distances": None if self.distances is None else [*map(spelled, self.distances)],
             "prior": "worst" if self.prior is None else [*map(spelled, self.prior)],
             **({"free": True} if self.free else {}),
+            **({"norm": self.norm} if self.planar else {}),
         }
 
     def __repr__(self) -> str:
@@ -171,6 +193,13 @@ class FiniteQuery:
             return self._within(exact(given["max_distance"], "max_shift")), None
         if isinstance(given, str) and given in ("all", "consecutive"):
             return (None if given == "all" else tuple((i, i + 1) for i in range(self.k - 1))), None
+        if isinstance(given, str) and (near := relation(given)) is not None:
+            if not self.planar:
+                InvalidRequest.must(
+                    "neighbours", "without a norm for inputs that are no places of the plane", repr(given)
+                )
+            self.__dict__["norm"] = near[1]
+            return (None if near[0] is None else near_pairs(self.inputs, *near)), None
         if isinstance(given, (str, Path)):
             if not names_file(given):
                 InvalidRequest.must("neighbours", "all, consecutive, or a CSV file of pairs", repr(str(given)))

@@ -25,6 +25,7 @@ from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import bits_of, positive
+from workbench.exact.objects import Record
 from workbench.exact.plain import is_whole, whole_column, whole_number
 from workbench.exact.random_source import Source
 from workbench.io.files import ratio as read_ratio
@@ -63,17 +64,17 @@ class IntegerNoise(UnboundedNoise):
     clamp: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sensitivity", whole_number(self.sensitivity, "sensitivity", 1, MAX_SENSITIVITY))
+        self.__dict__["sensitivity"] = whole_number(self.sensitivity, "sensitivity", 1, MAX_SENSITIVITY)
         if self.clamp is None:
             return
         ends = tuple(self.clamp)
         if len(ends) != 2 or not all(is_whole(end) for end in ends) or not 0 < ends[1] - ends[0] < MAX_ANSWERS:
             InvalidRequest.must("clamp", f"two integers low < high, at most {MAX_ANSWERS} answers", self.clamp)
-        object.__setattr__(self, "clamp", (int(ends[0]), int(ends[1])))
+        self.__dict__["clamp"] = (int(ends[0]), int(ends[1]))
         if self.sensitivity > ends[1] - ends[0]:
             InvalidRequest.must("sensitivity", f"at most {ends[1] - ends[0]}, as answers are clamped", self.sensitivity)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready."""
         return {"sensitivity": self.sensitivity, "clamp": None if self.clamp is None else [*self.clamp]}
 
@@ -198,14 +199,14 @@ class LineNoise(ShownMechanism):
         squared = float(self.loss("squared"))
         return {"mean absolute error": float(self.loss("absolute")), "root mean squared error": squared**0.5}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`."""
         law = self.cells
         where = {"first": law.first, "period": law.period, "ratio": spelled(law.ratio)}
         return {"kind": self.kind, **self.question.to_dict(), **where, **law_record(law.held)}
 
     @staticmethod
-    def read(data: Any, names: set[str]) -> tuple[dict[str, Any], IntegerLaw]:
+    def read(data: Any, names: set[str]) -> tuple[Record, IntegerLaw]:
         """The entries of a record, its own of these names, and the law. Raises CorruptFile, InvalidRequest."""
         names = {"kind", "sensitivity", "first", "period", "ratio", "total", "weights", *names}
         fields = take(data, "The noise", names)

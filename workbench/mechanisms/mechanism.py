@@ -49,6 +49,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Positions
 from workbench.exact.distribution import NEAR, Distribution
 from workbench.exact.numbers import Real, positive
+from workbench.exact.objects import Record
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 
@@ -181,7 +182,7 @@ class Mechanism(Protocol):
     def describe(self) -> str:
         """One line: what it is, on what, and which inputs are neighbours. No full stop."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready, with the entry "kind"; read back by `from_dict` of its class."""
 
 

@@ -27,6 +27,7 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Positions
 from workbench.exact.numbers import Real, positive
+from workbench.exact.objects import Record
 from workbench.exact.plain import is_whole, whole_number
 
 Shift = tuple[int, ...]
@@ -178,7 +179,7 @@ class ModuloNoise:
         """A shift or group element in words: 3, or (0, 1)."""
         return str(shift[0]) if self.scalar else str(shift)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """A JSON-ready description."""
         return {"sizes": list(self.sizes), "shifts": [list(shift) for shift in self.shifts], "directed": self.directed}
 

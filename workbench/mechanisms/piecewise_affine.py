@@ -31,6 +31,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import exact, nearest_float, positive, round_down, round_up
+from workbench.exact.objects import Record
 from workbench.exact.plain import plain_list
 from workbench.exact.random_source import Source
 from workbench.io.files import spelled
@@ -208,8 +209,13 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
     @property
     def c(self) -> Fraction:
-        """The largest input: half the width of a domain [-c, c]."""
-        return self.knots[-1]
+        """Half the width of the inputs."""
+        return (self.knots[-1] - self.knots[0]) / 2
+
+    @property
+    def middle(self) -> Fraction:
+        """Of the inputs."""
+        return (self.knots[-1] + self.knots[0]) / 2
 
     @property
     def rows(self) -> tuple[Distribution, ...]:
@@ -245,9 +251,11 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     # How well it does it.
 
     def expected(self, loss: Any = "absolute", density: Density | None = None) -> float:
-        """E error under a density (uniform by default), by exact integration. loss: as `error_function`."""
+        """E error under a density of x - middle (uniform by default), by exact integration. loss: as
+        `error_function`."""
         under = density_of("uniform" if density is None else density, float(self.c))
-        weights = ErrorIntegrals(self._cuts, self.outputs, under).weights(loss)
+        knots, outputs = (np.array([nearest_float(v - self.middle) for v in side]) for side in (self.knots, self.bins))
+        weights = ErrorIntegrals(knots, outputs, under).weights(loss)
         return float(np.sum(weights * self.matrix.reshape(weights.shape)))
 
     @cached_property
@@ -274,7 +282,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
     # Files.
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`: rationals as strings, weights as hexadecimal integers."""
         return {
             "kind": "quantizer",

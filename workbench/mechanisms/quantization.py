@@ -15,6 +15,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Real, exact, positive, round_down, round_up
 from workbench.exact.plain import plain_list, plain_numbers, whole_number
+from workbench.io import files
 from workbench.mechanisms.density import Density, spelled
 
 LARGEST = 1e100  # of an input or output, in size: its square must stay finite
@@ -22,13 +23,17 @@ LARGEST = 1e100  # of an input or output, in size: its square must stay finite
 
 @dataclass(frozen=True, init=False)
 class Quantization:
-    """Publish x in [-c, c] as one of m outputs, without bias.
+    """Publish x in [-c, c], or in a range [low, high], as one of m outputs, without bias.
 
     Args:
-        bins: the outputs B_1 < ... < B_m with B_1 <= -c and B_m >= c: numbers, or a string "-3,-0.5,0.5,3".
+        bins: the outputs B_1 < ... < B_m that cover the inputs: numbers, or a string "-3,-0.5,0.5,3".
         levels: m >= 2 instead, when the outputs are to be optimised.
-        c: half the width of the input domain.
-        density: of the inputs: "uniform", "normal:MU,SIGMA" (clipped to [-c, c]) or a `Density`.
+        c: half the width of the input domain, 1 unless there is a range.
+        density: of the inputs: "uniform", "normal:MU,SIGMA" (clipped to the inputs) or a `Density` of x - middle.
+        range: "LOW..HIGH" or two numbers, instead of c: the inputs in units of the data.
+
+    Attributes:
+        middle: of the inputs, 0 without a range.
 
     Raises:
         InvalidRequest.
@@ -38,19 +43,44 @@ class Quantization:
     levels: int
     c: Fraction
     density: Density
+    middle: Fraction
 
-    def __init__(self, bins: Any = None, *, levels: int | None = None, c: Real = 1, density: Any = "uniform") -> None:
+    def __init__(
+        self,
+        bins: Any = None,
+        *,
+        levels: int | None = None,
+        c: Real | None = None,
+        density: Any = "uniform",
+        range: Any = None,
+    ) -> None:
         if (bins is None) == (levels is None):
             raise InvalidRequest("bins or levels must be given, and not both.")
-        half = half_width(c)
-        outputs = None if bins is None else read_bins(bins, half)
+        if range is not None and c is not None:
+            raise InvalidRequest(f"c must be left out with a range. Got {c}.")
+        half, middle = half_width(1 if c is None else c), Fraction(0)
+        if range is not None:
+            low, high = read_range(range)
+            half, middle = half_width((high - low) / 2), (low + high) / 2
+        outputs = None if bins is None else read_bins(bins, half, middle=middle)
         count = whole_number(levels, "levels", 2, 64) if outputs is None else len(outputs)
-        self.__dict__.update(bins=outputs, levels=count, c=half, density=spelled(density, float(half)))
+        law = spelled(density, float(half), float(middle))
+        self.__dict__.update(bins=outputs, levels=count, c=half, density=law, middle=middle)
+
+    @property
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """The least and the largest input."""
+        return self.middle - self.c, self.middle + self.c
+
+    @property
+    def centred(self) -> tuple[Fraction, ...] | None:
+        """The bins in units of c around the middle, None where they are optimised."""
+        return None if self.bins is None else tuple((b - self.middle) / self.c for b in self.bins)
 
     @property
     def symmetric(self) -> bool:
-        """Whether the bins (if any) and the density are symmetric around 0."""
-        return self.density.symmetric and (self.bins is None or symmetric_bins(self.bins))
+        """Whether the bins (if any) and the density are symmetric around the middle."""
+        return self.density.symmetric and (self.centred is None or symmetric_bins(self.centred))
 
     def __repr__(self) -> str:
         what = (
@@ -58,7 +88,8 @@ class Quantization:
             if self.bins is None
             else "bins=[" + ", ".join(f"{b:g}" for b in map(float, self.bins)) + "]"
         )
-        return f"Quantization({what}, c={float(self.c):g}, density={self.density.name})"
+        where = f"range={spelled_range(self.ends)}" if self.middle else f"c={float(self.c):g}"
+        return f"Quantization({what}, {where}, density={self.density.name})"
 
 
 def symmetric_bins(bins: Sequence[Fraction]) -> bool:
@@ -99,8 +130,22 @@ def real_input(x: Any, low: Fraction, high: Fraction, knots: Iterable[Fraction] 
     return at
 
 
-def read_bins(bins: Any, c: Fraction | int = 1, *, cover: bool = True) -> tuple[Fraction, ...]:
-    """The bins a request means: at least 2, finite, strictly increasing, with B_1 <= -c and B_m >= c.
+def read_range(value: Any, name: str = "range") -> tuple[Fraction, Fraction]:
+    """ "LOW..HIGH", or two numbers. Raises InvalidRequest."""
+    ends = value.split("..") if isinstance(value, str) else value
+    if not isinstance(ends, (list, tuple)) or len(ends) != 2:
+        InvalidRequest.must(name, "two numbers LOW..HIGH, such as 0..200000", repr(value))
+    low, high = (exact(end, name) for end in ends)
+    return (low, high) if low < high else InvalidRequest.must(name, "LOW..HIGH with LOW < HIGH", repr(value))
+
+
+def spelled_range(ends: tuple[Fraction, Fraction]) -> str:
+    """ "LOW..HIGH"."""
+    return "..".join(map(files.spelled, ends))
+
+
+def read_bins(bins: Any, c: Fraction | int = 1, *, cover: bool = True, middle: Any = 0) -> tuple[Fraction, ...]:
+    """The bins a request means: at least 2, finite, strictly increasing, with B_1 <= middle - c, B_m >= middle + c.
 
     bins: numbers, or one string such as "-3,-0.5,0.5,3". Raises InvalidRequest.
     """
@@ -118,9 +163,9 @@ def read_bins(bins: Any, c: Fraction | int = 1, *, cover: bool = True) -> tuple[
         InvalidRequest.must("bins", "at least 2 numbers", shown or "none")
     if any(a >= b for a, b in pairwise(outputs)):
         InvalidRequest.must("bins", "strictly increasing", shown)
-    if cover and (outputs[0] > -c or outputs[-1] < c):
-        half = float(c)
-        InvalidRequest.must("bins", f"numbers that cover the inputs, [-c, c] = [{-half:g}, {half:g}]", shown)
+    if cover and (outputs[0] > middle - c or outputs[-1] < middle + c):
+        domain = f"[{float(middle - c):g}, {float(middle + c):g}]"
+        InvalidRequest.must("bins", f"numbers that cover the inputs, {'' if middle else '[-c, c] = '}{domain}", shown)
     return outputs
 
 

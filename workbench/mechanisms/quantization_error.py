@@ -54,10 +54,12 @@ def slope_of(gap: Vector, loss: Any) -> Vector:
 
 
 class RealErrors(ABC):
-    """A mechanism on numbers, [-c, c], with m outputs `bins`, and the expected errors of its floating-point laws."""
+    """A mechanism on numbers, [-c, c] around a middle, with m outputs `bins`, and the expected errors of its
+    floating-point laws."""
 
     bins: tuple[Fraction, ...]
     c: Any
+    middle: Any = 0
     inputs: ClassVar[None] = None
     one_sided: ClassVar[bool] = False  # every two inputs are compared in both orders
 
@@ -106,7 +108,7 @@ class RealErrors(ABC):
     @property
     def mae_51(self) -> float:
         """The paper's convention: the mean error over the 51 points -c, -0.96 c, ..., c of its Table 1."""
-        return float(self.error_at(np.linspace(-float(self.c), float(self.c), 51)).mean())
+        return float(self.error_at(float(self.middle) + np.linspace(-float(self.c), float(self.c), 51)).mean())
 
 
 class ErrorIntegrals:

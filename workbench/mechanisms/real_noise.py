@@ -28,14 +28,18 @@ from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import exact, positive
+from workbench.exact.numbers import exact, positive, round_up
+from workbench.exact.objects import Record
 from workbench.exact.plain import plain_numbers, whole_number
 from workbench.exact.random_source import Source
 from workbench.io.files import ratio as read_ratio
 from workbench.io.files import spelled
+from workbench.io.records import numbers as read_ratios
 from workbench.io.records import refuse
+from workbench.io.shown import Facts
 from workbench.mechanisms.integer_noise import LineNoise, UnboundedNoise
 from workbench.mechanisms.mechanism import ColumnInputs
+from workbench.mechanisms.quantization import read_range, spelled_range
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,27 +54,26 @@ class RealNoise(UnboundedNoise):
     """A query with real answers, and its neighbours: answers that differ by at most `sensitivity`.
 
     sensitivity: Δ > 0, exact; grid: > 0, what is published is rounded to its multiples, a power of two near Δ/2^20
-    unless given. Raises InvalidRequest.
+    unless given; clamp: (low, high) into which what is published is clamped. Raises InvalidRequest.
     """
 
     sensitivity: Any = 1
     grid: Any = None
+    clamp: Any = None
 
     def __post_init__(self) -> None:
         delta = positive(self.sensitivity, "sensitivity")
         if not Fraction(1, 10**100) < delta < 10**100:
             InvalidRequest.must("sensitivity", "a number between 1e-100 and 1e100", self.sensitivity)
-        if self.grid is None:
-            power = math.frexp(float(delta))[1] - 21
-            grid = Fraction(2) ** power
-        else:
-            grid = positive(self.grid, "grid")
-        object.__setattr__(self, "sensitivity", delta)
-        object.__setattr__(self, "grid", grid)
+        power = math.frexp(float(delta))[1] - 21
+        grid = Fraction(2) ** power if self.grid is None else positive(self.grid, "grid")
+        ends = None if self.clamp is None else read_range(self.clamp, "clamp")
+        self.__dict__.update(sensitivity=delta, grid=grid, clamp=ends)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready."""
-        return {"sensitivity": spelled(self.sensitivity), "grid": spelled(self.grid)}
+        ends = {} if self.clamp is None else {"clamp": [*map(spelled, self.clamp)]}
+        return {"sensitivity": spelled(self.sensitivity), "grid": spelled(self.grid), **ends}
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,8 +93,8 @@ class AdditiveRealNoise(LineNoise):
     def __post_init__(self) -> None:
         if not isinstance(self.question, RealNoise) or not isinstance(self.cells, IntegerLaw):
             InvalidRequest.must("mechanism", "a RealNoise and an IntegerLaw", type(self.cells).__name__)
-        object.__setattr__(self, "steps", whole_number(self.steps, "steps", 1, MAX_STEPS))
-        object.__setattr__(self, "atom", positive(self.atom, "atom", or_zero=True))
+        steps, atom = whole_number(self.steps, "steps", 1, MAX_STEPS), positive(self.atom, "atom", or_zero=True)
+        self.__dict__.update(steps=steps, atom=atom)
         if self.atom and not self.cells.first <= 0 <= self.cells.last:
             InvalidRequest.must("cells", "around 0, where the atom is", f"{self.cells.first}..{self.cells.last}")
 
@@ -151,12 +154,20 @@ class AdditiveRealNoise(LineNoise):
                 start += scale * (j - Fraction(1, 2))
             multiple = math.floor(start) if zero else _floor(start, scale, word, source)
             published[k] = float(multiple * grid)
-        return published
+        ends = self.question.clamp
+        return published if ends is None else np.clip(published, float(ends[0]), float(ends[1]))
 
     @property
     def column_inputs(self) -> ColumnInputs:
         """All finite numbers, but for the largest."""
         return ColumnInputs("noise", -1e300, 1e300, "a number of size at most 1e300", False, bounded=False)
+
+    def published_error(self) -> dict[str, float] | None:
+        """Of clamped noise that of inputs spread evenly over the range."""
+        if self.question.clamp is None:
+            return super().published_error()
+        words = f"mean absolute error of inputs spread evenly over {spelled_range(self.question.clamp)}"
+        return {words: round_up(self.clamped_loss("absolute"))}
 
     def loss(self, name: str) -> Fraction:
         """The exact mean of |η| ("absolute") or η² ("squared"), before rounding to the grid."""
@@ -168,6 +179,39 @@ class AdditiveRealNoise(LineNoise):
         else:
             mean = self.cells.mean(lambda j: beta**2 * (j * j + Fraction(1, 12)), (beta**2 / 12, zero, beta**2))
         return mean * self.cells.total / self.total
+
+    def clamped_loss(self, name: str) -> Fraction:
+        """E c of published minus true answer where the sum is clamped into [low, high], a range of width R on which
+        the answer is uniform; exact. With h = |η|, and R for h > R,
+
+            E |published - true| = h - h²/(2R)          E (published - true)² = h² - 2h³/(3R)
+        """
+        low, high = self.question.clamp
+        cells, beta = self.cells, self.width
+        width: Fraction = high - low
+
+        def integral(h: Fraction) -> Fraction:
+            """Of these from 0 to h."""
+            inside = min(h, width)
+            if name == "absolute":
+                return inside**2 / 2 - inside**3 / (6 * width) + (h - inside) * width / 2
+            return inside**3 / 3 - inside**4 / (6 * width) + (h - inside) * width**2 / 3
+
+        half = beta / 2
+
+        def mean(j: int) -> Fraction:
+            if not j:
+                return 2 * integral(half) / beta
+            return (integral(abs(j) * beta + half) - integral(abs(j) * beta - half)) / beta
+
+        # beyond the width every cell costs the same, which the mean over a law with tails takes as a constant
+        reach = -(-width // beta) + 1
+        law = cells
+        if law.ratio and min(-law.first, law.last) < reach + law.period:
+            grown = int(reach) + law.period + max(0, -law.last, law.first)
+            law = IntegerLaw(-grown, law.window(-grown, grown), law.period, law.ratio)
+        most = width / 2 if name == "absolute" else width**2 / 3
+        return law.mean(mean, (most,)) * law.total / (law.total + self.atom)
 
     # Repair, files, words.
 
@@ -205,9 +249,11 @@ class AdditiveRealNoise(LineNoise):
         spans = f"neighbouring answers differ by at most {float(self.question.sensitivity):g}"
         return f"Additive noise on the reals, {self.steps} cells a sensitivity{atom}, {spans}"
 
-    def facts(self) -> list[tuple[str, str]]:
+    def facts(self) -> Facts:
         """What it is, what it publishes, and why it is private for all shifts."""
         grid = f"the answer plus noise, rounded to multiples of {float(self.question.grid):g}"
+        ends = self.question.clamp
+        grid += "" if ends is None else f", clamped into {spelled_range(ends)}"
         return [("mechanism", self.describe()), ("publishes", grid), ("shifts", ALL_SHIFTS)]
 
     def figure(self) -> Figure:
@@ -216,17 +262,20 @@ class AdditiveRealNoise(LineNoise):
 
         return density_plot({"density": self.density()}, self.describe(), float(self.atom / self.total))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`."""
         return super().to_dict() | {"steps": self.steps, "atom": spelled(self.atom)}
 
     @classmethod
     def from_dict(cls, data: Any) -> AdditiveRealNoise:
         """The mechanism written by `to_dict`, which claims no privacy. Raises CorruptFile, InvalidRequest."""
-        fields, cells = cls.read(data, {"grid", "steps", "atom"})
+        clamped = isinstance(data, dict) and "clamp" in data
+        fields, cells = cls.read(data, {"grid", "steps", "atom", *(["clamp"] if clamped else [])})
         if type(fields["steps"]) is not int:
             refuse("steps", "an integer")
-        question = RealNoise(*(read_ratio(fields[name], name) for name in ("sensitivity", "grid")))
+        ends = read_ratios(fields["clamp"], "clamp") if clamped else None
+        sensitivity, grid = (read_ratio(fields[name], name) for name in ("sensitivity", "grid"))
+        question = RealNoise(sensitivity, grid, ends)
         return cls(question, fields["steps"], cells, read_ratio(fields["atom"], "The atom"))
 
     def __repr__(self) -> str:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.exact.arrays import Vector
+from workbench.exact.objects import Record
 from workbench.io.files import write_json
-from workbench.io.shown import Shown
+from workbench.io.shown import Facts, Shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,10 +32,10 @@ class ShownMechanism(Shown):
         """One line."""
 
     @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready."""
 
-    def facts(self) -> list[tuple[str, str]]:
+    def facts(self) -> Facts:
         """What it is, and what it publishes."""
         first = ", ".join(str(value) for value in np.asarray(self.outputs)[:8].tolist())
         more = f", ... ({len(self.outputs)})" if len(self.outputs) > 8 else ""

@@ -19,7 +19,9 @@ PAPERS = {
     "optm": "workbench.papers.optm",
     "label-dp": "workbench.papers.label_dp",
     "dro": "workbench.papers.dro",
+    "formulas": "workbench.papers.formulas",
     "frontier": "workbench.papers.frontier",
+    "published": "workbench.papers.published",
     "solver_comparison": "workbench.papers.solver_comparison",
     "program_library": "workbench.papers.solver_comparison:LIBRARY",
 }

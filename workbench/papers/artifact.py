@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from workbench.exact.objects import Record, Values
 from workbench.io.drawing import Drawing, stated
 from workbench.io.figures import figure_bytes
+from workbench.io.result import Row, tex_bytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 Rows = Callable[..., pd.DataFrame]  # the rows of a part of a declared table
 Compute = Callable[[bool], "Artifact"]  # with everything or with the minutes-long default
 
+FORMATS = ("csv", "tex", "png", "svg", "pdf")  # of tables and figures; all but "tex" and "pdf" are always written
 DIGITS = 9  # significant digits of a number whose computation is exact but for rounding
 _NOISE = 1e-11  # smaller differences between machines are rounding, around 0 as well
 
@@ -95,7 +98,7 @@ class Comparison:
         """Whether the verdict is not the expected one."""
         return self.agrees != self.expected
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """What is written of it."""
         stated = {name: value for name, value in asdict(self).items() if name != "apart" or value}
         return stated | {
@@ -156,8 +159,8 @@ class Artifact:
         table.attrs = self.table.attrs
         return table
 
-    def files(self) -> dict[str, bytes]:
-        """Its table, figure and record, by the names of their files."""
+    def files(self, formats: Collection[str] = ()) -> dict[str, bytes]:
+        """Table (CSV), figure (PNG, SVG) and record, by the names of their files; formats: of FORMATS, besides."""
         shown = self.shown()
         table = shown.to_csv(index=False, float_format="%.12g", lineterminator="\n")
         record = {
@@ -168,9 +171,13 @@ class Artifact:
             "comparisons": [c.record() for c in self.comparisons],
         }
         contents = {"csv": table.encode(), "json": json_bytes(record)}
+        if "tex" in formats:
+            contents["tex"] = tex_bytes(shown, self.title)
         if self.draw is not None:
             figure = self.draw(shown)
-            contents |= {form: figure_bytes(figure, form) for form in ("png", "svg")}
+            contents |= {
+                form: figure_bytes(figure, form) for form in ("png", "svg", "pdf") if form in (*formats, "png", "svg")
+            }
         return {f"{self.name}.{ending}": content for ending, content in contents.items()}
 
 
@@ -205,7 +212,7 @@ def artifact(
     return Artifact(name, title, table, draw, caption, beside, own.get("digits", {}), own.get("measured", False))
 
 
-def given(part: Mapping[str, Any], full: bool) -> dict[str, Any]:
+def given(part: Values, full: bool) -> Record:
     """What a declared request asks for, by default or with `full`."""
     return {**part.get("given", {}), **(part.get("full", {}) if full else {})}
 
@@ -224,7 +231,7 @@ def tabled(paper: str, name: str, sources: Mapping[str, Rows], full: bool = Fals
         for values in itertools.product(*each.values()):
             chosen = dict(zip(each, values, strict=True))
             rows = sources[part["of"]](**given(part, full), **chosen).assign(**chosen)
-            new: dict[str, Any] = {column: rows.eval(what) for column, what in part.get("let", {}).items()}
+            new: Row = {column: rows.eval(what) for column, what in part.get("let", {}).items()}
             parts.append(rows.assign(**new, **part.get("add", {})))
     table = pd.concat(parts, ignore_index=True).reindex(columns=stated["columns"])
     return table.assign(**{column: np.ravel(_there(paper, at)) for column, at in stated.get("beside", {}).items()})
@@ -265,7 +272,7 @@ def _word(what: Any, table: pd.DataFrame) -> Any:
     return (table.query(what["where"]) if "where" in what else table).eval(what["value"])
 
 
-Numbers = Callable[..., Mapping[str, Any]]  # what an erratum's templates and condition ask for
+Numbers = Callable[..., Values]  # what an erratum's templates and condition ask for
 
 
 def errata(paper: str, computed: Mapping[str, Numbers], sources: Mapping[str, Rows]) -> list[Erratum]:
@@ -278,7 +285,7 @@ def errata(paper: str, computed: Mapping[str, Numbers], sources: Mapping[str, Ro
     return [_erratum(stated, computed.get(name, dict), sources) for name, stated in declared(paper)["errata"].items()]
 
 
-def _erratum(stated: Mapping[str, Any], compute: Numbers, sources: Mapping[str, Rows]) -> Erratum:
+def _erratum(stated: Values, compute: Numbers, sources: Mapping[str, Rows]) -> Erratum:
     given = stated.get("given", {})
     words = {**given, **compute(**given)}
     for word, what in stated.get("numbers", {}).items():
@@ -290,7 +297,7 @@ def _erratum(stated: Mapping[str, Any], compute: Numbers, sources: Mapping[str, 
     return Erratum(place, printed, right, evidence, bool(_expression(stated["holds"], words)))
 
 
-def _expression(what: str, words: Mapping[str, Any]) -> Any:
+def _expression(what: str, words: Values) -> Any:
     """The value of an expression of numbers by their names."""
     value: Any = pd.DataFrame([words]).eval(what)
     return value.item()
@@ -315,9 +322,7 @@ class InParts:
         return self.join([self.part(key, full) for key in self.keys], full)
 
 
-def rows_in_parts(
-    paper: str, name: str, keys: Sequence[Any], rows: Callable[[Any, bool], list[dict[str, Any]]]
-) -> InParts:
+def rows_in_parts(paper: str, name: str, keys: Sequence[Any], rows: Callable[[Any, bool], list[Row]]) -> InParts:
     """The artifact whose table is the rows of one part after the other."""
     return InParts(keys, rows, lambda parts, full: artifact(paper, name, pd.DataFrame(itertools.chain(*parts))))
 
@@ -375,11 +380,11 @@ def _stated(file: str, name: str, sources: Mapping[str, Rows], full: bool) -> Ar
     return artifact(file, name, tabled(file, name, sources, full))
 
 
-def declared(paper: str) -> dict[str, Any]:
+def declared(paper: str) -> Record:
     """What a paper's file declares, papers/declared/<paper>.toml."""
     return stated("workbench.papers", f"declared/{paper}.toml")
 
 
-def printed(paper: str) -> dict[str, Any]:
+def printed(paper: str) -> Record:
     """The printed numbers of a paper, from papers/printed/<paper>.toml."""
     return stated("workbench.papers", f"printed/{paper}.toml")

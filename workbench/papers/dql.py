@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from solvers.arrays import Vector
+from workbench.exact.objects import Record
 from workbench.families.laplace.least_ell import least_ell
 from workbench.families.quantizer.mvu import mvu_curve
 from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
@@ -151,17 +151,17 @@ SOURCES: Mapping[str, Rows] = {"at bits": at_bits, "mvu": mvu, "theorem 8": theo
 # The numbers of errata, on which declared/dql.toml states the conditions.
 
 
-def _areas() -> dict[str, Any]:
+def _areas() -> Record:
     law = levels(2.0)
     return {"area": float(law.cdf[1]), "pmf": law.pmf[1], "pmf_2": law.pmf[0], "first": law.cdf[0]}
 
 
-def _scale() -> dict[str, Any]:
+def _scale() -> Record:
     x = np.linspace(-8, 8, 801)
     return {"gap": float(np.abs(_parts(2.0, x).sum(axis=0) - _laplace(x)).max())}
 
 
-def _reference() -> dict[str, Any]:
+def _reference() -> Record:
     f, n, x = component(2.0, 1), 200_000, 0.3
     key, nonce = bytes(range(32)), bytes(16)
     m = np.asarray(f.encode(np.full(n, x), SharedStream(key, nonce), InsecureLocalStream(1)))
@@ -171,7 +171,7 @@ def _reference() -> dict[str, Any]:
     return {"seen": float((m[centre] == 0).mean()), "centre": int(centre.sum()), "law": law}
 
 
-def _codes() -> dict[str, Any]:
+def _codes() -> Record:
     law = levels(2.0)
     return {
         "ell": least_ell(1.0, 5.0, "gamma").ell,
@@ -182,7 +182,7 @@ def _codes() -> dict[str, Any]:
     }
 
 
-def _cancellation() -> dict[str, Any]:
+def _cancellation() -> Record:
     ell, t = 2.0, 26
     mechanism = DyadicLaplace(1.0, ell)
     delta = mechanism.delta0 * 2.0**-t

@@ -37,13 +37,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from models.oracles.line_noise import geng_formula, truncated_laplace
+from workbench.exact.objects import Record
 from workbench.families.api import design
+from workbench.io.result import Row
 from workbench.mechanisms.real_noise import RealNoise
 from workbench.papers.artifact import Artifact, Comparison, InParts, artifact, paper_stated, printed
 
@@ -61,7 +63,7 @@ _TERMS = {
 }
 
 
-def cell(request: tuple[str, str, str], gap: float | None = None) -> dict[str, Any]:
+def cell(request: tuple[str, str, str], gap: float | None = None) -> Record:
     """One cell: (ε, δ, loss) -> the proven interval. gap: relative, the family's default without."""
     epsilon, delta, loss = request
     optimum = design(RealNoise(1), epsilon=epsilon, delta=delta, loss=loss, **({} if gap is None else {"gap": gap}))
@@ -77,9 +79,13 @@ def cell(request: tuple[str, str, str], gap: float | None = None) -> dict[str, A
     }
 
 
+def _gap(epsilon: str, loss: str) -> float | None:
+    return None if loss != "squared" else _SQUARED_GAP * (1 if float(epsilon) <= 2 else 2)
+
+
 def _cells(name: str, loss: str, places: Sequence[tuple[str, str]], *, kept: bool = False) -> InParts:
     """An artifact of cells, the same with `full`, each a part: (ε, δ, loss, to which gap)."""
-    keys = [(e, d, loss, None if loss != "squared" else _SQUARED_GAP * (1 if float(e) <= 2 else 2)) for e, d in places]
+    keys = [(e, d, loss, _gap(e, loss)) for e, d in places]
     return InParts(keys, lambda key, _: cell(key[:3], key[3]), lambda cells, _: _table(name, loss, cells), kept)
 
 
@@ -186,7 +192,7 @@ def _beside(frame: pd.DataFrame, name: str, ours: str, what: str) -> list[Compar
     return comparisons
 
 
-def _table(name: str, loss: str, cells: Sequence[dict[str, Any]]) -> Artifact:
+def _table(name: str, loss: str, cells: Sequence[Row]) -> Artifact:
     """Benchmarks against the optimum: for |η| both bounds, for η² the upper one."""
     frame = pd.DataFrame(cells)
     places = list(zip(frame.epsilon, frame.delta, strict=True))
@@ -215,6 +221,34 @@ _COMPARED = {  # of each loss: a printed table, our column beside it, and what b
 }
 _ALL = list(product(printed("dro")["epsilon"], printed("dro")["delta"]))
 
+
+# The numbers of errata, on which declared/dro.toml states the conditions.
+
+
+def _lower_bound(epsilon: float, delta: float) -> Record:
+    losses = {place: truncated_laplace(*place, 1, "absolute") for place in _values("table4")}
+    above = sum(geng_formula(*place, 1) > loss for place, loss in losses.items())
+    return {
+        "above": above,
+        "cells": len(losses),
+        "form": geng_formula(epsilon, delta, 1),
+        "loss": losses[epsilon, delta],
+    }
+
+
+def _terms() -> Record:
+    shares = zip(_values("table4").items(), _values("table5").values(), strict=True)
+    terms = [terms_fewer(place, t4, t5) for (place, t4), t5 in shares]
+    return {"cells": len(terms), "as_stated": terms.count(0), "fewer": terms.count(1), "more": terms.count(-1)}
+
+
+def _grid(table: str, loss: str, epsilon: float, delta: float) -> Record:
+    percent = _values(table)[epsilon, delta]
+    low, high = implied_optimum(truncated_laplace(epsilon, delta, 1, loss), percent)
+    proven = cell((str(epsilon), str(delta), loss), _gap(str(epsilon), loss))
+    return {"percent": percent, "low": low, "high": high, "least": proven["lower"]}
+
+
 PAPER = paper_stated(
     "dro",
     {
@@ -223,4 +257,5 @@ PAPER = paper_stated(
         "table6": _cells("table6", "squared", _SUBSET),
         "table6_full": _cells("table6_full", "squared", _ALL, kept=True),
     },
+    computed={"lower_bound": _lower_bound, "terms": _terms, "grid": _grid, "grid_squared": _grid},
 )

@@ -9,14 +9,16 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.exact.objects import Values
 from workbench.explorer.page import document, numbers, write_page
 from workbench.io.files import write_whole
+from workbench.io.result import Row
 from workbench.papers import PAPERS, load
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ class _Shown:
     folder: Path
 
     @cached_property
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[Row]:
         """Those of its artifacts, in their order."""
         files = [self.folder / f"{name}.json" for name in self.paper.artifacts]
         return [json.loads(file.read_text("utf-8")) for file in files if file.exists()]
@@ -65,7 +67,7 @@ class _Shown:
         compared = [c for record in self.records for c in record["comparisons"]]
         return [f"{agreement(compared)}."] if compared else []
 
-    def table(self, record: Mapping[str, Any]) -> list[list[str]]:
+    def table(self, record: Values) -> list[list[str]]:
         """The cells of an artifact's table, its header first."""
         return list(csv.reader((self.folder / f"{record['name']}.csv").read_text("utf-8").splitlines()))
 
@@ -82,7 +84,7 @@ def gallery(results: Path) -> Path:
     return path
 
 
-def agreement(records: Sequence[dict[str, Any]]) -> str:
+def agreement(records: Sequence[Row]) -> str:
     """How many printed numbers agree, and what is to be said of the rest; those that stand apart after the others."""
     groups: dict[str, list[str]] = {}
     for c in sorted(records, key=lambda c: bool(c.get("apart"))):
@@ -102,7 +104,7 @@ def _counted(what: str, verdicts: Sequence[str]) -> str:
     return words
 
 
-def _compared(c: Mapping[str, Any]) -> list[Any]:
+def _compared(c: Values) -> list[Any]:
     """The cells of a printed number beside ours, the remark last."""
     difference = 0.0 if abs(c["difference"]) < 1e-12 else c["difference"]
     return [c["what"], c["place"], c["printed"], c["ours"], difference, c["verdict"], c["remark"]]
@@ -151,7 +153,7 @@ def _in_words(cells: Sequence[Any]) -> list[str]:
     ]
 
 
-def _folded(table: str, records: Sequence[dict[str, Any]]) -> list[str]:
+def _folded(table: str, records: Sequence[Row]) -> list[str]:
     """A long table behind its own summary."""
     if len(records) <= _FOLD:
         return [table]
@@ -171,7 +173,7 @@ def _text(words: str) -> str:
 # The page.
 
 
-def _sections(shown: _Shown) -> Iterator[Mapping[str, Any]]:
+def _sections(shown: _Shown) -> Iterator[Values]:
     paper = shown.paper
     citation = re.sub(r"\[([^\]]*)\]\(([^)]*)\)", r"\1, \2", paper.citation).replace("*", "")  # links written out
     words = [citation, *paper.remarks, *shown.agreement]
@@ -183,7 +185,7 @@ def _sections(shown: _Shown) -> Iterator[Mapping[str, Any]]:
         yield {"title": f"{paper.title}: errata, each with its check", "parts": [_cells(_ERRATA, errata)]}
 
 
-def _record_parts(shown: _Shown, record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _record_parts(shown: _Shown, record: Values) -> Iterator[Values]:
     if record["figure"]:
         svg = (shown.folder / f"{record['name']}.svg").read_text("utf-8")
         yield {"kind": "image", "title": record["title"], "svg": svg}
@@ -196,5 +198,5 @@ def _record_parts(shown: _Shown, record: Mapping[str, Any]) -> Iterator[Mapping[
         yield numbers(agreement(compared), heads, cells) if len(compared) > _FOLD else _cells(heads, cells)
 
 
-def _cells(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+def _cells(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> Row:
     return {"kind": "cells", "heads": list(heads), "rows": [list(row) for row in rows]}

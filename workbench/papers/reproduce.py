@@ -8,19 +8,20 @@ assembled from the .json records of all papers.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.errors import InvalidRequest
+from workbench.families.option import count
 from workbench.io.drawing import Drawing, draw
 from workbench.io.extras import EXTRAS, need, present
-from workbench.io.result import Plots, Result
+from workbench.io.result import Plots, Progress, Result, silent
 from workbench.papers import PAPERS, load
-from workbench.papers.artifact import Paper, declared
+from workbench.papers.artifact import FORMATS, Paper, declared
 from workbench.papers.gallery import agreement, gallery
-from workbench.papers.steps import COMPARED, Progress, Reproduction, in_order
+from workbench.papers.steps import COMPARED, Reproduction, in_order
 from workbench.sweeps.workers import cores
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def reproduce(
     *,
     full: bool = False,
     jobs: int | None = None,
-    progress: Progress = lambda done, total, what: None,
+    formats: Collection[str] = (),
+    progress: Progress = silent,
 ) -> Result:
     """Recompute figures and tables of the papers; write them, their records and the gallery (`workbench reproduce`).
 
@@ -52,6 +54,7 @@ def reproduce(
         results: the folder.
         full: also what takes longer than the default's minutes.
         jobs: processes of this machine, all its cores by default; the files are the same bytes with any number.
+        formats: "tex" (tables for LaTeX, with booktabs) and "pdf" (figures), besides CSV, PNG and SVG.
         progress: told (artifacts done, artifacts, a line) when one starts (of a single process), every half minute,
             and when it is done.
 
@@ -63,15 +66,17 @@ def reproduce(
         InvalidRequest: an unknown name, NotInstalled: a named artifact needs an extra; both before anything runs.
         WorkbenchError: an artifact cannot be computed.
     """
-    if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or not 1 <= jobs <= 1024):
-        InvalidRequest.must("jobs", "an integer in 1..1024", jobs)
+    if jobs is not None:
+        count(1, 1024)(jobs, "jobs")
+    for form in formats:
+        InvalidRequest.unless_among(FORMATS, "format", form)
     chosen = _chosen(papers, full)
     artifacts = [only] if isinstance(only, str) else only
     tasks, notes = _possible(_wanted(chosen, artifacts, full), named=bool(artifacts))
     begin = time.perf_counter()
     for note in notes:
         progress(0, len(tasks), note)
-    run = Reproduction(chosen, [(paper.name, name) for paper, name in tasks], Path(results), full, progress)
+    run = Reproduction(chosen, [(paper.name, name) for paper, name in tasks], Path(results), full, progress, formats)
     done = len(tasks)
     try:
         run.run(in_order(chosen, tasks, errata=artifacts is None), jobs or cores())
@@ -102,9 +107,12 @@ def _chosen(papers: str | Iterable[str] | None, full: bool) -> list[Paper]:
 
 
 def _wanted(chosen: Sequence[Paper], artifacts: Sequence[str] | None, full: bool) -> list[tuple[Paper, str]]:
-    """The artifacts named, in the papers' order; without names, all. Raises InvalidRequest."""
+    """The artifacts named, by themselves or as those of a paper, in the papers' order; without names, all. Raises
+    InvalidRequest."""
     tasks = [(paper, name) for paper in chosen for name in paper.artifacts]
     for name in artifacts or ():
+        if name in [paper.name for paper in chosen]:  # which stands for all of its artifacts
+            continue
         papers = [paper for paper, other in tasks if other == name]
         if not papers:
             listed = [f"{', '.join(paper.artifacts)} ({paper.name})" for paper in chosen]
@@ -114,7 +122,7 @@ def _wanted(chosen: Sequence[Paper], artifacts: Sequence[str] | None, full: bool
     return [
         (paper, name)
         for paper, name in tasks
-        if (full or name not in paper.only_full) and (artifacts is None or name in artifacts)
+        if (full or name not in paper.only_full) and (artifacts is None or {name, paper.name} & {*artifacts})
     ]
 
 

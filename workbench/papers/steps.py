@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,11 +20,10 @@ from typing import Any
 from workbench import __version__
 from workbench.errors import WorkbenchError
 from workbench.io.files import write_whole
-from workbench.io.result import Row
+from workbench.io.result import Progress, Row
 from workbench.papers import load
 from workbench.papers.artifact import Artifact, InParts, Paper, json_bytes
 
-Progress = Callable[[int, int, str], None]
 ERRATA = "errata"
 COMPARED = ("what", "place", "printed", "ours", "difference", "tolerance", "verdict", "surprising", "remark", "apart")
 
@@ -50,13 +49,13 @@ class Outcome:
     data: Any = None
 
     @classmethod
-    def of(cls, paper: str, artifact: Artifact, seconds: float) -> Outcome:
+    def of(cls, paper: str, artifact: Artifact, seconds: float, formats: Collection[str]) -> Outcome:
         """Of a whole artifact."""
         rows = [
             {"paper": paper, "artifact": artifact.name, **{name: getattr(c, name) for name in COMPARED}}
             for c in artifact.comparisons
         ]
-        return cls(artifact.name, seconds, artifact.files(), rows)
+        return cls(artifact.name, seconds, artifact.files(formats), rows)
 
 
 def in_order(papers: Sequence[Paper], names: Iterable[tuple[Paper, str]], *, errata: bool) -> list[Step]:
@@ -111,6 +110,7 @@ class Reproduction:
     results: Path
     full: bool
     progress: Progress
+    formats: Collection[str] = ()
     done: int = 0
     known: dict[tuple[str, str], Sequence[Row]] = field(default_factory=dict)
     parts: dict[tuple[str, str], dict[Any, Outcome]] = field(default_factory=dict)
@@ -133,7 +133,7 @@ class Reproduction:
             def under_way() -> str:
                 return "; ".join(dict.fromkeys(map(_label, waiting[:jobs])))
 
-            tasks = [(step, self.full) for step in apart]
+            tasks = [(step, self.full, self.formats) for step in apart]
             self._tell(f"On {processes} processes, longest first: {under_way()} ...")
             beat = heartbeat(lambda line: self._tell(f"[{self.done}/{len(self.names)}] {under_way()}{line}"), "")
             with beat, closing(on_processes(tasks, processes, _work, ahead=1)) as stream:
@@ -147,7 +147,7 @@ class Reproduction:
             if (step.paper, step.names[0]) not in self.parts:
                 self._tell(f"{label} ...")
             with heartbeat(self._tell, label):
-                outcomes = _taken(self._paper(step.paper), step, self.full)
+                outcomes = _taken(self._paper(step.paper), step, self.full, self.formats)
             self._receive(step, outcomes)
 
     def _resume(self) -> None:
@@ -191,7 +191,7 @@ class Reproduction:
             begin = time.perf_counter()
             artifact = compute.join([ended[key].data for key in compute.keys], self.full)
             seconds = sum(outcome.seconds for outcome in ended.values()) + time.perf_counter() - begin
-            self._finished(paper, Outcome.of(paper, artifact, seconds))
+            self._finished(paper, Outcome.of(paper, artifact, seconds, self.formats))
 
     def _finished(self, paper: str, outcome: Outcome) -> None:
         for file, content in outcome.files.items():
@@ -225,13 +225,12 @@ def _label(step: Step) -> str:
     return f"{step.paper} {', '.join(step.names)}"
 
 
-def _work(task: tuple[Step, bool]) -> list[Outcome]:
+def _work(task: tuple[Step, bool, Collection[str]]) -> list[Outcome]:
     """What a worker does with a step."""
-    step, full = task
-    return _taken(load(step.paper), step, full)
+    return _taken(load(task[0].paper), *task)
 
 
-def _taken(paper: Paper, step: Step, full: bool) -> list[Outcome]:
+def _taken(paper: Paper, step: Step, full: bool, formats: Collection[str]) -> list[Outcome]:
     """Compute the artifacts of a step, or their parts of its key, or the errata."""
     outcomes = []
     for name in step.names:
@@ -241,7 +240,7 @@ def _taken(paper: Paper, step: Step, full: bool) -> list[Outcome]:
             outcomes.append(Outcome(name, time.perf_counter() - begin, data=data))
         elif compute is not None:
             artifact = compute(full)
-            outcomes.append(Outcome.of(paper.name, artifact, time.perf_counter() - begin))
+            outcomes.append(Outcome.of(paper.name, artifact, time.perf_counter() - begin, formats))
         else:
             assert paper.errata is not None
             content = json_bytes([asdict(e) for e in paper.errata()])

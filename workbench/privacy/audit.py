@@ -23,13 +23,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.numbers import ExpNumber, Real, jsonable, positive, round_up
+from workbench.exact.objects import Record, Values
 from workbench.io.files import spelled, write_json
-from workbench.io.shown import Shown
+from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.mechanism import Bias, Budget, Comparison, Mechanism, as_mechanism, on_real_inputs
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import Notion, notion
 from workbench.privacy.notions.laws import Laws
-from workbench.privacy.notions.notion import Result
+from workbench.privacy.notions.notion import Label, Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,9 +46,9 @@ _REPORTED = tuple(map(notion, ("pdp", "dp", "pure")))  # by every audit at a bud
 class PairAudit:
     """One difference or ordered pair of rows: its budget ε and what was measured there, by quantity."""
 
-    label: tuple[int, ...]
+    label: Label
     epsilon: Fraction
-    measured: Mapping[str, Any]
+    measured: Values
 
     @property
     def pdp_delta(self) -> Fraction:
@@ -89,7 +90,7 @@ class Privacy(Shown):
         at = "budgets of their own" if self.epsilon is None else f"epsilon={float(self.epsilon):g}"
         return f"Privacy({len(self.pairs)} comparisons at {at}, pure_epsilon={self.pure_epsilon!r})"
 
-    def facts(self) -> list[tuple[str, str]]:
+    def facts(self) -> Facts:
         """The exact values, rounded up."""
         at = "each pair's own epsilon" if self.epsilon is None else f"epsilon = {spelled(self.epsilon)}"
         values = self.to_dict()
@@ -108,7 +109,7 @@ class Privacy(Shown):
             rows.append(("note", "one-sided neighbours: real ones go both ways, and the other way was not compared"))
         return rows if self.error is None else rows + self.error.facts()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready; every number rounded against the mechanism, "inf" for unbounded ones. metric_epsilon, bias: of
         mechanisms on real inputs; loss, data, mean_error, worst_error, worst_input: where a loss was asked for."""
         decided = self.mechanism.segments is not None
@@ -143,7 +144,7 @@ class Privacy(Shown):
         write_json(path, {**dict(self.facts()), "budgets": budgets})
 
     @property
-    def budgets(self) -> dict[tuple[int, ...], Fraction]:
+    def budgets(self) -> dict[Label, Fraction]:
         """The budget of every difference or ordered pair of rows."""
         return {pair.label: pair.epsilon for pair in self.pairs}
 
@@ -374,7 +375,7 @@ def _audit(
     return _privacy(pairs, mechanism, error)
 
 
-def _pair(label: tuple[int, ...], laws: Laws, epsilon: Fraction) -> PairAudit:
+def _pair(label: Label, laws: Laws, epsilon: Fraction) -> PairAudit:
     """One comparison at ε."""
     values = {"epsilon": epsilon}
     return PairAudit(label, epsilon, {measure.quantity: measure.measure(laws, values) for measure in _REPORTED})

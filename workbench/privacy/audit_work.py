@@ -38,6 +38,7 @@ from typing import Any
 
 from workbench.errors import CorruptFile
 from workbench.exact.numbers import bits_of
+from workbench.exact.objects import Values
 from workbench.mechanisms.mechanism import AuditSize, Mechanism
 from workbench.privacy.notions import Notion
 
@@ -47,7 +48,7 @@ LIMIT = 100_000_000
 def work(
     mechanism: Mechanism,
     notion: Notion | None = None,
-    values: Mapping[str, Any] | None = None,
+    values: Values | None = None,
     numbers: Iterable[Fraction] = (),
     labels: int = 0,
     *,

@@ -25,10 +25,11 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified
 from workbench.exact.numbers import round_up
+from workbench.exact.objects import Record, Values
 from workbench.exact.plain import plain_list
 from workbench.io.files import LIMIT, spelled, write_whole
 from workbench.io.plugins import origin
-from workbench.io.shown import Shown
+from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.mechanism import Bias, Mechanism, on_real_inputs
 from workbench.mechanisms.points import points
 from workbench.privacy.audit import Privacy, audit, audit_extremes
@@ -71,13 +72,13 @@ class Certificate(Shown):
     claim: Claim
     objective: Objective | ExpectedLoss | None
     bias: Bias | None
-    record: Mapping[str, Any] = field(compare=False)
+    record: Values = field(compare=False)
     composed: ComposedClaim | None
 
     def __init__(
         self, mechanism: Mechanism, notion: str | Notion | Claim, epsilon: Any = None, delta: Any = None,
         objective: Objective | ExpectedLoss | None = None, bias: Bias | None = None,
-        record: Mapping[str, Any] = MappingProxyType({}), parameters: Mapping[str, Any] = MappingProxyType({}),
+        record: Values = MappingProxyType({}), parameters: Values = MappingProxyType({}),
         audited: Privacy | None = None, composed: ComposedClaim | None = None,
     ) -> None:  # fmt: skip
         if isinstance(notion, Claim):
@@ -202,13 +203,13 @@ class Certificate(Shown):
         parts = {f"mechanism of kind {kind}": self.mechanism, f"notion {self.notion}": self.claim.notion}
         return {what: package for what, part in parts.items() if (package := origin(part)) is not None}
 
-    def to_dict(self, *, columns: bool = False) -> dict[str, Any]:
+    def to_dict(self, *, columns: bool = False) -> Record:
         """JSON-ready, and self-contained: see `workbench.privacy.certificate_file`, which reads it.
 
         columns: a channel whose rows are all neighbours by its columns.
         """
         objective, bias = self.objective, self.bias
-        short: Callable[[], dict[str, Any] | None] = getattr(self.mechanism, "short_record", lambda: None)
+        short: Callable[[], Record | None] = getattr(self.mechanism, "short_record", lambda: None)
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -250,7 +251,7 @@ class Certificate(Shown):
     def _content(self, *, columns: bool = False) -> bytes:
         return (json.dumps(self.to_dict(columns=columns), indent=1, allow_nan=False) + "\n").encode()
 
-    def facts(self) -> list[tuple[str, str]]:
+    def facts(self) -> Facts:
         """What is proven."""
         return [("proven", sentence) for sentence in self.words]
 

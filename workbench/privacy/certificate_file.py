@@ -29,7 +29,7 @@ from typing import Any
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified, NotProven
 from workbench.io.files import named, parse_json, ratio, read_text
 from workbench.io.plugins import plugins
-from workbench.io.records import listed, numbers, refuse, short_text, take
+from workbench.io.records import FORMULA, listed, numbers, refuse, short_text, take
 from workbench.mechanisms.mechanism import Mechanism as AnyMechanism
 from workbench.mechanisms.mechanism import as_mechanism
 from workbench.mechanisms.shown_mechanism import MECHANISM, ShownMechanism
@@ -77,6 +77,8 @@ OTHERS = {
 }
 OURS = (*KINDS, *OTHERS)
 
+_PROVERS = {FORMULA: "workbench.families.formula_certificate"}  # format -> module with `from_dict`, loaded when needed
+
 
 def save(given: Any, path: Path | str) -> None:
     """Write a mechanism or its proof, whole or not at all; `workbench.load` reads it back.
@@ -95,12 +97,17 @@ def save(given: Any, path: Path | str) -> None:
         ShownMechanism.save(subject, path)
 
 
-def check(path: Path | str) -> Certificate:
-    """Read and prove a certificate file. Raises CorruptFile with the reason when it is malformed or proves nothing,
-    InvalidRequest for a file that cannot be read."""
+def check(path: Path | str) -> Any:
+    """Read a file that proves something, and prove it again: the Certificate, or the Formula where it is a formula's.
+
+    Raises CorruptFile with the reason when it is malformed or proves nothing (caused by NotCertified where a claim is
+    false), InvalidRequest for a file that cannot be read.
+    """
     text = read_text(path)
     with named(path):
-        return from_dict(parse_json(text))
+        data = parse_json(text)
+        module = _PROVERS.get(str(data.get("format"))) if isinstance(data, dict) else None
+        return from_dict(data) if module is None else importlib.import_module(module).from_dict(data)
 
 
 def from_dict(data: Any) -> Certificate:

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import Real, positive
+from workbench.exact.numbers import Rationals, Real, positive
+from workbench.exact.objects import Values
 from workbench.mechanisms.mechanism import Budget, as_mechanism
 from workbench.mechanisms.quantization import rationals
 from workbench.privacy.audit import audit_for, holds
@@ -44,7 +45,7 @@ def certify(
     unbiased_for: Sequence[Any] | None = None,
     allow_bias: bool = False,
     objective: ExpectedLoss | None = None,
-    record: Mapping[str, Any] | None = None,
+    record: Values | None = None,
     **parameters: Any,
 ) -> Certificate:
     """A certificate of a mechanism, repaired if it misses the budget of a notion in exact arithmetic.
@@ -112,7 +113,7 @@ def certify(
 
 def _means(
     subject: Any, outputs: Sequence[Any] | None, unbiased_for: Sequence[Any] | None
-) -> tuple[tuple[Fraction, ...] | None, tuple[Fraction, ...] | None]:
+) -> tuple[Rationals | None, Rationals | None]:
     """(published values, inputs they should have as means), where the mechanism or the request knows them."""
     if (outputs is None) != (unbiased_for is None):
         raise InvalidRequest("outputs and unbiased_for must be given together.")
@@ -127,6 +128,6 @@ def _means(
     return getattr(subject, "unbiased_means", (None, None))
 
 
-def rounded_objective(name: str, value: Fraction, losses: tuple[Fraction, ...] | None) -> Objective:
+def rounded_objective(name: str, value: Fraction, losses: Rationals | None) -> Objective:
     """An exact loss, rounded up to a decimal of 17 significant digits or more."""
     return Objective(name, rounded_value(value), losses)

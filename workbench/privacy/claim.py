@@ -11,10 +11,11 @@ from fractions import Fraction
 from typing import Any
 
 from workbench.errors import CorruptFile, InvalidRequest
+from workbench.exact.objects import Record
 from workbench.io.files import ratio, spelled
 from workbench.mechanisms.mechanism import on_real_inputs
 from workbench.privacy.notions import HockeyStick, MassAboveRatio, Notion, notion
-from workbench.privacy.notions.notion import Result, Values, decimal
+from workbench.privacy.notions.notion import Label, Result, Values, decimal
 
 _MOST = 10**6  # of a budget in a file
 
@@ -37,7 +38,7 @@ class Claim:
         self.__dict__.update(notion=measuring, values=values)
 
     @classmethod
-    def of(cls, named: str | Notion, mechanism: Any, given: Mapping[str, Any]) -> Claim:
+    def of(cls, named: str | Notion, mechanism: Any, given: Values) -> Claim:
         """The claim of a request about a mechanism: a budget given for shifts or pairs covers every comparison.
 
         given: parameter -> number, None where it is not given. Raises InvalidRequest.
@@ -75,7 +76,7 @@ class Claim:
             return self
         return Claim.of(self.notion, mechanism, self.values)
 
-    def at(self, label: tuple[int, ...]) -> Values:
+    def at(self, label: Label) -> Values:
         """The budget of one comparison."""
         first = self.notion.parameters[0]
         each = self.values[first]
@@ -91,7 +92,7 @@ class Claim:
         one_for_all = not isinstance(self.values[self.notion.parameters[0]], Mapping)
         return self.notion.ratio_decides and one_for_all
 
-    def requirements(self, label: tuple[int, ...]) -> tuple[HockeyStick | MassAboveRatio, ...]:
+    def requirements(self, label: Label) -> tuple[HockeyStick | MassAboveRatio, ...]:
         """The bounds on ratios that the notion puts on one comparison; none where it bounds something else."""
         try:
             every = self.notion.requires(self.at(label))
@@ -109,7 +110,7 @@ class Claim:
         text = f"each shift's own {first}" if isinstance(value, Mapping) else f"{first} = {_in_words(value)}"
         return f"{text} for one-sided neighbours" if one_sided else text
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready."""
         return {"notion": self.notion.name} | {name: _written(value) for name, value in self.values.items()}
 
@@ -159,7 +160,7 @@ def _number_or_labels(data: Any, name: str) -> Any:
         raise CorruptFile(f"{name} must be a number, or a list of pairs.")
     if data and not any(isinstance(item[0], list) for item in data):
         return tuple((number(first), number(second)) for first, second in data)
-    budgets: dict[tuple[int, ...], Fraction] = {}
+    budgets: dict[Label, Fraction] = {}
     for label, text in data:
         if not isinstance(label, list) or not all(type(part) is int for part in label) or tuple(label) in budgets:
             raise CorruptFile(f"{name} must be one number for each shift, given once.")

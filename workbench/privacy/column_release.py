@@ -32,11 +32,13 @@ from numpy.typing import NDArray
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import jsonable, round_up
+from workbench.exact.objects import Record
 from workbench.io.csv_column import CsvColumn, locate
 from workbench.io.files import named, parse_json, ratio, read_text, spelled, write_json
 from workbench.io.records import refuse, short_text, take
 from workbench.mechanisms.mechanism import ColumnInputs, ColumnPublisher, on_real_inputs
 from workbench.privacy.audit import audit_extremes
+from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
 from workbench.privacy.expected_error import expected_error
 from workbench.privacy.loading import read
@@ -89,7 +91,7 @@ class Release:
     budget: PrivacyBudget | None
     output: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready."""
         budget = self.budget
         loss = (
@@ -212,7 +214,7 @@ def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnM
     """
     stored = read(path)
     mechanism: Any = stored.mechanism
-    inputs: ColumnInputs | None = getattr(mechanism, "column_inputs", None)
+    inputs = getattr(mechanism, "column_inputs", None)
     if inputs is None or inputs.command != kind:
         got = mechanism.describe() if stored.relates and hasattr(mechanism, "describe") else "no such mechanism"
         InvalidRequest.must("mechanism", _CALLED[kind], f"{path.name}: {got}")
@@ -221,11 +223,20 @@ def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnM
         if not raw:
             InvalidRequest.must("mechanism", "a certificate (or use --raw)", f"{path.name}, which proves no privacy")
         words.append("The mechanism has no certificate and claims no privacy: the budget is its exact pure epsilon.")
-    elif mechanism.one_sided:
+    return _for_column(mechanism, stored.certificate, words)
+
+
+def designed_for_column(certificate: Certificate) -> ColumnMechanism:
+    """The mechanism of a design."""
+    return _for_column(certificate.mechanism, certificate, [])
+
+
+def _for_column(mechanism: Any, certificate: Certificate | None, words: list[str]) -> ColumnMechanism:
+    if certificate is not None and mechanism.one_sided:
         words.append("Only one side of each pair of neighbours is protected (directed differences).")
     words += mechanism.column_cautions
-    claim = None if stored.certificate is None else stored.certificate.claim
-    return ColumnMechanism(mechanism, inputs, claim, tuple(words))
+    inputs: ColumnInputs = mechanism.column_inputs
+    return ColumnMechanism(mechanism, inputs, None if certificate is None else certificate.claim, tuple(words))
 
 
 @dataclass(frozen=True)
@@ -270,9 +281,9 @@ class Account:
     """
 
     words: list[str]
-    report: dict[str, Any]
+    report: Record
     own_words: list[str]
-    own: dict[str, Any]
+    own: Record
     headline: str
     ledger: Path | None
     after: ReleaseLedger | None = field(repr=False)
@@ -296,8 +307,8 @@ class Account:
         whole = together([row], most or 1)
         counts = " (--person counts them)" if most is None else ""
         words = [f"The budget is that of one row; of somebody with k rows it is k times as large{counts}."]
-        report: dict[str, Any] = {"budget_of_a_row": _shown(row)} | ({"budget": _shown(row)} if most is None else {})
-        own: dict[str, Any] = {"budget": _shown(whole), "rows_of_one_person": most}
+        report: Record = {"budget_of_a_row": _shown(row)} | ({"budget": _shown(row)} if most is None else {})
+        own: Record = {"budget": _shown(whole), "rows_of_one_person": most}
         own_words = [] if most is None else _person_words(row, whole, most)
         headline = "see the claim: its notion has no epsilon" if whole is None else str(whole)
         if ledger is None:
@@ -361,7 +372,7 @@ def _person_words(row: PrivacyBudget | None, whole: PrivacyBudget | None, most: 
     return [f"One person has up to {most} rows, each with {row}: together {whole} (basic composition)."]
 
 
-def _shown(budget: PrivacyBudget | None) -> dict[str, Any] | None:
+def _shown(budget: PrivacyBudget | None) -> Record | None:
     if budget is None:
         return None
     epsilon = "inf" if budget.epsilon is None else round_up(budget.epsilon)

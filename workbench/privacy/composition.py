@@ -21,11 +21,12 @@ import numpy as np
 
 from workbench.errors import InvalidRequest, NotCertified, NotProven
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import ExpNumber, Real, ln_up, positive, probability, round_down, round_up
+from workbench.exact.numbers import ExpNumber, Interval, Real, ln_up, positive, probability, round_down, round_up
+from workbench.exact.objects import Record
 from workbench.exact.plain import whole_number
 from workbench.io.files import ratio, spelled, write_json
 from workbench.io.records import refuse, take
-from workbench.io.shown import Shown
+from workbench.io.shown import Facts, Shown
 from workbench.privacy.audit_work import LIMIT
 from workbench.privacy.dominating_pair import compared_laws, dominating_pair
 from workbench.privacy.loss_law import LossLaw
@@ -45,7 +46,7 @@ class Composition(Shown):
     delta: float
     delta_low: float
 
-    def facts(self) -> list[tuple[str, str]]:
+    def facts(self) -> Facts:
         """The interval."""
         runs = self.times if isinstance(self.times, tuple) else (self.times,)
         return [
@@ -169,7 +170,7 @@ class ComposedClaim:
         budget = f"epsilon = {decimal(self.epsilon)}, delta = {decimal(self.delta)}"
         return f"{self.runs} adaptive runs together are private at {budget}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready."""
         numbers = {name: spelled(getattr(self, name)) for name in ("epsilon", "delta", "step")}
         return {"runs": self.runs, **numbers}
@@ -240,7 +241,7 @@ def _epsilons(subjects: list[Any], runs: Runs, delta: Fraction, interval: Fracti
     return math.inf if high is None else round_up(high), math.inf if low is None else round_down(low)
 
 
-def _largest_losses(runs: Runs) -> tuple[Fraction, Fraction] | None:
+def _largest_losses(runs: Runs) -> Interval | None:
     """Bounds from above and below of the sum of the largest losses, each one of fixed neighbours; None: it is
     infinite."""
     above = below = Fraction(0)
@@ -253,7 +254,7 @@ def _largest_losses(runs: Runs) -> tuple[Fraction, Fraction] | None:
     return above, below
 
 
-def _deltas(subjects: list[Any], runs: Runs, epsilon: Fraction, interval: Fraction) -> tuple[Fraction, Fraction]:
+def _deltas(subjects: list[Any], runs: Runs, epsilon: Fraction, interval: Fraction) -> Interval:
     """Bounds of δ at ε from above and below."""
     if len(runs) == 1 and runs[0][1] == 1:
         low, high = ExpNumber.of(*runs[0][0].above(epsilon), epsilon).sharp()
@@ -265,9 +266,7 @@ def _deltas(subjects: list[Any], runs: Runs, epsilon: Fraction, interval: Fracti
     return _above(runs, epsilon, grids)[0], below
 
 
-def _above(
-    runs: Runs, epsilon: Fraction, steps: Iterable[Fraction], wanted: Fraction | None = None
-) -> tuple[Fraction, Fraction]:
+def _above(runs: Runs, epsilon: Fraction, steps: Iterable[Fraction], wanted: Fraction | None = None) -> Interval:
     """The least upper bound of δ at ε on grids of these steps, and its step; the first that is at most `wanted`."""
     best = Fraction(2), Fraction(1)
     for step in dict.fromkeys(steps):

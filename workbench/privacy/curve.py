@@ -26,7 +26,9 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import ExpNumber, Real, largest, ln_up, positive, round_up, sign_exp
-from workbench.io.shown import Shown
+from workbench.exact.objects import Record
+from workbench.io.result import Result
+from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.mechanism import as_mechanism, on_real_inputs
 from workbench.privacy.notions import delta_notion
 from workbench.privacy.notions.dp import DeltaNotion
@@ -102,7 +104,14 @@ class Profile(Shown):
             heights = np.maximum(heights, height)
         return heights
 
-    def facts(self) -> list[tuple[str, str]]:
+    def save(self, path: str | Path) -> list[Path]:
+        """Write δ, rounded up, where a formula changes (.csv, .tex, .json), the curve (.png, .svg, .pdf), or a folder
+        with both; see `Result.save`."""
+        rows = [{"epsilon": epsilon, "delta": self.delta(epsilon)} for epsilon in self.ends.tolist()]
+        title = f"{delta_notion(self.notion).title} profile"
+        return Result(title, rows, "profile", draw=lambda table: {"profile": self.figure}).save(path)
+
+    def facts(self) -> Facts:
         """Some of its values, rounded up."""
         title = delta_notion(self.notion).title
         shown = [(f"{title} δ at ε = {epsilon}", repr(self.delta(epsilon))) for epsilon in (0, 1)]
@@ -169,7 +178,7 @@ def _curves_figure(curves: Sequence[Profile], epsilons: Iterable[Real], title: s
     figure, (axis,) = panels(width=6.4)
     for colour, curve in zip(COLOURS, curves, strict=False):
         steps_only = all(not piece.q for pieces in curve.curves for piece in pieces)
-        style: dict[str, Any] = {"drawstyle": "steps-post"} if steps_only else {}
+        style: Record = {"drawstyle": "steps-post"} if steps_only else {}
         axis.plot(grid, curve.heights(grid), color=colour, label=f"{delta_notion(curve.notion).title} δ", **style)
     for epsilon in epsilons:
         axis.axvline(float(positive(epsilon, "epsilon", or_zero=True)), color=COLOURS[7], linestyle="--", linewidth=1)

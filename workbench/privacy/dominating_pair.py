@@ -52,8 +52,7 @@ def _near_the_upper(heights: list[float], slopes: list[float]) -> list[int]:
     over all of them than floats may err, or whose B is beyond floats."""
     a, b = np.array(heights), np.array(slopes)
     hull: Vector = np.array(_upper({*zip(heights, slopes, strict=True)}))[::-1]
-    listed: list[int] = np.flatnonzero((a >= np.interp(b, hull[:, 1], hull[:, 0]) - 1e-12) | (b < 1e-290)).tolist()
-    return listed
+    return np.flatnonzero((a >= np.interp(b, hull[:, 1], hull[:, 0]) - 1e-12) | (b < 1e-290)).tolist()
 
 
 def _upper(lines: set[tuple[Number, Number]]) -> list[tuple[Number, Number]]:

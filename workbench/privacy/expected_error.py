@@ -24,8 +24,10 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import nearest_float, positive, round_up
+from workbench.exact.objects import Record
 from workbench.exact.plain import plain_numbers
 from workbench.io.csv_column import read_column
+from workbench.io.shown import Facts
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.density import spelled as density_named
 from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw
@@ -54,7 +56,7 @@ class ExpectedError:
     worst: Fraction | None
     worst_input: Any
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """loss, data, mean_error and worst_error rounded up, exact (whether the mean is), worst_input."""
         return {
             "loss": self.loss,
@@ -65,7 +67,7 @@ class ExpectedError:
             "worst_input": self.worst_input,
         }
 
-    def facts(self) -> list[tuple[str, str]]:
+    def facts(self) -> Facts:
         """The loss in words."""
         values = self.to_dict()
         rows = [("data", self.data), (f"mean {self.loss} loss", repr(values["mean_error"]))]

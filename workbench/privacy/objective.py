@@ -34,13 +34,13 @@ from numpy.typing import NDArray
 
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import round_up
+from workbench.exact.numbers import Rationals, round_up
+from workbench.exact.objects import Record
 from workbench.io.files import ratio, spelled
 from workbench.mechanisms.additive import PART_LOSSES
 from workbench.mechanisms.mechanism import on_real_inputs
 
 _PLAIN = ("squared", "absolute", "error-rate")
-Rational = tuple[Fraction, ...]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Objective:
 
     name: str
     value: Fraction
-    losses: Rational | None = None
+    losses: Rationals | None = None
 
     def __post_init__(self) -> None:
         # it is printed among what is proven, where a file must not write sentences of its own
@@ -61,18 +61,18 @@ class Objective:
             InvalidRequest.must("the name of an objective", "a word such as squared", repr(self.name))
 
     @property
-    def numbers(self) -> Rational:
+    def numbers(self) -> Rationals:
         """Every number it holds."""
         return (self.value, *(self.losses or ()))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready."""
         losses = None if self.losses is None else [*map(spelled, self.losses)]
         return {"name": self.name, "value": spelled(self.value), "losses": losses}
 
     def of(self, mechanism: object) -> Fraction:
         """Of a mechanism, exactly. Raises InvalidRequest when these losses do not fit it or are not its name's."""
-        exact: Callable[[str, Rational | None], Fraction] | None = getattr(mechanism, "exact_loss", None)
+        exact: Callable[[str, Rationals | None], Fraction] | None = getattr(mechanism, "exact_loss", None)
         if exact is None:
             raise InvalidRequest("objective must be an expected loss for a channel, and left out for a quantizer.")
         return exact(self.name, self.losses)
@@ -100,9 +100,9 @@ class ExpectedLoss:
 
     name: str
     value: Fraction
-    labels: Rational
-    prior: Rational
-    outputs: Rational
+    labels: Rationals
+    prior: Rationals
+    outputs: Rationals
     rows: tuple[int, ...]
 
     def __post_init__(self) -> None:
@@ -113,13 +113,13 @@ class ExpectedLoss:
             InvalidRequest.must("prior", "a list of weights >= 0, not all 0", "another")
 
     @property
-    def numbers(self) -> Rational:
+    def numbers(self) -> Rationals:
         """Every number it holds."""
         return (self.value, *self.labels, *self.prior, *self.outputs)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready."""
-        stated: dict[str, Any] = {"name": self.name, "value": spelled(self.value)}
+        stated: Record = {"name": self.name, "value": spelled(self.value)}
         for name in ("labels", "prior", "outputs"):
             stated[name] = [*map(spelled, getattr(self, name))]
         return stated | {"rows": [*self.rows]}

@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Real, jsonable, probability, round_down, round_up
+from workbench.exact.objects import Record
 from workbench.io.files import write_json
-from workbench.io.shown import Shown
+from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism
 from workbench.privacy.claim import Claim
 from workbench.privacy.dominating_pair import dominating_pair
@@ -123,7 +124,7 @@ class Risk(Shown):
         """The least μ of GDP, rounded up; inf where there is none."""
         return TradeOff((1 - a, b) for a, b in self.trade_off).least
 
-    def facts(self) -> list[tuple[str, str]]:
+    def facts(self) -> Facts:
         """What was found, in words."""
         factor = "unbounded" if self.bayes_factor is None else repr(round_up(self.bayes_factor))
         low, high = self.rho
@@ -141,7 +142,7 @@ class Risk(Shown):
             ("Rényi divergence", ", ".join(f"{_words(self.renyi[a])} at {a}" for a in map(Fraction, (2, 4, 16)))),
         ]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready; every number rounded against the mechanism, "inf" for unbounded ones.
 
         tradeoff: points [α, β] on or below the exact curve.

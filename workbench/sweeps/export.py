@@ -24,9 +24,9 @@ from typing import Any
 
 import workbench
 from workbench.errors import InvalidRequest
+from workbench.exact.objects import Record, Values
 from workbench.io.extras import need
-from workbench.io.files import spreadsheet_text, write_whole
-from workbench.io.result import Values
+from workbench.io.files import spreadsheet_text, write_json, write_whole
 from workbench.sweeps.ledger import SCHEMA, Ledger, Row, canonical
 
 FORMATS = (".csv", ".parquet")
@@ -36,7 +36,7 @@ NUMBERS = frozenset(
 _BATCH = 10_000  # rows of Parquet
 
 
-def _line(row: Row, effort: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+def _line(row: Row, effort: bool) -> tuple[Record, Record]:
     """What was asked, and what was answered."""
     request = row.request_values
     head = {"key": row.key, "model": request["model"], "backend": request["backend"]}
@@ -88,14 +88,14 @@ class _Lines:
             versions.add(canonical(row.request_values["versions"]))
         return [*dict.fromkeys([*head, *tail])], versions
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[Record]:
         columns, _ = self.known
         for row in self.ledger.numbered(self.numbers):
             head, tail = _line(row, self.effort)
             yield dict.fromkeys(columns) | head | tail
 
 
-def flat(ledger: Ledger, keys: Collection[str] | None = None, *, effort: bool = False) -> list[dict[str, Any]]:
+def flat(ledger: Ledger, keys: Collection[str] | None = None, *, effort: bool = False) -> list[Record]:
     """One flat mapping a row (all without keys), sorted by request, all with the same columns; effort: with the seconds
     each took."""
     return list(_Lines(ledger, ledger.numbers(keys), effort))
@@ -138,7 +138,7 @@ def export(
     beside, sha256 = path.with_name(path.name + ".json"), hashlib.sha256()
     write_whole(path, _csv(lines, sha256.update))
     more = {**source, "file": path.name, "sha256": sha256.hexdigest()}
-    write_whole(beside, (json.dumps(more, indent=1, ensure_ascii=False) + "\n").encode())
+    write_json(beside, more)
     return [path, beside], len(lines.numbers)
 
 
@@ -159,7 +159,7 @@ def _csv(lines: _Lines, seen: Callable[[bytes], None]) -> Iterator[bytes]:
         yield part
 
 
-def _batches(lines: _Lines) -> Iterator[list[dict[str, Any]]]:
+def _batches(lines: _Lines) -> Iterator[list[Record]]:
     rest = iter(lines)
     return iter(lambda: [*itertools.islice(rest, _BATCH)], [])
 

@@ -29,8 +29,8 @@ from typing import Any, NamedTuple, NoReturn
 from urllib.parse import quote
 
 from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
+from workbench.exact.objects import Values
 from workbench.io.files import file_path
-from workbench.io.result import Values
 
 DEFAULT = Path("results/ledger.sqlite")  # git-ignored
 APPLICATION = 0x64707762  # "dpwb", in the file's header
@@ -262,11 +262,11 @@ class Ledger:
             )
         return self._db.total_changes - before
 
-    def remember(self, text: str) -> None:
-        """Keep the text of a specification, with the time of its first run."""
-        now = datetime.now(UTC).isoformat(timespec="seconds")
+    def remember(self, text: str, first_run: str = "") -> None:
+        """Keep the text of a specification, with the time (UTC) of its first run: now, without."""
+        first_run = first_run or datetime.now(UTC).isoformat(timespec="seconds")
         with self._translated_errors(), self._transaction():
-            self._db.execute("insert or ignore into sweeps values (?, ?, ?)", (digest(text), text, now))
+            self._db.execute("insert or ignore into sweeps values (?, ?, ?)", (digest(text), text, first_run))
 
     # Reading.
 

@@ -19,9 +19,9 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.exact.objects import Values
 from workbench.families.option import count
 from workbench.io.extras import need
-from workbench.io.result import Values
 from workbench.sweeps.ledger import DEFAULT, Ledger, Row
 from workbench.sweeps.result import Outcome, SweepResult
 from workbench.sweeps.specification import Chunk, Spec, read_spec

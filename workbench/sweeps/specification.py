@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.exact.objects import Values
 from workbench.families.base import Family
 from workbench.families.option import spell
 from workbench.families.registry import family, names
 from workbench.io.files import file_path, read_text, spelled
 from workbench.io.parameter_grid import has_range, in_order
-from workbench.io.result import Values
 from workbench.sweeps.ledger import canonical, digest
 from workbench.sweeps.toml_lines import Lines, lines_of
 from workbench.sweeps.workers import Task, versions

@@ -26,9 +26,9 @@ from typing import Any
 
 import workbench
 from workbench.errors import SolverUnavailable, WorkbenchError
+from workbench.exact.objects import Record, Values
 from workbench.io.extras import need
 from workbench.io.processes import ONE_THREAD, SAFE, begin_worker, safe_start
-from workbench.io.result import Values
 from workbench.sweeps.ledger import canonical
 
 Answers = list[tuple[str, str, float]]  # of each point: status, canonical JSON of its answer, seconds it took
@@ -83,7 +83,7 @@ def work(task: Task) -> Answers:
     return [(answer["status"], _strict(answer), seconds) for answer, seconds in timed]
 
 
-def _walk(session: Any, task: Task) -> list[tuple[dict[str, Any], float]]:
+def _walk(session: Any, task: Task) -> list[tuple[Record, float]]:
     """Hot from point to point; where a cold start disagrees at one of the points to re-check, all of it cold."""
     timed = [_answer(session, point, cold=False) for point in task.points]
     for k in task.recheck:
@@ -98,7 +98,7 @@ def _walk(session: Any, task: Task) -> list[tuple[dict[str, Any], float]]:
     return timed
 
 
-def _answer(session: Any, point: Values, *, cold: bool) -> tuple[dict[str, Any], float]:
+def _answer(session: Any, point: Values, *, cold: bool) -> tuple[Record, float]:
     from workbench.families.outcome import failure
 
     begin = time.perf_counter()

@@ -122,7 +122,7 @@ def given_of(given):
     return {name: given[name] for name in ("loss", "epsilon", "delta")}
 
 
-@pytest.mark.parametrize(("answers", "step", "reach", "weights", "order", "name", "budget"), [*generated(20)])
+@pytest.mark.parametrize(("answers", "step", "reach", "weights", "order", "name", "budget"), [*generated(10)])
 def test_generated_queries(answers, step, reach, weights, order, name, budget):
     (epsilon, delta), prior = budget, [w / sum(weights) for w in weights]
     numbers, loss = [float(x) for x in answers], LOSSES[name]
@@ -248,11 +248,12 @@ def test_every_command_makes_its_row(line: str, capsys: pytest.CaptureFixture[st
         assert not stop.value.code
         return json.loads(capsys.readouterr().out)
 
-    rows = [row for row in run(f"recommend {line} --json")["rows"] if row["command"]]
+    rows = [row for row in run(f"recommend {line} --json")["rows"] if row["objective"] is not None]
     assert "integer noise, clamped" in {row["class"] for row in rows}
     for row in rows:
         made = run(row["command"].removeprefix("workbench ") + " --json")
-        assert made["objective"] == pytest.approx(row["objective"], rel=1e-9)
+        again = made["rows"][0] if "rows" in made else made
+        assert again["objective"] == pytest.approx(row["objective"], rel=1e-9)
 
 
 def test_a_class_that_is_stopped_shows_its_interval():

@@ -15,13 +15,13 @@ import pytest
 
 from bench.chromium import Chromium, Page
 from workbench.cli.explore import _forward
+from workbench.comparison.recommend import recommend
 from workbench.explorer.given import exact_values, listing
 from workbench.explorer.server import Server
 from workbench.families.design import Design
 from workbench.families.registry import families, family
 
-SETTLED = """document.querySelectorAll('main .card').length > 2 &&
-    [...document.querySelectorAll('.card > p')].every((p) => p.hidden || !p.textContent.startsWith('computing'))"""
+SETTLED = "document.querySelector('main')?.dataset.settled"
 FAMILIES = [kind.name for kind in families()]
 
 
@@ -64,9 +64,9 @@ def same(text: str, value: Any, *, hot: bool = False) -> bool:
 
 def row_of(page: Page) -> dict[str, str]:
     """The table of the row, as it stands on the page."""
-    page.js("document.querySelector('.card.tall details').open = true")
-    page.wait("document.querySelector('.card.tall details table')")
-    rows = page.js("""[...document.querySelectorAll('.card.tall details table tr')].slice(1)
+    page.js("document.querySelector('[aria-label=Proof] details').open = true")
+    page.wait("document.querySelector('[aria-label=Proof] details table')")
+    rows = page.js("""[...document.querySelectorAll('[aria-label=Proof] details table tr')].slice(1)
         .map((row) => [...row.cells].map((cell) => cell.textContent))""")
     return dict(rows)
 
@@ -82,14 +82,15 @@ def check_clean(page: Page) -> None:
 def test_every_family_is_drawn_with_the_numbers_of_the_api(browser: Chromium, server: Server, name: str) -> None:
     page = opened(browser, server, {"family": name})
     given = next(entry["first"] for entry in listing() if entry["name"] == name)
-    design = designed(name, given, "audit")
+    page.wait(f"!{json.dumps(family(name).certifies)} || window.view.certificate")
+    design = designed(name, given, "certify")
     assert float(page.js("document.querySelector('.value').textContent")) == pytest.approx(design.objective, rel=1e-8)
     row = row_of(page)
     for column, value in design.row().items():
         if column not in ("start", "residual", "gap"):  # of a hot start, another vertex may be as good
             assert same(row[column], value, hot=True) or column in ("bound", "pure_epsilon"), column
     facts = dict(
-        page.js("[...document.querySelectorAll('.card.tall tr')].map((r) => [...r.cells].map((c) => c.textContent))")
+        page.js("[...document.querySelectorAll('table.facts tr')].map((r) => [...r.cells].map((c) => c.textContent))")
     )
     assert {label for label, _ in design.facts()} <= set(facts)
     if family(name).draws:
@@ -111,7 +112,9 @@ def test_a_reader_drags_changes_certifies_exports(browser: Chromium, server: Ser
         page.mouse("mouseMoved", x - 4 * step, y, 1)
     page.mouse("mouseReleased", x - 16, y)
     page.wait(f"Number(document.querySelector('main').dataset.drawn) > {before}")
-    page.wait("window.view.given.epsilon === document.getElementById('option-epsilon').value")
+    page.wait(
+        "window.view.given.epsilon === document.getElementById('option-epsilon').value && window.view.certificate"
+    )
     given["epsilon"] = page.js("document.getElementById('option-epsilon').value")
     assert given["epsilon"] != "1.5"
     assert page.js("new URLSearchParams(location.hash.slice(1)).get('epsilon')") == given["epsilon"]
@@ -120,10 +123,9 @@ def test_a_reader_drags_changes_certifies_exports(browser: Chromium, server: Ser
     page.wait("document.getElementById('option-epsilon').value === '1.5'")
     given["epsilon"] = "1.5"
 
-    # certified: the row is that of the command line, to the last digit shown
-    page.wait(SETTLED)
-    page.click("Certify")
-    page.wait("document.querySelector('.badge.proven')")
+    # certified by itself: the row is that of the command line, to the last digit shown
+    page.wait("window.view.given.epsilon === '1.5' && window.view.certificate")
+    assert page.js("document.querySelector('.badge.proven') !== null")
     design = designed("modulo", given, "certify")
     row = row_of(page)
     assert set(row) == set(design.row())
@@ -161,8 +163,8 @@ def test_a_reader_drags_changes_certifies_exports(browser: Chromium, server: Ser
     check_clean(page)
 
 
-def test_a_preliminary_design_says_so_until_it_is_complete(browser: Chromium, server: Server) -> None:
-    """The answer to a slider is made preliminary on its way to the page, which then asks for the complete one."""
+def test_a_preliminary_design_says_so_until_it_is_certified(browser: Chromium, server: Server) -> None:
+    """The answer to a slider is made preliminary on its way to the page, which then asks for the certified one."""
     page = opened(browser, server, {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"})
     page.wait(SETTLED)
     page.js("""void ((real) => { window.asked = []; window.seen = []; window.fetch = async (address, given) => {
@@ -170,7 +172,7 @@ def test_a_preliminary_design_says_so_until_it_is_complete(browser: Chromium, se
         window.asked.push(task);
         if (task !== 'design') return answer;
         const lines = (await answer.text()).split('\\n').filter(Boolean).map((line) => JSON.parse(line));
-        Object.assign(lines.at(-1).result, { preliminary: true, objective: 0.75 });
+        Object.assign(lines.at(-1).result, { preliminary: true, certified: false, certificate: null, objective: 0.75 });
         return new Response(lines.map((line) => JSON.stringify(line) + '\\n').join('')); }; })(window.fetch)""")
     page.js("""document.addEventListener('workbench-drawn', () => window.seen.push([
         document.querySelector('.value').textContent, Boolean(document.querySelector('.badge.open')),
@@ -179,12 +181,10 @@ def test_a_preliminary_design_says_so_until_it_is_complete(browser: Chromium, se
     page.wait("window.seen.length === 2")
     given = {"n": "8", "max_shift": "3", "epsilon": "1.4", "delta": "0.1"}
     assert page.js("window.seen[0]") == ["0.75", True, False]
-    assert page.js("window.asked.slice(0, 2)") == ["design", "complete"]  # before any curve
+    assert page.js("window.asked.slice(0, 2)") == ["design", "certify"]  # before any curve
     value, *badges = page.js("window.seen[1]")
-    assert float(value) == pytest.approx(designed("modulo", given, "audit").objective, rel=1e-8)
-    assert badges == [False, False]
-    page.wait(SETTLED)
-    assert page.js("document.querySelector('.status').textContent") == ""
+    assert float(value) == float(f"{designed('modulo', given, 'certify').objective:.9g}")
+    assert badges == [False, True]
     check_clean(page)
 
 
@@ -256,3 +256,117 @@ def test_the_file_of_its_owner_forwards_to_the_page(browser: Chromium, server: S
     assert page.js("location.href") == address
     assert page.js("document.referrer") == ""
     check_clean(page)
+
+
+def test_the_first_page_is_a_query_and_opens_a_class(browser: Chromium, server: Server) -> None:
+    page = browser.open(server.address("form=numbers&answers=0..6&max_shift=1&epsilon=1&delta=0.01&loss=squared"))
+    page.wait("document.querySelector('main.home')?.dataset.drawn")
+    page.wait("!document.querySelector('.home .card.whole').textContent.includes('being solved')")
+    rows = page.js("""[...document.querySelectorAll('.home table tbody tr')]
+        .map((row) => [...row.cells].map((cell) => cell.textContent))""")
+    table = {
+        row["class"]: row for row in recommend(answers="0..6", max_shift=1, epsilon=1, delta="0.01", loss="squared")
+    }
+    for name, loss, bound, *_ in rows:
+        assert same(loss, table[name]["objective"])
+        assert bound == "-" or same(bound, table[name]["bound"])
+    assert page.js("document.querySelectorAll('svg.chart .pick').length") >= 2
+    page.js("""void [...document.querySelectorAll('.home table a')]
+        .find((one) => one.textContent === 'integer noise, clamped').click()""")
+    page.wait("document.querySelector('.hero .badge.proven')")
+    assert same(
+        page.js("document.querySelector('.value').textContent"), table["integer noise, clamped"]["objective"], hot=True
+    )
+    page.js("history.back() ?? 1")
+    page.wait("document.querySelector('main.home')")
+    page.give("query-epsilon", "-1")
+    page.wait("document.querySelector('#query-epsilon[aria-invalid]')")
+    assert "epsilon must be" in page.js("document.querySelector('.sentence .error').textContent")
+    assert page.complaints == []
+
+
+def test_an_invalid_field_is_marked_and_the_last_answer_stays_greyed(browser: Chromium, server: Server) -> None:
+    page = opened(browser, server, {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"})
+    page.wait(SETTLED)
+    before = page.js("document.querySelector('.value').textContent")
+    page.give("option-epsilon", "abc")
+    page.wait("document.querySelector('#option-epsilon[aria-invalid=true]')")
+    assert "must be" in page.js("document.getElementById('option-epsilon-error').textContent")
+    assert page.js("document.querySelector('.value').textContent") == before
+    assert page.js("document.querySelector('.hero .stale') !== null")
+    page.give("option-epsilon", "1.5")
+    page.wait("!document.querySelector('[aria-invalid=true]') && !document.querySelector('.hero .stale')")
+
+
+@pytest.mark.parametrize("notion", ["zcdp", "gdp", "tradeoff", "curve"])
+def test_a_notion_has_its_own_sliders_and_no_other(browser: Chromium, server: Server, notion: str) -> None:
+    page = opened(browser, server, {"family": "modulo", "n": "6", "max_shift": "1", "epsilon": "1", "delta": "0.1"})
+    page.wait(SETTLED)
+    page.give("option-notion", notion)
+    page.wait(f"window.view?.given.notion === '{notion}' && document.querySelector('.hero .badge.proven')")
+    own = {"zcdp": "rho", "gdp": "mu"}.get(notion, notion)
+    assert page.js("document.querySelector('.sliders input[type=text]').id") == f"option-{own}"
+    assert page.js("document.querySelectorAll('.sliders input[type=range]:enabled').length") >= 1
+    assert page.js("document.getElementById('option-epsilon')") is None
+    assert page.js("document.getElementById('option-delta')") is None
+    before = page.js("window.view.objective")
+    slider, less = "document.querySelector('.sliders input[type=range]:enabled')", 5 if notion == "tradeoff" else 40
+    told = "".join(f"{slider}.dispatchEvent(new Event('{event}'));" for event in ("input", "change"))
+    page.js(f"{slider}.value = Number({slider}.value) - {less}; {told} 0")
+    page.wait(f"window.view.objective !== {before} && document.querySelector('.hero .badge.proven')")
+    assert (page.js("window.view.objective") > before) == (notion != "tradeoff")
+    check_clean(page)
+
+
+def test_charts_are_saved_whatever_the_theme_and_designs_are_pinned(
+    browser: Chromium, server: Server, tmp_path: Path
+) -> None:
+    page = opened(browser, server, {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"})
+    page.wait(SETTLED)
+    page.click("Dark")
+    assert page.js("getComputedStyle(document.querySelector('.page')).backgroundColor") == "rgb(14, 17, 21)"
+    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    page.js("void (document.querySelector('.save').open = true)")
+    page.wait("document.querySelector('.save button')")
+    for form in ("SVG", "PNG", "PDF", "CSV", "LaTeX caption"):
+        page.click(form)
+    name = "probability-of-every-noise-value"
+    files = [tmp_path / f"{name}.{ending}" for ending in ("svg", "png", "pdf", "csv", "tex")]
+    end = time.monotonic() + 20
+    while not all(file.exists() for file in files) and time.monotonic() < end:
+        time.sleep(0.1)
+    drawing, pixels, paper, table, caption = (file.read_bytes() for file in files)
+    assert b"rgb(0, 114, 178)" in drawing  # of paper
+    assert b"var(" not in drawing
+    assert pixels.startswith(b"\x89PNG")
+    assert paper.startswith(b"%PDF-1.4")
+    assert paper.count(b" re B") >= 9  # the bars
+    assert len(table.splitlines()) == 10
+    assert caption.startswith(rb"\caption{Probability of every noise value.")
+    page.click("Pin to compare")
+    page.give("option-epsilon", "2")
+    page.wait("window.view.given.epsilon === '2' && document.querySelector('.hero .badge.proven')")
+    page.click("Pin to compare")
+    assert page.js("document.querySelectorAll('[aria-label^=Remove]').length") == 2
+    assert (
+        page.js("[...document.querySelectorAll('.legend li')].filter((one) => /^[AB]: /.test(one.textContent)).length")
+        >= 4
+    )
+    check_clean(page)
+
+
+def test_what_is_infeasible_is_no_number(browser: Chromium, server: Server) -> None:
+    page = opened(browser, server, {"family": "laplace", "epsilon": "1", "bits": "1"})
+    assert page.js("document.querySelector('.value').textContent") == "No mechanism meets this request"
+    assert "no ell brings the mean length" in page.js("document.querySelector('.hero').textContent")
+    assert "inf" not in page.js("document.querySelector('.value').textContent.split(' ')")
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 720, 390])
+def test_nothing_is_wider_than_the_window(browser: Chromium, server: Server, width: int) -> None:
+    page = opened(browser, server, {"family": "noise", "epsilon": "1", "delta": "1e-5"}, width=width, height=800)
+    page.wait(SETTLED)
+    assert page.js("document.documentElement.scrollWidth") <= width
+    if width == 390:  # the result comes first
+        assert page.js("document.querySelector('.value').getBoundingClientRect().top") < 400
+        assert page.js("document.querySelector('.controls').open") is False

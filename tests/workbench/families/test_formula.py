@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from fractions import Fraction
 from itertools import pairwise
@@ -13,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import workbench as wb
+from solvers.parametric import Parametric
 from workbench.cli.commands import app
 
 COUNTS = wb.FiniteQuery("0..3", max_shift=1)
@@ -68,38 +70,6 @@ def test_the_breakpoint_is_an_algebraic_number() -> None:
     end = wb.formula(COUNTS, loss="absolute").to_dict()["pieces"][0]["breakpoint"]
     assert end["polynomial"] == [-1, -1, -1, 1]  # x^3 = x^2 + x + 1
     assert end["value"][0] <= 1.8392867552141612 <= end["value"][1]
-
-
-def _random_question(draw: random.Random) -> tuple[Any, dict[str, Any]]:
-    """A small channel or modulo noise: any prior, any neighbours, named losses and matrices of one's own."""
-    if draw.random() < 0.5:
-        k, m = draw.randint(2, 4), draw.randint(2, 4)
-        inputs = sorted(draw.sample(range(8), k))
-        prior = draw.choice(["uniform", "worst", [draw.randint(0, 3) + (i == 0) for i in range(k)]])
-        near = draw.choice([{"neighbours": "all"}, {"neighbours": "consecutive"}])
-        query = wb.FiniteQuery(inputs, inputs if draw.random() < 0.5 else range(m), prior=prior, **near)
-        own = [[Fraction(draw.randint(0, 9), draw.randint(1, 7)) for _ in range(query.m)] for _ in range(k)]
-        return query, {"loss": draw.choice(["absolute", "squared", own, own])}
-    n = draw.randint(2, 9)
-    shifts = draw.sample(range(1, n + 1), draw.randint(1, 2))
-    noise = wb.ModuloNoise(n=n, shifts=shifts, directed=draw.random() < 0.4)
-    own = [draw.randint(0, 9) for _ in range(n + 1)]
-    return noise, {"loss": draw.choice(["error-rate", "circular-squared", "squared", "worst-squared", own])}
-
-
-@pytest.mark.parametrize("seed", range(16))
-def test_formulas_agree_with_designs(seed: int) -> None:
-    draw = random.Random(500 + seed)
-    question, options = _random_question(draw)
-    free, fixed = draw.random() < 0.5, round(draw.random() ** 3, 3)
-    found = wb.formula(question, delta="0..1" if free else fixed, **options)
-    for _ in range(2):
-        epsilon, delta = round(draw.uniform(0.06, 4.9), 3), round(draw.uniform(0.001, 0.9), 3) if free else fixed
-        low, high = found(epsilon, delta)
-        assert high - low < Fraction(1, 10**30)
-        design = wb.design(question, epsilon=epsilon, delta=delta, **options)
-        assert float(low) == pytest.approx(design.objective, rel=1e-9, abs=1e-9)
-        assert design.bound is None or float(design.bound) <= float(high) + 1e-11 * max(1, float(high))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -175,7 +145,8 @@ def test_half_distances_have_powers_of_a_root_of_e() -> None:
     ("arguments", "sentence"),
     [
         ("formula channel --answers 0..5 --max-shift 1 --notion zcdp", "zcdp is no linear constraint"),
-        ("formula modulo --n 8 --max-shift 1 --notion pdp", "pdp asks for binaries"),
+        ("formula modulo --n 8 --max-shift 1 --notion pdp", "epsilon must be one number for pdp"),
+        ("formula channel --answers 0..3 --max-shift 1 --notion pdp --epsilon 1", "would ask for binaries"),
         ("formula noise --sensitivity 1", "infinitely many masses"),
         ("formula labels --labels 0..5", "needs method lp"),
         ("formula quantizer --levels 4", "needs method exact with given bins"),
@@ -244,3 +215,59 @@ def test_outside_its_interval_a_formula_says_where_it_holds() -> None:
     found = wb.formula(COUNTS, loss="absolute", epsilon="1..2")
     with pytest.raises(wb.InvalidRequest, match="where the formula holds"):
         found(3)
+
+
+def test_ctrl_c_keeps_what_is_proven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    solved, calls = Parametric.basis_at, iter(range(100))
+
+    def pressed(self: Parametric, x: Fraction, delta: Fraction) -> Any:
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        return solved(self, x, delta)
+
+    monkeypatch.setattr(Parametric, "basis_at", pressed)
+    line = f"formula channel --answers 0..5 --max-shift 1 --loss absolute --save {tmp_path / 'f.json'}"
+    done = CliRunner().invoke(app, line.split())
+    assert done.exit_code == 2
+    assert "Open, as it ended early: epsilon between" in done.stdout
+    again = wb.check(tmp_path / "f.json")
+    whole = wb.formula(wb.FiniteQuery("0..5", max_shift=1), loss="absolute")
+    assert again.open
+    assert {piece.text() for piece in again.pieces} < {piece.text() for piece in whole.pieces}
+    with pytest.raises(wb.InvalidRequest, match="where the formula holds"):
+        again(sum(again.open[0]) / 2)
+    monkeypatch.setattr(Parametric, "basis_at", lambda *_: _press())
+    with pytest.raises(KeyboardInterrupt):
+        wb.formula(COUNTS, loss="absolute")  # nothing is proven yet
+
+
+def _press() -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_interval_of_delta_without_a_mechanism_somewhere_is_refused() -> None:
+    query = wb.FiniteQuery("0..2", "-1..3", max_shift=1)
+    options: dict[str, Any] = {"loss": "absolute", "constraints": ["unbiased"]}
+    with pytest.raises(wb.Infeasible, match=r"at epsilon = 0\.405465, delta = .*: a formula for an interval of delta"):
+        wb.formula(query, delta="0..1", **options)
+    assert all(piece.value is not None for piece in wb.formula(query, delta="0..1", epsilon="2..4", **options).pieces)
+    assert wb.formula(query, delta="0.05", **options).pieces[0].value is None
+
+
+def test_sympy_says_the_same() -> None:
+    sympy = pytest.importorskip("sympy")
+    epsilon, delta = sympy.symbols("epsilon delta", positive=True)
+    curve = wb.formula(COUNTS, loss="absolute")
+    for at in (Fraction(1, 3), Fraction(1), Fraction(5, 2)):
+        assert float(curve.sympy().subs(epsilon, sympy.Rational(at.numerator, at.denominator))) == pytest.approx(
+            float(curve(at)[0]), rel=1e-15
+        )
+    slope = sympy.diff(curve.sympy(), epsilon).subs(epsilon, 1)
+    prices = curve.pieces[1].shadow_prices
+    assert prices is not None
+    assert float(slope) == pytest.approx(float(prices[0](Fraction(math.e))), rel=1e-12)
+    free = wb.formula(COUNTS, loss="absolute", delta="0..1")
+    value = free.sympy().subs({epsilon: 1, delta: sympy.Rational(1, 10)})
+    assert float(value) == pytest.approx(float(free(1, "0.1")[0]), rel=1e-15)
+    none = wb.formula(wb.Quantization("-2,-0.5,0.5,2")).sympy()
+    assert none.subs(epsilon, sympy.Rational(1, 2)) is sympy.nan

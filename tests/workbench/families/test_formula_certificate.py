@@ -15,7 +15,7 @@ import workbench as wb
 from solvers.parametric import Parametric
 from workbench.cli.commands import app
 from workbench.errors import NotCertified
-from workbench.families.formula_certificate import check, from_dict
+from workbench.families.formula_certificate import from_dict
 
 QUESTIONS: list[tuple[Any, dict[str, Any]]] = [
     (wb.FiniteQuery("0..3", max_shift=1), {"loss": "absolute"}),
@@ -42,7 +42,7 @@ def test_a_file_is_proven_without_a_solver(
 
     monkeypatch.setattr(Parametric, "basis_at", refuse)
     monkeypatch.setattr(Parametric, "refined_basis_at", refuse)
-    again = check(path)
+    again = wb.check(path)
     assert str(again) == str(formula)
     assert again.to_dict() == formula.to_dict()
 
@@ -51,7 +51,7 @@ def test_an_interval_that_a_time_limit_left_is_said_again(tmp_path: Path) -> Non
     formula = wb.formula(wb.FiniteQuery("0..4", max_shift=1), loss="absolute", delta="0..1", time_limit=0.02)
     assert formula.open
     (path,) = formula.save(tmp_path / "f.json")
-    assert [*check(path).open[0]] == pytest.approx([*formula.open[0]])
+    assert [*wb.check(path).open[0]] == pytest.approx([*formula.open[0]])
 
 
 def test_functions_cannot_be_filed(tmp_path: Path) -> None:

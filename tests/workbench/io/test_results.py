@@ -98,7 +98,7 @@ def test_its_files(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "v1.2").mkdir()
     assert result.save(tmp_path / "v1.2")[0] == tmp_path / "v1.2" / "squares.csv"
-    endings = (tmp_path / f"x.{ending}" for ending in ("tex", "html", "xlsx", "parquet", "csv~"))
+    endings = (tmp_path / f"x.{ending}" for ending in ("html", "xlsx", "parquet", "csv~"))
     for bad in (tmp_path / "nowhere" / "a.csv", tmp_path / "file" / "b", *endings):
         with pytest.raises(wb.InvalidRequest, match=r"path must be .* Got "):
             result.save(bad)
@@ -111,7 +111,7 @@ def test_a_notebook_shows_table_and_picture_without_script() -> None:
     assert "&lt;script&gt;" in shown
     assert "0.333333333" in shown
     page = squares(40, finished=1, total=2, sentences=("All are squares.",))._repr_html_()
-    assert page.count("<svg") == 1
+    assert page.count("<svg") + page.count("<img") == 1
     assert "<script" not in page
     for sentence in ("10 more rows", "Interrupted: 1 of 2", "All are squares."):
         assert sentence in page
@@ -314,3 +314,13 @@ def test_a_foreign_name_is_no_formula_in_a_csv_of_ours():
 
     exported = b"".join(_csv(Lines(rows), lambda part: None)).decode()  # type: ignore[arg-type]
     assert list(csv.reader(exported.splitlines()))[1:] == [[name, "-1.5", "true"] for name in kept]
+
+
+def test_a_table_for_latex_has_its_symbols_and_escapes(tmp_path: Path):
+    rows = [{"epsilon": 0.5, "what_is": "5 % of δ", "loss": math.inf}, {"epsilon": 1 / 3, "what_is": "x", "loss": None}]
+    (file,) = Result("ε_1 & more", rows).save(tmp_path / "t.tex")
+    text = file.read_text("utf-8")
+    assert r"\caption{$\varepsilon$\_1 \& more}" in text
+    assert r"0.5 & 5 \% of $\delta$ & $\infty$ \\" in text
+    assert r"0.333333 & x &  \\" in text
+    assert [text.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]

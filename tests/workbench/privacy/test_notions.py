@@ -229,7 +229,8 @@ def test_renyi_is_its_definition(rows: list[list[int]], alpha: str, epsilon: str
 @settings(max_examples=60, deadline=None)
 @given(ROWS, st.lists(st.sampled_from(["0", "0.3", "1", "2"]), min_size=1, max_size=3, unique=True), st.data())
 def test_a_curve_is_its_points(rows: list[list[int]], epsilons: list[str], data: st.DataObject) -> None:
-    points = [(epsilon, data.draw(st.sampled_from(["0", "0.05", "0.4", "1"]))) for epsilon in epsilons]
+    deltas = sorted((data.draw(st.sampled_from(["0", "0.05", "0.4", "1"])) for _ in epsilons), key=float, reverse=True)
+    points = list(zip(sorted(epsilons, key=float), deltas, strict=True))
     privacy = wb.audit(Channel.from_rows(rows), 0)
     expected = all(privacy.meets("dp", epsilon, delta) for epsilon, delta in points)
     assert privacy.meets("curve", curve=points) == expected
@@ -377,3 +378,13 @@ def test_what_designs_of_noise_ask_of_a_notion() -> None:
     assert notion("zcdp").gaussian_variance({"rho": Fraction(1, 8)}) == 4
     assert notion("renyi").gaussian_variance({"alpha": Fraction(3), "epsilon": Fraction(1, 2)}) == 3
     assert notion("gdp").gaussian_variance({"mu": Fraction(1)}) is None
+
+
+def test_a_curve_whose_delta_grows_is_refused():
+    with pytest.raises(wb.InvalidRequest, match=r"does not grow with epsilon\. Got 0\.01 at 0\.5 and 0\.1 at 1\."):
+        wb.design(wb.FiniteQuery("0..3", max_shift=1), loss="absolute", notion="curve", curve="0.5:0.01,1:0.1")
+
+
+def test_a_family_names_the_notions_it_has():
+    with pytest.raises(wb.InvalidRequest, match=r"notion must be one of dp, pure\. Got 'zcdp'"):
+        wb.design("quantizer", levels=2, epsilon=1, notion="zcdp")

@@ -141,8 +141,6 @@ def test_seeded_draws_repeat_and_are_named_insecure():
     one, two = (wb.sample(noise, 100, insecure_seed=4) for _ in range(2))
     assert (one == two).all()
     assert (one != wb.sample(noise, 100, insecure_seed=5)).any()
-    assert not Source(insecure_seed=4).secure
-    assert Source().secure
 
 
 def test_answers_get_their_noise_modulo_the_group():

@@ -146,7 +146,7 @@ def test_a_notebook_shows_profiles_audits_of_quantizers_and_quantized_laplace_no
     pytest.importorskip("matplotlib")
     curve = wb.profile(Channel.from_rows([[3, 1], [1, 3]]))
     assert "DP δ at ε = 1" in curve._repr_html_()
-    assert "<svg" in curve._repr_html_()
+    assert "<img" in curve._repr_html_()
     assert repr(curve) == "Profile(dp, 1 different pairs of neighbours)"
     quantizer = rqm([-2, -1, 1, 2], 0.3)
     assert repr(audit_extremes(quantizer, 0).pure_epsilon) in wb.audit(quantizer)._repr_html_()
@@ -249,7 +249,7 @@ def test_a_notebook_shows_it(name: str, tmp_path: Path):
     for shown in (*forms(name)[0::2], wb.audit(made, 1)):
         html = shown._repr_html_()
         assert "<table>" in html
-        assert "<svg" in html
+        assert "<svg" in html or "<img" in html
         assert "<script" not in html
         assert len(repr(shown)) < 300
         shown.plot(tmp_path / "x.svg")
@@ -369,3 +369,16 @@ def test_what_is_no_plain_number_is_published_by_nothing(bad: Any):
     for epsilon in ("1_0", "\uff11", np.timedelta64(3, "s"), np.datetime64("2020-01-01")):
         with pytest.raises(wb.InvalidRequest, match=r"^epsilon must be"):
             wb.audit(CASES["k-ary"].mechanism, epsilon)
+
+
+def test_a_profile_is_saved_as_a_table_and_a_picture(tmp_path: Path) -> None:
+    design = wb.design(wb.ModuloNoise(6, max_shift=2), epsilon=1, delta="0.1")
+    profile = wb.profile(design)
+    (table,) = profile.save(tmp_path / "profile.csv")
+    lines = table.read_text("utf-8").splitlines()
+    assert lines[0] == "epsilon,delta"
+    assert [float(line.split(",")[1]) for line in lines[1:]] == pytest.approx(
+        [profile.delta(e) for e in profile.ends.tolist()], rel=1e-11
+    )
+    assert [file.name for file in profile.save(tmp_path / "all")] == ["profile.csv", "profile.png", "profile.svg"]
+    assert str(design.oracle).startswith(f"{design.oracle.name} ")

@@ -127,7 +127,7 @@ def test_a_sweep_returns_the_rows_of_its_points(tmp_path: Path):
     assert [file.name for file in files] == ["sweep.csv", "objective.png", "objective.svg"]
     assert result.to_dict()["solved"] == 12 - part.points
     assert pickle.loads(pickle.dumps(result)).to_frame().equals(table)
-    assert "<svg" in result._repr_html_()
+    assert "<svg" in result._repr_html_() or "<img" in result._repr_html_()
     assert {line.get_drawstyle() for line in result.plot().axes[0].lines} == {"default"}
     under_pdp = wb.sweep({"grid": {**SMALL, "notion": "pdp"}}, ledger, jobs=1)  # what may jump is drawn in steps
     assert [line.get_drawstyle() for line in under_pdp.plot().axes[0].lines] == ["default", "steps-post"]

@@ -1,173 +1,462 @@
 // What is shown: live (asks its host), or a document (shows what it holds). A host is
 //   ask(task, asked, signal, progress)  the result of a task, or Failure; aborting the signal stops the computation
-//   state(), keep(query, step)          family and options as the text of a query; step: one for the history
+//   state(), keep(query, step)          what is shown as the text of a query; step: one for the history
 //   follow(read)                        tells when the state was changed from elsewhere
 // page.js is the host of a page, widget.js that of a notebook.
 
 class Failure extends Error {}
-const SOLVING = "solving …";
+const SOLVING = "solving …", PINNED = 4, AT_ONCE = 120;
+const MORE = ["epsilon", "delta", "rho", "mu"], LESS = ["runs"];  // private at more of it too, at less of it too
+
+// Where the cards of a family's page stand: two columns that fill, in the order of interest.
+const SIDES = { law: 0, privacy: 0, "privacy 1": 0, rivals: 1, pins: 1, proof: 0, code: 1, missing: 0 };
+const ORDER = ["law", "along", "privacy", "privacy 1", "pins", "rivals", "proof", "code", "missing"];
 
 // What is known about one design, in cards: the same in a live page and in an export.
 function board(actions = {}) {
-  const cards = { result: card("Result", "tall"), law: card("The mechanism") }, laid = [cards.result, cards.law];
-  const root = el("main", { class: "cards" }, ...laid.map((one) => one.node));
-  const add = (key, title, whole) => {
-    if (!cards[key]) { cards[key] = card(title, whole); laid.push(cards[key]); root.append(cards[key].node); }
+  const hero = el("section", { class: "card hero", "aria-label": "Result" }), columns = [0, 1].map(() => el("div", { class: "column" })), cards = {};
+  const root = el("main", {}, hero, el("div", { class: "columns" }, ...columns));
+  const add = (key, title) => {
+    if (!cards[key]) {
+      const made = card(title), kind = key.split(" ")[0], side = key in SIDES ? SIDES[key] : 1;
+      made.place = ORDER.indexOf(key in SIDES ? key : kind);
+      made.node.style.order = made.place;
+      cards[key] = made;
+      const after = [...columns[side].children].find((node) => Number(node.style.order) > made.place);
+      columns[side].insertBefore(made.node, after ?? null);
+    }
     return cards[key];
   };
-  let shown = null, marked = {};
+  const drop = (key) => { cards[key]?.node.remove(); delete cards[key]; };
+  let shown = null, marked = {}, pins = [], laws = [], curves = {}, laid = [];
   const mark = (name) => ({ x: Number(shown?.hot[name] ?? NaN), y: shown?.objective, proven: shown?.certified });
+  const words = el("div"), alert = el("p", { class: "alert", role: "alert", hidden: true });
+  hero.append(alert, el("div", { class: "split" }, words, actions.sliders ?? ""));
+  const options = () => ({ command: () => shown?.command ?? "" });
+  const drawCurve = (name) => {
+    const { figure, overlays } = curves[name];
+    const points = pins.map((one) => ({ name: one.name, x: one.view.hot[name], y: one.view.objective }));
+    const taken = { ...options(), mark: mark(name), pins: points, drag: actions.move && ((x, done) => actions.move(name, x, done)), limit: actions.limit && ((y, done) => done && actions.limit(name, y)) };
+    const under = (one) => one.look === "halo" || one.look === "band";  // what others are drawn upon
+    const series = [...figure.series.filter(under), ...overlays, ...figure.series.filter((one) => !under(one))];
+    marked[name] = figureNode({ ...figure, series }, taken);
+    add(`along ${name}`, figure.title).show(marked[name]);
+  };
+  const drawLaw = () => {
+    if (!shown?.figures.length) { drop("law"); laid = []; return; }
+    const pinned = (k) => pins.map((one) => ({ name: one.name, figure: one.view.figures[k] })).filter((one) => one.figure);
+    const place = add("law", "The mechanism");
+    const wanted = shown.figures.map((one, k) => {
+      if (one.kind === "bars" && one.labels.every((name) => Number.isFinite(Number(name)))) {
+        const others = [...laws, ...pinned(k).filter((pin) => pin.figure.kind === "bars").map((pin) => ({ name: pin.name, x: pin.figure.labels.map(Number), y: pin.figure.values }))];
+        return [{ ...one, others }, { ...options(), proven: shown.certified }];
+      }
+      if (one.kind === "lines" && one.series[0]?.look === "area") {
+        const range = [one.series[0].x[0], one.series[0].x.at(-1)], inside = (law) => law.x.map((v, i) => (v >= range[0] && v <= range[1] ? i : -1)).filter((i) => i >= 0);
+        const lines = laws.map((law) => { const kept = inside(law); return { name: law.name, x: kept.map((i) => law.x[i]), y: kept.map((i) => law.y[Math.min(i, law.y.length - 1)]) }; });
+        const others = [...lines, ...pinned(k).map((pin) => ({ name: pin.name, x: pin.figure.series[0].x, y: pin.figure.series[0].y, steps: true }))];
+        return [{ ...one, series: [...one.series, ...others.map((law, j) => ({ look: "line", colour: j + 1, ...law }))] }, options()];
+      }
+      return [one, { ...options(), proven: shown.certified }];
+    });
+    if (laid.length === wanted.length && wanted.every((one, k) => laid[k].renew?.(...one))) return;
+    laid = wanted.map((one) => figureNode(...one));
+    place.show(...laid);
+  };
+  const drawPins = () => {
+    if (!pins.length) { drop("pins"); return; }
+    const named = [...new Set(pins.flatMap((one) => Object.keys(one.view.hot)))], rows = [
+      ["", ...pins.map((one) => el("strong", {}, one.name))],
+      [pins[0].view.label, ...pins.map((one) => one.view.objective)],
+      ["no less than", ...pins.map((one) => one.view.bound)],
+      ...named.map((name) => [SYMBOLS[name] ?? name, ...pins.map((one) => one.view.hot[name])]),
+      ["proof", ...pins.map((one) => (one.view.certified ? "certified" : "not certified"))],
+      ["published", ...pins.map((one) => one.view.told || "-")],
+      ["", ...pins.map((one) => el("button", { type: "button", "aria-label": `Remove ${one.name}`, onclick: () => { pins = pins.filter((other) => other !== one); renew(); } }, "Remove"))],
+    ];
+    add("pins", "Pinned designs").show(el("h2", {}, "Pinned designs"), table(rows[0].map(() => ""), rows, "Pinned designs"));
+  };
+  const renew = () => { drawLaw(); Object.keys(curves).forEach(drawCurve); drawPins(); };
+  const pin = () => {
+    if (pins.length >= PINNED) pins.shift();
+    const letter = ["A", "B", "C", "D"].find((one) => !pins.some((other) => other.name.startsWith(one)));
+    pins.push({ name: `${letter}: ${Object.entries(shown.hot).map(([name, value]) => `${SYMBOLS[name] ?? name} ${short(value, 3)}`).join(", ") || short(shown.objective)}`, view: shown });
+    renew();
+  };
   return {
-    root, add, cards,
+    root, add, drop, cards,
     get view() { return shown; },
     show(view) {
-      shown = view;
-      cards.result.show(...result(view, actions));
-      cards.law.node.hidden = !view.figures.length;
-      cards.law.show(...view.figures.map((one) => figureNode(one, { proven: view.certified })));
+      shown = { ...view, told: told(view), unit: unit(view) };
+      alert.hidden = true; words.classList.remove("stale");
+      words.replaceChildren(...result(shown, { ...actions, pin }).filter(Boolean));
+      drawLaw();
       for (const [name, node] of Object.entries(marked)) node.mark(mark(name));
+      if (!view.borrowed) add("proof", "Proof").show(...proof(view));
+      if (!view.borrowed) add("code", "Code").show(el("h2", {}, "Code"), copyable("Command", view.command), copyable("Python", view.python));
+      for (const made of Object.values(cards)) made.node.classList.remove("stale");
       root.dataset.drawn = String(Number(root.dataset.drawn ?? 0) + 1);
       root.dispatchEvent(new CustomEvent("workbench-drawn", { bubbles: true, detail: view }));
     },
+    // A request that has no answer: the last valid one stays, greyed.
+    wrong(sentence) {
+      alert.textContent = sentence; alert.hidden = false;
+      words.classList.toggle("stale", Boolean(shown));
+      for (const made of Object.values(cards)) made.node.classList.add("stale");
+    },
     along(name, figure, overlays = []) {
-      const key = `along ${name}`;
-      if (!figure) { cards[key]?.node.remove(); delete cards[key]; delete marked[name]; return; }
-      const options = { mark: mark(name), drag: actions.move && ((x, done) => actions.move(name, x, done)), limit: actions.limit && ((y, done) => done && actions.limit(name, y)) };
-      const under = (one) => one.look === "halo" || one.look === "band";  // what others are drawn upon
-      const series = [...figure.series.filter(under), ...overlays, ...figure.series.filter((one) => !under(one))];
-      marked[name] = figureNode({ ...figure, series }, options);
-      add(`along ${name}`, `${figure.y.label} against ${name}`).show(marked[name]);
+      if (!figure) { drop(`along ${name}`); delete marked[name]; delete curves[name]; return; }
+      curves[name] = { figure, overlays };
+      drawCurve(name);
     },
-    privacy(figures) { figures.forEach((one, k) => add(k ? `privacy ${k}` : "privacy", one.title).show(figureNode(one))); },
-    rivals(made) { add("rivals", "Other mechanisms", "whole").show(figureNode(made.table)); },
-    reset() {
-      for (const key of Object.keys(cards)) if (key !== "result" && key !== "law") { cards[key].node.remove(); delete cards[key]; }
-      marked = {};
+    privacy(made) {
+      made.figures.forEach((one, k) => add(k ? `privacy ${k}` : "privacy", one.title).show(
+        ...(k ? [] : [el("h2", {}, "Privacy"), ...leaks(made.risk).map((sentence) => el("p", {}, sentence))]), figureNode(one, options())));
     },
+    rivals(made) {
+      laws = made.laws ?? [];
+      if (laws.length) drawLaw();
+      if (made.table?.rows.length) add("rivals", "Other mechanisms").show(figureNode(made.table)); else drop("rivals");
+    },
+    reset(whole = true) {
+      for (const key of Object.keys(cards)) if (!["law", "proof", "code", "pins"].includes(key)) drop(key);
+      marked = {}; laws = []; curves = {};
+      if (whole) { pins = []; drop("pins"); shown = null; }
+    },
+    forget(name) { drop(name); },
   };
 }
 
+const called = (label) => ({ mae: "mean absolute error", mse: "mean squared error", ell: "least noise parameter ℓ" })[label] ?? label;
+
+const badge = (view) => view.objective === null ? ["badge bad", "infeasible"]
+  : view.certified ? ["badge proven", "✓ certified: proven private in exact arithmetic"]
+  : view.proving || view.preliminary ? ["badge open", "proving …"]
+  : view.certifies ? ["badge missed", "not certified"] : ["badge", "no certificate in this family: see its guarantee"];
+
 function result(view, actions) {
-  const [kind, words] = view.certified ? ["badge proven", "certified: proven private in exact arithmetic"]
-    : view.private === false ? ["badge missed", "the solver's word, which misses the request by its rounding"]
-    : view.private === true ? ["badge", "not certified yet; its audit is exact"]
-    : ["badge", view.certifies ? "not certified" : "no certificate in this family: see its guarantee"];
-  const saved = view.certificate ? [el("button", { type: "button", class: "main", onclick: () => download("certificate.json", view.certificate, "application/json") }, "Save the certificate")] : [];
+  const [kind, words] = badge(view), none = view.objective === null;
+  const bound = view.bound === null || view.bound === undefined ? "" : ` None of this class costs less than ${short(view.bound, 9)}.`;
   return [
     el("h2", {}, view.heading),
-    el("p", {}, el("span", { class: "soft" }, `${view.label} `), el("br"), el("span", { class: "value" }, cell(view.objective))),
-    el("p", {}, el("span", { class: kind }, words), " ", ...saved),
-    view.preliminary ? el("p", {}, el("span", { class: "badge open" }, "preliminary: better ones are not ruled out yet")) : "",
-    facts(view.facts),
-    ...(actions.limit ? [inverse(view, actions.limit)] : []),
-    more("The row, as tables of the command line have it", ["column", "value"], Object.entries(view.row)),
-    el("details", {}, el("summary", {}, "Copy as"), copyable("Command", view.command), copyable("Python", view.python)),
+    el("p", { class: "soft" }, none ? view.title : `${called(view.label)}: ${view.title}`),
+    none ? el("p", { class: "value none" }, "No mechanism meets this request") : el("p", { class: "value" }, cell(view.objective)),
+    none ? el("p", { class: "lead" }, view.reason) : "",
+    el("p", {}, el("span", { class: kind }, words), " ", view.note ? el("span", { class: "soft" }, view.note) : ""),
+    none ? "" : el("p", { class: "lead" }, view.unit ? `${view.unit[0].toUpperCase()}${view.unit.slice(1)}.` : "", bound),
+    view.told ? el("p", { class: "lead" }, `${view.told[0].toUpperCase()}${view.told.slice(1)}.`) : "",
+    none || !actions.pin ? "" : el("div", { class: "row" }, actions.live ? el("button", { type: "button", onclick: actions.pin }, "Pin to compare") : ""),
+    ...(actions.limit && !none ? [inverse(view, actions.limit)] : []),
   ];
 }
 
-// The least value of a hot option for an error that is typed in; dragging the black knob of a chart does the same.
+function proof(view) {
+  const saved = view.certificate ? [el("div", { class: "row" }, el("button", { type: "button", class: "main", onclick: () => download("certificate.json", view.certificate, "application/json") }, "Save the certificate")),
+    el("p", { class: "soft" }, "One file of the standard library checks it again, on any Python:"), el("pre", {}, "python check_certificate.py certificate.json")] : [];
+  return [el("h2", {}, "Proof"), facts(view.facts), ...saved, more("The row, as tables of the command line have it", ["column", "value"], Object.entries(view.row))];
+}
+
+// The least value of a number of the budget for an error that is typed in; dragging the knob of a chart does the same.
 function inverse(view, limit) {
   const input = el("input", { type: "text", inputmode: "decimal", "aria-label": `Largest ${view.label} allowed`, value: short(view.objective, 4) });
-  const buttons = Object.entries(view.hot).filter(([, value]) => typeof value === "number")
+  const buttons = Object.entries(view.hot).filter(([name, value]) => typeof value === "number" && !LESS.includes(name) && name !== "alpha" && name !== "max_loss")
     .map(([name]) => el("button", { type: "button", onclick: () => limit(name, Number(input.value)) }, `least ${name}`));
-  return el("div", { class: "inverse" }, el("span", {}, `For a ${view.label} of at most`), input, ...buttons);
+  return buttons.length ? el("div", { class: "inverse" }, el("span", {}, `For a ${view.label.replace(/^least /, "")} of at most`), input, ...buttons) : "";
+}
+
+// A switch of the theme: as the system has it, or the other one.
+function themed(root) {
+  const dark = () => (root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
+  const button = el("button", { type: "button" }, "");
+  const say = () => { button.textContent = dark() ? "Light" : "Dark"; button.setAttribute("aria-label", `${dark() ? "Light" : "Dark"} theme`); };
+  button.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; say(); });
+  say();
+  return button;
 }
 
 // What asks its host.
 
 function live(root, data, host) {
   const families = new Map(data.families.map((one) => [one.name, one]));
-  let state = { family: data.families[0].name, given: {} }, controls = {}, curves = new Map();
-  let busy = false, again = false, moving = false, slow = null, fast = null, timer = 0;
-
   const status = el("p", { class: "status", role: "status", "aria-live": "polite" });
-  const family = el("select", { id: "family", "aria-label": "Family" }, ...data.families.map((one) => el("option", { value: one.name }, `${one.name}: ${one.title}`)));
-  const example = el("select", { "aria-label": "Example" });
-  const button = (words, action, kind = "") => el("button", { type: "button", class: kind, onclick: action }, words);
-  const certify = button("Certify", () => once("certify", "certifying", (view) => drawn.show(view)), "main");
-  const save = button("Export page", () => once("export", "computing the page", (made) => download(`explore-${state.family}.html`, made.html, "text/html")));
-  const stop = button("Stop", () => { slow?.abort(); fast?.abort(); });
-  stop.disabled = true;
-  const form = el("form", { class: "controls", "aria-label": "Request", onsubmit: (event) => event.preventDefault() });
-  const drawn = board({ move: (name, value, done) => set(name, threeDigits(value), done), limit: findLeast });
-  root.replaceChildren(el("header", {}, el("h1", {}, "dp-workbench"), family, example, certify, save, stop, status),
-    el("div", { class: "layout" }, form, drawn.root));
-
   const say = (words, bad = false) => { status.textContent = words; status.className = bad ? "status error" : "status"; };
+  const place = el("div"), bar = el("div", { class: "row" }), stop = el("button", { type: "button" }, "Stop");
+  stop.disabled = true;
+  const brand = host.home === false ? "dp-workbench" : el("a", { href: "#", onclick: (event) => { event.preventDefault(); host.keep("", true); read(); } }, "dp-workbench");
+  root.replaceChildren(el("header", {}, el("h1", {}, brand), bar, stop, themed(root), status), place);
+  let shown = null;
+  const explore = explorer(root, { families, host, say, status, place, bar, stop });
+  const query = querying({ families, host, say, place, bar, stop, open: (state) => { host.keep(state, true); read(); } });
+  function read() {
+    const asked = new URLSearchParams(host.state());
+    const next = asked.has("family") || [...asked].length && !asked.has("form") ? explore : query;
+    if (shown && shown !== next) shown.leave();
+    shown = next;
+    next.read(asked);
+  }
+  stop.addEventListener("click", () => shown.stop());
+  host.follow(read);
+  read();
+}
 
-  const ask = (task, more, signal, progress = () => {}) => host.ask(task, { ...state, ...more }, signal, progress);
+// The first page: a query in one sentence, and what serves it.
+
+const QUERY = { form: "numbers", answers: "0..100", range: "0..100", max_shift: "1", epsilon: "1", delta: "1e-5", loss: "squared" };
+const FORMS = { numbers: "whole numbers or a list", range: "real numbers in a range", labels: "labels or categories" };
+const LOSSES = { squared: "square", absolute: "distance", "error-rate": "being wrong at all" };
+
+function querying({ families, host, say, place, bar, stop, open }) {
+  let state = { ...QUERY }, running = null;
+  const input = (name, label, size) => {
+    const node = el("input", { id: `query-${name}`, type: "text", size, "aria-label": label, spellcheck: "false", autocomplete: "off" });
+    node.addEventListener("change", () => { state[name] = node.value.trim(); write(); });
+    return node;
+  };
+  const select = (name, label, words) => {
+    const node = el("select", { id: `query-${name}`, "aria-label": label }, ...Object.entries(words).map(([value, text]) => el("option", { value }, text)));
+    node.addEventListener("change", () => { state[name] = node.value; if (name === "form") state.answers = node.value === "labels" ? "a,b,c,d" : "0..100"; if (name === "form" && node.value === "labels") state.loss = "error-rate"; if (name === "form" && node.value === "range" && state.loss === "error-rate") state.loss = "squared"; write(); });
+    return node;
+  };
+  const fields = {
+    form: select("form", "Kind of answers", FORMS), answers: input("answers", "Answers", 12), range: input("range", "Range", 12), max_shift: input("max_shift", "How far one person moves an answer", 4),
+    epsilon: input("epsilon", "Privacy budget ε", 5), delta: input("delta", "δ", 6), loss: select("loss", "What an error costs", LOSSES),
+  };
+  const wrong = el("p", { class: "error", role: "alert", hidden: true });
+  const moves = el("span", {}, "; one person moves them by at most ", fields.max_shift);
+  const sentence = el("form", { class: "card sentence", "aria-label": "Query", onsubmit: (event) => { event.preventDefault(); } },
+    el("div", {}, "My answers are ", fields.form, " ", fields.answers, fields.range, moves, ". I accept ε = ", fields.epsilon, ", δ = ", fields.delta, "; an error costs its ", fields.loss, "."), wrong);
+  const answer = card("Classes of mechanisms", "whole");
+  const kinds = el("section", { "aria-label": "Families" }, el("h2", {}, "Or one family of mechanisms, with all its options"),
+    el("ul", { class: "families" }, ...[...families.values()].map((one) => el("li", {}, el("a", { href: `#${new URLSearchParams({ family: one.name, ...one.first })}`, onclick: (event) => { event.preventDefault(); open(String(new URLSearchParams({ family: one.name, ...one.first }))); } },
+      el("strong", {}, one.title), el("span", {}, one.summary))))));
+  const root = el("main", { class: "home" }, sentence, answer.node, kinds);
+
+  function write() { host.keep(String(new URLSearchParams(state)), true); read(new URLSearchParams(host.state())); }
+
+  const showing = (made, partial) => {
+    const rows = made.rows, by = new Map(rows.map((one) => [one.class, one])), drawn = rows.filter((one) => one.objective !== null);
+    const figure = { kind: "dots", title: "What each class costs, and what is proven of it", x: `expected ${LOSSES[state.loss] === "square" ? "squared error" : state.loss === "absolute" ? "absolute error" : "error rate"}`, rows: drawn.map((one) => ({ name: one.class, value: one.objective, low: one.bound > 0 ? one.bound : null, certified: one.certified, notes: one.notes })) };
+    const link = (one) => one.state ? el("a", { href: `#${one.state}`, onclick: (event) => { event.preventDefault(); open(one.state); } }, one.class) : one.class;
+    const badged = (one) => el("span", { class: one.certified ? "badge proven" : "badge" }, one.certified ? "✓ certified" : "not certified");
+    answer.show(
+      el("p", { class: "lead" }, el("strong", {}, partial ? "The least so far, while the larger classes are being solved." : made.sentences[0] ?? "")),
+      figureNode(figure, { open: (one) => { const row = by.get(one.name); return row?.state ? () => open(row.state) : null; } }),
+      table(["class", "expected loss", "no less than", "proof", "what it needs"], drawn.map((one) => [link(one), one.objective, one.bound || null, badged(one), one.notes]), "Classes"),
+      ...(partial ? [] : made.sentences.slice(1)).map((words) => el("p", {}, words)),
+      folded("What does not apply, and why", () => [table(["class", "why"], rows.filter((one) => one.objective === null).map((one) => [one.class, one.notes]), "What does not apply")]));
+    root.dataset.drawn = String(Number(root.dataset.drawn ?? 0) + 1);
+    root.dispatchEvent(new CustomEvent("workbench-recommended", { bubbles: true, detail: { ...made, partial } }));
+  };
+
+  async function run() {
+    running?.abort();
+    const mine = new AbortController();
+    running = mine; stop.disabled = false; wrong.hidden = true;
+    for (const node of Object.values(fields)) node.removeAttribute("aria-invalid");
+    if (answer.empty) answer.title();
+    answer.stale(); answer.say("Comparing classes …");
+    const asked = { query: queried(state) };
+    try {
+      for (const limit of ["2", "20"]) {
+        const made = await host.ask("recommend", { ...asked, query: { ...asked.query, time_limit: limit } }, mine.signal, (done, total) => answer.say(`Comparing classes, ${done} of ${total} …`));
+        if (mine.signal.aborted) return;
+        for (const row of made.rows) row.state = stateOf(row.command, families);
+        const open = made.rows.some((one) => /stopped/.test(one.notes ?? ""));
+        showing(made, limit === "2" && open);
+        if (!open) break;
+      }
+    } catch (error) {
+      if (error.name === "AbortError") { if (running === mine) answer.say("Stopped."); return; }
+      if (!(error instanceof Failure)) console.error(error);
+      const words = error.message.replace(/^\w+: /, ""), name = words.match(/^(\w+) must/)?.[1], field = name === "sensitivity" ? "max_shift" : name;
+      fields[field]?.setAttribute("aria-invalid", "true");
+      wrong.textContent = words; wrong.hidden = false;
+      answer.stale(); answer.say("");
+      say(words, true);
+      root.dispatchEvent(new CustomEvent("workbench-failed", { bubbles: true, detail: words }));
+    } finally { if (running === mine) { running = null; stop.disabled = true; } }
+  }
+
+  function read(asked) {
+    state = { ...QUERY, ...Object.fromEntries(asked) };
+    for (const [name, node] of Object.entries(fields)) node.value = state[name];
+    fields.answers.hidden = state.form === "range"; fields.range.hidden = state.form !== "range";
+    moves.hidden = state.form === "labels";
+    if (place.firstChild !== root) { bar.replaceChildren(); place.replaceChildren(root); }
+    say("");
+    run();
+  }
+  return { read, stop: () => running?.abort(), leave: () => { running?.abort(); running = null; } };
+}
+
+// The page of a family.
+
+function explorer(root, { families, host, say, status, place, bar, stop }) {
+  let state = { family: [...families.keys()][0], given: {} }, controls = {}, curves = new Map(), steps = new Map(), room = { unfit: [], instead: {}, moved: [] };
+  let busy = false, again = false, moving = false, slow = null, fast = null, timer = 0, took = 0, here = false;
+
+  const family = el("select", { id: "family", "aria-label": "Family" }, ...[...families.values()].map((one) => el("option", { value: one.name }, `${one.name}: ${one.title}`)));
+  const example = el("select", { id: "example", "aria-label": "Example" });
+  const save = el("button", { type: "button", onclick: () => once("export", "computing the page", (made) => download(`explore-${state.family}.html`, made.html, "text/html")) }, "Export page");
+  const form = el("form", { "aria-label": "Request", onsubmit: (event) => event.preventDefault() });
+  const options = el("details", { class: "controls" }, el("summary", {}, "Question and options"), form);
+  options.open = !matchMedia("(max-width: 800px)").matches;
+  const sliders = el("form", { class: "sliders", "aria-label": "Budget", onsubmit: (event) => event.preventDefault() });
+  const ask = (task, more = {}, signal, progress = () => {}) => host.ask(task, { ...state, ...more }, signal, progress);
+  const drawn = board({ live: true, sliders, move: (name, value, done) => set(name, threeDigits(value), done), limit: findLeast });
+  const layout = el("div", { class: "layout" }, options, drawn.root);
+
+  const fixed = (name) => JSON.stringify([state.family, { ...state.given, [name]: null }]);
 
   // Live designs: one at a time, the newest request next; one that is slow makes room for it.
   async function design() {
+    let failed = false;
     if (busy) { again = true; if (performance.now() - busy > 1500) fast?.abort(); return; }
     do {
-      again = false; busy = performance.now(); fast = new AbortController(); stop.disabled = false;
-      const late = setTimeout(() => say(SOLVING), 400);
+      again = failed = false; busy = performance.now(); fast = new AbortController(); stop.disabled = false;
+      const late = setTimeout(() => say(SOLVING), 400), begin = performance.now(), mine = fast;
       try {
-        const view = await ask("design", {}, fast.signal);
+        const view = await ask("design", {}, mine.signal);
+        took = performance.now() - begin;
+        if (!here) break;
         if (!again && (status.className !== "status" || status.textContent === SOLVING)) say("");
-        drawn.show(view);
+        if (!again || !steps.size) { invalid(); drawn.show(view); }
+        remember(view);
       } catch (error) {
-        if (error.name !== "AbortError") fail(error); else if (!again) say("Stopped.");
+        if (error.name === "AbortError") { if (!again) say("Stopped."); } else if (/^Stopped: Stopped after/.test(error.message)) { say(""); await proven("prove", mine.signal); } else { fail(error); failed = true; }
       } finally { clearTimeout(late); }
       busy = false; stop.disabled = !slow;
-    } while (again);
+    } while (again && here);
+    busy = false;
     clearTimeout(timer);
-    timer = setTimeout(background, 250);
+    if (here && !failed) timer = setTimeout(background, 250);
+  }
+
+  // Where a design takes long: what is known of a neighbouring budget, at once; it is private at this one too.
+  function atOnce(name, text) {
+    const known = steps.get(fixed(name)), value = Number(text || 0);
+    if (took < AT_ONCE || !known?.length || !Number.isFinite(value)) return;
+    const sorted = [...known].sort((a, b) => a.at - b.at), fits = sorted.filter((one) => (LESS.includes(name) ? one.at >= value : one.at <= value));
+    const near = LESS.includes(name) ? fits[0] : fits.at(-1), beyond = LESS.includes(name) ? sorted.filter((one) => one.at < value).at(-1) : sorted.find((one) => one.at > value);
+    if (!near || !(MORE.includes(name) || LESS.includes(name))) return;
+    const low = near.at === value ? near.view.bound : beyond?.view.bound, symbol = SYMBOLS[name] ?? name;
+    const between = Number.isFinite(low) ? `between ${short(low, 5)} and ${short(near.view.objective, 5)}` : `at most ${short(near.view.objective, 5)}`;
+    const note = near.at === value ? "" : `Shown: the design at ${symbol} = ${short(near.at)}, which is private at ${short(value)} too; the least loss here is ${between}.`;
+    drawn.show({ ...near.view, hot: { ...near.view.hot, [name]: value }, given: { ...state.given }, preliminary: true, borrowed: true, proving: true, certified: false, note });
+  }
+
+  // The same for points of a curve: a design is private at another curve that lies nowhere below its own, and at another
+  // trade-off function that lies nowhere above.
+  const pointsOf = (text) => String(text).split(",").map((part) => part.split(":").map(Number));
+  function remember(view) {
+    const name = ["curve", "tradeoff"].find((one) => one in view.given);
+    if (!name || view.objective === null) return;
+    const key = JSON.stringify([state.family, { ...view.given, [name]: null }]), kept = steps.get(key) ?? [];
+    steps.set(key, [...kept.slice(-60), { points: pointsOf(view.given[name]), view }]);
+  }
+
+  function pointsAtOnce(name, text) {
+    const points = pointsOf(text), sign = name === "curve" ? 1 : -1;
+    const fits = (steps.get(fixed(name)) ?? []).filter((one) => one.points?.length === points.length && one.points.every(([at, high], k) => at === points[k][0] && sign * high <= sign * points[k][1]));
+    if (took < AT_ONCE || !fits.length) return;
+    const near = fits.reduce((a, b) => (b.view.objective < a.view.objective ? b : a));
+    drawn.show({ ...near.view, given: { ...state.given }, preliminary: true, borrowed: true, proving: true, certified: false, note: `Shown: the design of another ${name}, which is private at this one too; the least loss here is at most ${short(near.view.objective, 5)}.` });
   }
 
   function fail(error) {
     if (!(error instanceof Failure)) console.error(error);
-    say(error.message, true);
-    for (const one of Object.values(drawn.cards)) one.stale();
-    root.dispatchEvent(new CustomEvent("workbench-failed", { detail: error.message }));
+    const words = error.message.replace(/^InvalidRequest: /, "");
+    say(words, true);
+    const named = Object.keys(controls).find((name) => new RegExp(`^${name}\\b`).test(words));
+    invalid(named, words);
+    drawn.wrong(words);
+    root.dispatchEvent(new CustomEvent("workbench-failed", { bubbles: true, detail: words }));
+  }
+
+  function invalid(named = null, words = null) {
+    for (const [name, one] of Object.entries(controls)) one.fail(name === named ? words : null);
+  }
+
+  // The proof of what is shown: the numbers of the command line, with the certificate.
+  async function proven(task, signal) {
+    try {
+      const view = await ask(task, {}, signal, () => {});
+      if (signal.aborted || !here) return;
+      drawn.show(view);
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      if (!(error instanceof Failure)) console.error(error);
+      const words = error.message.replace(/^\w+: /, "");
+      if (drawn.view) drawn.show({ ...drawn.view, proving: false, preliminary: false, note: words }); else fail(error);
+    }
   }
 
   // What takes longer, in order of usefulness; a change of the request stops it.
   async function background() {
     const entry = families.get(state.family), mine = new AbortController();
     slow = mine; stop.disabled = false;
-    const names = entry.options.filter((one) => one.hot && one.range && typeof drawn.view?.hot[one.name] === "number").map((one) => one.name);
-    const jobs = [...names.reverse().map((name) => ["along", `against ${name}`, { along: name }]), ["profile", "privacy"], ["rivals", "other mechanisms"]];
-    if (drawn.view?.preliminary) jobs.unshift(["complete", "the proof"]);
-    const keyOf = (name) => JSON.stringify([state.family, { ...state.given, [name]: null }]);
-    for (const [task, words, more = {}] of jobs) {
-      const key = more.along && keyOf(more.along), known = key && curves.get(key);
-      if (task === "complete") { await complete(mine.signal); if (mine.signal.aborted) break; continue; }
-      const place = task === "along" ? drawn.add(`along ${more.along}`, `Error against ${more.along}`) : task === "profile" ? drawn.add("privacy", "Privacy") : drawn.add("rivals", "Other mechanisms", "whole");
-      if (known) { drawn.along(more.along, known.figure, known.overlays); continue; }
-      if (place.empty) place.title();
-      place.say("computing …");
+    const names = () => Object.keys(drawn.view?.hot ?? {}).filter((name) => !room.unfit.includes(name));
+    const jobs = [];
+    let settled = false;
+    if (drawn.view && drawn.view.objective !== null && entry.certifies && !drawn.view.certificate) jobs.push([drawn.view.quick === false || took > 1000 ? "prove" : "certify"]);
+    else if (drawn.view?.borrowed || drawn.view?.preliminary) jobs.push(["complete"]);
+    if (!entry.known) jobs.push(["suggestions"]);
+    jobs.push(["fields"]);
+    if (drawn.view && drawn.view.objective !== null) jobs.push(...names().map((name) => ["along", { along: name }]), ["profile"], ["rivals"], ...Array(3).fill(names().map((name) => ["along", { along: name, finer: true }])).flat());
+    for (const [task, more = {}] of jobs) {
+      if (mine.signal.aborted) break;
+      if (more.finer && !settled) settled = told();
       try {
-        const made = await ask(task, more, mine.signal, (done, total) => place.say(`computing, ${done} of ${total} …`));
-        if (mine.signal.aborted) return;
-        if (task === "along") { curves.set(key, { figure: made.figure, overlays: [] }); drawn.along(more.along, made.figure); }
-        else if (task === "profile") drawn.privacy(made.figures);
-        else {
-          drawn.rivals(made);
-          for (const [name, overlays] of Object.entries(made.overlays)) {
-            const curve = curves.get(keyOf(name));
-            if (curve && names.includes(name)) { curve.overlays = overlays; drawn.along(name, curve.figure, overlays); }
-          }
-        }
+        if (task === "certify" || task === "prove" || task === "complete") await proven(task, mine.signal);
+        else if (task === "suggestions") await suggest(mine.signal);
+        else if (task === "fields") await offer(mine.signal);
+        else if (!room.unfit.includes(more.along)) await part(task, more, mine.signal, names());
       } catch (error) {
-        if (error.name === "AbortError") { place.say(""); if (slow === mine) say("Stopped."); break; }
-        if (!(error instanceof Failure)) console.error(error);
-        place.stale(); place.say(error.message.replace(/^\w+: /, ""));
+        if (error.name !== "AbortError") throw error;
+        if (slow === mine) say("Stopped.");
+        break;
       }
     }
-    if (slow === mine) { slow = null; stop.disabled = !busy; root.dispatchEvent(new CustomEvent("workbench-settled")); }
+    if (slow === mine) { slow = null; stop.disabled = !busy; if (!settled) told(); }
   }
 
-  // The proof of what is shown as preliminary.
-  async function complete(signal) {
-    say("The design is preliminary; the solver goes on …");
+  // Everything is there; curves may still become finer.
+  function told() {
+    drawn.root.dataset.settled = String(Number(drawn.root.dataset.settled ?? 0) + 1);
+    return root.dispatchEvent(new CustomEvent("workbench-settled", { bubbles: true }));
+  }
+
+  async function part(task, more, signal, names) {
+    const name = more.along, key = name && fixed(name), known = key && curves.get(key);
+    if (known && !(more.finer && known.left)) { if (!drawn.cards[`along ${name}`]) drawn.along(name, known.figure, known.overlays); return; }
+    const key2 = task === "along" ? `along ${name}` : task === "profile" ? "privacy" : "rivals";
+    const title = task === "along" ? `Price against ${SYMBOLS[name] ?? name}` : task === "profile" ? "Privacy" : "Other mechanisms";
+    const shown = drawn.add(key2, title);
+    if (shown.empty) shown.title();
+    shown.say(more.finer ? "" : "computing …");
+    const progress = (done, total, got) => {
+      shown.say(`computing${more.finer ? " more values" : ""}, ${done} of ${total} …`);
+      if (got?.along) steps.set(key, [...(steps.get(key) ?? []).filter((one) => one.at !== got.at), got]);
+    };
     try {
-      const view = await ask("complete", {}, signal);
-      if (signal.aborted) return;
-      say("");
-      drawn.show(view);
-    } catch (error) { if (error.name === "AbortError") { if (slow?.signal === signal) say("Stopped. The design is preliminary."); } else fail(error); }
+      const made = await ask(task, more, signal, progress);
+      if (signal.aborted || !here) return;
+      if (task === "along") { const overlays = known?.overlays ?? []; curves.set(key, { figure: made.figure, overlays, left: made.left }); drawn.along(name, made.figure, overlays); }
+      else if (task === "profile") drawn.privacy(made);
+      else {
+        drawn.rivals(made);
+        for (const [at, overlays] of Object.entries(made.overlays)) {
+          const curve = curves.get(fixed(at));
+          if (curve && names.includes(at)) { curve.overlays = overlays; drawn.along(at, curve.figure, overlays); }
+        }
+      }
+      drawn.cards[key2]?.fresh();
+    } catch (error) {
+      if (error.name === "AbortError") { shown.say(""); throw error; }
+      if (!(error instanceof Failure)) console.error(error);
+      if (task === "rivals" || shown.empty || shown.node.querySelector("svg, table") === null) drawn.drop(key2);
+      else { shown.stale(); shown.say(error.message.replace(/^\w+: /, "")); }
+    }
   }
 
   // A task of a button.
@@ -175,7 +464,7 @@ function live(root, data, host) {
     slow?.abort(); clearTimeout(timer);
     const mine = new AbortController();
     fast = mine; stop.disabled = false; say(`${words} …`);
-    certify.disabled = save.disabled = true;
+    save.disabled = true;
     try {
       const made = await ask(task, more, mine.signal, (at, total) => say(`${words}, ${at} of ${total} …`));
       say("");
@@ -183,7 +472,6 @@ function live(root, data, host) {
     } catch (error) {
       if (error.name === "AbortError") say("Stopped."); else fail(error);
     }
-    certify.disabled = !families.get(state.family).certifies;
     save.disabled = false; stop.disabled = true;
   }
 
@@ -198,11 +486,27 @@ function live(root, data, host) {
   // State.
 
   function set(name, value, done) {
-    state.given = { ...state.given, [name]: value };
+    const option = families.get(state.family).options.find((one) => one.name === name), listed = families.get(state.family).words?.[name];
+    const given = { ...state.given };
+    for (const other of room.instead[name] ?? []) delete given[other];
+    if (value === "" || value === option.default) delete given[name]; else given[name] = value;
+    state.given = given;
     controls[name]?.set(value);
     slow?.abort(); slow = null; clearTimeout(timer);
+    if (listed || option.kind === "flag" || room.instead[name]) { adapt(name, done); return; }
     write(done);
+    if (option.range) atOnce(name, value); else if (name === "curve" || name === "tradeoff") pointsAtOnce(name, value);
     design();
+  }
+
+  // After a choice what no longer fits is left out, and what is then missing begins somewhere.
+  async function adapt(name, done) {
+    const limit = drawn.view?.objective ? short(1.1 * drawn.view.objective, 3) : null;
+    try { const fit = await ask("adapt", { changed: name, limit }); state.given = fit.given; room = fit.room; } catch (error) { if (error.name !== "AbortError") fail(error); }
+    write(done);
+    build();
+    drawn.reset(false); curves.clear(); steps.clear();
+    await design();
   }
 
   // One entry of the history for every change; of a drag, for all of it.
@@ -213,10 +517,11 @@ function live(root, data, host) {
     moving = !done;
   }
 
-  function read() {
-    const query = new URLSearchParams(host.state()), name = query.get("family") ?? state.family;
-    const entry = families.get(name);
+  function read(query) {
+    const name = query.get("family") ?? state.family, entry = families.get(name);
     query.delete("family");
+    here = true;
+    if (place.firstChild !== layout) { bar.replaceChildren(family, example, save); place.replaceChildren(layout); }
     if (!entry) {
       choose(state.family, null).then(() => say(`family must be one of ${[...families.keys()].join(", ")}. Got '${name}'.`, true));
       return;
@@ -231,41 +536,54 @@ function live(root, data, host) {
 
   function choose(name, given) {
     const entry = families.get(name);
-    state = { family: name, given: given ?? entry.first };
+    state = { family: name, given: given ?? { ...entry.first } };
     family.value = name;
-    certify.disabled = !entry.certifies;
-    example.replaceChildren(el("option", { value: "" }, "Examples …"));
-    build(entry);
-    drawn.reset(); curves.clear(); slow?.abort(); slow = null; clearTimeout(timer);
-    return design().then(() => { suggest(name); });
+    list(entry);
+    room = { unfit: entry.options.filter((one) => !(one.name in state.given) && SYMBOLS[one.name] && !["epsilon", "delta"].includes(one.name)).map((one) => one.name), instead: {}, moved: Object.keys(state.given) };
+    build();
+    drawn.reset(); curves.clear(); steps.clear(); took = 0; slow?.abort(); slow = null; clearTimeout(timer);
+    say("");
+    return design();
+  }
+
+  function list(entry) {
+    example.replaceChildren(el("option", { value: "" }, "Examples …"), ...(entry.examples ?? []).map((one, k) => el("option", { value: k }, one.title)));
   }
 
   // Examples and the words that options take are known once models and solvers are loaded.
-  async function suggest(name) {
-    try {
-      const { words, examples } = await ask("suggestions", {});
-      if (name !== state.family) return;
-      for (const [option, list] of Object.entries(words)) controls[option]?.suggest?.(list);
-      families.get(name).examples = examples;
-      example.append(...examples.map((one, k) => el("option", { value: k }, one.title)));
-    } catch (error) { if (!(error instanceof Failure)) console.error(error); }
+  async function suggest(signal) {
+    const name = state.family, entry = families.get(name), { words, examples } = await ask("suggestions", {}, signal);
+    Object.assign(entry, { words, examples, known: true });
+    if (name === state.family) { list(entry); build(); }
   }
 
-  function build(entry) {
+  // Which options the request has room for.
+  async function offer(signal) {
+    const found = await ask("fields", {}, signal);
+    if (JSON.stringify(found) === JSON.stringify(room)) return;
+    room = found;
+    build();
+  }
+
+  function build() {
+    const entry = families.get(state.family), words = entry.words ?? {}, focused = root.getRootNode().activeElement?.id;
     controls = {};
-    const group = (words, options, parent = el("fieldset", {}, el("legend", {}, words))) => {
-      for (const option of options) {
-        controls[option.name] = control(option, state.given[option.name], set);
-        parent.append(controls[option.name].node);
-      }
-      return options.length ? parent : "";
+    const made = (option) => {
+      const points = option.name === "curve" ? ["ε", "δ"] : option.name === "tradeoff" ? ["α", "β"] : null;
+      controls[option.name] = control(points ? { ...option, points } : option, state.given[option.name], set, words[option.name]);
+      return controls[option.name].node;
     };
-    const of = (test) => entry.options.filter((one) => test(one));
-    form.replaceChildren(el("p", { class: "soft" }, entry.summary),
-      group("Budget", of((one) => one.hot).reverse()),
-      group("Question", of((one) => one.question && !one.hot)),
-      group("What is wanted", of((one) => !one.question && !one.hot && !one.minor)),
-      el("details", {}, el("summary", {}, "Solver"), group("", of((one) => one.minor), el("div"))));
+    const fits = entry.options.filter((one) => !room.unfit.includes(one.name) && !room.instead[one.name]);
+    const budget = ["epsilon", "delta", "rho", "mu", "alpha", "curve", "tradeoff", "max_loss", "bits", "runs"].map((name) => fits.find((one) => one.name === name && (one.hot || one.name in state.given || one.range || name === "curve" || name === "tradeoff"))).filter((one) => one && (one.name !== "runs" || "runs" in state.given));
+    const group = (title, listed, parent = el("fieldset", {}, el("legend", {}, title))) => { parent.append(...listed.map(made)); return listed.length ? parent : ""; };
+    const rest = fits.filter((one) => !budget.includes(one)), other = entry.options.filter((one) => room.instead[one.name] && !one.minor);
+    sliders.replaceChildren(el("h3", {}, "Budget"), ...budget.map(made));
+    form.replaceChildren(...[el("p", { class: "soft" }, entry.summary),
+      group("Question", rest.filter((one) => one.question)),
+      group("What is wanted", rest.filter((one) => !one.question && !one.minor)),
+      other.length ? el("details", {}, el("summary", {}, "Another way to put it"), group("", other, el("div"))) : "",
+      el("details", {}, el("summary", {}, "Solver"), group("", rest.filter((one) => one.minor), el("div")))].filter(Boolean));
+    if (focused) root.getRootNode().getElementById?.(focused)?.focus();
   }
 
   family.addEventListener("change", () => { choose(family.value, null); write(true); });
@@ -273,39 +591,36 @@ function live(root, data, host) {
     const found = families.get(state.family).examples[Number(example.value)];
     if (example.value !== "" && found) { choose(state.family, { ...found.given }); write(true); }
   });
-  host.follow(read);
-  read();
+  return { read, stop: () => { slow?.abort(); fast?.abort(); }, leave: () => { here = false; slow?.abort(); fast?.abort(); clearTimeout(timer); slow = null; } };
 }
 
 // A document: an exploration that was exported, or sections of figures, tables and pictures.
 
 function exported(root, made) {
-  const drawn = board(), entry = made.listing[0];
-  const steps = [...made.steps], moving = Object.keys(made.along).at(0);
-  const hot = Object.keys(made.view.hot).filter((name) => made.along[name]).at(-1);
+  const entry = made.listing[0], hot = Object.keys(made.view.hot).filter((name) => made.along[name]).at(0);
   const same = (one) => one.hot[hot] === made.view.hot[hot];
-  const views = steps.some(same) ? steps.map((one) => (same(one) ? made.view : one)) : [...steps, made.view];
+  const views = made.steps.some(same) ? made.steps.map((one) => (same(one) ? made.view : one)) : [...made.steps, made.view];
   views.sort((a, b) => a.hot[hot] - b.hot[hot]);
   const said = el("output", { for: "step" });
   const slider = el("input", { id: "step", type: "range", min: "0", max: String(views.length - 1), step: "1", "aria-label": `${hot}, slider` });
+  const drawn = board({ sliders: views.length > 1 ? el("div", { class: "sliders" }, el("h3", {}, "Budget"), el("label", { for: "step" }, said), slider) : null });
   const show = () => {
     const view = views[Number(slider.value)];
-    drawn.show(view);
-    said.textContent = ` ${hot} = ${short(view.hot[hot])}${view === made.view ? " (the design of this page)" : ""}`;
+    drawn.show({ ...view, proving: false, note: view.certified || !view.certifies ? "" : "The certified design is the one this page was made for." });
+    said.textContent = `${SYMBOLS[hot] ?? hot} = ${short(view.hot[hot])}${view === made.view ? " (the design of this page)" : ""}`;
     slider.setAttribute("aria-valuetext", said.textContent);
   };
   slider.value = String(views.indexOf(made.view));
   slider.addEventListener("input", show);
   root.replaceChildren(
-    el("header", {}, el("h1", {}, `dp-workbench: ${entry.name}`), views.length > 1 ? el("label", {}, slider, said) : "",
-      el("p", { class: "status" }, entry.summary)),
+    el("header", {}, el("h1", {}, `dp-workbench: ${entry.title}`), themed(root), el("p", { class: "status" }, entry.summary)),
     el("div", { class: "layout wide" }, drawn.root));
-  show();
-  for (const [name, figure] of Object.entries(made.along).reverse()) drawn.along(name, figure, made.rivals?.overlays[name] ?? []);
-  if (made.profile) drawn.privacy(made.profile);
   if (made.rivals) drawn.rivals(made.rivals);
+  show();
+  for (const [name, figure] of Object.entries(made.along)) drawn.along(name, figure, made.rivals?.overlays[name] ?? []);
+  if (made.profile) drawn.privacy(made.profile);
   const missing = Object.entries(made.errors);
-  if (missing.length) drawn.add("missing", "Not shown", "whole").show(el("h2", {}, "Not shown"), facts(missing.map(([name, words]) => [name, words])));
+  if (missing.length) drawn.add("missing", "Not shown").show(el("h2", {}, "Not shown"), facts(missing.map(([name, words]) => [name, words])));
 }
 
 function sections(root, data) {
@@ -321,7 +636,7 @@ function sections(root, data) {
   const part = (one) => one.kind === "facts" ? facts(one.rows)
     : one.kind === "text" ? el("p", { class: one.look ?? "" }, one.text)
     : one.kind === "image" ? picture(one)
-    : one.kind === "cells" ? table(one.heads, one.rows)
+    : one.kind === "cells" ? table(one.heads, one.rows, one.title)
     : one.kind === "numbers" ? more(one.title, one.heads, one.rows)
     : figureNode(one, { proven: one.proven ?? true });
   const body = data.sections.map((one) => {
@@ -330,10 +645,11 @@ function sections(root, data) {
     return el("section", { class: one.narrow ? "card" : "card whole", id: one.id ?? null }, heading, ...inside);
   });
   const links = data.sections.filter((one) => one.level === 1 && one.id).map((one) => el("a", { href: `#${one.id}` }, one.title));
-  root.replaceChildren(el("header", {}, el("h1", {}, data.title), ...links), el("div", { class: "layout wide" }, el("main", { class: "cards" }, ...body)), zoom);
+  root.replaceChildren(el("header", {}, el("h1", {}, data.title), ...links, themed(root)), el("div", { class: "layout wide" }, el("main", { class: "cards" }, ...body)), zoom);
 }
 
 function mount(root, data, host) {
+  root.classList.add("page");
   if (data.mode === "live") live(root, data, host);
   else if (data.export) exported(root, data.export);
   else sections(root, data);

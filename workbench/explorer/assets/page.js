@@ -5,8 +5,8 @@ function server() {
   const stopped = () => new Failure("The server has stopped.");
   return {
     state: () => location.hash.slice(1),
-    keep: (query, step) => history[step ? "pushState" : "replaceState"](null, "", `#${query}`),
-    follow: (read) => addEventListener("popstate", read),
+    keep: (query, step) => history[step ? "pushState" : "replaceState"](null, "", `${location.pathname}${location.search}${query ? `#${query}` : ""}`),
+    follow: (read) => addEventListener("popstate", () => read()),
     // Lines of JSON, the last one the result.
     async ask(task, asked, signal, progress) {
       let answer;
@@ -29,7 +29,7 @@ function server() {
           const message = JSON.parse(line);
           if (message.error) throw new Failure(`${message.error}: ${message.message}`);
           if (message.result) return message.result;
-          if (message.total) progress(message.done, message.total);
+          if (message.total) progress?.(message.done, message.total, message.part);
         }
       }
     },

@@ -6,6 +6,7 @@ function kernel(model) {
   const heard = (message) => waiting.get(message.id)?.(message);
   model.on("msg:custom", heard);
   return {
+    home: false,
     leave: () => model.off("msg:custom", heard),
     state: () => model.get("state"),
     keep(query) { kept = query; model.set("state", query); model.save_changes(); },
@@ -16,7 +17,7 @@ function kernel(model) {
         const leave = () => { waiting.delete(id); signal?.removeEventListener("abort", abort); };
         const abort = () => { leave(); model.send({ stop: id }); fail(new DOMException("Stopped.", "AbortError")); };
         waiting.set(id, (message) => {
-          if (message.total) { progress(message.done, message.total); return; }
+          if (message.total) { progress?.(message.done, message.total, message.part); return; }
           leave();
           if (message.error) fail(new Failure(`${message.error}: ${message.message}`)); else answer(message.result);
         });

@@ -4,6 +4,7 @@
     discrete Gaussian, staircase       them and published as the nearest output; proven private on the line
                                        (`workbench.families.integer_laws`): D is how far neighbours are apart at most
     exponential                        Pr[j|i] ∝ r^|x_i - x_j|, the least r that the exact audit of its rows proves
+    permute-and-flip                   answers in random order, each published with probability r^|x_i - x_j|
     randomized response                the own answer with probability p, e^ε times that of any other (or as δ allows)
 
 Laws are exact; what they cost is enclosed to 100 bits or more, and the nearest float is told.
@@ -13,12 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from solvers.arrays import Vector
 from solvers.search import bisect
 from workbench.errors import InvalidRequest
 from workbench.exact.distribution import over_common
@@ -27,10 +28,10 @@ from workbench.exact.numbers import ball, ball_ends, nearest_float
 from workbench.families.channel.losses import Integers
 from workbench.families.channel.repair import loss_of
 from workbench.families.frontier_plan import NotApplicable
-from workbench.families.integer_laws import NAMES, clamped_rows, fitted_laws
+from workbench.families.integer_laws import NAMES, SOURCES, clamped_rows, fitted_laws
+from workbench.families.published import Published, Reference
 from workbench.mechanisms.answer_grid import MOST_PLACES, AnswerGrid, answer_grid
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.mechanism import Mechanism
 from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import MassAboveRatio, Requirement, notion
@@ -42,49 +43,28 @@ if TYPE_CHECKING:
 
 _BITS = 112  # as `threshold`
 _ENCLOSED = 256  # of every mass and loss
+_FLIPPED = 60  # answers of permute-and-flip
 _AUDITED = 12_000_000  # masses that an audit of a channel compares
 
 
 BudgetedQuery: TypeAlias = "ChannelRequest | Query"  # a finite query, what its outputs cost, and a budget
 
 
-@dataclass(frozen=True)
-class Published:
-    """What a published mechanism costs, whether exact arithmetic proves it private, what was audited, and its
-    parameter."""
-
-    objective: float
-    certified: bool
-    mechanism: Mechanism
-    symbol: str = ""
-    value: float | None = None
-
-    @property
-    def words(self) -> str:
-        """The parameter."""
-        return f"{self.symbol} = {self.value:.6g}" if self.symbol else ""
-
-
-def published(query: BudgetedQuery, name: str) -> Published:
-    """One of BASELINES for a query. Raises NotApplicable."""
-    return BASELINES[name](query)
-
-
-def audited(query: BudgetedQuery, channel: Channel) -> Published:
+def audited(query: BudgetedQuery, channel: Channel) -> Reference:
     """Any channel for a query: its exact loss, and the audit. Raises InvalidRequest where it does not fit the query."""
     q = query.question
     if (len(channel.rows), len(channel.outputs)) != (q.k, q.m):
         InvalidRequest.must(
             "baseline", f"a channel of {q.k} inputs and {q.m} outputs", f"{len(channel.rows)} x {len(channel.outputs)}"
         )
-    pairs, epsilon = _budgets(query)
+    pairs, epsilon = budgets_of(query)
     audited_channel = Channel.of([row.integers for row in channel.rows], pairs)
     claim = Claim.of(query.notion, audited_channel, {"epsilon": epsilon, "delta": query.delta or Fraction(0)})
     rows = np.array([row.integers for row in channel.rows], dtype=object)
-    return Published(float(loss_of(rows, query.losses, q.prior)), holds(audited_channel, claim), audited_channel)
+    return Reference(float(loss_of(rows, query.losses, q.prior)), holds(audited_channel, claim), audited_channel)
 
 
-def _budgets(query: BudgetedQuery) -> tuple[Any, Any]:
+def budgets_of(query: BudgetedQuery) -> tuple[Any, Any]:
     """The ordered neighbouring positions, and their budgets."""
     q = query.question
     assert query.epsilon is not None
@@ -95,8 +75,10 @@ def _budgets(query: BudgetedQuery) -> tuple[Any, Any]:
     return both, {pair: query.epsilon * d for pair, d in zip(both, distances * 2, strict=True)}
 
 
-def _spent(query: BudgetedQuery) -> tuple[Fraction, Fraction]:
-    assert query.epsilon is not None
+def epsilon_delta(query: BudgetedQuery) -> tuple[Fraction, Fraction]:
+    """ε and δ."""
+    if query.epsilon is None or {*notion(query.notion).parameters} - {"epsilon", "delta"}:
+        raise NotApplicable(f"its parameter is not known for the notion {query.notion}")
     return query.epsilon, query.delta or Fraction(0)
 
 
@@ -105,7 +87,7 @@ def _bound(query: BudgetedQuery) -> Requirement:
     measured = notion(query.notion)
     bounds: tuple[Requirement, ...] = ()
     if {*measured.parameters} == {"epsilon", "delta"} and not measured.per_distance:
-        bounds = Claim(measured, *_spent(query)).requirements(())
+        bounds = Claim(measured, *epsilon_delta(query)).requirements(())
     if len(bounds) != 1:
         raise NotApplicable(f"its parameter is not known for the notion {query.notion}")
     return bounds[0]
@@ -149,52 +131,64 @@ def _roughly(query: BudgetedQuery, grid: AnswerGrid, law: IntegerLaw) -> float:
     return max(each) if prior is None else float(np.dot([float(p) for p in prior], each))
 
 
-def _clamped(name: str) -> Callable[[BudgetedQuery], Published]:
-    def make(query: BudgetedQuery) -> Published:
+def _clamped(name: str) -> Callable[[BudgetedQuery], Reference]:
+    def make(query: BudgetedQuery) -> Reference:
         grid = _grid(query)
-        fitted = fitted_laws(name, grid.reach, *_spent(query), query.notion)
+        fitted = fitted_laws(name, grid.reach, *epsilon_delta(query), query.notion)
         best = min(fitted, key=lambda fit: _roughly(query, grid, fit.law)) if len(fitted) > 1 else fitted[0]
         loss = _expected(query, _rows(query, grid, best.law, ball))
-        return Published(loss, best.holds(), best.mechanism, best.symbol, best.value)
+        return Reference(loss, best.holds(), best.mechanism, best.symbol, best.value)
 
     return make
 
 
-def _exponential(query: BudgetedQuery) -> Published:
-    """By bisection on r in floating point, then the exact audit of rows with weights that are rounded upwards."""
-    grid = _grid(query)
-    if not grid.same_outputs:
-        raise NotApplicable("it publishes the answers themselves, and the outputs are others")
-    epsilon, delta = _spent(query)
-    pairs, _ = _budgets(query)
-    k = query.question.k
-    if len(pairs) * k > _AUDITED:
-        raise NotApplicable(f"its audit compares {len(pairs) * k} masses, more than {_AUDITED}")
-    first, second = np.array(pairs).T
-    columns = [grid.places[query.question.inputs.index(output)] for output in query.question.outputs]
-    gap = np.abs(np.array(columns)[None, :] - np.array(grid.places)[:, None])
-    whole = delta and isinstance(_bound(query), MassAboveRatio)  # of what is above, its mass counts, not the excess
+def _selection(
+    floats: Callable[[Vector], Vector],
+    exact: Callable[[list[list[int]], float], list[list[int]]],
+    largest: int | None = None,
+) -> Callable[[BudgetedQuery], Reference]:
+    """A mechanism that selects an answer by its distances: by bisection on r in floating point, then the exact audit.
 
-    def private(log_ratio: float) -> bool:
-        weights = np.exp(-log_ratio * gap)
-        table = weights / weights.sum(axis=1, keepdims=True)
-        if not delta:
-            norm = np.log(weights.sum(axis=1))
-            worst = np.abs(gap[first] - gap[second]).max(axis=1) * log_ratio + norm[second] - norm[first]
-            return bool(worst.max() <= float(epsilon))
-        p, q = table[first], table[second] * math.exp(float(epsilon))
-        hit = np.where(p > q, p if whole else p - q, 0.0)
-        return bool(hit.sum(axis=1).max() <= float(delta))
+    floats: (weights e^(-log_ratio gap)) -> rows of masses; exact: (gaps, log_ratio) -> rows of integers;
+    largest: answers up to which that is worked out.
+    """
 
-    low, _ = bisect(lambda log_ratio: not private(log_ratio), 0.0, 2 * float(epsilon) + 60.0, turns=40)
-    for slack in (1e-12, 1e-9, 1e-7, 1e-5, 1e-3):
-        log_ratio = low * (1 - slack)
-        mechanism = Channel.of(_exponential_rows(gap.tolist(), log_ratio), pairs)
-        claim = Claim.of(query.notion, mechanism, {"epsilon": epsilon, "delta": delta})
-        if holds(mechanism, claim):
-            loss = _expected(query, (row.array for row in mechanism.rows))
-            return Published(loss, True, mechanism, "r", math.exp(-log_ratio))
-    raise NotApplicable("no parameter of it was proven to meet the budget")
+    def cost(query: BudgetedQuery) -> Reference:
+        grid = _grid(query)
+        if not grid.same_outputs:
+            raise NotApplicable("it publishes the answers themselves, and the outputs are others")
+        epsilon, delta = epsilon_delta(query)
+        pairs, _ = budgets_of(query)
+        k = query.question.k
+        if largest is not None and k > largest:
+            raise NotApplicable(f"its masses are worked out for at most {largest} answers")
+        if len(pairs) * k > _AUDITED:
+            raise NotApplicable(f"its audit compares {len(pairs) * k} masses, more than {_AUDITED}")
+        first, second = np.array(pairs).T
+        columns = [grid.places[query.question.inputs.index(output)] for output in query.question.outputs]
+        gap = np.abs(np.array(columns)[None, :] - np.array(grid.places)[:, None])
+        whole = delta and isinstance(_bound(query), MassAboveRatio)  # of what is above, its mass counts, not the excess
+
+        def private(log_ratio: float) -> bool:
+            table = floats(np.exp(-log_ratio * gap))
+            p, q = table[first], table[second]
+            if not delta:
+                return bool((np.log(p) - np.log(q)).max() <= float(epsilon))
+            hit = np.where(p > (q := q * math.exp(float(epsilon))), p if whole else p - q, 0.0)
+            return bool(hit.sum(axis=1).max() <= float(delta))
+
+        most = min(2 * float(epsilon) + 60.0, 700.0 / int(gap.max()))  # no weight is 0 in floats
+        low, _ = bisect(lambda log_ratio: not private(log_ratio), 0.0, most, turns=40)
+        for slack in (1e-12, 1e-9, 1e-7, 1e-5, 1e-3):
+            log_ratio = low * (1 - slack)
+            mechanism = Channel.of(exact(gap.tolist(), log_ratio), pairs)
+            claim = Claim.of(query.notion, mechanism, {"epsilon": epsilon, "delta": delta})
+            if holds(mechanism, claim):
+                loss = _expected(query, (row.array for row in mechanism.rows))
+                return Reference(loss, True, mechanism, "r", math.exp(-log_ratio))
+        raise NotApplicable("no parameter of it was proven to meet the budget")
+
+    return cost
 
 
 def _exponential_rows(gaps: list[list[int]], log_ratio: float) -> list[list[int]]:
@@ -205,14 +199,50 @@ def _exponential_rows(gaps: list[list[int]], log_ratio: float) -> list[list[int]
     return [[weights[gap] for gap in row] for row in gaps]
 
 
-def _randomized_response(query: BudgetedQuery) -> Published:
+def _flipped(weights: Vector) -> Vector:
+    """Pr[j|i] of permute-and-flip: w_ij ∫ Π_{l != j} (1 - w_il t) dt over [0, 1], by a Gauss rule that is exact."""
+    nodes, shares = np.polynomial.legendre.leggauss(weights.shape[1] // 2 + 1)
+    t, rest = (nodes + 1) / 2, np.ones((weights.shape[0], nodes.size))
+    factors = 1 - weights[:, :, None] * t
+    before, after = np.ones_like(factors), np.ones_like(factors)  # products, with no division by what may be 0
+    for j in range(1, weights.shape[1]):
+        before[:, j] = before[:, j - 1] * factors[:, j - 1]
+        after[:, -1 - j] = after[:, -j] * factors[:, -j]
+    return weights * ((before * after) @ (shares / 2)) * rest[:, :1]
+
+
+def _flipped_rows(gaps: list[list[int]], log_ratio: float) -> list[list[int]]:
+    """The same in integers, weights being multiples of 2^-60."""
+    weights = [max(1, round(math.exp(-log_ratio * gap) * (1 << 60))) for gap in range(max(map(max, gaps)) + 1)]
+    return [_flipped_row([weights[gap] for gap in row]) for row in gaps]
+
+
+def _flipped_row(weights: list[int]) -> list[int]:
+    """With e_d the elementary symmetric sums of the other weights in units u, ∫ Π (u - w_l t) dt = Σ (-1)^d e_d
+    u^(n-d)/(d + 1); times (n + 1)! all are integers."""
+    unit, n = 1 << 60, len(weights) - 1
+    sums = [1]
+    for weight in weights:
+        sums = [a + weight * b for a, b in zip([*sums, 0], [0, *sums], strict=True)]
+    scale = math.factorial(n + 1)
+    row = []
+    for weight in weights:
+        others, total = 1, 0  # e_d without this weight: e_d - w e_(d-1) of the others
+        for d in range(n + 1):
+            total += (-1) ** d * others * unit ** (n - d) * (scale // (d + 1))
+            others = sums[d + 1] - weight * others
+        row.append(weight * total)
+    return row
+
+
+def _randomized_response(query: BudgetedQuery) -> Reference:
     """Two rows differ in two outputs alone, and all pairs of rows alike: a channel of three outputs is audited."""
     q = query.question
     at = {output: j for j, output in enumerate(q.outputs)}
     own = [at.get(x, -1) for x in q.inputs]
     if min(own) < 0:
         raise NotApplicable("some answers are no outputs")
-    bound, (epsilon, delta) = _bound(query), _spent(query)
+    bound, (epsilon, delta) = _bound(query), epsilon_delta(query)
     odds = Fraction(threshold(epsilon), 1 << _BITS)
     total = q.m - 1 + odds
     whole = isinstance(bound, MassAboveRatio)
@@ -224,11 +254,22 @@ def _randomized_response(query: BudgetedQuery) -> Published:
     (kept, other), _ = over_common([chance, rest])
     rows = np.full((q.k, q.m), other, dtype=object)
     rows[np.arange(q.k), own] = kept
-    return Published(_expected(query, rows), holds(pair, claim), pair, "p", float(chance))
+    return Reference(_expected(query, rows), holds(pair, claim), pair, "p", float(chance))
 
 
-BASELINES: dict[str, Callable[[BudgetedQuery], Published]] = {
-    **{f"clamped {name}": _clamped(name) for name in NAMES},
-    "exponential": _exponential,
-    "randomized response": _randomized_response,
-}
+PUBLISHED = (
+    *(Published(f"clamped {name}", SOURCES[name][0], SOURCES[name][1], _clamped(name)) for name in NAMES),
+    Published(
+        "exponential",
+        "McSherry and Talwar 2007",
+        "r, the least that is proven",
+        _selection(lambda weights: weights / weights.sum(axis=1, keepdims=True), _exponential_rows),
+    ),
+    Published(
+        "permute-and-flip",
+        "McKenna and Sheldon 2020",
+        "r, the least that is proven",
+        _selection(_flipped, _flipped_rows, _FLIPPED),
+    ),
+    Published("randomized response", "Warner 1965; Kairouz et al. 2014", "p, the largest", _randomized_response),
+)

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from functools import partial
 
 from solvers.canonical import compile
 from solvers.rational_lp import RationalLP
 from solvers.solution import Solution
 from workbench import __version__
-from workbench.errors import NotCertified, NotProven
+from workbench.errors import NotCertified
 from workbench.exact.numbers import round_up
+from workbench.exact.objects import Record
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.outcome import translated_errors
 from workbench.families.problem import stated_certificate
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.points import shown
-from workbench.privacy.audit import audit, holds
+from workbench.privacy.audit import audit, proves
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair_channel import repair_rows
@@ -43,21 +44,14 @@ def exact_certificate(
         high = reached.ends(160)[1] if reached.b else reached.a
         delta = max(Fraction(0), Fraction(math.ceil(high * 10**_DIGITS), 10**_DIGITS))
         claim = Claim(claim.notion, claim.epsilon, delta)
-    each = claim.on(channel)
-
-    def private(rows: Channel) -> bool:
-        try:
-            return holds(rows, each)
-        except NotProven:  # tight: a channel a little further away can be proven
-            return False
-
+    private = partial(proves, claim=claim.on(channel))
     kept = q.numbers if "unbiased" in request.constraints else None
     if request.cut or kept is not None:
         means, outputs = kept or (None, None)
         channel, _ = repair_rows(channel, private, outputs=outputs, means=means, allow_bias=True)
     elif not private(channel):
         raise NotCertified("The exact audit refuses the repaired channel.")
-    record: dict[str, Any] = {
+    record: Record = {
         **request.RECORD,
         "workbench": __version__,
         "loss": request.losses.name,
@@ -66,6 +60,8 @@ def exact_certificate(
         "inputs": [*map(shown, q.inputs)],
         "outputs": [*map(shown, q.outputs)],
     }
+    if q.planar:
+        record["norm"] = q.norm
     if solution is not None:
         record |= {"solver": solution.solver, "solver_version": solution.version, "claimed": solution.objective}
     loss = None if request.losses.named is None else request.losses.name

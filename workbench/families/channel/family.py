@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, jsonable, positive, probability
+from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Session
 from workbench.families.frontier_plan import Frontier, compared, later, several
 from workbench.families.notion_points import OPTIONS as GRIDS
@@ -23,24 +25,32 @@ from workbench.families.option import (
     SOLVER,
     SOLVING,
     Option,
+    Place,
     anything,
+    count,
     flag,
     listed,
     one_of,
+    spell,
 )
 from workbench.families.requirements import convex_or_ratio_notion
+from workbench.io.shown import Facts
+from workbench.mechanisms.quantization import read_range
+from workbench.mechanisms.range_query import MOST_CELLS, RangeQuery
+from workbench.privacy.notions import notion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from workbench.families.channel.request import ChannelRequest
-    from workbench.families.design import Design
-    from workbench.families.stated import Stated
+    from workbench.families.design import Design, Tables
     from workbench.mechanisms.finite_query import FiniteQuery
 
 
 _SHOWN = 7  # inputs and outputs up to which a report has the whole channel
 _USED = 1e-9
+_RANGE = ("range", "sensitivity", "cells")
+_METRES = {"m": Fraction(1), "km": Fraction(1000), "mi": Fraction(1609344, 1000)}
 
 
 def _constraint_names() -> Iterable[str]:
@@ -54,6 +64,21 @@ def _constraints(value: Any, name: str) -> Any:
     if callable(value):
         return value
     return listed(one_of(more=_constraint_names))(value, name) if len(value) else ()
+
+
+def _without(values: Values, names: Iterable[str], when: str) -> None:
+    """Refuse options of other questions."""
+    for name in names:
+        if values[name] is not None:
+            raise InvalidRequest(f"{name} must be left out {when}. Got {spell(values[name])}.")
+
+
+def _check_range(values: Values) -> None:
+    """Refuse what is not known for real answers in a range."""
+    InvalidRequest.unless_among(("absolute", "squared"), "loss of a range", values["loss"])
+    InvalidRequest.unless_among(("dp", "pure"), "notion of a range", values["notion"])
+    if values["minimise"] != "loss" or values["runs"] != 1 or values["constraints"]:
+        raise InvalidRequest("minimise, runs and constraints must be left out with a range.")
 
 
 def _loss(value: Any, name: str) -> Any:
@@ -74,6 +99,9 @@ class _Channels(Family):
         "design channel --answers 0..10 --max-shift 2 --epsilon 1 --minimise delta --max-loss 1.5 --save channel.json",
         "design channel --answers 0..20 --max-shift 1 --notion zcdp --rho 0.1",
         "design channel --answers 0..10 --max-shift 1 --outputs free --loss squared --epsilon 1",
+        'design channel --places city.csv --neighbours "within 1 L1" --loss euclidean --epsilon 0.7 --notion pure',
+        'design channel --places city.csv --neighbours "all L2" --loss euclidean --epsilon 0.7 --notion metric',
+        "design channel --range 0..200000 --loss absolute --epsilon 0.5 --delta 0.05 --save incomes.json",
         "(loss.csv has a row for every input and a column for every output)",
     )
     formulas = (
@@ -83,8 +111,15 @@ class _Channels(Family):
     options = (
         Option(
             "answers", anything, help='Inputs: "0..100", "0..5:0.5" (LOW..HIGH:STEP), "a,b,c" or a CSV of one column.',
-            required=True, question=True,
+            question=True,
         ),
+        Option("places", anything, help="Instead of --answers: a CSV of places, x, y[, weight].", question=True),
+        Option("range", read_range, help="Real answers between two numbers, 0..200000, instead of --answers.",
+               question=True),
+        Option("sensitivity", positive, question=True,
+               help="How far neighbouring answers of a --range differ at most; all of it by default."),
+        Option("cells", count(2, MOST_CELLS), kind=int, question=True,
+               help="Equal cells that answers of a --range are rounded to; refined by default."),
         Option(
             "outputs", anything, question=True,
             help="What may be published, as --answers; by default the same; or free: any real numbers, chosen.",
@@ -92,14 +127,16 @@ class _Channels(Family):
         Option("max_shift", exact, help="Answers at most so far apart are neighbours.", question=True),
         Option(
             "neighbours", anything, question=True,
-            help='all, consecutive, or a CSV of pairs (a third column: their distance), instead of --max-shift.',
+            help='all, consecutive, or a CSV of pairs (a third column: their distance), instead of --max-shift; '
+                 'of places "within R NORM" or "all NORM", NORM L1, L2 or Linf.',
         ),
         Option(
             "prior", anything, "uniform", "uniform, worst, weights 1,2,1, or a CSV of them.", question=True,
         ),
         Option(
             "loss", _loss, "squared",
-            "squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: a function too).",
+            "squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: a function too); "
+            "of places euclidean, manhattan, squared or error-rate.",
         ),
         Option("notion", convex_or_ratio_notion, "dp", "dp, pure, pdp or metric; curve, tradeoff, renyi, zcdp or gdp."),
         *NOTION_PARAMETERS,
@@ -107,6 +144,11 @@ class _Channels(Family):
             "constraints", _constraints, (), kind=list, command="constraint",
             help="Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python: or a function "
                  "of the CVXPY variable).",
+        ),
+        Option("unit", one_of("m", "km", "mi"), help="Of the coordinates of --places, for --epsilon 0.7/km."),
+        Option(
+            "method", one_of("auto", "block", "program"), "auto",
+            "block: an interior point output by output; program: that of --solver; auto: what takes less work.",
         ),
         MINIMISE,
         RUNS,
@@ -120,6 +162,20 @@ class _Channels(Family):
     )  # fmt: skip
     frontier = "workbench.families.channel.family"
     recommendation = "workbench.families.channel.frontier"
+    baselines = "workbench.families.channel.baselines"
+
+    def read(self, given: Values, place: Place = "python", *, spelled: bool = False) -> Record:
+        """See `Family.read`; an ε "0.7/km" is per unit of the coordinates afterwards."""
+        epsilon, unit = given.get("epsilon"), given.get("unit")
+        value, _, per = epsilon.partition("/") if isinstance(epsilon, str) else ("", "", "")
+        if per.strip() in _METRES:
+            if unit is None:
+                raise InvalidRequest(f"unit must be given, that of coordinates, for an epsilon per {per}. Got none.")
+            if not notion(given.get("notion", "dp")).per_distance:
+                InvalidRequest.must("notion", f"metric for an epsilon per {per}", repr(given.get("notion", "dp")))
+            InvalidRequest.unless_among(_METRES, "unit", unit)
+            given = {**given, "epsilon": positive(value, "epsilon") * _METRES[unit] / _METRES[per.strip()]}
+        return super().read(given, place, spelled=spelled)
 
     @property
     def question(self) -> type[FiniteQuery]:
@@ -127,14 +183,30 @@ class _Channels(Family):
 
         return FiniteQuery
 
-    def spelled_question(self, values: Mapping[str, Any]) -> FiniteQuery:
-        names = ("outputs", "max_shift", "neighbours", "prior")
-        return self.question(values["answers"], **{name: values[name] for name in names})
+    def spelled_question(self, values: Values) -> FiniteQuery:
+        finite, real = ("outputs", "max_shift", "neighbours", "prior"), ("sensitivity", "cells")
+        values = {**dict.fromkeys((*_RANGE, *finite, "places")), **values}
+        if sum(values[name] is not None for name in ("answers", "range", "places")) != 1:
+            raise InvalidRequest("The answers must be given by exactly one of answers, range and places.")
+        if values["range"] is not None:
+            fixed = {**values, "prior": None if values["prior"] == "uniform" else values["prior"]}
+            _without(fixed, finite, "with a range")
+            return RangeQuery(values["range"], **{name: values[name] for name in real})
+        _without(values, real, "unless a range is given")
+        given = {name: values[name] for name in finite}
+        if values["places"] is None:
+            return self.question(values["answers"], **given)
+        if given["prior"] == "uniform":  # the default: a file's own weights come first
+            given["prior"] = None
+        return self.question(values["places"], **given)
 
-    def question_options(self, question: Any) -> dict[str, Any]:
+    def question_options(self, question: Any) -> Record:
         """See `Family.question_options`."""
         inputs = question.inputs
-        neighbours: Any = "all"
+        if isinstance(question, RangeQuery):
+            named = question.to_dict()
+            return {name: named[name] for name in ("range", "sensitivity", "cells") if name in named}
+        neighbours: Any = f"all {question.norm}" if question.planar else "all"
         if question.pairs is not None:
             distances = question.distances or [None] * len(question.pairs)
             neighbours = [
@@ -142,14 +214,15 @@ class _Channels(Family):
                 for (i, j), distance in zip(question.pairs, distances, strict=True)
             ]
         prior = "worst" if question.prior is None else question.prior
-        return {"answers": inputs, "outputs": question.outputs, "neighbours": neighbours, "prior": prior}
+        return {
+            "answers": inputs,
+            "places": None,
+            "outputs": question.outputs,
+            "neighbours": neighbours,
+            "prior": prior,
+        }
 
-    def stated(self, request: Any) -> Stated:
-        """See `Family.stated`."""
-        program: Stated = request.stated()
-        return program
-
-    def checked(self, question: Any, values: dict[str, Any]) -> ChannelRequest:
+    def checked(self, question: Any, values: Record) -> ChannelRequest:
         from workbench.families.budget import completed
         from workbench.families.channel.losses import loss_table
         from workbench.families.channel.request import LARGEST, ChannelRequest
@@ -158,6 +231,8 @@ class _Channels(Family):
         if callable(values["constraints"]):
             values |= {"constraints": (), "more": checked_constraints(values["constraints"], "M (k, m)")}
         values["constraints"] = tuple(dict.fromkeys(values["constraints"]))
+        if isinstance(question, RangeQuery):
+            _check_range(values)
         losses = loss_table(question, values["loss"])
         return ChannelRequest(question=question, losses=losses, **completed(values, LARGEST))
 
@@ -166,6 +241,10 @@ class _Channels(Family):
         from workbench.families.channel.request import LEAST
         from workbench.families.pipeline import ProblemSession
 
+        if isinstance(request.question, RangeQuery):
+            from workbench.families.channel.range import RangeSession
+
+            return RangeSession(request)
         if request.runs > 1:  # many runs are found by programs in CVXPY, slow to import
             from workbench.families.many_runs import ManyRuns
 
@@ -178,13 +257,13 @@ class _Channels(Family):
 
     # Keys of sweeps.
 
-    def key(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def key(self, values: Values) -> Record:
         """The question spelled out, so that a file's content counts and not its name."""
         spelling = [option.name for option in self.options if option.question]
         whole = super().key({**values, **dict.fromkeys(spelling)})
         return {name: whole[name] for name in whole if name not in spelling} | self.spelled_question(values).to_dict()
 
-    def points_per_task(self, values: Mapping[str, Any]) -> int:
+    def points_per_task(self, values: Values) -> int:
         return 4
 
     # Mechanisms from elsewhere.
@@ -208,10 +287,10 @@ class _Channels(Family):
 
     # What a design shows.
 
-    def columns(self, design: Design) -> dict[str, Any]:
+    def columns(self, design: Design) -> Record:
         return {"outputs_used": int((design.mechanism.matrix.max(axis=0) > _USED).sum())}
 
-    def json(self, design: Design) -> dict[str, Any]:
+    def json(self, design: Design) -> Record:
         from workbench.families.budget import budget_json
 
         return {
@@ -222,7 +301,7 @@ class _Channels(Family):
             "channel": design.mechanism.matrix.tolist(),
         }
 
-    def facts(self, design: Design) -> list[tuple[str, str]]:
+    def facts(self, design: Design) -> Facts:
         from workbench.families.budget import budget_facts
 
         r = design.request
@@ -231,10 +310,16 @@ class _Channels(Family):
         best = "best of all channels on these outputs" if r.runs == 1 else f"best found for {r.runs} runs"
         if r.question.free:
             best = "best of all channels with real outputs"
+        if "rounded" in design.details:
+            best = "best found of all channels of the range, rounding included"
+        if name := design.details.get("name"):
+            best = f"of {name}"
         value = f"{design.objective:.9g} ({best}, {under})"
         used = self.columns(design)["outputs_used"]
+        if r.unit is not None and r.losses.name in ("euclidean", "manhattan"):
+            value += f", in {r.unit}"
         return [
-            (f"least {what}", value),
+            (what if name else f"least {what}", value),
             ("bound", design.bound_words + ("" if design.gap is None else f" (gap {design.gap:.2g})")),
             *budget_facts(design),
             ("outputs", self.published(design) if r.question.free else f"{used} of {r.question.m} in use"),
@@ -247,7 +332,7 @@ class _Channels(Family):
         answers = {q.outputs[o] for o in used} <= {*q.inputs}
         return f"publishes {len(used)} values, {'all of them answers' if answers else 'not only answers'}"
 
-    def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
+    def tables(self, design: Design) -> Tables:
         from workbench.mechanisms.points import shown
 
         q, matrix = design.question, design.mechanism.matrix
@@ -258,22 +343,30 @@ class _Channels(Family):
         return [("Probability of every output", heads, rows)]
 
     def figure(self, design: Design) -> Figure:
-        from workbench.io.figures import channel_plot
+        from workbench.io.figures import channel_plot, place_plot
 
         q = design.question
-        inputs, outputs = q.places
-        return channel_plot(
-            inputs, outputs, design.mechanism.matrix, f"{q!r}\n{design.request.budget_words}: {design.objective:.6g}"
-        )
+        if q.planar and q.inputs == q.outputs:
+            weights = np.full(q.k, 1 / q.k) if q.prior is None else np.array([float(p) for p in q.prior])
+            own, law = int(weights.argmax()), design.mechanism.matrix
+            points = [[float(c) for c in place] for place in q.inputs]
+            words = "what is published" if q.prior is not None else "what is published, places equally often"
+            titles = f"{words}\n{design.request.budget_words}: {design.objective:.6g}", "published from x"
+            return place_plot(points, [weights @ law, law[own]], titles, points[own])
+        title = f"{q!r}\n{design.request.budget_words}: {design.objective:.6g}"
+        return channel_plot(q.inputs, q.outputs, design.mechanism.matrix, title)
 
 
 FAMILY = _Channels()
+
+FINITE = tuple(option for option in FAMILY.options if option.question and option.name not in _RANGE)
+"""The options that spell a finite question."""
 
 
 FRONTIER = Frontier(
     "Least loss of any finite channel against ε and δ: certified points beside what is usual.",
     (
-        *(option for option in FAMILY.options if option.question),
+        *FINITE,
         *GRIDS,
         Option("notion", several(convex_or_ratio_notion), "dp", "dp, pure, pdp, metric, renyi, zcdp, gdp; or several."),
         FAMILY.option("loss"),

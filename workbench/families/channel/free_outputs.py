@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -22,6 +23,7 @@ import numpy as np
 
 from solvers.arrays import Vector
 from solvers.solution import Solution, Termination
+from workbench.errors import NotProven
 from workbench.families.channel.losses import loss_table
 from workbench.families.channel.output_cells import LINEAR, lower, posterior_points
 from workbench.families.channel.problem import LARGE, ChannelProblem
@@ -110,7 +112,9 @@ class FreeOutputsProblem(ChannelProblem):
                     break
                 near = [*below.points, *self._beside(anchors, below), *_used(best)]
                 candidate = self._moved(near)
-            except ChannelTooLarge:
+            except (ChannelTooLarge, NotProven) as error:
+                if getattr(error, "interrupted", False):
+                    raise
                 break
             gained = candidate.value < best.value - _CLOSE * abs(best.value)
             best = candidate if candidate.value < best.value else best
@@ -141,10 +145,14 @@ class FreeOutputsProblem(ChannelProblem):
         placed = self.request.placed(low.knots, low.losses)
         if placed.solver == "highs" and placed.options.algorithm is None:  # one that is near enough, not the better one
             algorithm = "interior-point" if placed.compared >= LARGE else "simplex"
-            placed = replace(placed, options=replace(placed.options, algorithm=algorithm))
+            with suppress(NotProven):  # where one algorithm's digits do not suffice both are asked
+                return self._lower(replace(placed, options=replace(placed.options, algorithm=algorithm)), low.shift)
+        return self._lower(placed, low.shift)
+
+    def _lower(self, placed: ChannelRequest, shift: Fraction) -> tuple[_Candidate, Fraction]:
         if placed.max_loss is None:
-            return self._candidate(placed), low.shift
-        return self._candidate(replace(placed, max_loss=placed.max_loss + low.shift)), Fraction(0)
+            return self._candidate(placed), shift
+        return self._candidate(replace(placed, max_loss=placed.max_loss + shift)), Fraction(0)
 
     def _beside(self, anchors: Sequence[Fraction], below: _Candidate) -> list[Fraction]:
         """Where the worst input counts: anchors beside the knots in use, as no one weight of inputs says what costs

@@ -10,14 +10,17 @@ Beside it the same as recommendations for a query, and baselines from elsewhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from workbench.exact.objects import Record, Values
 from workbench.families.baseline import Baseline, baselines_of, code_of, own_baselines
-from workbench.families.channel.baselines import BASELINES, BudgetedQuery, audited, published
+from workbench.families.channel.baselines import BudgetedQuery, audited
 from workbench.families.channel.family import FAMILY
 from workbench.families.channel.output_cells import CONVEX
+from workbench.families.channel.place_baselines import PLACES
+from workbench.families.channel.query_channels import design_of
 from workbench.families.channel.request import ChannelTooLarge
 from workbench.families.frontier_plan import (
     LEAST_EPSILON,
@@ -26,15 +29,16 @@ from workbench.families.frontier_plan import (
     Plots,
     Row,
     Task,
-    baseline_task,
     design_task,
 )
 from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.notion_points import notion_plots, notion_requests
+from workbench.families.published import Published, Reference, published, published_tasks
 from workbench.families.recommendation import Candidate, Query, RealQuery, TimeShares, Value, best_design, designed
 from workbench.families.requirements import is_hockey_stick, ratio_notions
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FREE
+from workbench.mechanisms.range_query import RangeQuery
 from workbench.privacy.audit import audit
 
 if TYPE_CHECKING:
@@ -49,30 +53,33 @@ SERIES = {
     "clamped truncated geometric": Series("clamped truncated geometric", 4, ":"),
     "clamped discrete Gaussian": Series("clamped discrete Gaussian", 1, ":"),
     "clamped staircase": Series("clamped staircase", 0, ":"), "exponential": Series("exponential", 3, "-."),
+    "planar Laplace, remapped": Series("planar Laplace, remapped", 7, ":"),
+    "planar exponential": Series("planar exponential", 3, "-."),
+    "permute-and-flip": Series("permute-and-flip", 6, "-."),
 }  # fmt: skip
 
 
-def plan(question: Any, values: Mapping[str, Any]) -> Plan:
+def plan(question: Any, values: Values) -> Plan:
     """The plan of a channel frontier."""
     points = list(notion_requests(FAMILY, question, values))
-    tasks: list[Task] = [design_task(row, request, "channel") for row, request in points]
-    if values["baselines"]:
-        tasks += [
-            baseline_task(name, row, partial(published_row, request, name))
-            for name in BASELINES
-            for row, request in points
-            if request.minimise == "loss" and request.notion in ratio_notions()
-        ]
     if not points:
         return Plan("", [])
     request = points[0][1]
+    tasks: list[Task] = [design_task(row, request, "channel") for row, request in points]
+    if values["baselines"]:
+        compared = [
+            (row, request)
+            for row, request in points
+            if request.minimise == "loss" and request.notion in ratio_notions()
+        ]
+        listed = PLACES if request.question.planar else published(FAMILY).values()
+        tasks += published_tasks(listed, compared, _columns)
     title = f"{request.question!r}, {request.losses.name} loss"
     return Plan(title, tasks, lambda table: _draw(table, title, request.losses.name))
 
 
-def published_row(query: BudgetedQuery, name: str) -> Row:
-    """What a published mechanism costs. Raises NotApplicable."""
-    reference = published(query, name)
+def audited_columns(query: BudgetedQuery, reference: Reference) -> Row:
+    """The row of a published mechanism."""
     privacy = audit(reference.mechanism, query.epsilon or 0)
     return {
         "objective": reference.objective,
@@ -85,6 +92,11 @@ def published_row(query: BudgetedQuery, name: str) -> Row:
     }
 
 
+def _columns(request: Any, reference: Reference) -> Row:
+    """The audit of a reference; noise on the plane is private by its density, and has no masses to be audited."""
+    return reference.row() if reference.mechanism is None else audited_columns(request, reference)
+
+
 def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
     words = f"{loss} loss"
     plain = table[table["notion"].isin(ratio_notions()) & ~table["mechanism"].eq(LEAST_EPSILON)]
@@ -92,7 +104,7 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
     return {**budget_plots(plain, ours, ours, SERIES, title, words), **notion_plots(table, SERIES, title, words)}
 
 
-_CHANNELS = ("integer noise, clamped", "modulo noise", *BASELINES)  # on the same outputs
+_CHANNELS = ("integer noise, clamped", "modulo noise", *published(FAMILY))  # on the same outputs
 _SPELLING = ("answers", "outputs", "max_shift", "neighbours", "prior")
 
 
@@ -102,44 +114,50 @@ def candidates(query: Query) -> Iterable[Candidate]:
     prior = "the worst input" if query.question.prior is None else "the prior"
     free = {"outputs": FREE} if _may_choose(query) else {}
     command = query.command("design channel", *_SPELLING, **free, **_loss(query))
-
+    several = query.runs > 1
     question = query.question.freed() if free else query.question
     options = {"loss": query.loss, **query.budget}
     try:
         FAMILY.request(question, **options)
         best = partial(_freed if question.free else designed, FAMILY, question, query.time, **options)
         words = f"made for {prior}" + ("" if question.free else f"; publishes only the outputs, {bits} bits")
-        yield Candidate("best channel", words, command, best, contains=_CHANNELS, programs=True, simplicity=3,
-                        publishes=lambda channel, i: channel.rows[i].floats)  # fmt: skip
+        contains = () if several or query.parameters else _CHANNELS
+        yield Candidate("best channel", words, command, best, contains=contains, programs=True, simplicity=3,
+                        minimises=True, several=True)  # fmt: skip
     except ChannelTooLarge as error:
         yield Candidate("best channel", reason=str(error))
-    for name in BASELINES:
+    for name, entry in published(FAMILY).items():
         if name == "clamped staircase" and query.grid is not None and query.grid.reach == 1:
             yield Candidate(name, reason="between answers one step apart it is the geometric noise")
             continue
         simplicity = int(name != "randomized response")
-        words = "published, made for no prior"
-        yield Candidate(name, words, None, partial(_usual, query, name), simplicity=simplicity)
+        words = f"published ({entry.source}), made for no prior"
+        yield Candidate(name, words, None, partial(_usual, query, entry), simplicity=simplicity)
     others = [
         *((known, "your own baseline") for known in own_baselines(query.own, "channel")),
         *((known, f"of {package}") for known, package in baselines_of("channel")),
     ]
     for baseline, words in others:
-        yield Candidate(baseline.name, words, None, partial(_other, query, baseline, words))
+        yield Candidate(baseline.name, words, None, partial(other, query, baseline, words))
 
 
 def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     """The best channel on cells of the range."""
-    from workbench.families.channel.range import on_range
-
+    question = RangeQuery((query.low, query.high), sensitivity=query.sensitivity)
     words = "biased; made for answers uniform on the range; publishes values of its own"
-    yield Candidate("channel on a grid", words, None, partial(on_range, query))
+    best = partial(_ranged, question, query.time, loss=query.loss, **query.budget)
+    yield Candidate("channel on a grid", words, query.budgeted("design channel"), best, programs=True)
+
+
+def _ranged(question: RangeQuery, time: TimeShares | None, **options: Any) -> Value:
+    design, stopped = best_design(FAMILY, question, time, **options)
+    return Value.of(design, stopped, design.words[0])
 
 
 def _may_choose(query: Query) -> bool:
     """Whether a channel may publish any real numbers: nobody said which, and the loss has a proof over all of them."""
     named = query.losses.named
-    given = "outputs" in (query.words or {}) or query.question.outputs != query.question.inputs
+    given = "outputs" in (query.words or {}) or query.question.outputs != query.question.inputs or query.runs > 1
     known = named is not None and named.kind in CONVEX and named.kind != "error-rate"
     return not given and known and query.question.numbers is not None and is_hockey_stick(query.notion)
 
@@ -148,16 +166,16 @@ def _freed(kind: Family, question: Any, time: TimeShares | None = None, **option
     """The best channel with outputs of its own; where its bound is not met, what is proven."""
     design, stopped = best_design(kind, question, time, **options)
     bits = math.ceil(math.log2(max(2, FAMILY.columns(design)["outputs_used"])))
-    words = f"{FAMILY.published(design)}, {bits} bits"
-    return Value(design.objective, design.bound, design.certificate is not None, words, stopped, design.mechanism)
+    return Value.of(design, stopped, f"{FAMILY.published(design)}, {bits} bits")
 
 
-def _usual(query: Query, name: str) -> Value:
-    reference = published(query, name)
-    return Value(reference.objective, None, reference.certified, reference.words)
+def _usual(query: Query, entry: Published) -> Value:
+    reference = entry.cost(query)
+    design = partial(design_of, query, entry.name, reference.mechanism)
+    return Value(reference.objective, None, reference.certified, reference.words, False, reference.mechanism, design)
 
 
-def _other(query: Query, baseline: Baseline, owner: str) -> Value:
+def other(query: Query, baseline: Baseline, owner: str) -> Value:
     """A baseline that is not ours, audited."""
     with code_of(owner):
         given: Any = baseline.built(query)
@@ -167,10 +185,11 @@ def _other(query: Query, baseline: Baseline, owner: str) -> Value:
     reference = audited(query, channel)
     if not reference.certified:
         raise NotApplicable(f"it costs {reference.objective:.9g}, and is not private at this budget")
-    return Value(reference.objective, None, True)
+    design = partial(design_of, query, baseline.name, channel)
+    return Value(reference.objective, None, True, "", False, reference.mechanism, design)
 
 
-def _loss(query: Query) -> dict[str, Any]:
+def _loss(query: Query) -> Record:
     """The loss as an option: its name, or the file that it came from."""
     named = query.losses.named
     return {"loss": named.name if named is not None else (query.words or {}).get("loss")}

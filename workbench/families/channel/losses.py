@@ -19,6 +19,7 @@ from workbench.exact.plain import plain_list, refuse_marked
 from workbench.families.outcome import translated_errors
 from workbench.io.files import names_file, read_table
 from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.mechanisms.plane import Plane
 from workbench.mechanisms.points import number_table, shown
 from workbench.privacy.objective import integer_loss
 
@@ -27,6 +28,7 @@ _WANTED = "a name, a matrix, a function or a CSV file of a matrix"
 Integers: TypeAlias = NDArray[np.object_]
 OwnLoss: TypeAlias = "str | tuple[tuple[Fraction, ...], ...] | Callable[[Any, Any], Any]"
 
+PLANE = {"euclidean": "L2", "manhattan": "L1"}  # losses of places beside error-rate and squared: their distances
 _RATIONAL = ("squared", "absolute", "error-rate", "pinball", "huber")  # the others have logarithms
 _LARGE = 2.0**40  # what stands for infinite losses, relative to the largest finite one
 
@@ -58,6 +60,8 @@ def read_loss(value: Any, name: str) -> OwnLoss:
         return "error-rate"
     if names_file(value):
         value = read_table(value, name)
+    if isinstance(value, str) and value.strip() in PLANE:
+        return value.strip()
     if isinstance(value, str):
         with translated_errors():
             return loss_named(value.strip()).name
@@ -80,13 +84,18 @@ def loss_table(question: FiniteQuery, loss: OwnLoss) -> LossTable:
         return _integers("own function", rows)
     if isinstance(loss, tuple):
         return _integers("own matrix", number_table(loss, "loss", (question.k, question.m)))
+    if question.planar and (loss in PLANE or loss == "squared"):
+        plane = Plane(question.inputs, question.outputs, PLANE.get(loss, "L2"))
+        values, unit = (plane.table.astype(object), plane.unit**2) if loss == "squared" else plane.losses()
+        return LossTable(loss, values, unit)
     with translated_errors():
         named = loss_named(loss)
     if named.kind == "error-rate":
         table = np.array([[int(x != o) for o in question.outputs] for x in question.inputs], dtype=object)
         return LossTable(named.name, table, 1, named)
     if question.numbers is None:
-        InvalidRequest.must("loss", "error-rate, a matrix or a function for inputs that are no numbers", named.name)
+        more = "error-rate, squared, euclidean, manhattan" if question.planar else "error-rate"
+        InvalidRequest.must("loss", f"{more}, a matrix or a function for inputs that are no numbers", named.name)
     if named.kind in _RATIONAL:
         return _rational(*question.numbers, named)
     inputs, outputs = question.places

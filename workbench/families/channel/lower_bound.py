@@ -105,7 +105,7 @@ def line_bound(losses: LossTable, prior: Sequence[Fraction], epsilon: Fraction, 
     """
     rows, e = _rows(losses, _shares(prior)), _e(epsilon)
     lam = scaled(np.asarray(share, dtype=float), _BITS)
-    rows = np.asarray(rows - lam[:, None])
+    rows = rows - lam[:, None]
     k, m = rows.shape
 
     def passed(value: int) -> int:

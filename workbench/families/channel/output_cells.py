@@ -32,7 +32,7 @@ import numpy as np
 
 from models.losses import Loss
 from solvers.arrays import Vector
-from workbench.exact.numbers import exact
+from workbench.exact.numbers import Rationals, exact
 from workbench.families.channel.losses import Integers, LossTable
 
 LINEAR = ("absolute", "pinball", "error-rate")  # between answers, or nowhere better than at them
@@ -45,7 +45,7 @@ Numbers = Sequence[Fraction]
 class Lower(NamedTuple):
     """A question below that of all real outputs: its outputs, its losses, which are `shift` above `low`."""
 
-    knots: tuple[Fraction, ...]
+    knots: Rationals
     losses: LossTable
     shift: Fraction
 
@@ -85,4 +85,4 @@ def posterior_points(named: Loss, inputs: Vector, weights: Vector) -> Vector:
         middle = (low + high) / 2
         rising = (weights * np.clip(middle - inputs[:, None], -h, h)).sum(axis=0) > 0
         low, high = np.where(rising, low, middle), np.where(rising, middle, high)
-    return np.asarray((low + high) / 2)
+    return (low + high) / 2

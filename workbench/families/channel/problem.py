@@ -1,6 +1,7 @@
 """One channel request as a problem: its programs, its repair in integers, its bound, its oracle.
 
 route                              where the masses come from
+"exact repair, output by output"   the interior point of `models.block_interior`
 "exact repair"                     the linear program of `models.channel`
 "repair"                           several convex bounds, by tangents as they are needed
 "geometric, post-processed"        the closed form along a line, where the program would be large or is not needed
@@ -22,6 +23,8 @@ from models.channel import ChannelModel
 from models.oracles.finite_channel import post_processed
 from solvers.solution import Solution, Termination
 from workbench.errors import Infeasible, NotProven
+from workbench.exact.distribution import Distribution
+from workbench.families.channel import blocks
 from workbench.families.channel.certify import exact_certificate
 from workbench.families.channel.infeasible import refuse
 from workbench.families.channel.losses import Integers
@@ -40,6 +43,7 @@ LARGE = 2_000  # compared masses from which interior point with crossover is fas
 _DIRECT, _STATED = 2_000, 40_000  # masses of a line, certified or not, from which the closed form comes first
 _TRUNCATED = 5_000  # masses from which those that δ makes needless are left out at first
 _PROVEN = 5e-10  # relative gap, by the exact bound, above which the other algorithm is asked as well
+_CLOSE, _STATABLE = 1e-7, 100_000  # relative gap, and masses, from and up to which a program follows the blocks
 _LOST = Fraction(1, 1 << 28)  # of δ, where binaries bound a mass: what rounding moves cannot be mixed away there
 _LAST = (Termination.INTERRUPTED, Termination.TIME_LIMIT, Termination.INFEASIBLE)
 _LINE = "geometric noise, post-processed"
@@ -79,6 +83,8 @@ class ChannelProblem(Problem):
             ordered = tuple(pair for i, j in request.question.listed for pair in ((i, j), (j, i)))
             by_tangents, least = solve_by_tangents(request, ordered[0], model.program, model.compared(ordered))
             return Answer(request.channel(np.maximum(by_tangents["M"], 0.0)), least, by_tangents)
+        if request.by_blocks and (by_blocks := self._by_blocks()) is not None:
+            return by_blocks
         assert programs is not None
         model, solution, bound = self._best(programs, start)
         if solution.x is None:
@@ -87,6 +93,17 @@ class ChannelProblem(Problem):
         law = to_integers(solution["M"]), free
         raw = request.channel(np.maximum(solution["M"], 0.0))
         return Answer(raw, bound, solution, "exact repair", law, solution.objective or 0.0)
+
+    def _by_blocks(self) -> Answer | None:
+        """Output by output; None where that proves less than a program may, which is small enough to be stated."""
+        request = self.request
+        masses, solution, bound = blocks.solved(request)
+        value = solution.objective or 0.0
+        open_ = bound is None or value - float(bound) > _CLOSE * abs(value)
+        if open_ and request.method == "auto" and solution.termination not in _LAST and request.compared <= _STATABLE:
+            return None
+        law = to_integers(masses), None
+        return Answer(request.channel(masses), bound, solution, "exact repair, output by output", law, value)
 
     def _best(self, programs: Programs, start: str) -> tuple[ChannelModel, Solution, Fraction | None]:
         """The model, the best answer and the best bound of as many algorithms as it takes to close the gap."""
@@ -218,9 +235,16 @@ class ChannelProblem(Problem):
 
     def words(self) -> list[str]:
         """Whether the neighbour relation falls into parts."""
-        parts = len(self.request.question.components)
+        request, q = self.request, self.request.question
+        parts = len(q.components)
         apart = f"The neighbour relation has {parts} separate parts; between them nothing is hidden."
-        return [apart] if parts > 1 and not self.request.cut else []
+        words = [apart] if parts > 1 and not request.cut else []
+        if q.planar and request.per_distance and len(request.pairs or ()) < len(q.listed):
+            words.append(
+                f"Proven for {len(request.pairs or ())} of {len(q.listed)} pairs; the others follow, as a place lies "
+                f"exactly between them and {q.norm} distances add up."
+            )
+        return words
 
     def proven(self, reached: Design) -> Design:
         """The design, where the solver and the bound say that it is optimal. Raises NotProven, with the design."""
@@ -254,14 +278,11 @@ class ChannelProblem(Problem):
         )
 
 
-def _rows(K: Integers) -> list[list[int]]:
-    rows: list[list[int]] = K.tolist()
-    return rows
+def _rows(K: Integers) -> Channel:
+    return Channel(tuple(map(Distribution.from_integers, K.tolist())))
 
 
 def _pattern(model: ChannelModel, solution: Solution) -> Any:
     """Where the binaries allow the ratio to be broken. Shape (ordered pairs, m), pairs first, then reversed."""
-    blocks = [
-        np.asarray(solution[block.name]) > 0.5 for block in solution.program.variables if block.name.startswith("b_")
-    ]
+    blocks = [solution[block.name] > 0.5 for block in solution.program.variables if block.name.startswith("b_")]
     return np.concatenate(blocks)

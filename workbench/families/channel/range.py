@@ -15,121 +15,114 @@ divides S, or S is the whole range.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
+from solvers.search import Deadline
 from workbench.errors import InvalidRequest, NotProven
-from workbench.families.channel.family import FAMILY
-from workbench.families.channel.request import ChannelTooLarge
-from workbench.families.design import Design
-from workbench.families.recommendation import RealQuery, Value
-from workbench.io.files import spelled
-from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.finite_query import FREE, FiniteQuery
+from workbench.families.base import Session, Values
+from workbench.families.channel.losses import loss_table
+from workbench.families.channel.request import ChannelRequest, ChannelTooLarge
+from workbench.families.design import Design, OracleVerdict
+from workbench.mechanisms.range_query import RangeQuery
 
 _CELLS = (8, 16, 32, 64, 128)  # at first; refined until cost and bound are within
+_MORE = (12, 24, 48, 96)  # where they are not: the loss does not fall with every refinement
 _CLOSE = 0.01  # of each other, relative
-_MASSES = 30_000  # compared on the cells' own middles; with δ a third
+_MASSES = 33_000  # compared on the cells' own middles; with δ half
 
 
-def on_range(query: RealQuery) -> Value:
-    """Cost of the best channel on the finest cells that are tried, and the best bound on all channels of the range."""
-    best: tuple[Fraction, _Cells, Design] | None = None
-    bound = 0.0
-    for count in _counts(query):
-        cells = _Cells(query, count)
-        if best is not None and not cells.few:
-            break
-        try:
-            design = cells.design(cells.far)
-            below = design if cells.near == cells.far else cells.design(cells.near) if cells.near else None
-        except (ChannelTooLarge, InvalidRequest):
-            if best is None:
-                raise
-            break
-        cost = cells.cost(design.mechanism, design.question.outputs)
-        bound = max(bound, 0.0 if below is None else below.bound or 0.0)
-        if best is None or cost < best[0]:
-            best = cost, cells, design
-        if best[0] - Fraction(bound) <= Fraction(_CLOSE) * best[0]:
-            break
-    assert best is not None
-    cost, cells, design = best
+class RangeSession(Session):
+    """The session of a request for a range."""
+
+    def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
+        """The best channel on the finest cells that are tried, with the best bound on all channels of the range."""
+        request = self.request if point is None else self.request.at(point)
+        assert isinstance(request, ChannelRequest)
+        deadline, question = Deadline(request.options.time_limit), _range(request)
+        best: tuple[Fraction, RangeQuery, Design] | None = None
+        bound = 0.0
+        for count in [question.cells] if question.given else _counts(request):
+            cells = question.of(count)
+            if best is not None and (deadline.passed or not _few(request, cells)):
+                break
+            try:
+                design = _solved(request, cells, cells.far, deadline)
+                apart = cells.near
+                below = design if cells.far == apart else _solved(request, cells, apart, deadline) if apart else None
+            except (ChannelTooLarge, InvalidRequest, NotProven) as error:
+                if best is None or getattr(error, "interrupted", False):
+                    raise
+                break
+            cost = _cost(design, cells)
+            bound = max(bound, 0.0 if below is None else below.bound or 0.0)
+            if best is None or cost < best[0]:
+                best = cost, cells, design
+            if best[0] - Fraction(bound) <= Fraction(_CLOSE) * best[0]:
+                break
+        assert best is not None
+        design = _of_range(request, *best, bound)
+        if deadline.passed and design.objective - bound > _CLOSE * design.objective:
+            words = f"The search stopped at its time limit: incumbent {design.objective:.9g}, bound {bound:.9g}."
+            raise NotProven(words, incumbent=design.objective, bound=bound, design=design)
+        return design
+
+
+def _range(request: ChannelRequest) -> RangeQuery:
+    assert isinstance(request.question, RangeQuery)
+    return request.question
+
+
+def _few(request: ChannelRequest, cells: RangeQuery) -> bool:
+    """Whether the program is one of moments."""
+    pairs = cells.cells if cells.local and not request.delta else cells.cells * cells.far
+    return 2 * pairs * cells.cells <= (_MASSES // 2 if request.delta else _MASSES)
+
+
+def _counts(request: ChannelRequest) -> list[int]:
+    """How many cells are tried: such that the sensitivity is so many cells, where that is possible."""
+    question = _range(request)
+    whole = ((question.high - question.low) / question.sensitivity).numerator
+    dividing = list(dict.fromkeys(whole * -(-count // whole) for count in (*_CELLS, *_MORE)))
+    return [n for n in dividing if n <= 2 * _CELLS[-1] and _few(request, question.of(n))] or [*_CELLS]
+
+
+def _solved(request: ChannelRequest, cells: RangeQuery, apart: int, deadline: Deadline) -> Design:
+    """The best channel where cells so far apart are neighbours; proven or not. Raises WorkbenchError."""
+    question, left = cells.finite(apart), deadline.left
+    options = request.options if left is None else replace(request.options, time_limit=max(0.2, left))
+    inner = replace(request, question=question, losses=loss_table(question, request.loss), options=options)
+    try:
+        return inner.family.designed(inner)
+    except NotProven as error:
+        if error.design is None or error.interrupted:
+            raise
+        unproven: Design = error.design
+        return unproven
+
+
+def _of_range(request: ChannelRequest, cost: Fraction, cells: RangeQuery, design: Design, bound: float) -> Design:
+    """The design of the finite question as one of the range."""
     gap = float(cost - Fraction(bound)) / float(cost)
     proven = "within 1 % of any channel" if gap <= _CLOSE else f"not proven within 1 % of any channel ({gap:.2g})"
-    return Value(float(cost), bound, design.certificate is not None, f"{cells.words}; {proven}")
+    words = f"It takes answers rounded to {cells.rounded}, which the loss charges; {proven} of the range."
+    chosen = replace(design.request, question=cells.placed(design.question.outputs), options=request.options)
+    none = OracleVerdict.none("no closed form is known for a range.")
+    return replace(design, request=chosen, objective=float(cost), bound=bound, oracle=none, solution=None,
+                   words=(words,), details={**design.details, "loss": cost, "rounded": cells.rounded})  # fmt: skip
 
 
-def _counts(query: RealQuery) -> list[int]:
-    """How many cells are tried: such that the sensitivity is so many cells, where that is possible."""
-    whole = (query.width / query.sensitivity).numerator
-    dividing = sorted({whole * -(-count // whole) for count in _CELLS})
-    return [count for count in dividing if count <= 2 * _CELLS[-1] and _Cells(query, count).few] or [*_CELLS]
+def _cost(design: Design, cells: RangeQuery) -> Fraction:
+    """What the channel costs, the rounding charged, exactly."""
+    h, total = cells.width, Fraction(0)
 
-
-@dataclass(frozen=True)
-class _Cells:
-    """So many cells of a range."""
-
-    query: RealQuery
-    count: int
-
-    @property
-    def width(self) -> Fraction:
-        """h."""
-        return self.query.width / self.count
-
-    @property
-    def near(self) -> int:
-        """Cells that neighbours are apart at least where they are farthest: those of the bound."""
-        return self.count - 1 if self.query.local else math.floor(self.query.sensitivity / self.width)
-
-    @property
-    def far(self) -> int:
-        """Cells that neighbours are apart at most."""
-        return self.count - 1 if self.query.local else math.ceil(self.query.sensitivity / self.width)
-
-    @property
-    def few(self) -> bool:
-        """Whether the program is one of moments."""
-        pairs = self.count if self.query.local and not self.query.delta else self.count * self.far
-        return 2 * pairs * self.count <= (_MASSES // 3 if self.query.delta else _MASSES)
-
-    @property
-    def words(self) -> str:
-        """Where the middles are."""
-        first, last = self.query.low + self.width / 2, self.query.high - self.width / 2
-        return f"on answers rounded to {spelled(first)}..{spelled(last)}:{spelled(self.width)}, which is charged"
-
-    def design(self, apart: int) -> Design:
-        """The best channel where cells so far apart are neighbours; proven or not. Raises WorkbenchError."""
-        q = self.query
-        middles = [q.low + self.width * (2 * i + 1) / 2 for i in range(self.count)]
-        shift = apart * self.width
-        everyone = apart >= self.count - 1
-        relation: dict[str, Any] = {"neighbours": "all"} if everyone else {"max_shift": shift}
-        try:
-            return FAMILY.designed(FAMILY.request(FiniteQuery(middles, FREE, **relation), loss=q.loss, **q.budget))
-        except NotProven as error:
-            if error.design is None or error.interrupted:
-                raise
-            unproven: Design = error.design
-            return unproven
-
-    def cost(self, channel: Channel, outputs: Any) -> Fraction:
-        """What the channel costs, the rounding charged, exactly."""
-        h, total = self.width, Fraction(0)
-        for i, row in enumerate(channel.rows):
-            middle = self.query.low + h * (2 * i + 1) / 2
-            each = [self._mean(o - middle) for o in outputs]
-            total += row.mean(each)
-        return total / self.count
-
-    def _mean(self, r: Fraction) -> Fraction:
+    def mean(r: Fraction) -> Fraction:
         """c."""
-        h = self.width
-        if self.query.loss == "squared":
+        if design.request.loss == "squared":
             return r * r + h * h / 12
         return abs(r) if 2 * abs(r) >= h else h / 4 + r * r / h
+
+    for i, row in enumerate(design.mechanism.rows):
+        middle = cells.low + h * (2 * i + 1) / 2
+        total += row.mean([mean(o - middle) for o in design.question.outputs])
+    return total / cells.cells

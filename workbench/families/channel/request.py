@@ -15,6 +15,7 @@ from models.channel import ChannelModel, Pairs, UserRows
 from models.modulo import MASS_SCALE
 from workbench.errors import InvalidRequest
 from workbench.families.budget import BudgetRequest
+from workbench.families.channel.block_work import FEW, NAME, less, too_large
 from workbench.families.channel.losses import LossTable, OwnLoss
 from workbench.families.channel.output_cells import CONVEX, LOWER
 from workbench.families.channel.repair import Edges, cheapest, loss_of
@@ -30,6 +31,7 @@ LARGEST, LEAST = 20, Fraction(1, 10**9)  # ε: e^ε is a coefficient of the prog
 MOST, _MOST_CUT = 1_000_000, 20_000  # masses that a program compares, that of several bounds; a minute or two
 MOST_CELLS = 1_100_000  # of a channel that needs no program
 MOST_BINARIES = 4_000
+_RATIO = 1e-7  # ε up to which floats do not tell ratios from 1
 
 
 class ChannelTooLarge(InvalidRequest):
@@ -42,7 +44,8 @@ class ChannelRequest(BudgetRequest):
 
     loss: a name, a matrix (k, m), or a function (input, output) -> number; losses: its table. epsilon: with notion
     "metric" per unit of distance. constraints: names of `models.channel.CONSTRAINTS`; more: a function of the CVXPY
-    variable.
+    variable. method: of `block_work.METHODS`. unit: of
+    coordinates.
     """
 
     question: FiniteQuery
@@ -51,6 +54,8 @@ class ChannelRequest(BudgetRequest):
     loss: OwnLoss = "squared"
     constraints: tuple[str, ...] = ()
     more: UserRows | None = None
+    method: str = "auto"
+    unit: str | None = None
 
     LARGEST: ClassVar[int] = LARGEST
     LEAST: ClassVar[Fraction] = LEAST
@@ -98,6 +103,7 @@ class ChannelRequest(BudgetRequest):
 
     def _check_cut(self) -> None:
         self.check_several_bounds()
+        _ = self.by_blocks
         if self.question.distances is not None:
             InvalidRequest.must("neighbours", f"without distances when notion is {self.notion}", "distances")
         if (size := 2 * len(self.question.listed) * self.question.m) > _MOST_CUT:
@@ -134,6 +140,9 @@ class ChannelRequest(BudgetRequest):
         masses = q.k * q.m
         if self.by_post_processing:
             self._at_most("channel", "masses", masses, MOST_CELLS, masses)
+        elif self.by_blocks:
+            if (reason := too_large(q.k, q.m, self.pairs)) is not None:
+                raise ChannelTooLarge(reason)
         else:
             self._at_most("program", "compared masses", self.compared, self.MOST, masses)
         if self.bounds.mass:
@@ -186,12 +195,41 @@ class ChannelRequest(BudgetRequest):
         """Whether there are extra constraints."""
         return bool(self.constraints) or self.more is not None
 
+    @cached_property
+    def by_blocks(self) -> bool:
+        """Whether it is answered output by output. Raises InvalidRequest where that was asked for and cannot be."""
+        if self.method == NAME:
+            wanted = f"one that method {NAME} takes: {self._blocks_refused}"
+            return self._blocks_refused is None or InvalidRequest.must("the request", wanted, self.budget_words)
+        free = self.method == "auto" and self.solver == "highs" and self.options.algorithm is None
+        if not free or self.compared < FEW or not less(self.question.k, self.question.m, self.pairs, self.compared):
+            return False
+        return self._blocks_refused is None
+
+    @property
+    def _blocks_refused(self) -> str | None:
+        """What a request must be that outputs do not tie; None where it is."""
+        if self.cut:
+            return f"a notion of one bound on ratios, not {self.notion}"
+        if self.bounds.delta or self.minimise == "delta":
+            return "delta = 0, since with delta > 0 outputs share the slack of every pair"
+        if self.question.free or self.runs > 1:
+            return "outputs that are listed, and one run"
+        if self.more is not None:
+            return "no constraints of one's own, which may tie outputs to each other"
+        if self.constraints:
+            return f"no constraints that tie outputs to each other, as {self.constraints[0]} does"
+        if not np.isfinite(self.losses.floats).all():
+            return "losses that are finite"
+        return f"epsilon >= {_RATIO:g}" if min(map(float, self.bounds.epsilons.values())) < _RATIO else None
+
     @property
     def by_post_processing(self) -> bool:
         """Whether geometric noise followed by the best post-processing is the first candidate: pure ratios along a
         line, under a prior."""
         return (
             not self.cut
+            and self.method == "auto"
             and self.minimise == "loss"
             and not self.bounds.delta
             and self.question.line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact, jsonable, nearest_float, probability
+from workbench.exact.numbers import Rationals, exact, jsonable, nearest_float, probability
+from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Session
 from workbench.families.frontier_plan import EPSILON, BudgetTask, Frontier, Row, compared, later, several
 from workbench.families.option import (
@@ -27,14 +28,14 @@ from workbench.families.option import (
     text,
 )
 from workbench.io.parameter_grid import grid
+from workbench.io.shown import Facts
 from workbench.privacy.notions import OURS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from workbench.families.design import Design
+    from workbench.families.design import Design, Tables
     from workbench.families.labels.request import LabelRequest
-    from workbench.families.stated import Stated
     from workbench.mechanisms.label_randomizers.labels import Labels
 
 
@@ -58,7 +59,7 @@ def _labels(value: Any, name: str) -> Labels:
     return value if isinstance(value, Labels) else Labels.parse(text(value, name))
 
 
-def _prior(value: Any, name: str) -> tuple[Fraction, ...] | str:
+def _prior(value: Any, name: str) -> Rationals | str:
     """The word uniform, or weights: a list, "1,2,1" or a CSV file of them."""
     from workbench.io.files import names_file
     from workbench.mechanisms.points import cells_of
@@ -66,7 +67,7 @@ def _prior(value: Any, name: str) -> tuple[Fraction, ...] | str:
     if isinstance(value, str) and value.strip() == "uniform":
         return "uniform"
     spelled = isinstance(value, str) and not names_file(value)
-    weights: tuple[Fraction, ...] = listed(exact)(
+    weights: Rationals = listed(exact)(
         value if spelled else cells_of(value, name, "uniform, or weights, in a list or a file"), name
     )
     return weights
@@ -160,6 +161,7 @@ class _LabelFamily(Family):
     frontier = "workbench.families.labels.family"
     programs = "workbench.families.labels.programs"
     recommendation = "workbench.families.labels.recommendation"
+    baselines = "workbench.families.labels.published"
 
     @property
     def question(self) -> type[Labels]:
@@ -167,25 +169,20 @@ class _LabelFamily(Family):
 
         return Labels
 
-    def spelled_question(self, values: Mapping[str, Any]) -> Labels:
+    def spelled_question(self, values: Values) -> Labels:
         labels: Labels = values["labels"]
         if values["prior"] is None:
             return labels
         uniform = values["prior"] == "uniform"
         return self.question(labels.values, None if uniform else [nearest_float(share) for share in values["prior"]])
 
-    def question_options(self, question: Any) -> dict[str, Any]:
+    def question_options(self, question: Any) -> Record:
         """See `Family.question_options`."""
         shares = question.prior.tolist()
         prior = "uniform" if len({*shares}) == 1 else shares
         return {"labels": ",".join(map(repr, question.values.tolist())), "prior": prior}
 
-    def stated(self, request: Any) -> Stated:
-        """See `Family.stated`."""
-        program: Stated = request.stated()
-        return program
-
-    def checked(self, question: Any, values: dict[str, Any]) -> LabelRequest:
+    def checked(self, question: Any, values: Record) -> LabelRequest:
         from workbench.families.labels.request import LabelRequest
 
         if values["notion"] == "dp" and not values["delta"] and values["runs"] == 1:
@@ -208,7 +205,7 @@ class _LabelFamily(Family):
             request, {"lp": ChannelOfLabels, "unbiased": UnbiasedProblem}.get(request.method, BinsProblem)
         )
 
-    def backend(self, values: Mapping[str, Any]) -> str | None:
+    def backend(self, values: Values) -> str | None:
         """Bins are found without a solver."""
         return None if values["method"] in ("bins", "printed") else str(values["solver"])
 
@@ -233,16 +230,16 @@ class _LabelFamily(Family):
 
     # What a design shows.
 
-    def exact(self, design: Design) -> dict[str, Any]:
+    def exact(self, design: Design) -> Record:
         if design.claim.notion.has_delta or not design.claim.in_epsilon_delta:
             return super().exact(design)
         known = 0.0 if design.private else None  # within the budget every δ at it is 0; beyond it none is computed
         return {"pdp_delta": known, "dp_delta": known, "pure_epsilon": design.privacy.pure_epsilon}
 
-    def columns(self, design: Design) -> dict[str, Any]:
+    def columns(self, design: Design) -> Record:
         return {"outputs_used": outputs_in_use(design.mechanism)}
 
-    def json(self, design: Design) -> dict[str, Any]:
+    def json(self, design: Design) -> Record:
         request, mechanism = design.request, design.mechanism
         budget = (
             design.claim.to_dict()
@@ -271,7 +268,7 @@ class _LabelFamily(Family):
             shown |= {"outputs": mechanism.outputs.tolist(), "channel": mechanism.matrix.tolist()}
         return shown
 
-    def facts(self, design: Design) -> list[tuple[str, str]]:
+    def facts(self, design: Design) -> Facts:
         from workbench.families.budget import composed_facts
 
         r = self.json(design)
@@ -284,7 +281,7 @@ class _LabelFamily(Family):
             *composed_facts(design),
         ]
 
-    def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
+    def tables(self, design: Design) -> Tables:
         bins, mechanism = _bins(design.mechanism), design.mechanism
         if bins is not None:
             rows = [[b["lower"], b["upper"], b["value"]] for b in bins]
@@ -324,7 +321,7 @@ def _bins(mechanism: Any) -> list[dict[str, float]] | None:
 FAMILY = _LabelFamily()
 
 
-def points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Any]]:
+def points(question: Any, values: Values) -> Iterable[tuple[Row, Any]]:
     """(columns that name a point, its request): every method at every ε, the channel LP at every δ too."""
     for method in values["method"]:
         for delta in values["delta"] if method == "lp" else [Fraction(0)]:

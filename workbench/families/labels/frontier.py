@@ -12,20 +12,20 @@ Beside it labels 0..20 in the budget table, every two of them neighbours.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from models.losses import Loss, loss_named
 from workbench.errors import InvalidRequest
+from workbench.exact.objects import Values
 from workbench.families.api import design
-from workbench.families.frontier_plan import Plan, Plots, Row, Task, baseline_task, budget_row, design_row, design_task
+from workbench.families.frontier_plan import Plan, Plots, Row, Task, budget_row, design_row, design_task
 from workbench.families.frontier_plots import Series, budget_plots
-from workbench.families.labels.family import points
-from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
+from workbench.families.labels.family import FAMILY, points
+from workbench.families.labels.published import NOISES, rivals
+from workbench.families.published import Reference, published_tasks
 from workbench.mechanisms.label_randomizers.labels import Labels
-from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, k_ary, with_prior
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,10 +38,9 @@ SERIES = {
     "exponential": Series("exponential mechanism", 3, "-."), "RRWithPrior": Series("RRWithPrior", 6, "--"),
     "k-ary RR": Series("k-ary randomized response", 5, ":"),
 }  # fmt: skip
-_NOISES = {"laplace": "clipped Laplace", "staircase": "clipped staircase", "exponential": "exponential mechanism"}
 
 
-def plan(question: Any, values: Mapping[str, Any]) -> Plan:
+def plan(question: Any, values: Values) -> Plan:
     """The plan of a label frontier. Raises InvalidRequest."""
     if any(values["delta"]) and "lp" not in values["method"]:
         InvalidRequest.must("method", "lp among others where delta > 0", repr(",".join(values["method"])))
@@ -49,35 +48,13 @@ def plan(question: Any, values: Mapping[str, Any]) -> Plan:
     labels, loss = question or values["labels"], values["loss"]
     if values["baselines"]:
         plain = list(points(question, {**values, "method": ("lp",), "delta": [Fraction(0)]}))
-        named = plain[0][1].named_loss
-        tasks += [
-            baseline_task(name, row, partial(baseline_row, labels, name, request.epsilon, named))
-            for name in rivals(labels, named)
-            for row, request in plain
-        ]
+        tasks += published_tasks(rivals(plain[0][1]), plain, _columns)
     title = f"{labels!r}, {loss} loss"
     return Plan(title, tasks, lambda table: _draw(table, title, loss))
 
 
-def baseline_row(labels: Labels, name: str, epsilon: Fraction, loss: Loss) -> Row:
-    """The exact expected loss of a baseline. Raises InvalidRequest."""
-    error = baseline_loss(labels, name, epsilon, loss)
-    return {"objective": error, "pure_epsilon": float(epsilon), "status": "closed form"}
-
-
-def rivals(labels: Labels, loss: Loss) -> list[str]:
-    """The baselines whose exact loss is known for this loss."""
-    noises = tuple(_NOISES) if loss.kind in ("squared", "absolute") and labels.k > 1 else ()
-    return [*noises, *(("RRWithPrior", "k-ary RR") if labels.k > 1 else ())]
-
-
-def baseline_loss(labels: Labels, name: str, epsilon: Fraction, loss: Loss) -> float:
-    """The exact expected loss of a baseline. Raises InvalidRequest."""
-    if name in _NOISES:
-        low, high = float(labels.values[0]), float(labels.values[-1])
-        return LabelNoise(name, low, high, epsilon, loss=loss.kind).loss(labels, loss.kind)
-    build: Callable[[Labels, Fraction], RandomizedResponse] = with_prior if name == "RRWithPrior" else k_ary
-    return float(build(labels, epsilon).loss(loss))
+def _columns(request: Any, reference: Reference) -> Row:
+    return reference.row() | {"pure_epsilon": float(request.epsilon)}
 
 
 def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
@@ -88,11 +65,9 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
 _LABELS = (0, 20)
 
 
-def label_rows(
-    values: Mapping[str, Any], epsilon: Fraction, delta: Fraction, bits: Sequence[Fraction]
-) -> Iterable[Row]:
+def label_rows(values: Values, epsilon: Fraction, delta: Fraction, bits: Sequence[Fraction]) -> Iterable[Row]:
     """Label randomizers at one (ε, δ); what is pure also meets every δ."""
-    labels, loss = Labels.uniform(*_LABELS), loss_named("squared")
+    labels = Labels.uniform(*_LABELS)
     for method, name, note in (
         ("bins", "RR-on-Bins", "optimal over all outputs for δ = 0"),
         ("unbiased", "unbiased randomizer", ""),
@@ -109,7 +84,8 @@ def label_rows(
             row["bound"] = None  # what is proven holds for δ = 0, or for outputs among the labels
         used = row.get("outputs_used")
         yield row if used is None else row | {"needs_bits": math.log2(used)}
-    for name in rivals(labels, loss):
-        error = {"loss": "squared", "objective": baseline_loss(labels, name, epsilon, loss)}
-        needs = None if name in _NOISES else math.log2(labels.k)
-        yield budget_row("labels", "(ε, δ)-DP, squared loss", _NOISES.get(name, name), epsilon, delta, needs, **error)
+    request = FAMILY.request(labels, epsilon=epsilon, loss="squared")
+    for entry in rivals(request):
+        name, error = entry.name, {"loss": "squared", "objective": entry.cost(request).objective}
+        needs = None if name in NOISES else math.log2(labels.k)
+        yield budget_row("labels", "(ε, δ)-DP, squared loss", NOISES.get(name, name), epsilon, delta, needs, **error)

@@ -31,6 +31,7 @@ from solvers.solution import Solution
 from workbench.errors import InvalidRequest, NotCertified
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Real, nearest_float, positive, round_down
+from workbench.exact.objects import Record
 from workbench.families.channel.losses import Integers
 from workbench.families.channel.problem import ChannelProblem
 from workbench.families.design import Design, OracleVerdict
@@ -76,7 +77,7 @@ class RandomizerProblem(Problem):
         values, prior, outputs = (
             tuple(map(Fraction, array.tolist())) for array in (labels.values, labels.prior, mechanism.outputs)
         )
-        record: dict[str, Any] = {"method": request.method, "loss": request.named_loss.name}
+        record: Record = {"method": request.method, "loss": request.named_loss.name}
         if rows is not None:
             record |= {"rows": "one for every bin", "bins": mechanism.bins()}
         loss = request.named_loss.name if labels.k * len(outputs) <= self.STATED else None

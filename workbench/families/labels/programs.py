@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,6 +16,7 @@ from models.channel import ChannelModel, consecutive
 from models.losses import loss_named
 from solvers.arrays import Vector
 from workbench.exact.numbers import exact
+from workbench.exact.objects import Record, Values
 from workbench.families.programs import Instance, Judged, certified_or_not
 from workbench.families.verification import product
 from workbench.mechanisms.channel import Channel
@@ -71,7 +71,7 @@ class _Case:
             (self.constraint,) if self.constraint else (),
         )
 
-    def build(self) -> tuple[Any, Mapping[str, Any]]:
+    def build(self) -> tuple[Any, Values]:
         return self.model.program, self.model.values([float(exact(self.epsilon, "epsilon"))], float(self.delta))
 
     def judge(self, x: Vector, objective: float) -> Judged:
@@ -79,7 +79,7 @@ class _Case:
         channel = Channel.of(np.maximum(model.program.block("M").read(x), 0.0), self.pairs)
         notion = "dp" if self.delta else "pure"
         privacy = audit(channel, epsilon)
-        means: dict[str, Any] = {}
+        means: Record = {}
         if self.constraint == "unbiased":
             means = {"outputs": [*map(Fraction, model.outputs)], "unbiased_for": [*map(Fraction, model.labels)]}
         certified, value = certified_or_not(

@@ -19,13 +19,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
-from models.oracles.bins import BIN_LOSSES, optimal_bins
+from models.oracles.bins import BIN_LOSSES, best_partition, optimal_bins
 from solvers.arrays import Vector
 from workbench.errors import NotCertified
 from workbench.families.channel.baselines import audited
+from workbench.families.channel.query_channels import design_of
 from workbench.families.labels.family import FAMILY
 from workbench.families.outcome import translated_errors
 from workbench.families.recommendation import Candidate, Query, Value, designed
@@ -52,8 +54,9 @@ def candidates(query: Query) -> Iterable[Candidate]:
     given = not q.free and ({*q.inputs} != {*q.outputs} or "outputs" in (query.words or {}))
     words = "made for the prior; publishes " + ("only the outputs" if given else "real numbers of its own")
     if query.delta:
-        yield Candidate(_NAME, f"{words}; with probability δ the best output for the answer itself", None,
-                        partial(_with_delta, query, given))  # fmt: skip
+        words += "; with probability δ the best output for the answer itself"
+        words += "" if q.k == 2 else "; the best of all (ε, δ) mechanisms is the best channel"
+        yield Candidate(_NAME, words, None, partial(_with_delta, query, given))
     elif given:
         yield Candidate(_NAME, words, None, partial(_with_delta, query, given))
     else:
@@ -97,9 +100,12 @@ def _with_delta(query: Query, given: bool) -> Value:
     own_output = [0] * k
     for place, output in zip(order.tolist(), bins, strict=True):
         own_output[place] = output
-    reference = audited(query, _channel(query, own_output, table))
+    channel = _channel(query, own_output, table)
+    reference = audited(query, channel)
     bound = reference.objective * (1 - 1e-12) if k == 2 and not given else None
-    return Value(reference.objective, bound, reference.certified)
+    mechanism = replace(channel, labelled=(query.question.inputs, query.question.outputs))
+    design = partial(design_of, query, _NAME, mechanism)
+    return Value(reference.objective, bound, reference.certified, "", False, mechanism, design)
 
 
 def _channel(query: Query, own: Sequence[int], table: Vector) -> Channel:
@@ -124,19 +130,9 @@ def listed_bins(table: Vector, prior: Vector, epsilon: float) -> list[int]:
     k, q = table.shape[0], math.expm1(epsilon)
     means = prior @ table
     sums = np.vstack([np.zeros(table.shape[1]), np.cumsum(prior[:, None] * table, axis=0)])
-    worth, choice = np.full((k, k + 1), np.inf), np.zeros((k, k + 1), dtype=np.int64)
+    losses, choice = np.full((k, k), np.inf), np.zeros((k, k), dtype=np.int64)
     for start in range(k):
         each = means + q * (sums[start + 1 :] - sums[start])
-        choice[start, start + 1 :], worth[start, start + 1 :] = each.argmin(axis=1), each.min(axis=1)
-    least, back = np.full((k + 1, k + 1), np.inf), np.zeros((k + 1, k + 1), dtype=np.int64)
-    least[0, 0] = 0.0
-    for d in range(1, k + 1):
-        sums_of = least[d - 1, :k, None] + worth
-        back[d], least[d] = sums_of.argmin(axis=0), sums_of.min(axis=0)
-    d, end = 1 + int(np.argmin(least[1:, k] / (np.arange(1, k + 1) + q))), k
-    own = [0] * k
-    while end:
-        start = int(back[d, end])
-        own[start:end] = [int(choice[start, end])] * (end - start)
-        d, end = d - 1, start
-    return own
+        choice[start, start:], losses[start, start:] = each.argmin(axis=1), each.min(axis=1)
+    starts = best_partition(losses, q)[0].tolist()
+    return [int(choice[start, end - 1]) for start, end in pairwise([*starts, k]) for _ in range(start, end)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from models.losses import Loss, loss_named
 from workbench.errors import InvalidRequest
+from workbench.exact.objects import Progress
 from workbench.families.budget import BudgetRequest
 from workbench.families.channel.losses import LossTable, loss_table, signed_table
 from workbench.families.channel.request import ChannelRequest
@@ -71,7 +72,7 @@ class LabelRequest(BudgetRequest):
     neighbours: Any = "all"
     notion: str = "pure"
     constraints: tuple[str, ...] = ()
-    progress: Callable[[str], None] | None = None
+    progress: Progress | None = None
 
     @property
     def named_loss(self) -> Loss:

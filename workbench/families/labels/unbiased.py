@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-
 from models.unbiased_levels import InteriorSearch, NoPoint, Optimum, SolverSearch, optimum
 from solvers.search import Deadline
 from solvers.solution import Termination
@@ -171,7 +169,7 @@ class UnbiasedProblem(RandomizerProblem):
                 refused = str(error)
             else:
                 rows = (channel if kept.whole else kept.completed(channel)).rows
-                mechanism = Channel(rows, labelled=(labels, tuple(map(Fraction, np.asarray(outputs).tolist()))))
+                mechanism = Channel(rows, labelled=(labels, tuple(map(Fraction, outputs.tolist()))))
                 exact = _Exact(mechanism, self.loss(mechanism), answer)
                 best = exact if best is None or exact.loss < best.loss else best
             point = point.wider

@@ -6,18 +6,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.numbers import exact, positive
+from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Request
 from workbench.families.design import Design
 from workbench.families.frontier_plan import EPSILON, Frontier, Row, later
 from workbench.families.option import Option, one_of, spell
 from workbench.io.parameter_grid import grid
+from workbench.io.shown import Facts
 from workbench.mechanisms.dyadic_laplace.elias import CODES
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM
 from workbench.privacy.claim import Claim
@@ -88,7 +90,7 @@ class _Laplace(Family):
 
         return DataLaw
 
-    def spelled_question(self, values: Mapping[str, Any]) -> DataLaw:
+    def spelled_question(self, values: Values) -> DataLaw:
         low, high, point = (values[name] for name in ("low", "high", "point"))
         if point is not None:
             if low is not None or high is not None:
@@ -99,17 +101,17 @@ class _Laplace(Family):
             InvalidRequest.must("low and high", "finite numbers with low < high", f"{ends[0]:g} and {ends[1]:g}")
         return self.question.uniform(*ends)
 
-    def checked(self, question: Any, values: dict[str, Any]) -> LaplaceRequest:
+    def checked(self, question: Any, values: Record) -> LaplaceRequest:
         return LaplaceRequest(question=question, **values)
 
-    def backend(self, values: Mapping[str, Any]) -> str | None:
+    def backend(self, values: Values) -> str | None:
         """There is none."""
         return None
 
-    def points_per_task(self, values: Mapping[str, Any]) -> int:
+    def points_per_task(self, values: Values) -> int:
         return 4
 
-    def key(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def key(self, values: Values) -> Record:
         """low and high are spelled out, unless the datum is a point."""
         ends = {} if values["point"] is not None else {"low": -1, "high": 1}
         spelled = {name: spell(Fraction(end)) for name, end in ends.items() if values[name] is None}
@@ -181,23 +183,23 @@ class _Laplace(Family):
     def status(self, design: Design) -> str:
         return "found" if design.details["reachable"] else "infeasible"
 
-    def exact(self, design: Design) -> dict[str, Any]:
+    def exact(self, design: Design) -> Record:
         return {"pdp_delta": None, "dp_delta": None, "pure_epsilon": None}
 
-    def columns(self, design: Design) -> dict[str, Any]:
+    def columns(self, design: Design) -> Record:
         answer = design.details
         missing = None if answer["reachable"] else f"no ell brings the mean length to {answer['bits']:g} bits"
         return {"failure": missing, "objective": answer["decoder_epsilon"]} | {
             name: answer[name] for name in ("ell", "mse", "mean_bits", "least_bits")
         }
 
-    def json(self, design: Design) -> dict[str, Any]:
+    def json(self, design: Design) -> Record:
         return {**design.details, "objective": design.details["decoder_epsilon"]}
 
     def heading(self, design: Design) -> str:
         return "Dyadic quantized Laplace"
 
-    def facts(self, design: Design) -> list[tuple[str, str]]:
+    def facts(self, design: Design) -> Facts:
         answer = design.details
         if not answer["reachable"]:
             return [
@@ -220,7 +222,7 @@ class _Laplace(Family):
 FAMILY = _Laplace()
 
 
-def points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Any]]:
+def points(question: Any, values: Values) -> Iterable[tuple[Row, Any]]:
     """(columns that name a point, its request): every ε within every number of bits."""
     if question is not None and question != UNIFORM:
         InvalidRequest.must("question", f"{UNIFORM!r}, which the bits are counted for", repr(question))

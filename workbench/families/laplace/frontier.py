@@ -12,7 +12,6 @@ the search over ℓ (workbench.families.laplace.least_ell); "unreachable" means 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from solvers.search import Deadline
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
+from workbench.exact.objects import Values
 from workbench.families.frontier_plan import Plan, Plots, Row, Task
 from workbench.families.frontier_plots import Quantity, Series, few, heat, lines
 from workbench.families.laplace.family import LaplaceRequest, points
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def plan(question: Any, values: Mapping[str, Any]) -> Plan:
+def plan(question: Any, values: Values) -> Plan:
     """The plan of a frontier of the mechanism. Raises InvalidRequest."""
     for ell in values["ell"]:
         if not 1 < ell < 1e6:

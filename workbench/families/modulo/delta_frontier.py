@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.numbers import Real, exact, probability
 from workbench.families.outcome import translated_errors
+from workbench.families.registry import family_of
 from workbench.mechanisms.modulo import ModuloNoise
 
 if TYPE_CHECKING:
@@ -112,14 +113,13 @@ def delta_frontier(
         InvalidRequest, SolverUnavailable: see `workbench.errors`.
     """
     from models import modulo_frontier
-    from workbench.families.modulo.family import FAMILY
     from workbench.families.modulo.request import ModuloRequest
 
     most = probability(high, "high")
     if not most:
         InvalidRequest.must("high", "a number in (0, 1]", high)
     InvalidRequest.unless_among(_LOSSES, "loss", loss)
-    request = FAMILY.request(
+    request = family_of(question).request(
         question,
         epsilon=epsilon,
         delta=most,

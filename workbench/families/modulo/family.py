@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import positive, probability
+from workbench.exact.objects import Progress, Record, Values
 from workbench.families.base import Family, Session
 from workbench.families.frontier_plan import EPSILON, BudgetTask, Frontier, Row, compared, later, several
 from workbench.families.notion_points import BUDGET, notion_requests
@@ -50,14 +51,16 @@ from workbench.families.requirements import (
     ratio_notions,
 )
 from workbench.io.parameter_grid import grid
+from workbench.io.shown import Facts
 from workbench.privacy.notions import notion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from workbench.families.design import Design
+    from workbench.families.design import Design, Tables
+    from workbench.families.formula_object import Formula
     from workbench.families.modulo.request import ModuloRequest
-    from workbench.families.stated import Stated
+    from workbench.families.stated import Interval
     from workbench.mechanisms.modulo import ModuloNoise
 
 
@@ -137,6 +140,7 @@ class _Modulo(Family):
     formulas = (
         "formula modulo --n 12 --max-shift 2 --loss circular-squared --save f.tex",
         "formula modulo --n 8 --max-shift 3 --delta 0.01 --epsilon 1",
+        "formula modulo --n 8 --max-shift 3 --directed --notion pdp --epsilon 1.5 --delta 0..0.2",
     )
     options = (
         Option("n", count(1, 10**7), help="Scalar query with answers 0..n.", kind=int, question=True),
@@ -200,21 +204,24 @@ class _Modulo(Family):
 
         return ModuloNoise
 
-    def spelled_question(self, values: Mapping[str, Any]) -> ModuloNoise:
+    def spelled_question(self, values: Values) -> ModuloNoise:
         names = ("n", "sizes", "max_shift", "directed", "shifts")
         return self.question(**{name: values[name] for name in names})
 
-    def question_options(self, question: Any) -> dict[str, Any]:
+    def question_options(self, question: Any) -> Record:
         """See `Family.question_options`."""
         shifts = [shift[0] if question.scalar else shift for shift in question.shifts]
         return {"sizes": question.sizes, "shifts": shifts, "directed": question.directed}
 
-    def stated(self, request: Any) -> Stated:
-        """See `Family.stated`."""
-        program: Stated = request.stated()
-        return program
+    def pattern_formula(
+        self, request: Any, deltas: Interval, time_limit: float | None, progress: Progress | None
+    ) -> Formula:
+        """See `Family.pattern_formula`."""
+        from workbench.families.modulo.pattern_formulas import pattern_formula
 
-    def checked(self, question: Any, values: dict[str, Any]) -> ModuloRequest:
+        return pattern_formula(request, deltas, time_limit, progress)
+
+    def checked(self, question: Any, values: Record) -> ModuloRequest:
         from workbench.families.modulo.request import request
 
         return request(question, values)
@@ -260,21 +267,21 @@ class _Modulo(Family):
 
     # Keys of sweeps.
 
-    def key(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def key(self, values: Values) -> Record:
         """n and max_shift spelled out as sizes and shifts, one of each pair mu, -mu unless directed."""
         rest = {name: value for name, value in super().key(values).items() if name not in ("n", "max_shift")}
         question = self.spelled_question(values)
         pairs = ({shift} if question.directed else {shift, question.negative(shift)} for shift in question.shifts)
         return rest | question.to_dict() | {"shifts": [list(shift) for shift in sorted({min(pair) for pair in pairs})]}
 
-    def points_per_task(self, values: Mapping[str, Any]) -> int:
+    def points_per_task(self, values: Values) -> int:
         """Bare linear programs take less than a millisecond; audits and branch and bound much longer."""
         bare = values["check"] in ("none", "bound") and values["notion"] in ratio_notions()
         return 500 if bare and ratio_kind(values["notion"]) == HOCKEY_STICK else 20
 
     # What a design shows.
 
-    def json(self, design: Design) -> dict[str, Any]:
+    def json(self, design: Design) -> Record:
         from workbench.families.budget import budget_json
 
         question = design.question
@@ -285,7 +292,7 @@ class _Modulo(Family):
         relation = "directed" if design.question.directed else "symmetric"
         return f"{design.question!r}, {relation} differences"
 
-    def facts(self, design: Design) -> list[tuple[str, str]]:
+    def facts(self, design: Design) -> Facts:
         from workbench.families.budget import budget_facts
 
         what = design.request.loss if design.request.minimise == "loss" else design.request.minimise
@@ -298,7 +305,7 @@ class _Modulo(Family):
             *budget_facts(design),
         ]
 
-    def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
+    def tables(self, design: Design) -> Tables:
         masses, question = design.mechanism.pmf, design.question
         every = masses.size <= _SHOWN
         shown = range(masses.size) if every else sorted(range(masses.size), key=lambda k: -masses[k])[:16]
@@ -322,7 +329,7 @@ def _levels(value: Any, name: str) -> list[Fraction] | None:
     return {"auto": None, "none": []}[value] if value in ("auto", "none") else grid(value, name)
 
 
-def points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Any]]:
+def points(question: Any, values: Values) -> Iterable[tuple[Row, Any]]:
     """(columns that name a point, its request): every ε and δ under every notion, then the least ε of losses.
 
     Raises InvalidRequest.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -27,8 +27,11 @@ from models.modulo_frontier import Limit, delta_frontier
 from models.modulo_level_frontier import LEAST, Piece
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
+from workbench.exact.objects import Values
 from workbench.families.api import design
-from workbench.families.channel.frontier import published_row
+from workbench.families.channel.family import FAMILY as CHANNEL
+from workbench.families.channel.frontier import audited_columns
+from workbench.families.channel.query_channels import design_of
 from workbench.families.frontier_plan import (
     NotApplicable,
     Plan,
@@ -44,6 +47,7 @@ from workbench.families.modulo.family import FAMILY, points
 from workbench.families.modulo.frontier_plots import SERIES, draw
 from workbench.families.modulo.request import ModuloRequest
 from workbench.families.outcome import translated_errors
+from workbench.families.published import published
 from workbench.families.recommendation import Candidate, Query, Value, designed
 from workbench.families.requirements import HOCKEY_STICK, ratio_kind, ratio_notions
 from workbench.mechanisms.answer_grid import AnswerGrid
@@ -79,7 +83,7 @@ def round_levels(errors: Sequence[float]) -> list[Fraction]:
     return [Fraction(str(x)) for x in sorted(inside) if low < x < high]
 
 
-def plan(question: Any, values: Mapping[str, Any]) -> Plan:
+def plan(question: Any, values: Values) -> Plan:
     """The plan of a frontier of modulo noise, whose requests are validated before anything is solved.
 
     What is not proven within the time limit is a row with its interval [bound, objective]. whole: trace every exact
@@ -110,7 +114,7 @@ def plan(question: Any, values: Mapping[str, Any]) -> Plan:
 
 
 def _level_tasks(
-    query: ModuloNoise, epsilons: Sequence[Fraction], values: Mapping[str, Any], errors: Sequence[float]
+    query: ModuloNoise, epsilons: Sequence[Fraction], values: Values, errors: Sequence[float]
 ) -> list[Task]:
     """Of the level curves, at every ε under every notion that has δ. Raises InvalidRequest."""
     for level in values["level"] or ():
@@ -147,7 +151,7 @@ def _traced(question: ModuloNoise, notion: str, epsilons: Sequence[Fraction], lo
     return [epsilons[k] for k in places]
 
 
-def _pieces(q: ModuloNoise, notion: str, epsilon: Fraction, values: Mapping[str, Any]) -> list[Row]:
+def _pieces(q: ModuloNoise, notion: str, epsilon: Fraction, values: Values) -> list[Row]:
     """ρ* as a function of δ at one ε."""
     loss, by_law = values["loss"], ratio_kind(notion) == HOCKEY_STICK  # which falls with δ as (1 - δ)
     between = epsilon not in values["epsilon"]
@@ -182,7 +186,7 @@ def _pieces(q: ModuloNoise, notion: str, epsilon: Fraction, values: Mapping[str,
 
 
 def _levels(
-    question: ModuloNoise, notion: str, epsilon: Fraction, values: Mapping[str, Any], errors: Sequence[float]
+    question: ModuloNoise, notion: str, epsilon: Fraction, values: Values, errors: Sequence[float]
 ) -> list[Row]:
     """The least δ at one ε for every error level."""
     rows, common = [], {name: values[name] for name in ("loss", "solver", "certify", "time_limit")}
@@ -213,7 +217,7 @@ def _baseline(name: str, request: ModuloRequest) -> Row:
         raise NotApplicable("its loss is the error rate or the square, of which alone clamping is worked out")
     elif question.order > _CLAMPED:
         query = Query(question=_finite(question), epsilon=epsilon, delta=delta, notion=notion, loss=loss)
-        row = published_row(query, _WIDE[name])
+        row = audited_columns(query, published(CHANNEL)[_WIDE[name]].cost(query))
     else:
         best = _scan(name, question).audited(epsilon, delta, notion)
         if best is None:
@@ -255,7 +259,7 @@ def _distances(question: ModuloNoise) -> list[int]:
 # Beside the frontier.
 
 
-def check_counts(values: Mapping[str, Any], epsilons: Sequence[Fraction], deltas: Sequence[Fraction]) -> None:
+def check_counts(values: Values, epsilons: Sequence[Fraction], deltas: Sequence[Fraction]) -> None:
     """Refuse budgets and questions that cannot be answered. Raises InvalidRequest."""
     question = ModuloNoise(n=values["n"], max_shift=values["max_shift"])
     for epsilon in epsilons:
@@ -263,9 +267,7 @@ def check_counts(values: Mapping[str, Any], epsilons: Sequence[Fraction], deltas
             FAMILY.request(question, epsilon=epsilon, delta=delta, notion="dp")
 
 
-def count_rows(
-    values: Mapping[str, Any], epsilon: Fraction, delta: Fraction, bits: Sequence[Fraction]
-) -> Iterable[Row]:
+def count_rows(values: Values, epsilon: Fraction, delta: Fraction, bits: Sequence[Fraction]) -> Iterable[Row]:
     """Noise modulo n + 1, clamped laws, and the best channel of all, at one (ε, δ)."""
     question = ModuloNoise(n=values["n"], max_shift=values["max_shift"])
     n, size = question.order - 1, math.log2(question.order)
@@ -310,7 +312,8 @@ def candidates(query: Query) -> Iterable[Candidate]:
     needs = f"no prior; wraps around (answer + noise modulo {places}), and protects the pairs that wrap as well"
     command = query.command("design modulo", n=grid.last, max_shift=grid.reach, loss=named) if named else None
     best = partial(_best, query, grid, named)
-    yield Candidate(_NAME, needs, command, best, extra_loss="Wrapping around", programs=True)
+    yield Candidate(_NAME, needs, command, best, extra_loss="Wrapping around", programs=True,
+                    minimises=True, several=True)  # fmt: skip
 
 
 def _named(query: Query) -> str | None:
@@ -329,4 +332,5 @@ def _best(query: Query, grid: AnswerGrid, named: str | None) -> Value:
         table = query.losses.floats[np.argsort(grid.places)][:, [*grid.nearest]]
         loss = prior @ np.take_along_axis(table, wrapped, axis=1)
     question = ModuloNoise(n=grid.last, max_shift=grid.reach)
-    return designed(FAMILY, question, query.time, loss=loss, **query.budget)
+    value = designed(FAMILY, question, query.time, loss=loss, **query.budget)
+    return value if named and not grid.low else value._replace(design=partial(design_of, query, _NAME, value.mechanism))

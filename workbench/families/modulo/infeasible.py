@@ -14,6 +14,7 @@ from models.modulo import ModuloModel
 from models.requirements import HOCKEY_STICK
 from solvers.solution import Solution, Termination
 from workbench.errors import WorkbenchError
+from workbench.exact.objects import Values
 from workbench.families.infeasible import SECONDS, conflict_words, least, least_words, rows_named
 from workbench.families.modulo.request import MOST_EPSILON, ModuloRequest
 from workbench.families.problem import Programs
@@ -25,7 +26,7 @@ Ask = Callable[[Mapping[str, Any]], Solution]  # what a solver says to a request
 def explanation(problem: Callable[[ModuloRequest], Any], request: ModuloRequest, programs: Programs) -> str:
     """Sentences that follow "No noise meets the request ..."; empty where nothing could be found in time."""
 
-    def ask(point: Mapping[str, Any]) -> Solution:
+    def ask(point: Values) -> Solution:
         solution: Solution = problem(request.at({"check": "none", **point})).solved(programs)
         return solution
 
@@ -74,7 +75,7 @@ def _enough(ask: Ask, request: ModuloRequest) -> str:
         limited = request.minimise == "delta" and request.delta is not None
         return not limited or (solution.objective or 0.0) <= float(request.delta or 0) * (1 + 1e-9)
 
-    def reached(point: Mapping[str, Any]) -> float | None:
+    def reached(point: Values) -> float | None:
         solution = ask(point)
         return math.inf if solution.termination is Termination.INFEASIBLE else solution.objective
 

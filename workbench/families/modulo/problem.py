@@ -22,7 +22,7 @@ from solvers.solution import Solution, Start, Termination
 from workbench import __version__
 from workbench.errors import Infeasible, NotCertified, NotProven
 from workbench.exact.numbers import round_down
-from workbench.families.base import Row, Values
+from workbench.families.base import Values
 from workbench.families.convex_notion import solve_by_tangents
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.infeasible import refuse_infeasible
@@ -44,6 +44,7 @@ from workbench.families.modulo.request import LEAST_EPSILON, ModuloRequest
 from workbench.families.outcome import translated_errors
 from workbench.families.pipeline import ProblemSession
 from workbench.families.problem import Answer, Problem, Programs, Repaired
+from workbench.io.result import Row
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.privacy.audit import Privacy, audit
 from workbench.privacy.certificate import Certificate, Objective

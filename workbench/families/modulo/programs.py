@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from models.modulo_holes import facts, hole_search, weights
 from models.modulo_patterns import Facts, Noise, milp
+from workbench.exact.objects import Values
 from workbench.families.modulo.family import FAMILY
 from workbench.families.programs import Instance, Judged, as_delta, certified_or_not
 from workbench.mechanisms.additive import AdditiveNoise
@@ -30,7 +30,7 @@ class _Case:
     """One request as it is spelled. patterns: states the MILP by patterns (models.modulo_patterns) instead of the
     literal one."""
 
-    given: Mapping[str, Any]
+    given: Values
     patterns: bool = False
 
     @lru_cache  # noqa: B019  (cases live as long as the process)
@@ -48,7 +48,7 @@ class _Case:
         return f"{request.question!r}, {request.notion}, epsilon = {epsilon}, {limit}, loss {request.loss}"
 
     @lru_cache  # noqa: B019
-    def build(self) -> tuple[Any, Mapping[str, Any]]:
+    def build(self) -> tuple[Any, Values]:
         request = self.request()
         if not self.patterns:
             return request.model().program, request.parameters()
@@ -88,6 +88,6 @@ def instances() -> list[Instance]:
     return [_instance(**table) for table in tables]
 
 
-def _instance(name: str, suite: str, model: str, given: Mapping[str, Any]) -> Instance:
+def _instance(name: str, suite: str, model: str, given: Values) -> Instance:
     case = _Case(given, "patterns" in model)
     return Instance(f"noise-{name}", model, case.build, case.judge, suite == "small", suite == "library", case.words)

@@ -155,7 +155,7 @@ def _patterns(request: ModuloRequest, solution: Solution, raw: AdditiveNoise) ->
     patterns: list[tuple[str, Pattern | None]] = [("exact optimum of the pattern", shown)]
     labels = {shift: f"u_{'_'.join(map(str, shift))}" for shift in request.budgets}
     if set(labels.values()) <= {block.name for block in solution.program.variables}:
-        binaries = {shift: np.asarray(solution[label]) > 0.5 for shift, label in labels.items()}
+        binaries = {shift: solution[label] > 0.5 for shift, label in labels.items()}
         if any((binaries[shift] != shown[shift]).any() for shift in binaries):
             patterns.append(("exact optimum of the solver's binaries", binaries))
     return patterns

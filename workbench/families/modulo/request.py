@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from models.modulo import LOSSES, ModuloModel, OwnLosses, loss_vector
 from models.modulo_constraints import StatedEquations, UserConstraints
 from models.requirements import RatioBound
+from solvers.arrays import Flags
 from workbench.errors import Infeasible, InvalidRequest
-from workbench.exact.numbers import Real, exact, nearest_float
+from workbench.exact.numbers import Rationals, Real, exact, nearest_float
+from workbench.exact.objects import Record, Values
 from workbench.exact.plain import refuse_marked
 from workbench.families.budget import BudgetRequest, completed
 from workbench.families.outcome import translated_errors
@@ -49,7 +51,7 @@ class ModuloRequest(BudgetRequest):
 
     question: ModuloNoise
     loss: str = "error-rate"
-    prior: tuple[Fraction, ...] | None = None
+    prior: Rationals | None = None
     constraints: UserConstraints | None = None
     method: str = "fast"
 
@@ -64,7 +66,7 @@ class ModuloRequest(BudgetRequest):
         _ = self.budgets
         self.check_runs()
 
-    def at(self, point: Mapping[str, Any]) -> Self:
+    def at(self, point: Values) -> Self:
         """The same request at other values. Raises InvalidRequest."""
         return replace(self, **completed({"minimise": self.minimise, **point}, MOST_EPSILON))
 
@@ -120,13 +122,14 @@ class ModuloRequest(BudgetRequest):
 
     # The model.
 
-    def stated(self) -> Stated:
-        """The program in polynomials of e^ε. Raises InvalidRequest."""
-        refuse_curved(self.notion)
+    def stated(self, broken: Sequence[Flags] | None = None) -> Stated:
+        """The program in polynomials of e^ε; broken: of PDP, given the pattern. Raises InvalidRequest."""
+        if broken is None:
+            refuse_curved(self.notion)
         if self.minimise != "loss" or self.runs > 1:
             raise InvalidRequest("A formula is that of the least loss of one run: leave minimise and runs out.")
         check_size(self.question.order)
-        program = self.model().program
+        program = self.model(None if broken is None else dict(zip(self.budgets, broken, strict=True))).program
         first, order = program.block("f").start, self.question.order
         if self.prior is None:
             costs = [exact(value, "loss") for value in self.losses.ravel().tolist()]
@@ -141,7 +144,7 @@ class ModuloRequest(BudgetRequest):
         what = f"best noise modulo {'x'.join(map(str, self.question.sizes))}, {self.loss} loss"
         return stated(program, self.bounds.levels[1], names, what, known)
 
-    def parameters(self) -> Mapping[str, Any]:
+    def parameters(self) -> Values:
         """The model's parameters. Raises Infeasible."""
         limit, levels = self.loss_limit, [float(level) for level in self.bounds.levels[1]]
         return self.model().values(levels, float(self.bounds.delta), None if limit is None else float(limit))
@@ -166,7 +169,7 @@ class ModuloRequest(BudgetRequest):
 
 
 @lru_cache(maxsize=16)
-def _losses(loss: str, sizes: tuple[int, ...], prior: tuple[Fraction, ...] | None) -> NDArray[np.float64]:
+def _losses(loss: str, sizes: tuple[int, ...], prior: Rationals | None) -> NDArray[np.float64]:
     return loss_vector(loss, sizes, None if prior is None else np.array([float(p) for p in prior]))
 
 
@@ -175,7 +178,7 @@ def _model(
     sizes: tuple[int, ...],
     shifts: tuple[Shift, ...],
     kind: RatioBound,
-    loss: tuple[str, tuple[Fraction, ...] | None],
+    loss: tuple[str, Rationals | None],
     minimise: str,
     positive: bool,
     groups: tuple[int, ...],
@@ -186,14 +189,14 @@ def _model(
     return ModuloModel(sizes, shifts, kind, losses, minimise, positive, groups, constraints)
 
 
-def request(question: ModuloNoise, values: dict[str, Any]) -> ModuloRequest:
+def request(question: ModuloNoise, values: Record) -> ModuloRequest:
     """The request that exact option values amount to. Raises InvalidRequest."""
     values["loss"] = own_losses(values["loss"], question)
     values = completed(values, MOST_EPSILON)
     return ModuloRequest(question=question, constraints=constraints_of(question, values), **values)
 
 
-def constraints_of(question: ModuloNoise, values: dict[str, Any]) -> UserConstraints | None:
+def constraints_of(question: ModuloNoise, values: Record) -> UserConstraints | None:
     """The constraints that option values amount to, which are taken out of them. Raises InvalidRequest."""
     mean, equal = values.pop("zero_mean", False), values.pop("equal", None) or ()
     if any(len(group) < 2 for group in equal) or not all(0 <= k < question.order for g in equal for k in g):

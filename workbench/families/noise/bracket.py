@@ -24,7 +24,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from solvers.search import Deadline, bisect
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
+from workbench.exact.objects import Record
 from workbench.families.convex_notion import ClaimedBounds
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
@@ -56,9 +57,11 @@ _WINDOWS, _MET = 12, 3  # of the integers; of one value, after which digits are 
 _TAIL, _WIDEST = 12.0, 6.0  # losses of pure noise after which a first window ends; ε of a budget
 _BITS = 64  # of a mass
 _DOUBLED, _FINEST = 32, 192  # cells of a sensitivity up to which grids are doubled; at most
+_WIDE = 32  # sensitivity on the integers from which windows begin smaller
 _PIECE = 60_000  # excesses of a program in one piece, where it cannot grow row by row
 _EXCESS = 1e-6  # over δ, relative: what is left is repaired at a loss that is small beside every gap of the reals
 _BLOCKS = 1 << 14  # of truncated noise
+_SPECK, _MARGIN = 1e-9, 1.1  # relative mass where noise of a grid ends; how much farther that of finer ones may go
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Found:
 
     mechanism: LineNoise
     bound: Fraction
-    work: dict[str, Any]
+    work: Record
 
 
 class Within(ClaimedBounds):
@@ -105,7 +108,7 @@ class Within(ClaimedBounds):
         if not self.ends:
             return steps * math.ceil(_TAIL / self.epsilon) + 2 * steps
         factor = 3.0 if self.delta >= 0.25 else 2.0 if self.epsilon < 0.5 else 1.3
-        if reals and factor == 1.3 and self.epsilon >= 2:
+        if factor == 1.3 and (self.epsilon >= 2 if reals else steps >= _WIDE):
             factor = 1.15
         return math.ceil(factor * line_noise.support(self.epsilon or 1e-3, self.delta) * steps) + steps
 
@@ -189,8 +192,11 @@ class LinePrograms:
 
     def answer(self, line: LineProgram) -> Answer:
         """The answer of a program without a guess."""
-        answer = line.solve(precision=1e-12, deadline=self.deadline, solver=self.request.solver)
-        self.count, self.rounds, self.version = self.count + 1, self.rounds + answer.rounds, answer.version
+        return self._counted(line.solve(precision=1e-12, deadline=self.deadline, solver=self.request.solver))
+
+    def _counted(self, answer: Answer) -> Answer:
+        self.count, self.rounds = self.count + 1, self.rounds + answer.rounds
+        self.version = answer.version or self.version
         return answer
 
     def solve(self, line: LineProgram, near: Vector | None, finer: float, precision: float) -> Answer:
@@ -207,11 +213,10 @@ class LinePrograms:
             deadline=self.deadline,
             solver=self.request.solver,
         )
-        self.count, self.rounds, self.version = self.count + 1, self.rounds + answer.rounds, answer.version
-        return answer
+        return self._counted(answer)
 
     @property
-    def work(self) -> dict[str, Any]:
+    def work(self) -> Record:
         """In words."""
         return {"solver": self.request.solver, "version": self.version, "rounds": self.rounds}
 
@@ -255,7 +260,9 @@ def _integers(
             best = value, mechanism
         met += value - value_below <= gap * value and value_below - bound <= Fraction(1, 1000) * value
         size = math.ceil(1.4 * size)
-        if best[0] - bound <= gap * best[0] or programs.deadline.passed or met == _MET or not within.fits(d, size):
+        digits = answer.program.is_dense and value - value_below <= value_below - bound  # a wider window changes none
+        done = best[0] - bound <= gap * best[0] or met == _MET or digits
+        if done or programs.deadline.passed or not within.fits(d, size):
             break
     assert best is not None
     return Found(best[1], bound, programs.work)
@@ -357,10 +364,19 @@ class _Reals(LinePrograms):
         near = max((size for size in self.laws if size <= k), default=max(self.laws, default=0))
         ended = upper and self.within.ends
         atom = Fraction(0) if ended else None
-        line = LineProgram(k, self.within.window(k, reals=True), [loss], self.within.bounds, open=not ended, atom=atom)
+        line = LineProgram(k, self._reach(k, near), [loss], self.within.bounds, open=not ended, atom=atom)
         answer = self.solve(line, self.laws.get(near), k / max(near, 1), precision)
         self.laws[k] = answer.masses
         return answer
+
+    def _reach(self, k: int, near: int) -> int:
+        """Where the noise of a program ends: a little beyond that of a coarser grid, where grids are fine."""
+        whole = self.within.window(k, reals=True)
+        if k <= _DOUBLED or not self.within.ends:
+            return whole
+        masses = self.laws[near]
+        used = int(np.abs(np.flatnonzero(masses > _SPECK * masses.max()) - masses.size // 2).max())
+        return max(k, min(whole, math.ceil((_MARGIN * used + 1) * k / near)))
 
     def _both(self, low: int, high: int) -> None:
         """The lower side on one grid, and the upper one on another, unless it has met what is known."""

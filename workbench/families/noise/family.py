@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, jsonable, positive, probability
+from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Session
 from workbench.families.design import exact_words
 from workbench.families.option import (
@@ -24,31 +25,25 @@ from workbench.families.option import (
     SOLVING,
     Option,
     count,
-    integers,
     listed,
     one_of,
     or_zero,
     probabilities,
-    two_ends,
 )
 from workbench.io.files import names_file
+from workbench.io.shown import Facts
+from workbench.mechanisms.quantization import read_range, spelled_range
 from workbench.privacy.notions import notion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from workbench.families.design import Design
+    from workbench.families.design import Design, Tables
     from workbench.families.noise.request import AnswerLoss, NoiseRequest
     from workbench.mechanisms.integer_noise import UnboundedNoise
 
 
 _SHOWN = 12  # noise values a report lists
-
-
-def _clamp(value: Any, name: str) -> tuple[int, int]:
-    """ "0..100", or two integers."""
-    low, high = two_ends(value, name, "answers LOW..HIGH, such as 0..100")
-    return integers(low, name), integers(high, name)
 
 
 def _loss(value: Any, name: str) -> str | tuple[Fraction, ...] | AnswerLoss:
@@ -97,11 +92,13 @@ class _NoiseFamily(Family):
     frontier = "workbench.families.noise.frontier_options"
     programs = "workbench.families.noise.programs"
     recommendation = "workbench.families.noise.recommendation"
+    baselines = "workbench.families.noise.published"
     examples = (
         "design noise --on integers --sensitivity 1 --epsilon 1 --delta 1e-5",
         "design noise --on integers --clamp 0..100 --loss squared --epsilon 1 --delta 1e-5 --notion dp --json",
         "design noise --on integers --sensitivity 3 --loss absolute --epsilon 1 --notion pure",
         "design noise --on reals --sensitivity 200000 --loss absolute --epsilon 0.5 --delta 0.05 --save noise.json",
+        "design noise --on reals --sensitivity 200000 --clamp 0..200000 --epsilon 0.5 --delta 0.05 --save incomes.json",
         "design noise --on integers --epsilon 4 --delta 1e-5 --runs 16 --json",
         "design noise --on integers --clamp 0..100 --epsilon 1 --minimise delta --max-loss 1.5",
         "design noise --on integers --sensitivity 2 --notion zcdp --rho 0.1",
@@ -110,7 +107,7 @@ class _NoiseFamily(Family):
     options = (
         Option("on", one_of("integers", "reals"), "integers", "integers or reals.", question=True),
         Option("sensitivity", positive, Fraction(1), "How far neighbouring answers differ at most.", question=True),
-        Option("clamp", _clamp, help="Integer answers LOW..HIGH into which the sum is clamped.", question=True),
+        Option("clamp", read_range, help="Answers LOW..HIGH into which the sum is clamped.", question=True),
         Option("grid", positive, help="Real noise is published rounded to multiples of it.", question=True),
         Option(
             "loss", _loss, "squared",
@@ -139,22 +136,22 @@ class _NoiseFamily(Family):
 
         return UnboundedNoise
 
-    def spelled_question(self, values: Mapping[str, Any]) -> UnboundedNoise:
+    def spelled_question(self, values: Values) -> UnboundedNoise:
         from workbench.mechanisms.integer_noise import IntegerNoise
         from workbench.mechanisms.real_noise import RealNoise
 
-        spread = values["sensitivity"]
+        spread, clamp = values["sensitivity"], values["clamp"]
         if values["on"] == "reals":
-            if values["clamp"] is not None:
-                raise InvalidRequest("clamp must be left out for noise on the reals.")
-            return RealNoise(spread, values["grid"])
+            return RealNoise(spread, values["grid"], clamp)
         if values["grid"] is not None:
             raise InvalidRequest("grid must be left out for noise on the integers.")
         if spread.denominator != 1:
             InvalidRequest.must("sensitivity", "an integer for noise on the integers", float(spread))
-        return IntegerNoise(int(spread), values["clamp"])
+        if clamp is not None and any(end.denominator != 1 for end in clamp):
+            InvalidRequest.must("clamp", "integers LOW..HIGH for noise on the integers", spelled_range(clamp))
+        return IntegerNoise(int(spread), clamp and (int(clamp[0]), int(clamp[1])))
 
-    def checked(self, question: Any, values: dict[str, Any]) -> NoiseRequest:
+    def checked(self, question: Any, values: Record) -> NoiseRequest:
         from workbench.families.noise.request import MOST_DELTA, MOST_EPSILON, NoiseRequest
 
         if values["minimise"] == "epsilon":
@@ -168,6 +165,15 @@ class _NoiseFamily(Family):
         from workbench.families.noise.runs import RunsProblem
 
         return NoiseSession(request, NoiseProblem if request.runs == 1 else RunsProblem)
+
+    def designed(self, request: Any) -> Design:
+        """Noise on the reals is designed before it is clamped."""
+        from workbench.families.noise.problem import clamped_design
+
+        clamp = request.question.clamp
+        if clamp is None or not request.reals:
+            return super().designed(request)
+        return clamped_design(super().designed(replace(request, question=replace(request.question, clamp=None))), clamp)
 
     # Mechanisms from elsewhere.
 
@@ -200,15 +206,15 @@ class _NoiseFamily(Family):
             return "found"
         return "stopped" if design.details.get("stopped") else "gap_limit" if is_open(design) else "optimal"
 
-    def columns(self, design: Design) -> dict[str, Any]:
+    def columns(self, design: Design) -> Record:
         return {"class": self.class_words(design)}
 
-    def json(self, design: Design) -> dict[str, Any]:
-        from workbench.families.noise.beside import beside
+    def json(self, design: Design) -> Record:
+        from workbench.families.noise.published import beside
         from workbench.mechanisms.real_noise import AdditiveRealNoise
 
         request, mechanism = design.request, design.mechanism
-        entries: dict[str, Any] = {
+        entries: Record = {
             "class": self.class_words(design), "question": request.question.to_dict(), "notion": request.notion,
             "loss": request.loss_name, **_budget(design),
             "beside": dict(beside(request)), **{
@@ -233,7 +239,7 @@ class _NoiseFamily(Family):
 
         question = design.question
         if not isinstance(question, IntegerNoise):
-            return "best noise on all reals"
+            return "best noise on all reals" + ("" if question.clamp is None else ", clamped afterwards")
         clamped = (
             ""
             if question.clamp is None
@@ -247,14 +253,16 @@ class _NoiseFamily(Family):
     def heading(self, design: Design) -> str:
         return f"{design.mechanism.describe()}"
 
-    def facts(self, design: Design) -> list[tuple[str, str]]:
+    def facts(self, design: Design) -> Facts:
         request, exact_ = design.request, exact_words(design)
         what, least = f"{request.loss_name} loss", "costs less"
         if request.minimise != "loss":
             what, least = request.minimise, "does with less"
         rows = [
             (f"least {what}", f"{design.objective:.9g} ({self.class_words(design)})"),
-            ("bound", f"{design.bound_words}: no {'symmetric' if request.runs > 1 else 'such'} noise {least}"),
+            ("bound", f"{design.bound_words}: no {'symmetric' if request.runs > 1 else 'such'} noise {least}")
+            if design.bound is not None
+            else ("bound", "none: what is published is the noise clamped"),
             ("asked", request.budget_words),
             ("exact", f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}{_exact_at(design)}"),
         ]
@@ -270,11 +278,11 @@ class _NoiseFamily(Family):
             rows.append(("solver", f"{d['solver']} {d['version']}, {self.status(design)}, {d['seconds']:.3f} s"))
         return rows
 
-    def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
-        from workbench.families.noise.beside import beside
+    def tables(self, design: Design) -> Tables:
+        from workbench.families.noise.published import beside
         from workbench.mechanisms.real_noise import AdditiveRealNoise
 
-        tables: list[tuple[str, list[str], list[list[Any]]]] = []
+        tables: Tables = []
         mechanism = design.mechanism
         if not isinstance(mechanism, AdditiveRealNoise):
             law = mechanism.noise
@@ -288,10 +296,20 @@ class _NoiseFamily(Family):
             tables.append(("Beside it" + ("" if exact else ", in floating point"), heads, rows))
         return tables
 
+    def beside(self, design: Design) -> Mapping[str, tuple[Any, Any]]:
+        import numpy as np
+
+        from workbench.families.noise.published import curves
+        from workbench.mechanisms.real_noise import AdditiveRealNoise
+
+        mechanism = design.mechanism
+        if isinstance(mechanism, AdditiveRealNoise):
+            return curves(design.request, mechanism.density()[0])
+        return curves(design.request, mechanism.noise.first + np.arange(len(mechanism.noise.weights)))
+
     def figure(self, design: Design) -> Figure:
         import numpy as np
 
-        from workbench.families.noise.beside import curves
         from workbench.io.figures import density_plot, noise_plot
         from workbench.mechanisms.real_noise import AdditiveRealNoise
 
@@ -299,19 +317,16 @@ class _NoiseFamily(Family):
         what = request.loss_name if request.minimise == "loss" else request.minimise
         title = f"{mechanism.describe()}\n{request.budget_words}: {what} {design.objective:.6g}"
         if isinstance(mechanism, AdditiveRealNoise):
-            edges, values = mechanism.density()
-            others = curves(request, edges)
-            return density_plot(
-                {"this design": (edges, values), **others}, title, float(mechanism.atom / mechanism.total)
-            )
+            laws = {"this design": mechanism.density(), **self.beside(design)}
+            return density_plot(laws, title, float(mechanism.atom / mechanism.total))
         law = mechanism.noise
         values = np.arange(law.first, law.first + len(law.weights))
         near = abs(int(law.first))
-        shown = {name: (x[abs(x) <= near], y[abs(x) <= near]) for name, (x, y) in curves(request, values).items()}
+        shown = {name: (x[abs(x) <= near], y[abs(x) <= near]) for name, (x, y) in self.beside(design).items()}
         return noise_plot(values, law.floats, title, shown)
 
 
-def _budget(design: Design) -> dict[str, Any]:
+def _budget(design: Design) -> Record:
     """Of JSON: ε and δ, or the parameters of another notion."""
     request = design.request
     if request.convex:
@@ -325,7 +340,7 @@ def _exact_at(design: Design) -> str:
     return "" if design.claim.in_epsilon_delta else f" (at epsilon = {float(epsilon or 0):g})"
 
 
-def _tail(law: Any) -> dict[str, Any]:
+def _tail(law: Any) -> Record:
     """How a law goes on beyond its weights."""
     return {"tail_ratio": float(law.ratio), "tail_period": law.period}
 

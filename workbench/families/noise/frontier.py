@@ -10,15 +10,16 @@ baseline    known noise at the same budget, in floating point: for comparison on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from models.oracles.canonical_noise import discrete_gaussian, rounded_gaussian
+from workbench.exact.objects import Values
 from workbench.families.frontier_plan import LEAST_EPSILON, Plan, Plots, Row, Task, design_task
 from workbench.families.frontier_plots import Quantity, Series, all_series, budget_plots, lines
-from workbench.families.noise.beside import beside
 from workbench.families.noise.family import FAMILY
+from workbench.families.noise.published import beside
 from workbench.families.notion_points import notion_plots, notion_requests
 from workbench.families.requirements import hockey_stick_notions
 from workbench.mechanisms.integer_noise import IntegerNoise
@@ -36,13 +37,14 @@ SERIES = {
     "truncated geometric": Series("truncated geometric", 4, "--"),
     "discrete Gaussian": Series("discrete Gaussian", 5, "--"), "rounded Gaussian": Series("rounded Gaussian", 3, ":"),
     "staircase": Series("staircase", 1, "-."),
-    "staircase (pure)": Series("staircase (pure)", 4, "-."), "Laplace (pure)": Series("Laplace (pure)", 7, ":"),
+    "staircase (pure)": Series("staircase (pure)", 4, "-."), "Laplace": Series("Laplace", 7, ":"),
+    "uniform": Series("uniform", 0, ":"),
     "truncated Laplace": Series("truncated Laplace", 6, "--"), "Gaussian": Series("Gaussian", 5, "--"),
     "proven bound": Series("proven lower bound", 6, ":"),
 }  # fmt: skip
 
 
-def plan(question: Any, values: Mapping[str, Any]) -> Plan:
+def plan(question: Any, values: Values) -> Plan:
     """The plan of a frontier of noise."""
     points = list(notion_requests(FAMILY, question, values))
     limits = len({request.runs for _, request in points}) > 1

@@ -19,6 +19,7 @@ from solvers.search import Deadline
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exp_bounds, round_down
+from workbench.exact.objects import Record
 from workbench.families.base import Values
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Within, bracket
@@ -43,14 +44,32 @@ _STEPS = 64  # of a sensitivity, for pure noise on the reals
 
 def is_open(design: Design) -> bool:
     """Whether the gap that was asked for is not reached."""
-    assert design.bound is not None
+    if design.bound is None:  # of clamped real noise
+        return False
     if design.request.minimise != "loss":
         return bool(design.objective - design.bound > 1e-6 * design.objective)
     return bool(design.objective - design.bound > max(design.request.target, 1e-8) * design.objective)
 
 
+def clamped_design(design: Design, ends: tuple[Fraction, Fraction]) -> Design:
+    """Noise on the reals, the best before it is clamped, clamped into a range on which the answers are uniform."""
+    question = replace(design.question, clamp=ends)
+    mechanism = replace(design.mechanism, question=question)
+    loss = mechanism.clamped_loss(design.request.loss_name)
+    certificate, none = design.certificate, OracleVerdict.none("no closed form is known for clamped noise.")
+    if certificate is not None:
+        certificate = Certificate(mechanism, certificate.claim, record={**certificate.record, "bound": None})
+    words = (
+        f"The noise is the best before it is clamped ({design.objective:.9g}); the loss is that of what is published, "
+        "answers uniform on the range. Of other clamped mechanisms nothing is claimed."
+    )
+    return replace(design, request=replace(design.request, question=question), mechanism=mechanism, bound=None,
+                   objective=float(loss), certificate=certificate, oracle=none, words=(*design.words, words),
+                   details={**design.details, "loss": loss, "bound": None})  # fmt: skip
+
+
 def exact_loss(mechanism: LineNoise, request: NoiseRequest) -> Fraction:
-    """The exact mean loss of a mechanism for a request."""
+    """The exact mean loss of a mechanism for a request; of clamped noise on the reals, before it is clamped."""
     if isinstance(mechanism, AdditiveRealNoise):
         return mechanism.loss(request.loss_name)
     if request.worst:
@@ -202,7 +221,7 @@ class NoiseProblem(Problem):
         listed = not any(each.power or any(each.slopes) for each in self.request.line_losses)
         return listed and span + self.request.question.sensitivity <= _LISTED
 
-    def _timing(self) -> dict[str, Any]:
+    def _timing(self) -> Record:
         return {"seconds": self.deadline.elapsed}
 
     def repaired(self, answer: Answer) -> Repaired:

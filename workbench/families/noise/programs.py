@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from models.line_losses import LineLoss
 from models.line_program import LineProgram
 from solvers.program import Program
 from workbench.exact.numbers import exact
+from workbench.exact.objects import Values
 from workbench.families.programs import Instance
 from workbench.families.requirements import in_numbers
 from workbench.privacy.notions import HockeyStick
@@ -33,7 +32,7 @@ class _Case:
         who = f"sensitivity {self.sensitivity}, epsilon = {self.epsilon}, delta = {self.delta}"
         return f"{who}, loss |noise|^{self.power}, noise up to {self.reach}, {side}"
 
-    def build(self) -> tuple[Program, Mapping[str, Any]]:
+    def build(self) -> tuple[Program, Values]:
         """The program, without parameters."""
         stick = HockeyStick(exact(self.epsilon, "epsilon"), exact(self.delta, "delta"))
         reach = self.reach if self.upper else self.reach - self.sensitivity

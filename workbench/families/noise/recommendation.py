@@ -1,9 +1,4 @@
-"""Noise on the integers, clamped into the answers, for a finite query; noise on the reals for one with real answers.
-
-What clamping into [0, R] leaves of a real noise η, the answers uniform on the range: with h = |η|, and R for h > R,
-
-    E |published - true| = h - h²/(2R)          E (published - true)² = h² - 2h³/(3R)
-"""
+"""Noise on the integers, clamped into the answers, for a finite query; noise on the reals for one with real answers."""
 
 from __future__ import annotations
 
@@ -12,17 +7,21 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Any
 
+from workbench.exact.objects import Record
+from workbench.families.channel.query_channels import design_of
 from workbench.families.design import Design
 from workbench.families.integer_laws import NAMES
-from workbench.families.noise.beside import beside
 from workbench.families.noise.family import FAMILY
+from workbench.families.noise.problem import clamped_design
+from workbench.families.noise.published import beside
 from workbench.families.noise.request import NAMED, AnswerLoss
-from workbench.families.recommendation import Candidate, Query, RealQuery, Value, designed
+from workbench.families.recommendation import Candidate, Query, RealQuery, Value, best_design, designed
 from workbench.families.requirements import is_hockey_stick
 from workbench.io.files import spelled
 from workbench.mechanisms.answer_grid import AnswerGrid
 from workbench.mechanisms.integer_noise import IntegerNoise
-from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
+from workbench.mechanisms.quantization import spelled_range
+from workbench.mechanisms.real_noise import RealNoise
 
 _NAME = "integer noise, clamped"
 CLAMPED = tuple(f"clamped {name}" for name in NAMES)
@@ -33,8 +32,8 @@ def candidates(query: Query) -> Iterable[Candidate]:
     """The best noise on the integers, private before it is clamped, where the answers are numbers: in steps of the grid
     that they lie on, published as the nearest output."""
     grid = query.grid
-    if grid is None or not is_hockey_stick(query.notion):
-        yield Candidate(_NAME, reason="it is for answers that are numbers, under dp or pure")
+    if grid is None or not (query.parameters or is_hockey_stick(query.notion)):
+        yield Candidate(_NAME, reason="it is for answers that are numbers, under a notion that survives clamping")
         return
     words = "the same noise for every answer; private before it is clamped"
     if grid.last > MOST_LOSSES:
@@ -50,14 +49,8 @@ def candidates(query: Query) -> Iterable[Candidate]:
     plain = named is not None and named.kind in NAMED and grid.whole
     command = _command(query, grid, named.name) if plain and named is not None else None
     best = partial(_best, query, grid, named.name if plain and named else None)
-
-    def publishes(mechanism: Any, i: int) -> list[float]:
-        shares = [0.0] * query.question.m
-        for mass, output in zip(mechanism.rows[grid.places[i]].floats.tolist(), grid.nearest, strict=True):
-            shares[output] += mass
-        return shares
-
-    yield Candidate(_NAME, words, command, best, contains=CLAMPED, programs=True, publishes=publishes)
+    contains = () if query.parameters else CLAMPED
+    yield Candidate(_NAME, words, command, best, contains=contains, programs=True, minimises=True)
 
 
 def _best(query: Query, grid: AnswerGrid, named: str | None) -> Value:
@@ -66,7 +59,11 @@ def _best(query: Query, grid: AnswerGrid, named: str | None) -> Value:
     loss: Any = named or _of_answers(query, grid)
     unit = grid.step if named else Fraction(1)
     question = IntegerNoise(grid.reach, clamp=grid.clamp)
-    return designed(FAMILY, question, query.time, loss=loss, unit=unit, prior=shares, **query.budget)
+    value = designed(FAMILY, question, query.time, loss=loss, unit=unit, prior=shares, **query.budget)
+    if grid.whole and named:
+        return value
+    design = partial(design_of, query, _NAME, value.mechanism)
+    return value._replace(design=design)  # of the answers themselves, not of their places
 
 
 def _of_answers(query: Query, grid: AnswerGrid) -> AnswerLoss:
@@ -81,7 +78,7 @@ def _of_answers(query: Query, grid: AnswerGrid) -> AnswerLoss:
 def _command(query: Query, grid: AnswerGrid, named: str) -> str | None:
     """The line that designs the same noise: its answers in steps."""
     prior, (low, high) = query.question.prior, grid.clamp
-    given: dict[str, Any] = {"on": "integers", "sensitivity": grid.reach, "clamp": f"{low}..{high}", "loss": named}
+    given: Record = {"on": "integers", "sensitivity": grid.reach, "clamp": f"{low}..{high}", "loss": named}
     if grid.step != 1:
         given["unit"] = spelled(grid.step)
     if prior is None:
@@ -102,18 +99,15 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     request: Any = FAMILY.request(RealNoise(query.sensitivity), loss=query.loss, **budget)
 
     @cache
-    def solved() -> Design:
-        return FAMILY.designed(request)
+    def solved() -> tuple[Design, bool]:
+        return best_design(FAMILY, request.question, query.time, loss=query.loss, **budget)
 
     def plain() -> Value:
-        design = solved()
-        return Value(design.objective, design.bound, design.certificate is not None)
+        return Value.of(*solved())
 
     def clamped() -> Value:
-        design = solved()
-        return Value(
-            float(clamped_loss(design.mechanism, query.width, query.loss)), None, design.certificate is not None
-        )
+        design, stopped = solved()
+        return Value.of(clamped_design(design, (query.low, query.high)), stopped)
 
     given: dict[str, object] = {
         "on": "reals",
@@ -124,37 +118,11 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     command = query.command(
         "design noise", **given, **({"delta": spelled(query.delta)} if query.delta else {}), notion=query.notion
     )
-    yield Candidate("real noise", "unbiased; the same for every answer; publishes outside the range", command, plain)
-    words = "the noise of the row real noise, clamped into the range by whoever reads it (post-processing); biased"
-    yield Candidate("real noise, clamped", words, None, clamped)
+    yield Candidate("real noise", "unbiased; the same for every answer; publishes outside the range", command, plain,
+                    programs=True)  # fmt: skip
+    words = "the noise of the row real noise, clamped into the range (post-processing); biased"
+    into = command.replace(" --loss", f" --clamp {spelled_range((query.low, query.high))} --loss", 1)
+    yield Candidate("real noise, clamped", words, into, clamped, programs=True)
     for name, loss in beside(request):
         words = "published, unbiased; a closed form in floating point, not certified"
         yield Candidate(name, words, None, partial(Value, loss, None, False))
-
-
-def clamped_loss(mechanism: AdditiveRealNoise, width: Fraction, loss: str) -> Fraction:
-    """E c of published minus true answer where the sum is clamped into [0, width], the answer uniform there; exact."""
-    cells, beta = mechanism.cells, mechanism.width
-
-    def integral(h: Fraction) -> Fraction:
-        """Of the module's docstring's formulas from 0 to h."""
-        inside = min(h, width)
-        if loss == "absolute":
-            return inside**2 / 2 - inside**3 / (6 * width) + (h - inside) * width / 2
-        return inside**3 / 3 - inside**4 / (6 * width) + (h - inside) * width**2 / 3
-
-    half = beta / 2
-
-    def mean(j: int) -> Fraction:
-        if not j:
-            return 2 * integral(half) / beta
-        return (integral(abs(j) * beta + half) - integral(abs(j) * beta - half)) / beta
-
-    # beyond the width every cell costs the same, which the mean over a law with tails takes as a constant
-    reach = -(-width // beta) + 1
-    law = cells
-    if law.ratio and min(-law.first, law.last) < reach + law.period:
-        grown = int(reach) + law.period + max(0, -law.last, law.first)
-        law = type(law)(-grown, law.window(-grown, grown), law.period, law.ratio)
-    most = width / 2 if loss == "absolute" else width**2 / 3
-    return law.mean(mean, (most,)) * law.total / (law.total + mechanism.atom)

@@ -7,34 +7,35 @@ its ε per unit is half the budget, and it is the decoder's that counts.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
 from models.quantizer import smallest_reach
 from solvers.search import bisect
+from workbench.exact.objects import Values
 from workbench.families.api import design
 from workbench.families.frontier_plan import Row, budget_row, design_row
 from workbench.families.outcome import translated_errors
+from workbench.families.published import Published
 from workbench.families.quantizer.family import FAMILY
 from workbench.families.quantizer.limit import mae_limit
+from workbench.families.quantizer.published import PUBLISHED, UNBIASED
 from workbench.families.quantizer.search import best_rqm
-from workbench.families.recommendation import Candidate, Query, RealQuery, designed
+from workbench.families.recommendation import Candidate, Query, RealQuery, Value, designed
 from workbench.families.requirements import is_hockey_stick
 from workbench.io.files import spelled
 from workbench.mechanisms.baselines.poisson_binomial import poisson_binomial
 from workbench.mechanisms.dyadic_laplace.dyadic_law import levels as dql_levels
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, mean_bits
-from workbench.mechanisms.quantization import Quantization
+from workbench.mechanisms.quantization import Quantization, spelled_range
 
 MOST_LEVELS = 16  # outputs of a designed quantizer; more bits than 4 are left unused
 REACH = 20  # of a designed quantizer's outputs, in least reaches: the MAE falls slowly as they go to infinity
 
 
-def value_rows(
-    values: Mapping[str, Any], epsilon: Fraction, delta: Fraction, bits: Sequence[Fraction]
-) -> Iterable[Row]:
+def value_rows(values: Values, epsilon: Fraction, delta: Fraction, bits: Sequence[Fraction]) -> Iterable[Row]:
     """Unbiased mechanisms for x in [-1, 1] at one ε, for every number of bits."""
     with translated_errors():
         bound = mae_limit(float(epsilon)).lower
@@ -99,14 +100,20 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     if not query.local or not is_hockey_stick(query.notion):
         yield Candidate("quantizer", reason="it protects all of the range, under dp or pure")
         return
-    c = query.width / 2
+    ends = query.low, query.high
     for levels in (2, 4):
         loss = query.loss
-        best = partial(designed, FAMILY, Quantization(levels=levels, c=c), loss=loss, epsilon=query.epsilon)
+        best = partial(designed, FAMILY, Quantization(levels=levels, range=ends), loss=loss, epsilon=query.epsilon)
         command = query.command(
-            "design quantizer", levels=levels, c=spelled(c), loss=loss, epsilon=spelled(query.epsilon)
+            "design quantizer", range=spelled_range(ends), levels=levels, loss=loss, epsilon=spelled(query.epsilon)
         )
-        middle = query.low + c
         words = f"unbiased; {levels // 2} bits a message; pure, δ unused"
-        words += f"; takes answers minus {spelled(middle)}" if middle else ""
         yield Candidate(f"quantizer, {levels} outputs", words, command, best)
+    for entry in PUBLISHED:
+        unbiased = "unbiased; " if entry.name in UNBIASED else ""
+        words = f"{unbiased}published ({entry.source}); a closed form in floating point, not certified"
+        yield Candidate(entry.name, words, None, partial(_closed_form, query, entry))
+
+
+def _closed_form(query: RealQuery, entry: Published) -> Value:
+    return Value(entry.cost(query).objective, None, False)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, jsonable, positive
+from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Session
 from workbench.families.option import PROGRESS, SOLVING, Option, count, flag, listed, one_of, parameter, spell, text
+from workbench.io.shown import Facts
+from workbench.mechanisms.quantization import read_range, spelled_range
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from workbench.families.design import Design
+    from workbench.families.design import Design, Tables
     from workbench.families.quantizer.request import QuantizerRequest
-    from workbench.families.stated import Stated
     from workbench.mechanisms.quantization import Quantization
 
 
@@ -36,7 +37,7 @@ def _bins(value: Any, name: str) -> tuple[Any, ...]:
     return tuple(listed(exact)(value, name))
 
 
-def _levels(values: Mapping[str, Any]) -> int | None:
+def _levels(values: Values) -> int | None:
     """How many outputs are to be optimised. Raises InvalidRequest where bits say it too."""
     levels: int | None = values["levels"]
     bits: int | None = values["bits"]
@@ -55,6 +56,7 @@ class _Quantizer(Family):
         "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1",
         "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1 --knots 41 --plot law.png",
         "design quantizer --levels 4 --epsilon 1 --method exact --json",
+        "design quantizer --range 0..200000 --levels 8 --epsilon 1 --save incomes.json",
         "design quantizer --levels 4 --epsilon 1 --prove --proof-file four-outputs.json",
         "design quantizer --levels 4 --epsilon 1.5 --method mvu",
         "design quantizer --bins=-4,0.2,0.6,4 --epsilon 1 --method optm --density normal:0.5,0.1",
@@ -65,9 +67,10 @@ class _Quantizer(Family):
             "levels", count(2, 64), help="How many outputs to optimise, instead of --bins.", kind=int, question=True
         ),
         Option("bits", count(1, 6), help="2^bits outputs to optimise, instead of --levels.", kind=int, question=True),
-        Option("c", positive, exact(1, "c"), "Inputs are in [-c, c].", question=True),
+        Option("c", positive, help="Inputs are in [-c, c]; 1 unless there is a range.", question=True),
+        Option("range", read_range, help="Inputs are in LOW..HIGH, instead of --c: 0..200000.", question=True),
         Option(
-            "density", text, "uniform", "Of the inputs: uniform, or normal:MU,SIGMA clipped to [-c, c].", question=True
+            "density", text, "uniform", "Of the inputs: uniform, or normal:MU,SIGMA clipped to them.", question=True
         ),
         Option("method", one_of(*METHODS), "exact", "exact, optm, product or mvu."),
         Option(
@@ -94,10 +97,12 @@ class _Quantizer(Family):
         *SOLVING,
         PROGRESS,
         Option("epsilon", positive, help="Privacy budget > 0.", required=True, hot=True),
+        Option("notion", one_of("dp", "pure"), "dp", "dp or pure: the same, as its budget has no delta."),
     )  # fmt: skip
     frontier = "workbench.families.quantizer.frontier_options"
     programs = "workbench.families.quantizer.programs"
     recommendation = "workbench.families.quantizer.budgets"
+    baselines = "workbench.families.quantizer.published"
 
     @property
     def question(self) -> type[Quantization]:
@@ -105,31 +110,29 @@ class _Quantizer(Family):
 
         return Quantization
 
-    def spelled_question(self, values: Mapping[str, Any]) -> Quantization:
-        return self.question(values["bins"], levels=_levels(values), c=values["c"], density=values["density"])
+    def spelled_question(self, values: Values) -> Quantization:
+        names = ("c", "density", "range")
+        return self.question(values["bins"], levels=_levels(values), **{name: values[name] for name in names})
 
-    def key(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Bits are spelled as levels."""
-        named = super().key({**values, "levels": _levels(values)})
-        return {name: value for name, value in named.items() if name != "bits"}
+    def key(self, values: Values) -> Record:
+        """Bits are spelled as levels, and c where there is no range."""
+        half = values["c"] or (exact(1, "c") if values["range"] is None else None)
+        named = super().key({**values, "levels": _levels(values), "c": half})
+        return {name: value for name, value in named.items() if name != "bits" and (name != "range" or value)}
 
-    def checked(self, question: Any, values: dict[str, Any]) -> QuantizerRequest:
+    def checked(self, question: Any, values: Record) -> QuantizerRequest:
         from workbench.families.quantizer.request import QuantizerRequest
 
         if values["loss"] is None:
             values["loss"] = "squared" if values["method"] == "mvu" else "absolute"
+        del values["notion"]
         return QuantizerRequest(question=question, **values)
 
-    def question_options(self, question: Any) -> dict[str, Any]:
+    def question_options(self, question: Any) -> Record:
         """See `Family.question_options`."""
         given = {"bins": question.bins} if question.bins is not None else {"levels": question.levels}
-        return {**given, "c": question.c, "density": question.density.name}
-
-    def stated(self, request: Any) -> Stated:
-        """See `Family.stated`."""
-        from workbench.families.quantizer.stated import stated
-
-        return stated(request)
+        where = {"range": spelled_range(question.ends)} if question.middle else {"c": question.c}
+        return {**given, **where, "density": question.density.name}
 
     def open(self, request: Any) -> Session:
         from workbench.families.pipeline import ProblemSession
@@ -144,12 +147,9 @@ class _Quantizer(Family):
         from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 
         question = request.question
-        fits = isinstance(mechanism, PiecewiseAffine) and (mechanism.knots[0], mechanism.knots[-1]) == (
-            -question.c,
-            question.c,
-        )
+        fits = isinstance(mechanism, PiecewiseAffine) and (mechanism.knots[0], mechanism.knots[-1]) == question.ends
         if not fits or mechanism.m > question.levels or mechanism.bias > _UNBIASED:
-            wanted = f"an unbiased quantizer of inputs in [-c, c] with at most {question.levels} outputs"
+            wanted = f"an unbiased quantizer of the same inputs with at most {question.levels} outputs"
             InvalidRequest.must("baseline", wanted, repr(mechanism))
         return float(mechanism.expected(request.loss, question.density))
 
@@ -161,16 +161,16 @@ class _Quantizer(Family):
 
         return least_epsilon(design.privacy, design.request.metric, design.request.epsilon)
 
-    def exact(self, design: Design) -> dict[str, Any]:
+    def exact(self, design: Design) -> Record:
         known = 0.0 if design.private else None  # within the budget every δ at it is 0; beyond it none is computed
         epsilon = design.privacy.pure_epsilon if design.request.metric is None else None
         return {"pdp_delta": known, "dp_delta": known, "pure_epsilon": epsilon, "bias": float(design.mechanism.bias)}
 
-    def columns(self, design: Design) -> dict[str, Any]:
+    def columns(self, design: Design) -> Record:
         shown = self.json(design)
         return {"mae": shown["mae"], "mse": shown["mse"], "bins_used": ",".join(map(repr, shown["bins"]))}
 
-    def json(self, design: Design) -> dict[str, Any]:
+    def json(self, design: Design) -> Record:
         request, mechanism, density = design.request, design.mechanism, design.question.density
         return {
             "method": request.method,
@@ -191,7 +191,7 @@ class _Quantizer(Family):
     def heading(self, design: Design) -> str:
         return f"{design.question!r} by {design.request.method}"
 
-    def facts(self, design: Design) -> list[tuple[str, str]]:
+    def facts(self, design: Design) -> Facts:
         shown, request = self.json(design), design.request
         metric = "" if request.metric is None else f" ({request.metric} metric)"
         return [
@@ -206,11 +206,13 @@ class _Quantizer(Family):
             ("exact", f"epsilon {self._least_epsilon(design)!r}, bias {float(design.mechanism.bias):.3g}"),
         ]
 
-    def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
+    def tables(self, design: Design) -> Tables:
         mechanism = design.mechanism
-        shown = mechanism.probabilities([-float(mechanism.c), 0.0, float(mechanism.c)])
+        places = [float(x) for x in (mechanism.knots[0], mechanism.middle, mechanism.knots[-1])]
+        shown = mechanism.probabilities(places)
         cells = [[float(b), *map(float, shown[:, i])] for i, b in enumerate(mechanism.outputs)]
-        return [("Output law", ["output", "p at x = -c", "p at x = 0", "p at x = c"], cells)]
+        heads = [f"p at x = {x:g}" for x in places] if mechanism.middle else [f"p at x = {x}" for x in ("-c", "0", "c")]
+        return [("Output law", ["output", *heads], cells)]
 
     def figure(self, design: Design) -> Figure:
         figure: Figure = design.mechanism.figure(f"{design.request.method} at ε = {float(design.request.epsilon):g}")

@@ -10,10 +10,10 @@ limit       [bound, objective] holds the least MAE with any outputs whatever (un
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from workbench.exact.objects import Values
 from workbench.families.frontier_plan import NotApplicable, Plan, Plots, Row, Task, baseline_task, design_task
 from workbench.families.frontier_plots import Quantity, Series, all_series, by_panel, heat
 from workbench.families.outcome import translated_errors
@@ -41,7 +41,7 @@ SERIES = {
 _RQM = 8  # outputs up to which RQM's parameters are searched
 
 
-def plan(question: Any, values: Mapping[str, Any]) -> Plan:
+def plan(question: Any, values: Values) -> Plan:
     """The plan of a quantizer frontier on inputs in [-1, 1]. Raises InvalidRequest."""
     tasks: list[Task] = [
         design_task(row, request, request.method, _of_the_mechanism) for row, request in points(question, values)

@@ -21,19 +21,19 @@ exact where V is smooth; at a kink it is one of the slopes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from models.quantizer import LawModel, odds_of
-from solvers.arrays import Vector
+from solvers.arrays import Pair, Vector
 from solvers.backend import Options, Session, backend
 from solvers.solution import Solution, Termination
 from workbench.errors import NotProven
+from workbench.exact.objects import Progress, Values
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
@@ -42,7 +42,6 @@ from workbench.mechanisms.quantization_error import ErrorIntegrals, error_of, sl
 
 Losses = Callable[[Vector], tuple[Vector, Vector]]  # outputs (m,) -> costs and their slopes in the outputs, both (n, m)
 Bins = tuple[Fraction, ...]
-Progress = Callable[[str], None]
 
 
 def silent(line: str) -> None:
@@ -153,7 +152,7 @@ class LawProblem:
         folded = table + sign * table[::-1, ::-1]
         if table.shape[0] % 2:
             folded[table.shape[0] // 2] /= 2
-        return np.asarray(folded[self.keep])
+        return folded[self.keep]
 
     def unfold(self, half: Vector) -> Vector:
         """The laws at all points from those of the program."""
@@ -164,7 +163,7 @@ class LawProblem:
             half = np.concatenate([(half[:1] + mirror[-1:]) / 2, half[1:]])
         return np.concatenate([mirror[: self.points.size // 2], half])
 
-    def values(self, epsilon: float, outputs: Vector) -> Mapping[str, Any]:
+    def values(self, epsilon: float, outputs: Vector) -> Values:
         """The parameter values of `model.program`."""
         costs = self._fold(self.losses(outputs)[0])
         return self.model.values(self.odds(epsilon), outputs, self.points[self.keep], costs)
@@ -191,7 +190,7 @@ class LawProblem:
             slope = slope + self._moved(outputs, laws, solution.row_dual)
         return LawAnswer(value, laws, slope, solution)
 
-    def duals(self, row_dual: Vector) -> tuple[Vector, Vector]:
+    def duals(self, row_dual: Vector) -> Pair:
         """Those of Σ p = 1 and of the means, at all points: one that is stated stands for two, but for the middle."""
         n, odd = self.keep.size, self.points.size % 2
         alpha, beta = row_dual[:n], row_dual[n : 2 * n]
@@ -217,7 +216,7 @@ def end_points(knots: Vector) -> Vector:
     return np.stack([knots[:-1], knots[1:]], axis=1).ravel()
 
 
-def _losses_at(knots: Vector, outputs: Vector, question: LawQuestion) -> tuple[Vector, Vector]:
+def _losses_at(knots: Vector, outputs: Vector, question: LawQuestion) -> Pair:
     """What the end laws of all pieces cost, and the slopes in the outputs at fixed knots. Shapes (2 pieces, m)."""
     integrals, shape = ErrorIntegrals(knots, outputs, question.density), (-1, outputs.size)
     return integrals.weights(question.loss).reshape(shape), integrals.slopes(question.loss).reshape(shape)
@@ -232,7 +231,7 @@ def exact_problem(knots: Vector, outputs: int, question: LawQuestion, *, symmetr
 
     metric = question.metric
 
-    def losses(bins: Vector) -> tuple[Vector, Vector]:
+    def losses(bins: Vector) -> Pair:
         both = _losses_at(knots, bins, question)
         return both if metric is None else (_joined(both[0]), _joined(both[1]))
 
@@ -255,7 +254,7 @@ def _links(width: Vector, metric: str) -> Callable[[float], Vector]:
     is less than the e^{εw} - 1 that would do for the two ends alone. "squared": for the two ends, e^{εw²} - 1.
     """
     if metric == "absolute":
-        return lambda epsilon: np.asarray(epsilon * width)
+        return lambda epsilon: epsilon * width
     return lambda epsilon: np.array([odds_of(float(epsilon * w**2)) for w in width])
 
 
@@ -276,7 +275,7 @@ def grid_problem(
     """
     share = (np.full(points.size, 1 / points.size) if weights is None else weights)[:, None]
 
-    def losses(bins: Vector) -> tuple[Vector, Vector]:
+    def losses(bins: Vector) -> Pair:
         gap = bins - points[:, None]
         return share * error_of(np.abs(gap), loss), share * slope_of(gap, loss)
 
@@ -295,7 +294,7 @@ class OutputKnots(LawProblem):
 
     def __init__(self, even: Vector, outputs: int, question: LawQuestion, *, symmetric: bool) -> None:
         self.even, self.question = even, question
-        self._last: tuple[bytes, tuple[Vector, Vector]] = b"", (even, even)
+        self._last: tuple[bytes, Pair] = b"", (even, even)
         points = np.zeros(2 * (even.size + outputs - 3))
         solver, options = question.solver, question.options
         super().__init__(points, outputs, self._losses_there, symmetric=symmetric, solver=solver, options=options)
@@ -304,13 +303,13 @@ class OutputKnots(LawProblem):
         """Where the laws are stated. Shape (K + m - 2,)."""
         return np.sort(np.concatenate([self.even, np.clip(outputs[1:-1], -1.0, 1.0)]))
 
-    def _losses_there(self, outputs: Vector) -> tuple[Vector, Vector]:
+    def _losses_there(self, outputs: Vector) -> Pair:
         key = outputs.tobytes()
         if self._last[0] != key:
             self._last = key, _losses_at(self.knots(outputs), outputs, self.question)
         return self._last[1]
 
-    def values(self, epsilon: float, outputs: Vector) -> Mapping[str, Any]:
+    def values(self, epsilon: float, outputs: Vector) -> Values:
         """The parameter values of `model.program`."""
         self.points = end_points(self.knots(outputs))
         return super().values(epsilon, outputs)

@@ -44,7 +44,7 @@ from functools import partial
 import numpy as np
 
 from models.quantizer import odds_of, smallest_reach
-from solvers.arrays import Positions, Vector
+from solvers.arrays import Pair, Positions, Vector
 from solvers.search import bisect
 from workbench.errors import NotProven
 from workbench.exact.numbers import exact
@@ -219,9 +219,7 @@ def two_outputs(reach: float, loss: object, square: float) -> float:
     return (reach**2 - square) * (a / reach + b)
 
 
-def _bound(
-    limit: Callable[[], Limit], levels: int, question: LawQuestion, inputs: tuple[Vector, Vector], spread: float
-) -> float:
+def _bound(limit: Callable[[], Limit], levels: int, question: LawQuestion, inputs: Pair, spread: float) -> float:
     """The largest of the bounds that hold for all inputs. inputs: x and their weights; spread: E|X - median|."""
     (a, b), odds, (x, w) = error_function(question.loss), odds_of(question.budget), inputs
     squared = float(w @ (1 + np.abs(x)) ** 2) * (1 + odds) / odds**2

@@ -29,7 +29,7 @@ import numpy as np
 
 from models.entrywise_program import EntrywiseProgram
 from models.two_bin import Bounds, Key, TwoBinShape
-from solvers.arrays import Vector
+from solvers.arrays import Pair, Vector
 from solvers.backend import Options, Session, backend
 from solvers.search import OpenNodes
 from solvers.solution import Solution
@@ -105,7 +105,7 @@ class Live:
         self._open.clear()
 
 
-def _around(q: Vector, far: float | Vector) -> tuple[Vector, Vector]:
+def _around(q: Vector, far: float | Vector) -> Pair:
     """Slices around a selection."""
     return np.maximum(q - far, 0.0), np.minimum(q + far, 1.0)
 

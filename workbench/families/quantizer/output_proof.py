@@ -21,7 +21,6 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +30,8 @@ from solvers.arrays import Positions, Vector
 from solvers.search import Deadline, OpenNodes
 from solvers.solution import Termination
 from workbench.errors import CorruptFile
-from workbench.families.quantizer.laws import LawProblem, Progress, grid_problem, silent
+from workbench.exact.objects import Progress, Record
+from workbench.families.quantizer.laws import LawProblem, grid_problem, silent
 from workbench.io.files import is_there, named, parse_json, read_text, write_whole
 
 Box = tuple[tuple[int, int], ...]  # an interval of grid points for each output
@@ -214,13 +214,13 @@ class OutputProof:
             for half in self._split(box, masses):
                 self._put(bound, half)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """The state, for JSON."""
         boxes = [[known if math.isfinite(known) else None, [list(pair) for pair in box]] for known, box in self.open]
         closed = self.closed if math.isfinite(self.closed) else None
         return self.given | {"closed": closed, "boxes": self.boxes, "seconds": self.seconds, "open": boxes}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Record) -> None:
         """Go on from `to_dict`. Raises KeyError, TypeError or ValueError for another state."""
         boxes: OpenNodes[Box] = OpenNodes()
         for known, box in state["open"]:

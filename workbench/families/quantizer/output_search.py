@@ -25,6 +25,7 @@ import numpy as np
 
 from models.quantizer import usual_reach
 from solvers.arrays import Vector
+from workbench.exact.numbers import Rationals
 from workbench.families.quantizer.laws import (
     LawProblem,
     LawQuestion,
@@ -246,7 +247,7 @@ class _OutputSearch:
 
     # What is published.
 
-    def _rounded(self, outputs: Vector) -> tuple[Fraction, ...]:
+    def _rounded(self, outputs: Vector) -> Rationals:
         """Outputs in decimals: outermost ones away from zero, since rounding must not lose feasibility."""
         outputs, _ = merged(outputs, np.ones((1, outputs.size)), 2e-6)
         low, high = -self._outermost(-outputs[0]), self._outermost(outputs[-1])
@@ -259,7 +260,7 @@ class _OutputSearch:
         rounded: Fraction = unit * math.ceil(output * 10**self.digits)
         return rounded - unit if rounded > self.limit and rounded - unit > self.reach else rounded
 
-    def at(self, m: int, bins: tuple[Fraction, ...], starts: tuple[float, ...]) -> QuantizerAnswer | None:
+    def at(self, m: int, bins: Rationals, starts: tuple[float, ...]) -> QuantizerAnswer | None:
         """The LP at these bins; outputs that are nowhere drawn need no name."""
         # without those that an output's knot replaces: pieces of 1e-7 are for no solver, and by a metric for no proof
         near = Fraction(1, 10**6 if self.question.metric is None else 10**3)

@@ -28,8 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.quantizer import smallest_reach
-from solvers.arrays import Vector
-from workbench.families.quantizer.laws import LawProblem, Progress, silent
+from solvers.arrays import Pair, Vector
+from workbench.exact.objects import Progress
+from workbench.families.quantizer.laws import LawProblem, silent
 
 _UNIT, _GRID = 2.0**-29, 2.0**-30  # of which outputs are multiples, and z
 _NEAREST = -14.0  # z of outermost outputs a millionth of r - 1 beyond the least reach
@@ -51,7 +52,7 @@ def spread_starts(m: int, epsilon: float, count: int) -> list[Vector]:
     least, first = smallest_reach(epsilon), 1.0 if m % 2 else 0.6
     steps = np.arange(m // 2) + first
     shapes = ((1.3, 1.0), (1.05, 0.7), (1.7, 1.3), (1.02, 2.0), (2.2, 1.0), (1.15, 0.3), (1.4, 2.5))[:count]
-    return [mirrored(np.asarray(least * reach * (steps / steps[-1]) ** power), m) for reach, power in shapes]
+    return [mirrored((least * reach * (steps / steps[-1]) ** power), m) for reach, power in shapes]
 
 
 def mirrored(half: Vector, m: int) -> Vector:
@@ -77,7 +78,7 @@ def asymmetric(rng: np.random.Generator, m: int, reaches: tuple[float, float], i
     return np.concatenate([[-ends[0]], np.sort(inside * rng.uniform(-1, 1, m - 2)), [ends[1]]])
 
 
-def merged(outputs: Vector, laws: Vector, least: float = 1e-6) -> tuple[Vector, Vector]:
+def merged(outputs: Vector, laws: Vector, least: float = 1e-6) -> Pair:
     """Outputs closer than `least` as one, their masses added, and unused ones left out: a search may end so.
 
     outputs: (m,); laws: (n, m). Returns both with fewer outputs.
@@ -158,7 +159,7 @@ class _Coordinates:
         return [-1] if self.symmetric else [0, -1]
 
     @cached_property
-    def bounds(self) -> tuple[Vector, Vector]:
+    def bounds(self) -> Pair:
         """The least and the largest z."""
         far = math.floor(self.limit / _UNIT) * _UNIT
         high = np.full(self.m // 2 if self.symmetric else self.m, far)

@@ -49,7 +49,7 @@ class QuantizerProblem(Problem):
         super().__init__(request)
         question, self.levels = request.question, request.question.levels
         self.law, self.scale = request.law
-        self.bins = None if question.bins is None else tuple(b / question.c for b in question.bins)
+        self.bins = question.centred
         self.reach = math.inf if request.method == "mvu" else usual_reach(self.law.budget)
         if request.reach is not None:
             self.reach = float(request.reach / question.c)
@@ -57,7 +57,7 @@ class QuantizerProblem(Problem):
     def answered(self, programs: Programs | None, start: str) -> Answer:
         """By its method. Raises Infeasible (with the smallest feasible ε), SolverUnavailable, LicenceLimit,
         NotProven."""
-        method, c, bound = self.request.method, self.request.question.c, None
+        method, question, bound = self.request.method, self.request.question, None
         least = self._least()
         try:
             with translated_errors():
@@ -68,9 +68,10 @@ class QuantizerProblem(Problem):
             raise Infeasible(self._why_none()) from None
         if answer.bound is not None:
             bound = self.scale * answer.bound
-        law = answer.quantizer
+        law, (middle, c) = answer.quantizer, (question.middle, question.c)
+        knots, bins = (tuple(middle + c * value for value in values) for values in (law.knots, law.bins))
         return Answer(
-            Quantizer(tuple(c * k for k in law.knots), tuple(c * b for b in law.bins), law.ends, law.name),
+            Quantizer(knots, bins, law.ends, law.name),
             bound,
             answer.solution,
             claimed=None if method in ("exact", "product") else self.scale * answer.objective,
@@ -138,20 +139,22 @@ class QuantizerProblem(Problem):
         question, metric = self.request.question, self.request.metric
         if question.bins is None or metric == "squared":
             return None
-        c, low, high = float(question.c), float(question.bins[0]), float(question.bins[-1])
+        given = [float(b) for b in (question.bins[0], question.bins[-1], *question.ends)]
+        c, low, high = float(question.c), *(b - float(question.middle) for b in given[:2])
         least = smallest_epsilon(low, high, c)
         if metric == "absolute" and math.isfinite(least):
             # Σ_i (B_i - low) p_i(x) = x - low grows by at most ε of itself: at -c, ε >= 1/(-c - low); from above too
             least = 1 / min(high - c, -c - low)
         if math.isinf(least):
             raise Infeasible(
-                f"bins must reach beyond [-{c:g}, {c:g}] on both sides: with an outermost output at ±c its input "
-                f"would have to be published as it is. Got {low:g} to {high:g}."
+                f"bins must reach beyond [{given[2]:g}, {given[3]:g}] on both sides: with an outermost output at an "
+                f"end its input would have to be published as it is. Got {given[0]:g} to {given[1]:g}."
             )
         if float(self.request.epsilon) < least * (1 - 1e-12):
             raise Infeasible(
-                f"epsilon must be at least {least:.9g} for outputs in [{low:g}, {high:g}] (the smallest at which an "
-                f"unbiased private quantizer on [-{c:g}, {c:g}] exists). Got {float(self.request.epsilon):g}."
+                f"epsilon must be at least {least:.9g} for outputs in [{given[0]:g}, {given[1]:g}] (the smallest at "
+                f"which an unbiased private quantizer on [{given[2]:g}, {given[3]:g}] exists). "
+                f"Got {float(self.request.epsilon):g}."
             )
         return least
 
@@ -177,7 +180,8 @@ class QuantizerProblem(Problem):
         """What a search over outputs has reached, of how many starts."""
         c, starts = float(self.request.question.c), answer.starts
         reached = sum(value <= min(starts) + 1e-4 for value in starts)
-        within = "" if math.isinf(self.reach) else f" within ±{self.reach * c:.6g} (reach)"
+        middle = f"{float(self.request.question.middle):g} " if self.request.question.middle else ""
+        within = "" if math.isinf(self.reach) else f" within {middle}±{self.reach * c:.6g} (reach)"
         known = "no bound is known" if bound is None else f"no choice of outputs{within} goes below {bound:.6g}"
         claim = f"Outputs{within} are the best of {len(starts)} local searches ({reached} reached this value)"
         words = [f"{claim}; {known}."]
@@ -223,7 +227,7 @@ class QuantizerProblem(Problem):
     def _judged(self, error: float, bound: float | None) -> OracleVerdict:
         """The closed forms: of two outputs, given ±B or the best of all, which are at the least reach; the limit."""
         request, question = self.request, self.request.question
-        metric, bins, exact = request.metric, question.bins, request.method == "exact"
+        metric, bins, exact = request.metric, self.bins, request.method == "exact"
         if question.levels == 2 and (metric != "squared" if bins is None else bins[0] == -bins[1]):
             x, w = question.density.grid([0.0])
             proof = "Two outputs ±B leave one unbiased law, Pr[B] = (B + x)/(2B); its absolute error is (B² - x²)/B"
@@ -231,7 +235,7 @@ class QuantizerProblem(Problem):
                 reach = smallest_reach(float(request.epsilon), float(question.c), metric)
                 kind, proof = "optimum" if exact else "lower bound", f"{proof}, least where B is the least reach."
             else:
-                reach, kind, proof = float(bins[1]), "optimum", f"{proof}."
+                reach, kind, proof = float(bins[1] * question.c), "optimum", f"{proof}."
             value = two_outputs(reach, request.loss, float(w @ x**2))
             return OracleVerdict.judge(error, "two outputs", value, kind, proof)
         if bound is not None and bins is None and exact:

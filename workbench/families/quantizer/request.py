@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from models.quantizer import smallest_reach
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
+from workbench.exact.objects import Progress
 from workbench.families.base import Request
 from workbench.families.option import spell
 from workbench.families.quantizer.laws import LawQuestion, silent
 from workbench.mechanisms.quantization import Quantization
 from workbench.privacy.claim import Claim
+
+if TYPE_CHECKING:
+    from workbench.families.stated import Stated
 
 OPTIMISED_KNOTS = 41  # of the exact LP where the outputs are optimised
 PROVABLE = 4  # outputs up to which all choices of them are searched
@@ -46,7 +50,7 @@ class QuantizerRequest(Request):
     proof_time: Fraction = Fraction(300)
     solver: str = "highs"
     options: Options = field(default_factory=Options)
-    progress: Callable[[str], None] | None = None
+    progress: Progress | None = None
 
     @property
     def notion(self) -> str:
@@ -61,8 +65,7 @@ class QuantizerRequest(Request):
     @property
     def scale(self) -> Fraction:
         """What ε is multiplied by on [-1, 1]."""
-        scale: Fraction = self.question.c ** {None: 0, "absolute": 1, "squared": 2}[self.metric]
-        return scale
+        return self.question.c ** {None: 0, "absolute": 1, "squared": 2}[self.metric]
 
     @property
     def law(self) -> tuple[LawQuestion, float]:
@@ -80,6 +83,18 @@ class QuantizerRequest(Request):
         told = self.progress or silent
         law = LawQuestion(epsilon, density, loss, self.metric, self.solver, self.options, told)
         return law, float(absolute + squared)
+
+    def stated(self) -> Stated:
+        """See `Request.stated`."""
+        from workbench.families.quantizer.stated import stated
+
+        if self.method != "exact" or self.question.bins is None:
+            got = f"method {self.method}" + (" with levels" if self.question.bins is None else "")
+            why = "other methods, and searches over outputs, are no linear program in the law"
+            raise InvalidRequest(f"A formula needs method exact with given bins: {why}. Got {got}.")
+        if self.metric is not None:
+            InvalidRequest.must("metric", "left out, as a formula has powers of e^epsilon alone", self.metric)
+        return stated(self.question, self.loss, self.extra_knots)
 
     @property
     def extra_knots(self) -> int:

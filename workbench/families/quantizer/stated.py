@@ -18,25 +18,19 @@ from models.quantizer import LawModel
 from solvers.parametric import Parametric
 from workbench.errors import InvalidRequest
 from workbench.families.quantizer.laws import knots_of
-from workbench.families.quantizer.request import QuantizerRequest
 from workbench.families.stated import Stated, check_size
 from workbench.io.files import spelled
+from workbench.mechanisms.quantization import Quantization
 
 
-def stated(request: QuantizerRequest) -> Stated:
-    """The program. Raises InvalidRequest for a question without one."""
-    question, c = request.question, request.question.c
-    if request.method != "exact" or question.bins is None:
-        got = f"method {request.method}" + (" with levels" if question.bins is None else "")
-        why = "other methods, and searches over outputs, are no linear program in the law"
-        raise InvalidRequest(f"A formula needs method exact with given bins: {why}. Got {got}.")
-    if request.metric is not None:
-        InvalidRequest.must("metric", "left out, as a formula has powers of e^epsilon alone", request.metric)
+def stated(question: Quantization, loss: str | Fraction, extra_knots: int) -> Stated:
+    """The program for given bins. Raises InvalidRequest for a question without one."""
+    c = question.c
     if question.density.name != "uniform":
         InvalidRequest.must("density", "uniform, for which losses are rational", question.density.name)
-    outputs = [bin / c for bin in question.bins]
-    knots = knots_of(tuple(outputs), request.extra_knots)
-    share = Fraction(request.loss == "absolute") if isinstance(request.loss, str) else request.loss
+    bins, outputs = question.bins or (), [*(question.centred or ())]
+    knots = knots_of(tuple(outputs), extra_knots)
+    share = Fraction(loss == "absolute") if isinstance(loss, str) else loss
     units = c * share, c**2 * (1 - share)
     losses = [row for a, b in pairwise(knots) for row in zip(*(_ends(a, b, B, units) for B in outputs), strict=True)]
     points = [x for a, b in pairwise(knots) for x in (a, b)]
@@ -46,16 +40,11 @@ def stated(request: QuantizerRequest) -> Stated:
     numbers = {"bins": outputs, "at": points, "loss": [losses[e][i] for i in range(m) for e in range(n)]}
     program = Parametric(model.program, {"odds": [fmpz_poly([-1, 1])]}, numbers=numbers)
     sides = [
-        f"{spelled(x * c)}{'-' if e % 2 and x < 1 else '+' if e and e % 2 == 0 else ''}" for e, x in enumerate(points)
+        f"{spelled(question.middle + x * c)}{'-' if e % 2 and x < 1 else '+' if e and e % 2 == 0 else ''}"
+        for e, x in enumerate(points)
     ]
-    masses = {
-        f"P({spelled(question.bins[i])}|{side})": (e + i * n, n * m + i)
-        for e, side in enumerate(sides)
-        for i in range(m)
-    }
-    named = (
-        request.loss if isinstance(request.loss, str) else f"{spelled(share)} absolute, {spelled(1 - share)} squared"
-    )
+    masses = {f"P({spelled(bins[i])}|{side})": (e + i * n, n * m + i) for e, side in enumerate(sides) for i in range(m)}
+    named = loss if isinstance(loss, str) else f"{spelled(share)} absolute, {spelled(1 - share)} squared"
     return Stated(program, masses, f"best unbiased law affine between {len(knots)} knots, {named} loss")
 
 

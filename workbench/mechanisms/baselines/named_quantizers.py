@@ -8,6 +8,7 @@ from typing import Any
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Real, exact
+from workbench.exact.objects import Record
 from workbench.mechanisms.baselines.poisson_binomial import NonAffine, poisson_binomial
 from workbench.mechanisms.baselines.two_bin import (
     Biased,
@@ -63,7 +64,7 @@ def built(mechanism: str, *, c: Real = 1, **given: Any) -> Quantizer | NonAffine
     return _BUILD[mechanism](**given, c=c)
 
 
-def bounds(mechanism: str, quantizer: Quantizer | NonAffine, parameters: dict[str, Any]) -> dict[str, float]:
+def bounds(mechanism: str, quantizer: Quantizer | NonAffine, parameters: Record) -> dict[str, float]:
     """Theorems 1 and 2 of Cai et al. 2024 and the bound of Youn et al. 2023: for equally spaced bins only."""
     gaps = [b - a for a, b in pairwise(quantizer.bins)]
     if mechanism not in ("erm", "rqm") or max(gaps) - min(gaps) > max(gaps) / 100:

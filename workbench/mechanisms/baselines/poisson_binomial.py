@@ -23,6 +23,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Real, exact, ln_up, positive
+from workbench.exact.objects import Record
 from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
 from workbench.io.files import ratio, spelled
@@ -143,7 +144,7 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         """One line."""
         return f"The Poisson binomial mechanism on [-{float(self.c):g}, {float(self.c):g}] with {self.m} outputs"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`."""
         return {"kind": "poisson-binomial", "outputs": self.m, "theta": spelled(self.theta), "c": spelled(self.c)}
 

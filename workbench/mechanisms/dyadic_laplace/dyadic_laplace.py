@@ -37,7 +37,7 @@ import numpy.typing as npt
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers, Positions, Vector, Words
 from workbench.exact.numbers import round_up
-from workbench.io.shown import Shown
+from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.dyadic_laplace import dyadic_law
 from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, delta_zero, level_thresholds, levels
 from workbench.mechanisms.dyadic_laplace.elias import Code
@@ -134,7 +134,7 @@ class DyadicLaplace(Shown):
         """E|X̂ - x|, of Laplace noise with scale 1/ε."""
         return 1 / self.epsilon
 
-    def facts(self) -> list[tuple[str, str]]:
+    def facts(self) -> Facts:
         """Its parameters, what it leaks, and its error."""
         return [
             ("mechanism", "dyadic quantized Laplace"),

@@ -50,11 +50,6 @@ def class_length(n: npt.ArrayLike, code: Code) -> Integers:
     return np.asarray(size + 2 * _log2((size + 1).astype(np.uint64)) + 1)
 
 
-def length(m: npt.ArrayLike, code: Code) -> Integers:
-    """Bits of the codeword of every m, |m| < 2^63. Any shape; raises InvalidRequest for other integers and codes."""
-    return class_length(_log2(_fold(m)), check_code(code))
-
-
 def encode(m: npt.ArrayLike, code: Code) -> bytes:
     """The codewords of all m in row-major order, one after the other, filled up to whole bytes with zeros.
 

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Positions, Vector
 from workbench.exact.numbers import exact, positive, rational
+from workbench.exact.objects import Record
 from workbench.exact.plain import is_whole, plain_numbers
 from workbench.io.files import names_file, read_table
 from workbench.io.records import float_array, floats
@@ -117,7 +118,7 @@ class Labels:
         ordered = sorted(weights)
         return cls([float(label) for label in ordered], [float(weights[label]) for label in ordered])
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """Entries of a mechanism's record: labels and prior as strings that read back the same."""
         return {"labels": floats(self.values), "prior": floats(self.prior)}
 
@@ -143,7 +144,7 @@ class Labels:
             InvalidRequest.must("every label", "one of the mechanism's labels", f"{given[wrong][0]:g}")
         return at
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready."""
         return {"values": self.values.tolist(), "prior": self.prior.tolist()}
 

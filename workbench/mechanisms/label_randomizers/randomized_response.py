@@ -28,6 +28,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Real, exact, exp_bounds, positive
+from workbench.exact.objects import Record
 from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
@@ -70,7 +71,7 @@ class RandomizedResponse(ShownMechanism):
         """The labels, any two of them neighbours."""
         return self.labels.values
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`."""
         return {
             "kind": "randomized-response",
@@ -226,7 +227,7 @@ class RandomizedResponse(ShownMechanism):
         return rationals(self.outputs.tolist(), "outputs"), rationals(self.labels.values.tolist(), "labels")
 
     def figure(self) -> Figure:
-        """Pr[o|y] as marks."""
+        """Pr[o|y] as a heat map."""
         from workbench.io.figures import channel_plot
 
         return channel_plot(self.labels.values, self.outputs, self.matrix, self.describe())

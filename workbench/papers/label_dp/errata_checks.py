@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from models.losses import loss_named
 from models.oracles.bins import interval_losses, optimal_bins
+from workbench.exact.objects import Record
 from workbench.mechanisms.channel import Channel, within
 from workbench.mechanisms.label_randomizers.label_randomizer import project
 from workbench.papers.artifact import Numbers, printed
@@ -19,12 +19,12 @@ from workbench.papers.label_dp.lattice import lattice_noise
 from workbench.privacy.audit import audit
 
 
-def _cubic() -> dict[str, Any]:
+def _cubic() -> Record:
     counts = {k: sum(i * (i + 1) // 2 for i in range(1, k + 1)) for k in (50, 100, 200)}  # Σ_{j <= i} i - j + 1
     return {"counts": counts[100], "exponent": math.log(counts[200] / counts[50]) / math.log(4)}
 
 
-def _squared_minimum() -> dict[str, Any]:
+def _squared_minimum() -> Record:
     y, p = np.array([0.0, 1.0, 5.0]), np.array([0.5, 0.3, 0.2])
     weights = p * np.array([1.0, 3.0, 3.0])  # e^ε = 3 on the last two
     x = float(weights @ y / weights.sum())
@@ -50,14 +50,14 @@ def pointer_steps(weights: Sequence[float], *, corrected: bool, limit: int = 100
     return None
 
 
-def _pointer() -> dict[str, Any]:
+def _pointer() -> Record:
     weights = (2, 3, 2)
     printed = pointer_steps(weights, corrected=False)
     moves = "it cycles for ever" if printed is None else f"{printed} moves"
     return {"printed": moves, "right": pointer_steps(weights, corrected=True), "cycles": printed is None}
 
 
-def _assumption() -> dict[str, Any]:
+def _assumption() -> Record:
     """Whether the Poisson deviance meets the assumption, and cuts the bins that the Poisson loss does."""
     loss, deviance = loss_named("poisson"), loss_named("poisson-deviance")
     y = np.arange(1, 21.0)
@@ -77,19 +77,19 @@ def _assumption() -> dict[str, Any]:
     }
 
 
-def _all_clipped() -> dict[str, Any]:
+def _all_clipped() -> Record:
     h = np.array([-1.0, -2.0, -0.5])
     shares = project(h)
     return {"kept": np.maximum(h, 0).sum(), "round": shares.round(4).tolist(), "off": np.abs(shares - 1 / 3).max()}
 
 
-def _caption() -> dict[str, Any]:
+def _caption() -> Record:
     half, two = (signature(example(), Fraction(exp_epsilon)) for exp_epsilon in ("1/2", "2"))
     same = two == printed("label_dp")["fig5"]["signature"]
     return {"two": two is not None, "half": half is not None, "same": same}
 
 
-def _exponential() -> dict[str, Any]:
+def _exponential() -> Record:
     ranges = {high: lattice_noise("exponential", 0, high, 1).rows for high in (4, 10, 51)}
     epsilons = [audit(Channel.of(rows, within(high, high)), 1).pure_epsilon for high, rows in ranges.items()]
     listed = ", ".join(f"{value:.6f}" for value in epsilons)

@@ -23,6 +23,7 @@ import pandas as pd
 
 from solvers.arrays import Vector
 from workbench.errors import InvalidRequest
+from workbench.exact.objects import Record
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.families.labels.problem import best_bins
@@ -46,7 +47,7 @@ def _sklearn() -> Any:
     return sklearn
 
 
-RESPONSES: dict[str, Any] = {"RR-on-Bins": best_bins, "RRWithPrior": with_prior}  # labels and ε -> the response
+RESPONSES: Record = {"RR-on-Bins": best_bins, "RRWithPrior": with_prior}  # labels and ε -> the response
 
 
 def continuous_noise(name: str, values: Vector, epsilon: float) -> LabelNoise:

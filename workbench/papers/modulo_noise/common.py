@@ -22,6 +22,7 @@ from models import oracles
 from models.oracles import ClosedForm
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import Real, exact, exp_bounds
+from workbench.exact.objects import Record
 from workbench.families.modulo.family import FAMILY
 from workbench.families.requirements import ratio_kind
 from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
@@ -30,7 +31,7 @@ from workbench.privacy.audit import audit
 
 
 @cache
-def numbers() -> dict[str, Any]:
+def numbers() -> Record:
     """The printed numbers of this paper."""
     return printed("modulo_noise")
 

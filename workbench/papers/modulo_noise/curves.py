@@ -42,6 +42,7 @@ from solvers.arrays import Vector
 from workbench.errors import WorkbenchError
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exact
+from workbench.exact.objects import Values
 from workbench.families.api import design
 from workbench.families.integer_laws import masses
 from workbench.families.modulo.baselines import Scan, data_independent_error
@@ -112,7 +113,7 @@ def pmf(epsilon: Numbers, **question: Any) -> pd.DataFrame:
     return pd.concat(parts)
 
 
-def joint(line: Mapping[str, Any], apart: float, **request: Any) -> pd.DataFrame:
+def joint(line: Values, apart: float, **request: Any) -> pd.DataFrame:
     """`pmf` of two dimensions, beside the product of the optimum of one line at the budget `apart` with itself."""
     scalar = law(question_of(**line), apart).pmf
     assert scalar is not None

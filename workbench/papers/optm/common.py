@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from models.quantizer import usual_reach
 from solvers.arrays import Vector
 from workbench.exact.numbers import exact
+from workbench.exact.objects import Record
 from workbench.families.quantizer.certify import repaired
 from workbench.families.quantizer.laws import LawQuestion, exact_quantizer
 from workbench.families.quantizer.limit import Limit, mae_limit
@@ -33,14 +33,14 @@ TABLES = {"0.5": "table3", "1": "table4", "1.5": "table5"}
 
 
 @lru_cache
-def parameters() -> dict[str, Any]:
+def parameters() -> Record:
     """The printed numbers and parameters."""
     return printed("optm")
 
 
-def parameters_at(epsilon: str) -> dict[str, Any]:
+def parameters_at(epsilon: str) -> Record:
     """Those of Tables 3-5, by their ε."""
-    table: dict[str, Any] = parameters()[TABLES[epsilon]]
+    table: Record = parameters()[TABLES[epsilon]]
     return table
 
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from solvers.search import bisect
+from workbench.exact.objects import Record
 from workbench.families.quantizer.laws import LawQuestion, exact_quantizer
 from workbench.families.quantizer.optm import Live, shape_of
 from workbench.mechanisms.baselines.two_bin import equal_bins, rqm, two_bin
@@ -23,13 +23,13 @@ from workbench.papers.optm.vectors import metric_floor
 from workbench.privacy.audit import audit_extremes
 
 
-def _ends() -> dict[str, Any]:
+def _ends() -> Record:
     quantizer = rqm(equal_bins(5, "1.8"), "0.4")
     at_c = float(np.abs(np.log(quantizer.matrix[0] / quantizer.matrix[-1])).max())
     return {"at_c": at_c, "true": audit_extremes(quantizer, 0).pure_epsilon}
 
 
-def _table1_optm() -> dict[str, Any]:
+def _table1_optm() -> Record:
     """By how much the authors' program misses its ε and the printed cells, and Theorem 5 misses these at least."""
     cells = np.array(parameters()["table1"]["OPTM"])
     authors = [authors_optm_at(epsilon) for epsilon in EPSILONS]
@@ -44,7 +44,7 @@ def _table1_optm() -> dict[str, Any]:
     }
 
 
-def _table2_mvu() -> dict[str, Any]:
+def _table2_mvu() -> Record:
     """Two of the printed MVU values exceed its error at the worst input. gap: of a printed value to the other reading's
     mean, at most, in standard errors."""
     printed = parameters()["table2"]
@@ -71,7 +71,7 @@ def _table2_mvu() -> dict[str, Any]:
     }
 
 
-def _table6_bins() -> dict[str, Any]:
+def _table6_bins() -> Record:
     """Table 6 has one line of bins for OPTM; the program chooses others at σ = 0.3.
 
     gap: by how much a printed error is farther from the program's than rounding and three standard errors, at most.
@@ -88,7 +88,7 @@ def _table6_bins() -> dict[str, Any]:
     return {**shown, "listed": listed(same, "g"), "gap": gap}
 
 
-def _not_available() -> dict[str, Any]:
+def _not_available() -> Record:
     best, (count, beyond) = no_rqm("0.5"), no_erm("0.5")
     shown = "none" if best is None else f"{best.mae():.4f} (51 points {best.mae_51:.4f})"
     return {"shown": shown, "mae": beyond.mae(), "epsilon": audit_extremes(beyond, 0).pure_epsilon, "count": count}
@@ -105,7 +105,7 @@ def _least_metric_epsilon(points: int) -> float:
     return bisect(feasible, 0.0, 8.0, tolerance=1e-3)[1]
 
 
-def _metric() -> dict[str, Any]:
+def _metric() -> Record:
     """The least ε on grids, and by how much it is above its floor at least."""
     least = {n: _least_metric_epsilon(n) for n in (2, 3, 5, 9, 17)}
     floors = {n: metric_floor(n, 3.0) for n in least}
@@ -114,14 +114,14 @@ def _metric() -> dict[str, Any]:
     return {"shown": shown, "above": above, "coarse": least[3], "fine": least[17]}
 
 
-def _objective() -> dict[str, Any]:
+def _objective() -> Record:
     # stochastic rounding to the two nearest bins: every ζ is 0, what is left is (8)'s constant
     bins = read_bins("-2.7,-0.9,0.9,2.7")
     mae, shape = two_bin(bins, [[1], [0, 1], [0, 0, 1]]).mae(), shape_of(bins, uniform())
     return {"mae": mae, "proxy_2": float(sum(shape.losses[columns[-1]] for columns in shape.columns.values()))}
 
 
-def _theorem6() -> dict[str, Any]:
+def _theorem6() -> Record:
     # k = 2, r = 4: q_2(1) (B_4 - B_2) >= q_1(1) (B_4 - B_3), and q_2(1) <= q_2(2) = 1 - q_2(1)
     least = {}
     for number in (3, 4, 6):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ import pandas as pd
 from workbench.families.quantizer.optm import optm_thinner
 from workbench.families.quantizer.search import best_rqm, searched_bins
 from workbench.io.figures import panels
+from workbench.io.result import Row
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, randomized_response
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.shown_mechanism import draw_law
@@ -63,9 +64,9 @@ def _optm(levels: int, epsilon: str) -> Quantizer | None:
     return None if thinned is None else certified(thinned.quantizer, epsilon)
 
 
-def _bits(epsilon: str, full: bool) -> list[dict[str, Any]]:
+def _bits(epsilon: str, full: bool) -> list[Row]:
     """Best MAE against the number of outputs at one ε: every mechanism at every number, and the limits."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for m in range(2, 17):
         mechanisms: dict[str, Quantizer | None] = {"exact quantizer": best_exact(m, epsilon)}
         if full or m in (2, 3, 4, 5, 6, 8, 12, 16):

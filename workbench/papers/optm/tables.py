@@ -7,14 +7,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from workbench.exact.numbers import exact
+from workbench.exact.objects import Record
 from workbench.families.quantizer.product import product_optimum
 from workbench.families.quantizer.search import largest_q
+from workbench.io.result import Row
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, rqm
 from workbench.mechanisms.density import Density, normal, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
@@ -77,7 +78,7 @@ def _made(by: str, epsilon: str, sigma: float | None) -> Quantizer:
     return certified(quantizer, epsilon)
 
 
-def _measured(quantizer: Quantizer, density: Density | None = None) -> dict[str, Any]:
+def _measured(quantizer: Quantizer, density: Density | None = None) -> Record:
     """The columns of the errors and of the exact audit."""
     density = density or uniform()
     errors = {"mae (51 points)": quantizer.mae_51, "mae": quantizer.mae(density), "mse": quantizer.mse(density)}
@@ -231,13 +232,13 @@ def no_erm(epsilon: str) -> tuple[int, Quantizer]:
     return count, min(filter(private, beyond), key=lambda q: q.mae_51)
 
 
-def _above(epsilon: str, full: bool) -> list[dict[str, Any]]:
+def _above(epsilon: str, full: bool) -> list[Row]:
     """How far each published mechanism is above the limit at one ε."""
     best = {f"exact quantizer, {m} optimised bins": best_exact(m, epsilon) for m in (4, MOST)}
     rows = []
     for name, quantizer in (published(epsilon) | best).items():
         mae = quantizer.mae()
-        row: dict[str, Any] = {"epsilon": float(epsilon), "mechanism": name, "mae": mae}
+        row: Row = {"epsilon": float(epsilon), "mechanism": name, "mae": mae}
         row["largest output"] = float(quantizer.outputs[-1])
         for what, above_what, capped in (("any outputs", "it", False), ("twice the least reach", "that", True)):
             bounds = limit(epsilon, capped=capped)

@@ -6,6 +6,7 @@ II error β says that the hockey stick at ε = ln m is at most 1 - c (Dong, Roth
 
 from __future__ import annotations
 
+import itertools
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -18,6 +19,7 @@ from workbench.privacy.notions.laws import Laws, Names
 from workbench.privacy.notions.notion import HockeyStick, Notion, Requirement, Result, Values
 
 Pairs = list[tuple[Any, Any]]
+Stick = tuple[Fraction, Fraction]  # (ε or slope, δ)
 
 
 class HockeySticks(Notion):
@@ -45,7 +47,7 @@ class HockeySticks(Notion):
             return InvalidRequest.must(self._points, self.WHAT, repr(value))
 
     @abstractmethod
-    def sticks(self, values: Values) -> Sequence[tuple[Fraction, Fraction]]:
+    def sticks(self, values: Values) -> Sequence[Stick]:
         """(ε, δ) or (slope, δ) of every one."""
 
     @abstractmethod
@@ -92,11 +94,16 @@ class Curve(HockeySticks):
         points = {positive(epsilon, "epsilon", or_zero=True): probability(delta, "delta") for epsilon, delta in pairs}
         if not points or len(points) < len(pairs):
             InvalidRequest.must(parameter, f"{self.WHAT}, each epsilon once", repr(value))
-        return tuple(sorted(points.items()))
+        curve = sorted(points.items())
+        for (low, delta), (high, more) in itertools.pairwise(curve):
+            if more > delta:  # what is (ε, δ)-private is so at every larger ε
+                growing = f"{float(delta):g} at {float(low):g} and {float(more):g} at {float(high):g}"
+                InvalidRequest.must(parameter, f"{self.WHAT} whose delta does not grow with epsilon", growing)
+        return tuple(curve)
 
-    def sticks(self, values: Values) -> Sequence[tuple[Fraction, Fraction]]:
+    def sticks(self, values: Values) -> Sequence[Stick]:
         """The points."""
-        points: Sequence[tuple[Fraction, Fraction]] = values["curve"]
+        points: Sequence[Stick] = values["curve"]
         return points
 
     def stick(self, laws: Laws, at: Fraction) -> ExpNumber:

@@ -21,7 +21,7 @@ import numpy as np
 
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import ball, ball_ends, nearest_float, round_up
+from workbench.exact.numbers import Interval, ball, ball_ends, nearest_float, round_up
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.notion import HockeyStick, LeastParameter, Requirement, Values, decided
 
@@ -45,7 +45,7 @@ class TradeOff:
     """Vertices (P(A), Q(A)) of a trade-off curve, for the sets A of largest ratios with P(A) > Q(A): elsewhere nothing
     is asked."""
 
-    def __init__(self, vertices: Iterable[tuple[Fraction, Fraction]]) -> None:
+    def __init__(self, vertices: Iterable[Interval]) -> None:
         self.vertices = [(p, q) for p, q in vertices if p > q]
 
     @property
@@ -53,7 +53,7 @@ class TradeOff:
         """Whether one law reaches what the other does not: no μ is enough."""
         return any(p == 1 or not q for p, q in self.vertices)
 
-    def needed(self, p: Fraction, q: Fraction, bits: int) -> tuple[Fraction, Fraction]:
+    def needed(self, p: Fraction, q: Fraction, bits: int) -> Interval:
         """Rationals around Φ^-1(p) - Φ^-1(q), for 0 < q < p < 1."""
         from flint import arb, ctx
 

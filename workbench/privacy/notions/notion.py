@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -28,10 +28,12 @@ from typing import Any, ClassVar, TypeAlias
 
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import exact, ln_up, nearest_float, positive
+from workbench.exact.numbers import Interval, exact, ln_up, nearest_float, positive
+from workbench.exact.objects import Record
+from workbench.exact.objects import Values as Values
 from workbench.privacy.notions.laws import Laws, Names
 
-Values: TypeAlias = Mapping[str, Any]  # parameter of a budget -> exact number
+Label = tuple[int, ...]  # of a comparison: a shift, an ordered pair of rows
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ Requirement: TypeAlias = HockeyStick | MassAboveRatio | PowerCone | RelativeEntr
 class Result:
     """What a notion measured of one comparison. label: of the comparison, () for a mechanism measured as a whole."""
 
-    label: tuple[int, ...]
+    label: Label
     measured: Any
     values: Values
 
@@ -134,7 +136,7 @@ class Notion(ABC):
     def parse(self, parameter: str, value: Any) -> Any:
         """One parameter in exact numbers. Raises InvalidRequest."""
 
-    def budget(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def budget(self, given: Values) -> Record:
         """All parameters in exact numbers, in their order; None means not given. Raises InvalidRequest."""
         named = {name: value for name, value in given.items() if value is not None}
         for name in named:
@@ -286,7 +288,7 @@ def count_work(units: float) -> bool:
 
 
 def decided(
-    name: str, budget: Fraction, ends: Callable[[int], tuple[Fraction, Fraction]], limit: Fraction,
+    name: str, budget: Fraction, ends: Callable[[int], Interval], limit: Fraction,
     work: Callable[[int], int], bits: int = 128, most: float = math.inf,
 ) -> bool:  # fmt: skip
     """Whether a number is at most a limit, by enclosures `ends` of growing precision: bits, up to `most`.

@@ -20,7 +20,7 @@ from typing import Any
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import ExpNumber, probability
-from workbench.privacy.notions.curve import HockeySticks
+from workbench.privacy.notions.curve import HockeySticks, Stick
 from workbench.privacy.notions.laws import Laws, Names
 from workbench.privacy.notions.notion import Requirement, Result, SlopedHockeyStick, Values
 
@@ -37,7 +37,7 @@ def _sticks(points: Points) -> Points:
             c = b + m * a
             slope, delta = (m, 1 - c) if m >= 1 else (1 / m, 1 - c / m)
             least[slope] = min(delta, least.get(slope, delta))
-    kept: list[tuple[Fraction, Fraction]] = []
+    kept: list[Stick] = []
     for slope, delta in sorted(least.items()):  # the hockey stick falls with M
         if not kept or delta < kept[-1][1]:
             kept.append((slope, delta))
@@ -77,7 +77,7 @@ class TradeOffFunction(HockeySticks):
             InvalidRequest.must(parameter, "a function that is above 0 somewhere", "0 throughout")
         return points
 
-    def sticks(self, values: Values) -> Sequence[tuple[Fraction, Fraction]]:
+    def sticks(self, values: Values) -> Sequence[Stick]:
         """(M, δ) of the lines."""
         return _sticks(values["tradeoff"])
 

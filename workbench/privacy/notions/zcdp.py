@@ -19,7 +19,7 @@ import numpy as np
 
 from workbench.errors import NotProven
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import ball_ends, ln_up, nearest_float, round_up
+from workbench.exact.numbers import Interval, ball_ends, ln_up, nearest_float, round_up
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.notion import (
     LeastParameter,
@@ -45,7 +45,7 @@ class Concentrated:
     def __init__(self, laws: Laws) -> None:
         self.loss = Loss(laws)
         self._ratio = laws.max_ratio[0]
-        self._moments: dict[Fraction, tuple[Fraction, Fraction]] = {}
+        self._moments: dict[Fraction, Interval] = {}
         self._decided: dict[Fraction, bool | None] = {}
 
     @property
@@ -60,11 +60,11 @@ class Concentrated:
         return Fraction(ln_up(self._ratio))
 
     @cached_property
-    def mean(self) -> tuple[Fraction, Fraction]:
+    def mean(self) -> Interval:
         """Rationals around Σ P ln P/Q."""
         return ball_ends(self.loss.mean(_BITS))
 
-    def moment(self, order: Fraction) -> tuple[Fraction, Fraction]:
+    def moment(self, order: Fraction) -> Interval:
         """Rationals around g(α)."""
         if order not in self._moments:
             self._moments[order] = ball_ends(self.loss.log_moment(order, _BITS))
@@ -114,7 +114,7 @@ class Concentrated:
         return self.moment(order)[0] > rho * order * (order - 1)
 
     @cached_property
-    def least(self) -> tuple[Fraction, Fraction]:
+    def least(self) -> Interval:
         """An interval of the least ρ: the largest D_α/α seen, and a ρ that is proven (pure ε²/2 at worst)."""
         low = max(Fraction(0), self.mean[0])
         for k in range(-8, 13):

@@ -136,7 +136,7 @@ def test_the_frontier_has_the_optimum_below_the_usual(capsys):
     }
     left_out = {(r["mechanism"], r["delta"]): r["failure"] for r in rows if not r["objective"]}
     assert left_out["clamped discrete Gaussian", "0"] == "it needs delta > 0"
-    assert len(rows) == 4 * (1 + 6)
+    assert len(rows) == 4 * (1 + 7)
     for epsilon in (0.5, 1):
         assert by["channel", epsilon, 0.01] < by["channel", epsilon, 0] < by["clamped geometric", epsilon, 0]
         assert by["channel", epsilon, 0] < by["randomized response", epsilon, 0]

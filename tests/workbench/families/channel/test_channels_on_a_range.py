@@ -3,68 +3,90 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.families.channel.range import _Cells, on_range
-from workbench.families.recommendation import RealQuery
+from workbench.mechanisms.range_query import RangeQuery
 
 
-def query(low, high, sensitivity=None, loss="squared", epsilon=1, delta="0") -> RealQuery:
-    width = Fraction(high) - Fraction(low)
-    reach = width if sensitivity is None else Fraction(sensitivity)
-    return RealQuery(
-        low=Fraction(low), high=Fraction(high), sensitivity=reach, loss=loss, epsilon=Fraction(epsilon),
-        delta=Fraction(delta),
-    )  # fmt: skip
+def best(low, high, sensitivity=None, cells=None, loss="squared", epsilon=1, delta="0"):
+    return wb.design(RangeQuery((low, high), sensitivity=sensitivity, cells=cells), loss=loss, epsilon=epsilon,
+                     delta=delta)  # fmt: skip
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 def test_the_cost_is_the_mean_over_real_answers(loss: str):
-    cells = _Cells(query(-1, 5, loss=loss), 6)
-    design = cells.design(cells.far)
+    design = best(-1, 5, cells=6, loss=loss)
     outputs = np.array([float(o) for o in design.question.outputs])
     x = (np.arange(60_000) + 0.5) / 60_000 * 6 - 1
     error = np.abs(outputs[None, :] - x[:, None]) ** (2 if loss == "squared" else 1)
     rows = design.mechanism.matrix[np.floor(x + 1).astype(int)]
-    exact = float(cells.cost(design.mechanism, design.question.outputs))
-    assert exact == pytest.approx((rows * error).sum(axis=1).mean(), rel=1e-6)
+    assert design.objective == pytest.approx((rows * error).sum(axis=1).mean(), rel=1e-6)
+    assert "rounded to -0.5..4.5:1, which the loss charges" in design.words[0]
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "2"])
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 def test_one_randomised_bit_is_between_bound_and_cost_or_above(loss: str, epsilon: str):
     """Is x in the upper half, by randomised response: outputs at each half's best point, found on a grid here."""
-    value = on_range(query(0, 1, loss=loss, epsilon=epsilon))
+    value = best(0, 1, loss=loss, epsilon=epsilon)
     right = math.exp(float(epsilon)) / (1 + math.exp(float(epsilon)))
     x, o = (np.arange(2000) + 0.5) / 2000, np.linspace(0, 1, 2001)[:, None]
     power = 2 if loss == "squared" else 1
     weights = np.where(x < 0.5, right, 1 - right)
     bit = 2 * (weights * np.abs(o - x) ** power).mean(axis=1).min()
-    assert value.certified
+    assert value.certificate is not None
     assert 0 < value.bound <= value.objective <= value.bound / 0.99
     assert value.bound <= bit * (1 + 1e-6)
     assert value.objective <= bit * 1.01
 
 
 def test_neighbours_within_a_sensitivity():
-    value = on_range(query(0, 10, sensitivity=3, epsilon=1))
-    everyone = on_range(query(0, 10, epsilon=1))
+    value = best(0, 10, sensitivity=3, epsilon=1)
+    everyone = best(0, 10, epsilon=1)
     assert value.bound <= value.objective <= value.bound / 0.99
     assert value.objective < everyone.objective
-    assert _Cells(query(0, 10, sensitivity=3), 8).near == 2
-    assert _Cells(query(0, 10, sensitivity=3), 8).far == 3
-    uneven = on_range(query(0, 10, sensitivity="3.1", epsilon=1))  # which few cells do not divide
+    assert RangeQuery("0..10", sensitivity=3, cells=8).near == 2
+    assert RangeQuery("0..10", sensitivity=3, cells=8).far == 3
+    uneven = best(0, 10, sensitivity="3.1", epsilon=1)  # which few cells do not divide
     assert uneven.bound <= uneven.objective
-    assert "not proven within 1 %" in uneven.parameter
+    assert "not proven within 1 %" in uneven.words[0]
 
 
 def test_a_range_that_is_shifted_and_scaled_costs_the_same():
-    first, second = on_range(query(0, 1)), on_range(query(-100, 300))
+    first, second = best(0, 1), best(-100, 300)
     assert second.objective == pytest.approx(400**2 * first.objective, rel=1e-6)
-    table = wb.recommend(range="-100..300", epsilon=1)
+    table = wb.recommend(range="-100..300", epsilon=1, time_limit=300)
     assert table[0]["class"] == "channel on a grid"
     assert table[0]["objective"] == pytest.approx(second.objective, rel=1e-12)
+    assert table[0]["command"].startswith("workbench design channel --range -100..300 ")
+
+
+def test_a_certificate_holds_the_channel_of_the_cells(tmp_path):
+    design = best(0, 4, cells=4, loss="absolute", delta="0.1")
+    design.save(tmp_path / "range.json")
+    held = wb.load(tmp_path / "range.json")
+    assert held == design.mechanism
+    assert [float(x) for x in held.inputs] == [0.5, 1.5, 2.5, 3.5]
+    assert design.row()["objective"] == design.objective
+    assert design.to_dict()["question"]["range"] == "0..4"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"range": "0..5", "answers": "0..5"}, "exactly one of answers, range and places"),
+        ({"range": "0..5", "max_shift": 1}, "max_shift must be left out with a range"),
+        ({"answers": "0..5", "max_shift": 1, "cells": 4}, "cells must be left out unless a range is given"),
+        ({"range": "0..5", "sensitivity": 6}, "at most the width of the range"),
+        ({"range": "0..5", "loss": "error-rate"}, "loss of a range must be one of absolute, squared"),
+        ({"range": "0..5", "minimise": "epsilon", "max_loss": 1}, "must be left out with a range"),
+    ],
+)
+def test_what_a_range_does_not_take(given, words):
+    from workbench.families.channel.family import FAMILY
+
+    with pytest.raises(wb.InvalidRequest, match=words):
+        FAMILY.spelled(**{"epsilon": 1, **given})

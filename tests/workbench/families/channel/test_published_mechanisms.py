@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.families.channel.baselines import BASELINES, published
+from workbench.families.channel.baselines import PUBLISHED
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.integer_laws import NAMES, clamped_rows, fitted_laws, masses
 from workbench.families.recommendation import Query
+
+ENTRIES = {entry.name: entry for entry in PUBLISHED}
 
 
 def query(answers: str, epsilon: str, delta: str = "0", **more) -> Query:
@@ -75,8 +78,8 @@ def test_losses_keep_their_digits_at_large_epsilon(epsilon: int, prior: str | No
 
     each = [sum(mass(q, j) * (j - q) ** 2 for j in range(11)) for q in range(11)]
     assert sum(mass(3, j) for j in range(11)) == 1
-    assert published(asked, "clamped geometric").objective == float(max(each) if prior else sum(each) / 11)
-    response = published(asked, "randomized response")
+    assert ENTRIES["clamped geometric"].cost(asked).objective == float(max(each) if prior else sum(each) / 11)
+    response = ENTRIES["randomized response"].cost(asked)
     own = response.mechanism.rows[0]
     rest = Fraction(own.integers[1], own.total)
     spread = [sum((j - q) ** 2 for j in range(11)) for q in range(11)]
@@ -117,37 +120,37 @@ def test_a_scan_reaches_the_least_parameter_of_large_budgets():
         wb.ModuloNoise(n=8, max_shift=1), epsilon="20", delta="0", notion="dp", loss="squared", level="none"
     )
     (scanned,) = (row for row in rows if row["mechanism"] == "geometric")
-    least = published(query("0..8", "20", max_shift=1), "clamped geometric").objective
+    least = ENTRIES["clamped geometric"].cost(query("0..8", "20", max_shift=1)).objective
     assert scanned["objective"] == pytest.approx(least, rel=1e-4)
 
 
 @pytest.mark.parametrize(
     ("asked", "applies"),
     [
-        (query("0..300", "1", "1e-5", max_shift=1), set(BASELINES)),
+        (query("0..300", "1", "1e-5", max_shift=1), set(ENTRIES) - {"permute-and-flip"}),
         (query("0..1000", "1", neighbours="all", loss="error-rate"), {"clamped geometric", "randomized response"}),
         (
             query("0..6", "1", "0.01", max_shift=2, notion="pdp", prior="worst"),
-            {"clamped geometric", "clamped staircase", "exponential", "randomized response"},
+            {"clamped geometric", "clamped staircase", "exponential", "permute-and-flip", "randomized response"},
         ),
         (query("a,b,c", "1", "0.2", neighbours="all", loss="error-rate"), {"randomized response"}),
     ],
 )
 def test_every_baseline_is_there_or_says_why(asked: Query, applies: set[str]):
-    for name in BASELINES:
+    for name in ENTRIES:
         if name in applies:
-            found = published(asked, name)
+            found = ENTRIES[name].cost(asked)
             assert found.certified
             assert found.objective > 0
         else:
             with pytest.raises(NotApplicable, match=r"\w+ \w+"):
-                published(asked, name)
+                ENTRIES[name].cost(asked)
 
 
 def test_a_channel_of_a_baseline_costs_what_its_row_says():
     """Clamped discrete Gaussian noise, row by row, at the parameter that was found."""
     asked = query("0..8", "1", "0.05", max_shift=2, prior=[1, 2, 3, 4, 5, 4, 3, 2, 1])
-    found = published(asked, "clamped discrete Gaussian")
+    found = ENTRIES["clamped discrete Gaussian"].cost(asked)
     eta = np.arange(-60, 61)
     f = np.exp(-(eta**2) / (2 * found.value))
     f /= f.sum()
@@ -193,3 +196,25 @@ def test_baselines_of_ones_own(tmp_path: Path):
     for bad in ({0: 0.5}, {0.5: 1}, [[1, 0], [1]], "nowhere.csv", 3, {0: -1, 1: 2}):
         with pytest.raises(wb.WorkbenchError):
             wb.recommend(answers="0..4", max_shift=1, epsilon=1, baseline=bad)
+
+
+def flipped(weights: list[Fraction]) -> list[Fraction]:
+    """Permute-and-flip as it is defined: answers in every order, the first whose coin shows heads."""
+    shares = [Fraction(0)] * len(weights)
+    for order in permutations(range(len(weights))):
+        left = Fraction(1, math.factorial(len(weights)))
+        for j in order:
+            shares[j] += left * weights[j]
+            left *= 1 - weights[j]
+    return shares
+
+
+def test_permute_and_flip_is_its_definition():
+    asked = query("0..4", "1", max_shift=2)
+    found = ENTRIES["permute-and-flip"].cost(asked)
+    ratio = Fraction(found.value)
+    for i, row in enumerate(found.mechanism.rows):
+        law = flipped([ratio ** abs(i - j) for j in range(5)])
+        assert [float(m) for m in law] == pytest.approx(row.floats.tolist(), rel=1e-9)
+    assert found.value == pytest.approx(math.exp(-1 / 4), abs=0.2)  # ε over twice the sensitivity, or less
+    assert wb.audit(found.mechanism, 1).pure_epsilon <= 1

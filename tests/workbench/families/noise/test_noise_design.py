@@ -117,7 +117,6 @@ def test_a_prior_for_clamped_answers():
     [
         ("--on integers --sensitivity 0 --epsilon 1", "sensitivity must be"),
         ("--on integers --sensitivity 1/2 --epsilon 1", "sensitivity must be an integer"),
-        ("--on reals --clamp 0..4 --epsilon 1 --delta 0.1", "clamp must be left out"),
         ("--on reals --epsilon 1 --delta 1", "delta must be less for noise on the reals"),
         ("--on integers --clamp 4..0 --epsilon 1", "clamp must be"),
         ("--on integers --epsilon 1 --loss missing.csv", "loss must be"),

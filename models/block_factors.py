@@ -1,0 +1,282 @@
+"""Inverses of the blocks of `models.block_interior`, one for every output: without cancellation, summed, applied.
+
+    H = G' diag(z/w) G,    G v = w > 0:    rows λ v_b - v_a of a graph, or v_y - t and λ t - v_y of all pairs
+
+Near an optimum z/w spans 1e-16..1e16 and H written as a matrix has lost what decides. Two exact forms keep it:
+
+    graph       with V = diag(v), V H V = L + diag(v ∘ G'z), L the Laplacian with weights Σ λ z v_a v_b / w >= 0 of the
+                pairs: elimination on weights and row sums (Grassmann, Taksar and Heyman 1985) only adds positive
+                numbers to the weights; the inverse is sums of products of what it leaves (Takahashi's recursion)
+    all pairs   H is diagonal plus one row, its Schur complement Σ_y D1 D2 (λ-1)²/(D1+D2) a sum of positive terms, for
+                D1, D2 the scalings z/w of v - t and λ t - v
+
+Labels are put in an order of small bandwidth b: line 1, grid its side, any graph what reverse Cuthill-McKee finds. An
+elimination takes k b² steps, the inverse k² b.
+
+Arrays are (labels or rows, outputs): the outputs of one part, which knows nothing of the others.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.lib.stride_tricks import as_strided
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from solvers.arrays import Positions, Vector
+
+_WINDOW = 250_000  # numbers of a window of an elimination that stay in a processor's cache
+_INVERSES = 4_000_000  # numbers of the inverses that are held at a time
+_TINY = 1e-18  # of what is added in a pivot
+
+
+class Factors(ABC):
+    """The factors of the blocks of some outputs; `factor` first. n: variables of a block, of which k are labels."""
+
+    k: int
+    n: int
+
+    @abstractmethod
+    def inside(self, share: float, outputs: int) -> Vector:
+        """A point (n, outputs) that is strictly feasible but for its sums, share its masses."""
+
+    @abstractmethod
+    def rows(self, x: Vector) -> Vector:
+        """G x."""
+
+    @abstractmethod
+    def adjoint(self, z: Vector) -> Vector:
+        """G' z."""
+
+    def feasible(self, z: Vector) -> Vector:
+        """Multipliers near z whose rows of what is no label prove something: G'z <= 0 there."""
+        return z
+
+    @abstractmethod
+    def factor(self, x: Vector, w: Vector, z: Vector) -> None:
+        """Factors at x, w = G x and z, all > 0."""
+
+    @abstractmethod
+    def summed(self, weights: Vector | None) -> Vector:
+        """Σ_o of the labels' part (k, k) of the inverses; with weights (k, outputs) that of [I; W] H⁻¹ [I, W]."""
+
+    @abstractmethod
+    def solve(self, right: Vector) -> Vector:
+        """H⁻¹ times (n, outputs)."""
+
+
+class AllPairs(Factors):
+    """Columns v with t <= v <= λ t; t is the last variable, the rows are v - t, then λ t - v."""
+
+    def __init__(self, k: int, ratio: float) -> None:
+        self.k, self.n, self._ratio = k, k + 1, ratio
+        self._a = self._u = self._sigma = np.empty(0)
+
+    def inside(self, share: float, outputs: int) -> Vector:
+        """Equal masses, t half way down."""
+        x = np.full((self.n, outputs), share)
+        x[-1] /= np.sqrt(self._ratio)
+        return x
+
+    def rows(self, x: Vector) -> Vector:
+        """v - t and λ t - v."""
+        return np.concatenate([x[:-1] - x[-1], self._ratio * x[-1] - x[:-1]])
+
+    def adjoint(self, z: Vector) -> Vector:
+        """The transpose."""
+        least, most = z[: self.k], z[self.k :]
+        return np.concatenate([least - most, (self._ratio * most.sum(axis=0) - least.sum(axis=0))[None]])
+
+    def feasible(self, z: Vector) -> Vector:
+        """With Σ most / λ lowered to Σ least."""
+        least, most = z[: self.k].sum(axis=0), z[self.k :].sum(axis=0) * self._ratio
+        return np.concatenate([z[: self.k], z[self.k :] * np.minimum(1.0, least / most)])
+
+    def factor(self, x: Vector, w: Vector, z: Vector) -> None:
+        """The diagonal, the row divided by it, the Schur complement."""
+        low, high = z[: self.k] / w[: self.k], z[self.k :] / w[self.k :]
+        self._a = low + high
+        self._u = (low + self._ratio * high) / self._a
+        self._sigma = (low * (high / self._a)).sum(axis=0) * (self._ratio - 1) ** 2
+
+    def summed(self, weights: Vector | None) -> Vector:
+        """A diagonal and one product."""
+        u = self._u / np.sqrt(self._sigma)
+        u = u if weights is None else np.concatenate([u, weights * u])
+        total = u @ u.T
+        at = np.arange(self.k)
+        total[at, at] += (1 / self._a).sum(axis=1)
+        if weights is not None:
+            once = (weights / self._a).sum(axis=1)
+            total[at, at + self.k] += once
+            total[at + self.k, at] += once
+            total[at + self.k, at + self.k] += (weights * weights / self._a).sum(axis=1)
+        return total
+
+    def solve(self, right: Vector) -> Vector:
+        """By the Schur complement of t."""
+        t = (right[-1] + (self._u * right[:-1]).sum(axis=0)) / self._sigma
+        return np.concatenate([right[:-1] / self._a + self._u * t, t[None]])
+
+
+class Order:
+    """What all parts of one graph share: its rows λ x[second] >= x[first], labels in an order of small bandwidth.
+
+    Labels in no row get the row x >= 0; otherwise x >= 0 follows, round a cycle, from ratios whose product exceeds 1.
+    """
+
+    def __init__(self, k: int, first: Positions, second: Positions, ratios: Vector) -> None:
+        ones, count = np.ones(first.size), first.size
+        graph = sp.csr_array((ones, (first, second)), shape=(k, k))
+        self.place = np.arange(k)
+        order = reverse_cuthill_mckee(sp.csr_array(graph + graph.T), symmetric_mode=True)
+        place = np.empty(k, dtype=int)
+        place[order] = np.arange(k)
+        if _band(place, first, second) < _band(self.place, first, second):
+            self.place = place
+        self.order = np.argsort(self.place)
+        self.k, self.band = k, max(1, _band(self.place, first, second))
+        self.ratios, self.i, self.j = ratios[:, None], self.place[first], self.place[second]
+        alone = np.setdiff1d(np.arange(k), np.concatenate([self.i, self.j]))
+        at = np.arange(count)
+        entries = np.concatenate([ratios, -np.ones(count), np.ones(alone.size)])
+        where = np.concatenate([at, at, count + np.arange(alone.size)]), np.concatenate([self.j, self.i, alone])
+        self.matrix = sp.csr_array((entries, where), shape=(count + alone.size, k))
+        self.transposed = sp.csr_array(self.matrix.T)
+        low, high = np.minimum(self.i, self.j), np.maximum(self.i, self.j)
+        pairs, which = np.unique(low * k + high, return_inverse=True)
+        self.low, self.high = pairs // k, pairs % k
+        self.merged = sp.csr_array((ones, (which, at)), shape=(pairs.size, count))
+        self.block = min(k, self.band if 16 <= self.band <= 64 else 24 if self.band < 16 else 48)
+
+
+def _band(place: Positions, first: Positions, second: Positions) -> int:
+    return int(np.abs(place[first] - place[second]).max(initial=0))
+
+
+class Graph(Factors):
+    """Blocks of a graph, labels in `Order.order`."""
+
+    def __init__(self, order: Order) -> None:
+        self._order, self.k, self.n = order, order.k, order.k
+        self._factors = self._pivots = self._x = np.empty(0)
+
+    def inside(self, share: float, outputs: int) -> Vector:
+        """Equal masses."""
+        return np.full((self.n, outputs), share)
+
+    def rows(self, x: Vector) -> Vector:
+        """λ x_b - x_a."""
+        return self._order.matrix @ x
+
+    def adjoint(self, z: Vector) -> Vector:
+        """The transpose."""
+        return self._order.transposed @ z
+
+    def factor(self, x: Vector, w: Vector, z: Vector) -> None:
+        """L D L' of V H V: what is eliminated is never subtracted from."""
+        order, n, b = self._order, self.n, self._order.band
+        m, count = x.shape[1], order.i.size
+        self._x = x
+        weights = np.asarray(order.merged @ (order.ratios * z[:count] / w[:count] * x[order.i] * x[order.j]))
+        sums = np.concatenate([x * self.adjoint(z), np.zeros((b, m))])
+        self._factors, self._pivots = np.empty((n, b, m)), np.empty((n, m))
+        step = max(16, _WINDOW // (b * b + 1))
+        for at in range(0, m, step):
+            part = slice(at, at + step)
+            self._eliminated(
+                np.ascontiguousarray(weights[:, part]), sums[:, part].copy(), self._factors[:, :, part],
+                self._pivots[:, part],
+            )  # fmt: skip
+
+    def _eliminated(self, weights: Vector, sums: Vector, factors: Vector, pivots: Vector) -> None:
+        order, n, b = self._order, self.n, self._order.band
+        m, size = sums.shape[1], 8
+        band = np.zeros((n + b, 2 * b + 1, m))  # of label a: weights to a - b..a + b
+        band[order.low, order.high - order.low + b] = weights
+        band[order.high, order.low - order.high + b] = weights
+        down, along = (2 * b + 1) * m * size, m * size
+        for a in range(n):
+            row = band[a, b + 1 :]
+            beside = row.sum(axis=0)
+            pivot = np.maximum(sums[a] + beside, _TINY * (np.abs(sums[a]) + beside) + 1e-300)
+            share = row / pivot
+            factors[a], pivots[a] = share, pivot
+            reach = min(b, n - 1 - a)
+            if reach:
+                sums[a + 1 : a + reach + 1] += share[:reach] * sums[a]
+                window = as_strided(band[a + 1, b:], (reach, reach, m), (down - along, along, size))
+                window += share[:reach, None] * row[None, :reach]
+
+    def summed(self, weights: Vector | None) -> Vector:
+        """By Takahashi's recursion, in blocks of labels, from the last."""
+        n = self.n
+        twice = 1 if weights is None else 2
+        total = np.zeros((twice, twice, n, n))
+        step = max(1, _INVERSES // (n * n))
+        for at in range(0, self._pivots.shape[-1], step):
+            part = slice(at, at + step)
+            own = None if weights is None else np.ascontiguousarray(weights[:, part].T)
+            self._inverted(part, own, total)
+        upper = np.triu(total[0, 0]) + np.triu(total[0, 0], 1).T
+        if weights is None:
+            return np.asarray(upper)
+        cross = np.triu(total[0, 1]) + np.triu(total[1, 0], 1).T
+        lower = np.triu(total[1, 1]) + np.triu(total[1, 1], 1).T
+        return np.block([[upper, cross], [cross.T, lower]])
+
+    def _inverted(self, part: slice, weights: Vector | None, total: Vector) -> None:
+        """Add the inverses of some outputs, their upper triangles; weights: (outputs, k)."""
+        order, n, b = self._order, self.n, self._order.band
+        factors = np.ascontiguousarray(self._factors[:, :, part].transpose(2, 0, 1))
+        pivots, x = self._pivots[:, part].T, np.ascontiguousarray(self._x[:, part].T)
+        inverse = np.zeros((x.shape[0], n, n))
+        for start in range((n - 1) // order.block * order.block, -1, -order.block):
+            end = min(start + order.block, n)
+            height, beyond = end - start, min(b, n - end)
+            shares = np.zeros((x.shape[0], height, height + b + 1))
+            for i in range(height):
+                shares[:, i, i + 1 : i + 1 + b] = factors[:, start + i]
+            own = _unit_inverse(shares[:, :, :height], b)
+            within = (own / pivots[:, None, start:end]) @ own.transpose(0, 2, 1)
+            if beyond:
+                onto = own @ shares[:, :, height : height + beyond]
+                later = onto @ inverse[:, end : end + beyond, end:]
+                inverse[:, start:end, end:] = later
+                if b > order.block:
+                    inverse[:, end:, start:end] = later.transpose(0, 2, 1)
+                within = within + later[:, :, :beyond] @ onto.transpose(0, 2, 1)
+            inverse[:, start:end, start:end] = within
+            block = inverse[:, start:end, start:] * x[:, start:end, None]
+            block *= x[:, None, start:]
+            total[0, 0, start:end, start:] += block.sum(axis=0)
+            if weights is not None:
+                total[0, 1, start:end, start:] += np.einsum("oij,oj->ij", block, weights[:, start:])
+                block *= weights[:, start:end, None]
+                total[1, 0, start:end, start:] += block.sum(axis=0)
+                total[1, 1, start:end, start:] += np.einsum("oij,oj->ij", block, weights[:, start:])
+
+    def solve(self, right: Vector) -> Vector:
+        """V (V H V)⁻¹ V."""
+        n, b, factors = self.n, self._order.band, self._factors
+        y = np.concatenate([self._x * right, np.zeros((b, right.shape[1]))])
+        for a in range(n - 1):
+            y[a + 1 : a + b + 1] += factors[a] * y[a]
+        y[:n] /= self._pivots
+        y[n:] = 0
+        for a in range(n - 2, -1, -1):
+            y[a] += (factors[a] * y[a + 1 : a + b + 1]).sum(axis=0)
+        return np.asarray(self._x * y[:n])
+
+
+def _unit_inverse(shares: Vector, band: int) -> Vector:
+    """(I - F)⁻¹ of strictly upper triangular F >= 0 with a band. (outputs, h, h)"""
+    height = shares.shape[1]
+    inverse = np.zeros_like(shares)
+    inverse[:, np.arange(height), np.arange(height)] = 1
+    for i in range(height - 2, -1, -1):
+        reach = min(height, i + 1 + band)
+        inverse[:, i, i + 1 :] += (shares[:, i : i + 1, i + 1 : reach] @ inverse[:, i + 1 : reach, i + 1 :])[:, 0]
+    return inverse

@@ -1,0 +1,103 @@
+"""Random questions of every family that has formulas, small enough for hundreds of designs."""
+
+from __future__ import annotations
+
+import math
+import random
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import workbench as wb
+
+Question = tuple[Any, dict[str, Any]]
+POINTS = 20  # (ε, δ) of one question
+
+
+def channel(draw: random.Random) -> Question:
+    """Any prior and neighbours, named losses and matrices of one's own."""
+    k, m = draw.randint(2, 4), draw.randint(2, 4)
+    inputs = sorted(draw.sample(range(8), k))
+    prior = draw.choice(["uniform", "worst", [draw.randint(0, 3) + (i == 0) for i in range(k)]])
+    near = draw.choice([{"neighbours": "all"}, {"neighbours": "consecutive"}])
+    query = wb.FiniteQuery(inputs, inputs if draw.random() < 0.5 else range(m), prior=prior, **near)
+    own = [[Fraction(draw.randint(0, 9), draw.randint(1, 7)) for _ in range(query.m)] for _ in range(k)]
+    return query, {"loss": draw.choice(["absolute", "squared", own, own])}
+
+
+def metric(draw: random.Random) -> Question:
+    """A budget for each distance."""
+    inputs = sorted(draw.sample(range(6), draw.randint(2, 4)))
+    return wb.FiniteQuery(inputs, neighbours="all"), {"notion": "metric", "loss": draw.choice(["absolute", "squared"])}
+
+
+def modulo(draw: random.Random) -> Question:
+    """Directed and symmetric differences, named losses and numbers of one's own."""
+    n = draw.randint(2, 9)
+    shifts = draw.sample(range(1, n + 1), draw.randint(1, 2))
+    noise = wb.ModuloNoise(n=n, shifts=shifts, directed=draw.random() < 0.4)
+    own = [draw.randint(0, 9) for _ in range(n + 1)]
+    return noise, {"loss": draw.choice(["error-rate", "circular-squared", "squared", "worst-squared", own])}
+
+
+def vectors(draw: random.Random) -> Question:
+    """Noise on two coordinates."""
+    sizes = [draw.randint(2, 4), draw.randint(2, 3)]
+    shifts = draw.choice([[(0, 1), (1, 0)], [(1, 1)], [(0, 1)]])
+    return wb.ModuloNoise(sizes=sizes, shifts=shifts), {"loss": draw.choice(["error-rate", "squared"])}
+
+
+def labels(draw: random.Random) -> Question:
+    """A channel onto given outputs."""
+    values = sorted(draw.sample(range(7), draw.randint(2, 4)))
+    question = wb.Labels(values, [draw.randint(1, 4) for _ in values])
+    outputs = tuple(sorted(draw.sample(range(7), draw.randint(2, 3))))
+    return question, {"method": "lp", "outputs": outputs, "loss": draw.choice(["absolute", "squared"])}
+
+
+def quantizer(draw: random.Random) -> Question:
+    """Given outputs and knots, pure."""
+    far = Fraction(draw.randint(4, 8), 2)
+    near = Fraction(draw.randint(1, 3), 4)
+    question = wb.Quantization([-far, -near, near, far])
+    return question, {"loss": draw.choice(["absolute", "squared"]), "knots": draw.randint(4, 6)}
+
+
+FAMILIES = (channel, metric, modulo, vectors, labels, quantizer)
+
+
+def compared(family: Any, draw: random.Random, points: int = POINTS) -> dict[str, float]:
+    """One question: its pieces and the largest relative difference of its formula to designs at random (ε, δ).
+
+    Its file is proven again without a solver: that no ε is left out, and that neighbours agree where they meet.
+    """
+    question, options = family(draw)
+    with_delta = family in (channel, modulo, vectors, labels)
+    free = with_delta and draw.random() < 0.5
+    fixed = round(draw.random() ** 3, 3) if with_delta and not free and draw.random() < 0.7 else None
+    found = wb.formula(
+        question, **options, **({"delta": "0..1"} if free else {} if fixed is None else {"delta": fixed})
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        if "knots" in options or not any(isinstance(value, list) for value in options.values()):
+            (path,) = found.save(Path(folder) / "f.json")
+            again = wb.check(path)
+            assert again.open == found.open == ()
+            assert again.to_dict() == found.to_dict()
+    worst = 0.0
+    for _ in range(points):
+        epsilon = round(draw.uniform(0.06, 4.9), 3)
+        delta = round(draw.uniform(0.001, 0.9), 3) if free else fixed
+        given = {} if delta is None else {"delta": delta}
+        try:
+            value = float(sum(found(epsilon, *given.values())) / 2)
+        except wb.Infeasible:
+            value = math.inf
+        try:
+            best = wb.design(question, epsilon=epsilon, **given, **options).objective
+        except (wb.Infeasible, wb.InvalidRequest):
+            best = math.inf
+        if value != best:
+            worst = max(worst, abs(value - best) / max(1.0, abs(best)))
+    return {"pieces": len(found.pieces), "difference": worst}

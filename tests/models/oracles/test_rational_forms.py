@@ -1,0 +1,109 @@
+"""Closed forms as rational functions: equal to the oracles' numbers at points, and to formulas identically."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from models.oracles import finite_channel, rational_forms
+from models.oracles.bounded_difference import column_cut_law
+from models.oracles.hops import dp_law
+from models.oracles.question import ask
+from models.oracles.single_distance import breakpoints, single_distance_law
+from models.requirements import HOCKEY_STICK
+from solvers.polynomials import ZERO, Affine
+from workbench.papers.formulas import bins, bounded_difference, counts, responses, single_distance
+
+GROUPS: list[tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]] = [
+    ((9,), ((1,), (2,), (3,))),
+    ((8,), ((3,), (5,))),
+    ((12,), ((2,), (10,))),
+    ((3, 4), ((0, 1), (1, 0))),
+    ((5, 5), ((0, 1), (0, 4), (1, 0), (4, 0))),
+]
+
+
+@pytest.mark.parametrize(("sizes", "shifts"), GROUPS)
+def test_the_hop_law_is_the_formula_for_every_epsilon_and_delta(sizes: Any, shifts: Any) -> None:
+    law = rational_forms.hop_law(sizes, shifts)
+    for epsilon, delta in ((0.3, 0.0), (1.0, 0.2), (2.5, 0.01)):
+        question = ask(sizes, shifts, True, epsilon, delta, HOCKEY_STICK)
+        value = float(law(Fraction(math.exp(epsilon)), Fraction(delta)))
+        assert value == pytest.approx(dp_law(question).value, rel=1e-12)
+    noise = wb.ModuloNoise(sizes=sizes, shifts=shifts, directed=True)
+    (piece,) = wb.formula(noise, delta="0..1").pieces
+    assert piece.value == law
+    assert piece.high is None
+
+
+@pytest.mark.parametrize(("n", "mu"), [(4, 1), (7, 2), (8, 3), (11, 1)])
+def test_lemma_3_and_theorem_2_are_the_oracle(n: int, mu: int) -> None:
+    length = (n + 1) // math.gcd(n + 1, mu)
+    parts, x = rational_forms.theorem2(length), Fraction(math.exp(0.8))
+    lower, upper = breakpoints(length, 0.8)
+    ends = [float(end(x)) for end, _ in parts]
+    assert ends == pytest.approx([*np.stack([upper[:-1], lower[1:]], axis=1).ravel()], rel=1e-12)
+    for (low, _), (high, value) in zip([(Affine.number(0), None), *parts], parts, strict=False):
+        delta = (low(x) + high(x)) / 2
+        law = single_distance_law((n + 1,), (mu,), 0.8, float(delta))
+        assert float(value(x, delta)) == pytest.approx(law.value, rel=1e-12)
+    assert rational_forms.lemma3(length) == parts[0][1]
+    assert rational_forms.lemma3(length) == rational_forms.hop_law((n + 1,), ((mu,),)).at(Fraction(0))
+
+
+@pytest.mark.parametrize(("n", "mu_bar"), [(5, 2), (8, 3), (12, 5), (9, 9)])
+def test_lemma_4_is_the_oracle(n: int, mu_bar: int) -> None:
+    law = rational_forms.lemma4(n, mu_bar)
+    for epsilon in (0.3, 1.5):
+        value = float(law(Fraction(math.exp(epsilon))))
+        assert value == pytest.approx(column_cut_law(n, mu_bar, epsilon, 0.0).value, rel=1e-12)
+    assert law == rational_forms.hop_law((n + 1,), tuple((mu,) for mu in range(1, mu_bar + 1))).at(Fraction(0))
+
+
+def test_post_processing_and_bins_are_the_oracles() -> None:
+    weights = [[Fraction(abs(y - o), 5) for o in range(5)] for y in range(5)]
+    table, prior = np.array([[abs(y - o) for o in range(5)] for y in range(5)], dtype=float), np.full(5, 0.2)
+    for epsilon in (0.2, 0.7, 2.0):
+        x = Fraction(math.exp(epsilon))
+        ghosh = rational_forms.geometric_post_processing(weights, x)
+        assert float(ghosh(x)) == pytest.approx(finite_channel.post_processed(table, prior, epsilon).value, rel=1e-12)
+        ghazi = rational_forms.bins(weights, x)
+        assert float(ghazi(x)) == pytest.approx(finite_channel.extremal_value(table, prior, epsilon), rel=1e-9)
+    wrong = [[Fraction(y != o, 4) for o in range(4)] for y in range(4)]
+    response = rational_forms.bins(wrong, Fraction(3))
+    assert response == Affine.reduced(*(type(ZERO)(part) for part in ([3], [], [3, 1])))
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [
+        (single_distance([3, 5], 0.5), ["lemma 3", "dp", "theorem 2"]),
+        (bounded_difference([3, 4], 1.5), ["lemma 4"]),
+        (counts([1, 4], ["absolute", "squared"]), ["verdict"]),
+        (responses([2, 5]), ["verdict"]),
+        (bins("0..4", ["0,2,4", "1,3"], ["absolute", "squared"]), ["verdict"]),
+    ],
+)
+def test_every_closed_form_is_the_formula_of_every_piece(rows: Any, columns: list[str]) -> None:
+    seen = [row.get(column, "equal") for row in rows for column in columns]
+    assert len(seen) > 2
+    assert {*seen} == {"equal"}
+
+
+def test_the_printed_theorem_3_is_refuted_with_its_region() -> None:
+    (row,) = [row for row in bounded_difference([8, 8], 1.5) if row["mu_bar"] == 3]
+    assert row["theorem 3"] == "REFUTED"
+    assert 0.12 < row["from_delta"] < row["to_delta"] < 0.16
+    assert row["printed"] == "1 - e^(3ε) / (e^(3ε) + 3e^(2ε) + 2e^ε + 3)"
+    assert row["optimum"] == "1 - e^(3ε) / (e^(3ε) + 3e^(2ε) + 2e^ε + 2)"
+    noise = wb.ModuloNoise(n=8, max_shift=3, directed=True)
+    middle = (row["from_delta"] + row["to_delta"]) / 2
+    best = wb.design(noise, epsilon=1.5, delta=middle, notion="pdp").objective
+    x = Fraction(math.exp(1.5))
+    printed = rational_forms.staircase([1, 3, 2, 3])
+    assert best < float(printed(x)) - 1e-3

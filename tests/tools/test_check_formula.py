@@ -1,0 +1,115 @@
+"""The second checker of formulas: alone on a bare Python; it proves what the workbench finds, and refuses the rest."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import workbench as wb
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOL = ROOT / "tools" / "check_formula.py"
+COUNTS = wb.FiniteQuery("0..3", max_shift=1)
+
+QUESTIONS: list[tuple[Any, dict[str, Any]]] = [
+    (COUNTS, {"loss": "absolute"}),
+    (COUNTS, {"loss": "squared", "delta": "0..1"}),
+    (COUNTS, {"loss": "absolute", "delta": "1/20", "epsilon": "0.5..2"}),
+    (wb.FiniteQuery("0..3", neighbours="all", prior=[1, 2, 3, 4]), {"loss": "error-rate", "epsilon": 1}),
+    (wb.FiniteQuery("0..2", "0..3", neighbours="all"), {"loss": "absolute", "delta": "0..0.5"}),
+    (wb.ModuloNoise(n=12, max_shift=2), {"loss": "circular-squared"}),
+    (wb.ModuloNoise(n=8, max_shift=3, directed=True), {"delta": "0..1"}),
+    (wb.ModuloNoise(sizes=[3, 4], shifts=[(0, 1), (1, 0)]), {"delta": "0.1", "epsilon": "0.5..2", "loss": "squared"}),
+]
+
+
+def run(path: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-I", "-S", str(TOOL), str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_it_is_one_file_of_the_standard_library() -> None:
+    names = set()
+    for node in ast.walk(ast.parse(TOOL.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module)
+    assert names <= {"__future__", *sys.stdlib_module_names}
+
+
+@pytest.mark.parametrize(("question", "options"), QUESTIONS)
+def test_it_proves_what_the_workbench_finds(question: Any, options: dict[str, Any], tmp_path: Path) -> None:
+    formula = wb.formula(question, **options)
+    (path,) = formula.save(tmp_path / "f.json")
+    done = run(path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"proven: {formula.what}: {len(formula.pieces)} formulas" in done.stdout
+    assert "without gap" in done.stdout
+
+
+def _numerator(data: Any) -> None:
+    data["pieces"][0]["numerator"][0] += 1
+
+
+def _delta(data: Any) -> None:
+    data["delta"][1] = "1/2"
+
+
+def _loss(data: Any) -> None:
+    data["question"]["options"]["loss"] = "absolute"
+
+
+def _region(data: Any) -> None:
+    del data["regions"][1]
+
+
+def _end(data: Any) -> None:
+    data["regions"][0]["high"] = data["regions"][1]["low"] = "5"
+
+
+def _basis(data: Any) -> None:
+    data["regions"][0]["bases"] = data["regions"][1]["bases"]
+
+
+def _wider(data: Any) -> None:
+    data["regions"] = [{**data["regions"][0], "high": None}]
+
+
+@pytest.mark.parametrize("change", [_numerator, _delta, _loss, _region, _end, _basis, _wider])
+@pytest.mark.parametrize("free", [True, False])
+def test_it_refuses_what_is_changed(change: Callable[[Any], None], free: bool, tmp_path: Path) -> None:
+    (path,) = wb.formula(COUNTS, loss="squared", delta="0..1" if free else "1/20").save(tmp_path / "f.json")
+    data = json.loads(path.read_text())
+    changed = copy.deepcopy(data)
+    change(changed)
+    assert changed != data
+    path.write_text(json.dumps(changed))
+    done = run(path)
+    assert done.returncode == 1, done.stdout
+    assert "false" in done.stdout
+
+
+def test_what_it_does_not_know_it_says(tmp_path: Path) -> None:
+    (path,) = wb.formula(wb.Quantization("-2,-0.5,0.5,2")).save(tmp_path / "f.json")
+    assert (run(path).returncode, "unknown" in run(path).stdout) == (2, True)
+    path.write_text("{}")
+    assert run(path).returncode == 2
+    assert run(tmp_path / "none.json").returncode == 2
+
+
+def test_an_interval_that_is_open_is_said(tmp_path: Path) -> None:
+    formula = wb.formula(wb.FiniteQuery("0..4", max_shift=1), loss="absolute", delta="0..1", time_limit=0.02)
+    assert formula.open
+    (path,) = formula.save(tmp_path / "f.json")
+    done = run(path)
+    assert done.returncode == 0, done.stdout
+    assert "are open" in done.stdout

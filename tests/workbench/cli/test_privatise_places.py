@@ -1,0 +1,81 @@
+"""`workbench privatise places`, and an epsilon per kilometre, from the command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from workbench.cli import main
+
+PLACES = "x,y,weight\n0,0,3\n0,500,1\n500,0,1\n500,500,2\n"
+TRIPS = "who,x,y\nann,10,0\nbob,480,520\nann,0,499.5\n"
+DESIGN = ["design", "channel", "--places", "city.csv", "--neighbours", "all L2", "--loss", "euclidean", "--notion",
+          "metric", "--epsilon", "2/km", "--unit", "m", "--save", "c.json"]  # fmt: skip
+PUBLISH = ["privatise", "places", "trips.csv", "--columns", "x,y", "--mechanism", "c.json", "--out", "p.csv"]
+
+
+def run(capsys: pytest.CaptureFixture[str], words: list[str]) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(words)
+    out, err = capsys.readouterr()
+    return int(stop.value.code or 0), " ".join(out.split()), " ".join(err.split())
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("city.csv").write_text(PLACES)
+    Path("trips.csv").write_text(TRIPS)
+    return tmp_path
+
+
+def test_positions_are_published_at_places(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, [*DESIGN, "--plot", "map.png"])
+    assert (code, Path("map.png").exists()) == (0, True)
+    assert "epsilon = 0.002 per unit of distance" in out  # 2 per km, coordinates in metres
+    assert "in m" in out
+    code, out, _ = run(capsys, [*PUBLISH, "--person", "who", "--insecure-seed", "1"])
+    assert code == 0
+    assert "epsilon = 0.004 per unit of distance" in out  # two rows of ann
+    assert "to the nearest place on average" in out
+    with Path("p.csv").open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["who", "x", "y"]
+    assert [row[0] for row in rows[1:]] == ["ann", "bob", "ann"]
+    assert {cell for row in rows[1:] for cell in row[1:]} <= {"0", "500"}
+    report = json.loads(Path("p.csv.json").read_text())
+    assert "moved" not in json.dumps({name: value for name, value in report.items() if name != "words"})
+    assert report["claim"]["notion"] == "metric"
+
+
+def test_nothing_but_a_certificate_of_places_is_taken(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        run(
+            capsys, ["design", "channel", "--answers", "0..3", "--max-shift", "1", "--epsilon", "1", "--save", "c.json"]
+        )[0]
+        == 0
+    )
+    code, _, err = run(capsys, PUBLISH)
+    assert code == 2
+    assert "design channel --places" in err
+    assert not Path("p.csv").exists()
+    code, _, err = run(capsys, [*PUBLISH[:4], "x", *PUBLISH[5:]])
+    assert (code, "two columns" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--unit", "m", "--notion", "pure"], "metric for an epsilon per km"),
+        (["--notion", "metric"], "unit must be given"),
+        (["--notion", "metric", "--unit", "inch"], "unit must be among"),
+        (["--notion", "metric", "--unit", "m", "--answers", "0..3"], "exactly one of answers, range and places"),
+    ],
+)
+def test_units_are_said(folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], sentence: str) -> None:
+    code, _, err = run(capsys, [*DESIGN[:8], "--epsilon", "2/km", *words])
+    assert code == 2
+    assert sentence in err or "one of" in err

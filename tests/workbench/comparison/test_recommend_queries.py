@@ -1,0 +1,57 @@
+"""Queries in other words: a prior counted from a column, a vector of answers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+
+
+def numbers(table) -> list:
+    return [(row["class"], row["objective"]) for row in table]
+
+
+@pytest.fixture
+def stars(tmp_path: Path) -> str:
+    file = tmp_path / "ratings.csv"
+    file.write_text("who,stars\na,5\nb,5\nc,4\nd,1\ne,5\nf,0.5\n")
+    return str(file)
+
+
+def test_a_column_is_its_values_and_how_often_they_occur(stars: str):
+    counted = wb.recommend(prior=stars, column="stars", epsilon=1)
+    spelled = wb.recommend(answers=["0.5", 1, 4, 5], prior=[1, 1, 1, 3], neighbours="all", epsilon=1)
+    assert numbers(counted) == numbers(spelled)
+    assert counted.chosen == "RR-on-Bins"
+    assert "counted from 6 values of the column stars" in counted.sentences[-1]
+    wider = wb.recommend(answers="0.5,1,2,3,4,5", prior=stars, column="stars", max_shift=5, epsilon=1)
+    given = wb.recommend(answers="0.5,1,2,3,4,5", prior=[1, 1, 0, 0, 1, 3], max_shift=5, epsilon=1)
+    assert numbers(wider) == numbers(given)
+    with pytest.raises(wb.InvalidRequest, match="the column must be made of the 2 answers"):
+        wb.recommend(answers="1,5", prior=stars, column="stars", max_shift=5, epsilon=1)
+    with pytest.raises(wb.InvalidRequest, match="prior must be a CSV file that has the column"):
+        wb.recommend(answers="1,5", column="stars", max_shift=5, epsilon=1)
+
+
+@pytest.mark.parametrize(("changed", "share"), [(None, 4), (2, 2), (1, 1)])
+def test_a_vector_shares_its_budget(changed: int | None, share: int):
+    query = {"answers": "0..3", "max_shift": 1}
+    table = wb.recommend(**query, epsilon=1, delta="1e-3", vector=4, changed=changed)
+    one = wb.recommend(**query, epsilon=Fraction(1, share), delta=Fraction(1, 1000 * share))
+    assert numbers(table) == numbers(one)
+    assert f"one person changes at most {share} of them" in table.sentences[-1]
+    assert "adds up to epsilon = 1, delta = 0.001 (basic composition)" in table.sentences[-1]
+
+
+def test_what_a_vector_does_not_take():
+    query = {"answers": "0..3", "max_shift": 1}
+    for more, words in (
+        ({"epsilon": 1, "changed": 2}, "changed must be left out without a vector"),
+        ({"epsilon": 1, "vector": 2, "changed": 3}, "changed must be"),
+        ({"notion": "zcdp", "rho": 1, "vector": 2}, "vector must be left out but for a given epsilon"),
+    ):
+        with pytest.raises(wb.InvalidRequest, match=words):
+            wb.recommend(**query, **more)

@@ -1,0 +1,104 @@
+"""The interior point output by output: agrees with the program in CVXPY, certified, and refuses what it cannot take."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import workbench as wb
+
+FORMS = ("all", "line", "graph", "metric", "parts", "rectangle")
+
+
+def asked(seed: int) -> tuple[wb.FiniteQuery, dict[str, object]]:
+    """A random question of one of the forms, and its options."""
+    rng = np.random.default_rng(seed)
+    form = FORMS[seed % len(FORMS)]
+    k = int(rng.integers(3, 11))
+    m = int(rng.integers(2, 12)) if form == "rectangle" else k
+    loss = rng.integers(0, 50, (k, m)) if seed % 4 == 3 else (np.arange(k)[:, None] - np.arange(m)) ** 2
+    weights = rng.integers(1 if seed % 5 else 0, 20, k)
+    prior = "worst" if seed % 3 == 2 else [*map(int, weights + (weights.sum() == 0))]
+    tree = [[i, int(rng.integers(0, i))] for i in range(1, k)]
+    neighbours: object = {
+        "all": "all",
+        "line": "consecutive",
+        "graph": tree + [[0, k - 1]] * ([0, k - 1] not in tree and [k - 1, 0] not in tree),
+        "metric": [[*pair, int(rng.integers(1, 4))] for pair in tree],
+        "parts": [[i, i + 1] for i in range(0, k - 2, 2)],
+        "rectangle": "consecutive",
+    }[form]
+    question = wb.FiniteQuery(range(k), range(m), neighbours=neighbours, prior=prior)
+    notion = "metric" if form == "metric" else "pure"
+    return question, {"loss": loss, "epsilon": f"{rng.uniform(0.1, 3):.2f}", "notion": notion}
+
+
+def agree(seed: int) -> None:
+    """Both methods have one optimum."""
+    question, options = asked(seed)
+    ours = wb.design(question, method="block", **options)
+    other = wb.design(question, method="program", **options)
+    assert ours.solution is not None
+    assert ours.solution.solver == "block"
+    assert ours.certificate is not None
+    assert ours.bound is not None
+    scale = max(1.0, other.objective)
+    assert abs(ours.objective - other.objective) <= 1e-8 * scale
+    assert ours.objective - ours.bound <= 1e-8 * scale
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_channels(seed: int) -> None:
+    agree(seed)
+
+
+def test_neighbours_on_a_grid_have_the_known_optimum() -> None:
+    side = 8
+    points = [(i, j) for i in range(side) for j in range(side)]
+    loss = [[float(np.hypot(a - c, b - d)) for c, d in points] for a, b in points]
+    near = [[p, q] for p in points for q in points if p < q and abs(p[0] - q[0]) + abs(p[1] - q[1]) == 1]
+    prior = np.random.default_rng(1).integers(1, 20, side * side).tolist()
+    question = wb.FiniteQuery(points, neighbours=near, prior=prior)
+    design = wb.design(question, loss=loss, epsilon="0.7", notion="pure")
+    assert design.solution is not None
+    assert design.solution.solver == "block"  # taken by itself: it takes less work
+    assert design.objective == pytest.approx(1.6230696097, abs=5e-10)
+    assert design.objective - (design.bound or 0) <= 1e-8
+
+
+def test_all_pairs_take_their_own_form() -> None:
+    design = wb.design(wb.FiniteQuery("0..99", neighbours="all"), epsilon=1, notion="pure", method="block")
+    assert design.objective == pytest.approx(699.78263456, abs=5e-7)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"epsilon": 1, "delta": "1e-3"}, "delta = 0"),
+        ({"epsilon": 1, "notion": "pure", "constraints": ["symmetric"]}, "tie outputs to each other"),
+        ({"epsilon": 1, "notion": "pure", "constraints": lambda M: [M[0, 0] >= 0.5]}, "of one's own"),
+        ({"notion": "zcdp", "rho": 1}, "one bound on ratios"),
+        ({"epsilon": 1, "minimise": "delta", "max_loss": 1}, "delta = 0"),
+    ],
+)
+def test_what_ties_outputs_is_refused_in_one_sentence(options: dict[str, object], words: str) -> None:
+    with pytest.raises(wb.InvalidRequest, match=words) as error:
+        wb.design(wb.FiniteQuery("0..5", max_shift=1), method="block", **options)
+    assert str(error.value).count("\n") == 0
+
+
+def test_a_time_limit_leaves_a_certified_channel() -> None:
+    question = wb.FiniteQuery("0..79", neighbours="all")
+    with pytest.raises(wb.NotProven) as error:
+        wb.design(question, epsilon=1, notion="pure", method="block", time_limit=1e-6)
+    stopped = error.value.design
+    assert stopped.certificate is not None
+    assert stopped.solution.raw_status == "time limit"
+    assert stopped.objective >= stopped.bound
+
+
+def test_every_backend_can_still_be_asked() -> None:
+    question = wb.FiniteQuery("0..39", neighbours="all")
+    names = [wb.design(question, epsilon=1, notion="pure", **options).solution.solver
+             for options in ({}, {"method": "program"}, {"solver": "ortools:glop"})]  # fmt: skip
+    assert names == ["block", "highs", "ortools:glop"]

@@ -1,0 +1,103 @@
+"""Published randomizers of a value in a range: the closed forms, against their densities."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.families.frontier_plan import NotApplicable
+from workbench.families.noise.family import FAMILY as NOISE
+from workbench.families.noise.published import gaussian_sigma
+from workbench.families.published import published
+from workbench.families.quantizer.published import PUBLISHED, UNBIASED
+from workbench.families.recommendation import RealQuery
+
+ENTRIES = {entry.name: entry for entry in PUBLISHED}
+X = (np.arange(2000) + 0.5) / 1000 - 1  # of [-1, 1]
+
+
+def query(epsilon: float, loss: str, sensitivity: int = 2) -> RealQuery:
+    given = {"epsilon": Fraction(epsilon), "loss": loss, "sensitivity": Fraction(sensitivity)}
+    return RealQuery(low=Fraction(-1), high=Fraction(1), **given)
+
+
+def steps(name: str, epsilon: float, x: float) -> tuple[np.ndarray, np.ndarray]:
+    """(ends of intervals, densities on them)."""
+    a = math.exp(epsilon / 2)
+    if name == "piecewise":
+        c = (a + 1) / (a - 1)
+        left = (c + 1) / 2 * x - (c - 1) / 2
+        ends, p = [-c, left, left + c - 1, c], (math.exp(epsilon) - a) / (2 * a + 2)
+    else:
+        width = 2 * (a - 1) / (math.exp(epsilon) - 1)  # on [-1, 1]
+        left = min(max(x - width / 2, -1.0), 1 - width)
+        ends, p = [-1, left, left + width, 1], a / 2
+    return np.array(ends), np.array([p / math.exp(epsilon), p, p / math.exp(epsilon)])
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize(
+    ("name", "loss"), [(n, c) for n in ("piecewise", "optimal piecewise") for c in ("absolute", "squared")]
+)
+def test_a_closed_form_is_the_integral_of_its_density(name: str, loss: str, epsilon: float):
+    power, total = (1 if loss == "absolute" else 2), 0.0
+    for x in X:
+        ends, density = steps(name, epsilon, float(x))
+        assert (np.diff(ends) * density).sum() == pytest.approx(1)
+        grown = np.sign(ends - x) * np.abs(ends - x) ** (power + 1) / (power + 1)
+        total += (np.diff(grown) * density).sum() / X.size
+        if name in UNBIASED:
+            assert (np.diff(ends**2) / 2 * density).sum() == pytest.approx(x, abs=1e-9)
+    assert ENTRIES[name].cost(query(epsilon, loss)).objective == pytest.approx(total, rel=1e-5)
+
+
+def test_hybrid_is_duchi_at_small_epsilon_and_a_mixture_beyond():
+    cost = {name: ENTRIES[name].cost(query(0.6, "squared")).objective for name in ENTRIES}
+    assert cost["hybrid"] == cost["Duchi et al."]
+    cost = {name: ENTRIES[name].cost(query(2.0, "squared")).objective for name in ENTRIES}
+    assert cost["piecewise"] < cost["hybrid"] < cost["Duchi et al."]
+
+
+def test_duchi_is_its_two_point_law():
+    b = (math.e + 1) / (math.e - 1)
+    up = (1 + X / b) / 2
+    expected = (up * (b - X) + (1 - up) * (b + X)).mean()
+    assert ENTRIES["Duchi et al."].cost(query(1.0, "absolute")).objective == pytest.approx(expected, rel=1e-6)
+
+
+def test_they_protect_the_whole_range_only():
+    with pytest.raises(NotApplicable, match="all of the range"):
+        ENTRIES["hybrid"].cost(query(1.0, "absolute", 1))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-5), (1.0, 0.01), (4.0, 0.3)])
+def test_the_gaussian_parameter_is_the_least_that_is_private(epsilon: float, delta: float):
+    from scipy.stats import norm
+
+    sigma = gaussian_sigma(epsilon, delta)
+
+    def spent(s: float) -> float:
+        return norm.cdf(0.5 / s - epsilon * s) - math.exp(epsilon) * norm.cdf(-0.5 / s - epsilon * s)
+
+    assert spent(sigma) <= delta * (1 + 1e-7)
+    assert spent(sigma * (1 - 1e-6)) > delta
+
+
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+@pytest.mark.parametrize("delta", ["0.1", "0.5"])
+def test_noise_on_the_reals_is_private_on_a_fine_grid(loss: str, delta: str):
+    """Laplace and uniform noise: their hockey stick at a shift of 1, summed over cells."""
+    request = NOISE.request(wb.RealNoise(1), epsilon=1, delta=delta, loss=loss)
+    entries = published(NOISE)
+    width, eta = 1 / 400, np.arange(-16_000, 16_001)
+    scale, reach = (entries[name].cost(request).value for name in ("Laplace", "uniform"))
+    for law in (np.exp(-np.abs(eta * width) / scale), (np.abs(eta * width) <= reach) * 1.0):
+        f = law / law.sum()
+        excess = np.maximum(f[400:] - math.e * f[:-400], 0).sum() + f[:400].sum()
+        assert excess <= float(delta) * 1.01
+    uniform = entries["uniform"].cost(request)
+    assert uniform.objective == pytest.approx(reach / 2 if loss == "absolute" else reach**2 / 3)

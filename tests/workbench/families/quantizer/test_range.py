@@ -1,0 +1,71 @@
+"""Quantizers of numbers in a range, in the units of the data: those of [-c, c], moved."""
+
+from __future__ import annotations
+
+import csv
+from fractions import Fraction
+
+import pytest
+
+import workbench as wb
+from workbench.cli import main
+from workbench.privacy.expected_error import expected_error
+
+
+@pytest.mark.parametrize(
+    ("given", "more"),
+    [
+        ({"levels": 3}, {"starts": 1}),
+        ({"levels": 2}, {"loss": "squared"}),
+        ({"levels": 3, "density": "normal:104,2"}, {"starts": 1, "method": "mvu"}),
+    ],
+)
+def test_a_range_is_the_centred_question_moved(given: dict[str, object], more: dict[str, object]) -> None:
+    centred = {**given, "density": "normal:-1,2"} if "density" in given else given
+    there = wb.design(wb.Quantization(range="100..110", **given), epsilon=1, **more)
+    here = wb.design(wb.Quantization(c=5, **centred), epsilon=1, **more)
+    assert there.objective == pytest.approx(here.objective, rel=1e-12)
+    assert there.bound == here.bound
+    assert [float(b) - 105 for b in there.mechanism.bins] == pytest.approx([*map(float, here.mechanism.bins)], abs=1e-9)
+    assert there.mechanism.bias == 0
+    assert (there.mechanism.knots[0], there.mechanism.knots[-1]) == (100, 110)
+    assert there.mechanism.mae_51 == pytest.approx(here.mechanism.mae_51)
+
+
+def test_bins_and_formulas_are_in_the_units_of_the_range() -> None:
+    question = wb.Quantization("4,15,26", range=(10, 20))
+    assert question.middle == 15
+    assert question.ends == (10, 20)
+    made = wb.design(question, epsilon=2)
+    assert made.objective == pytest.approx(wb.design(wb.Quantization("-11,0,11", c=5), epsilon=2).objective, rel=1e-12)
+    assert expected_error(made).mean == pytest.approx(made.objective)
+    formula = wb.formula(question, epsilon=2)
+    assert [*map(float, formula(2))] == pytest.approx([made.objective] * 2)
+
+
+def test_what_is_no_range_is_refused() -> None:
+    with pytest.raises(wb.InvalidRequest, match="c must be left out with a range"):
+        wb.Quantization(levels=2, c=1, range="0..1")
+    with pytest.raises(wb.InvalidRequest, match=r"range must be LOW\.\.HIGH with LOW < HIGH"):
+        wb.Quantization(levels=2, range="1..1")
+    with pytest.raises(wb.InvalidRequest, match=r"numbers that cover the inputs, \[10, 20\]"):
+        wb.Quantization("12,25", range="10..20")
+
+
+def test_a_column_is_published_in_its_own_units(tmp_path, capsys) -> None:
+    source, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("income\n" + "\n".join(["1000", "150000"] * 50) + "\n")
+    given = ["privatise", "quantizer", str(source), "--column", "income", "--out", str(out), "--insecure-seed", "1"]
+
+    def code(*more: str) -> object:
+        with pytest.raises(SystemExit) as stopped:
+            main([*given, *more])
+        return stopped.value.code
+
+    assert not code("--range", "0..200000", "--levels", "2", "--epsilon", "1")
+    published = {Fraction(row["income"]) for row in csv.DictReader(out.read_text().splitlines())}
+    half = 100000 * (1 + 2 / (2.718281828459045 - 1))  # two outputs are at the least reach
+    assert sorted(map(float, published)) == pytest.approx([100000 - half, 100000 + half], rel=1e-6)
+    assert code("--levels", "2", "--epsilon", "1") == 2
+    assert "range, levels and epsilon. Got no range" in capsys.readouterr().err
+    assert code("--mechanism", "x.json", "--epsilon", "1") == 2

@@ -1,0 +1,96 @@
+"""What a budget is worth: derivatives of the optimum beside differences of designs; which neighbours decide; whether
+an optimum is the only one."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from workbench.cli import main
+
+STEP = 1e-5
+
+
+def _loss(question: Any, epsilon: float, delta: float, **more: Any) -> float:
+    return float(wb.design(question, epsilon=epsilon, delta=delta, **more).objective)
+
+
+@pytest.mark.parametrize(
+    ("question", "epsilon", "delta", "loss"),
+    [
+        (wb.FiniteQuery("0..6", max_shift=1), 1.0, 0.05, "squared"),
+        (wb.FiniteQuery("0..3", max_shift=3), 0.7, 0.1, "absolute"),
+        (wb.ModuloNoise(8, max_shift=3), 1.5, 0.1, "error-rate"),
+        (wb.ModuloNoise(6, max_shift=2), 0.5, 0.0, "circular-squared"),
+    ],
+)
+def test_prices_are_what_nearby_designs_cost(question: Any, epsilon: float, delta: float, loss: str) -> None:
+    prices = wb.design(question, epsilon=epsilon, delta=delta, loss=loss).shadow_prices
+    here = _loss(question, epsilon, delta, loss=loss)
+    for sides, at in ((prices.epsilon, (STEP, 0.0)), (prices.delta, (0.0, STEP))):
+        below, above = sides
+        after = _loss(question, epsilon + at[0], delta + at[1], loss=loss)
+        assert above == pytest.approx((after - here) / STEP, rel=1e-3, abs=1e-6)
+        if at[1] and not delta:
+            assert below is None
+        else:
+            before = _loss(question, epsilon - at[0], delta - at[1], loss=loss)
+            assert below == pytest.approx((here - before) / STEP, rel=1e-3, abs=1e-6)
+
+
+def test_the_sides_differ_where_two_formulas_meet() -> None:
+    """0..2 at δ = 1/(e^ε + 2): (4x + 2 - (6x + 4) δ)/(3x(x + 1)) below, 4(1 - δ)/(3x + 3) above, x = e^ε."""
+    x = math.e
+    design = wb.design(wb.FiniteQuery("0..2", max_shift=1), epsilon=1, delta=repr(1 / (x + 2)), loss="absolute")
+    below, above = design.shadow_prices.delta
+    assert below == pytest.approx(-(6 * x + 4) / (3 * x * (x + 1)), rel=1e-9)
+    assert above == pytest.approx(-4 / (3 * x + 3), rel=1e-9)
+    assert "from below" in str(design.shadow_prices)
+
+
+def test_the_neighbours_that_decide_are_named() -> None:
+    query = wb.FiniteQuery("0..3", neighbours=[(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)])
+    design = wb.design(query, epsilon=1, delta="0.01", loss="absolute")
+    prices = design.shadow_prices
+    assert prices.of == 6
+    assert set(prices.binding) == {(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)}
+    assert "6 of 6 comparisons" in str(prices)
+
+
+def test_what_has_no_formula_says_why() -> None:
+    prices = wb.design(wb.IntegerNoise(1), epsilon=1, delta="0.01", loss="absolute").shadow_prices
+    assert (prices.epsilon, prices.delta) == (None, None)
+    assert "has no formula" in str(prices)
+    assert set(prices.binding) == {(1,), (-1,)}
+    curved = wb.design(wb.FiniteQuery("0..2", max_shift=1), notion="zcdp", rho="0.1", loss="absolute")
+    assert "zcdp is no linear constraint" in str(curved.shadow_prices)
+    assert curved.unique is None
+
+
+def test_an_optimum_is_known_to_be_the_only_one_or_not() -> None:
+    """Modulo 2 every law of error rate is the best one; where the loss of two outputs is the same, many are."""
+    assert wb.design(wb.ModuloNoise(2, max_shift=1), epsilon=1, loss="error-rate").unique is True
+    loss = [[0, 1, 1], [1, 0, 0]]  # outputs 1 and 2 cost the same: their mass may be shared in any way
+    query = wb.FiniteQuery("0..1", max_shift=1, outputs="0..2")
+    shared = wb.design(query, epsilon=1, loss=loss)
+    assert shared.unique is False
+    assert shared.objective == pytest.approx(1 / (1 + math.e), abs=1e-9)
+
+
+def test_the_command_says_them(capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["design", "modulo", "--n", "6", "--max-shift", "2", "--epsilon", "1", "--delta", "0.05", "--prices"]
+    with pytest.raises(SystemExit) as stop:
+        main([*line, "--json"])
+    made = json.loads(capsys.readouterr().out)
+    assert not stop.value.code
+    assert made["unique"] is True
+    assert made["shadow_prices"]["binding"] == [[1], [2], [5], [6]]
+    with pytest.raises(SystemExit):
+        main(line)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"one unit of delta changes the optimum by {made['shadow_prices']['delta'][0]:.9g}" in printed
+    assert "No other mechanism of the class is optimal" in printed

@@ -1,0 +1,57 @@
+"""The files for clusters: jobs that a queue would take, workers that come and go."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+from workbench.sweeps.export import flat
+from workbench.sweeps.ledger import Ledger
+
+distributed = pytest.importorskip("distributed")
+
+ROOT = Path(__file__).parents[3]
+CLUSTERS = ROOT / "examples" / "clusters"
+
+
+def _shell_reads(script: str) -> None:
+    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+
+
+def test_the_slurm_example_prints_a_job_that_bash_and_slurm_can_read() -> None:
+    pytest.importorskip("dask_jobqueue")
+    asked = ["--dry-run", "--queue", "short", "--hours", "2"]
+    printed = subprocess.run(
+        [sys.executable, CLUSTERS / "slurm.py", *asked], capture_output=True, text=True, check=True, timeout=120
+    ).stdout
+    _shell_reads(printed)
+    assert printed.startswith("#!/usr/bin/env bash")
+    settings = re.findall(r"^#SBATCH (.+)$", printed, re.MULTILINE)
+    assert {"-p short", "-n 1", "--cpus-per-task=1", "-t 02:00:00"} <= set(settings)
+    assert "--lifetime 110m" in printed  # the worker ends before the job does
+    assert "--nthreads 1" in printed
+
+
+def test_the_job_of_everything_calls_a_target_that_exists() -> None:
+    script = (CLUSTERS / "full.sbatch").read_text("utf-8")
+    _shell_reads(script)
+    assert re.findall(r"^make ([a-z-]+)$", script, re.MULTILINE) == ["full"]
+    assert re.search(r"^full:", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+
+
+def test_workers_that_come_and_go_give_the_rows_of_one_process(tmp_path: Path) -> None:
+    grid = {"model": "modulo", "n": 6, "max_shift": [1, 2], "notion": "dp", "delta": 0.1, "epsilon": "0.5:1.5:5"}
+    wb.sweep({"grid": grid}, tmp_path / "alone.sqlite", jobs=1)
+    with distributed.LocalCluster(
+        n_workers=0, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+    ) as cluster:
+        cluster.adapt(minimum=0, maximum=2)
+        outcome = wb.sweep({"grid": grid}, tmp_path / "many.sqlite", cluster=cluster.scheduler_address).outcome
+    assert (outcome.points, outcome.solved, outcome.given_up) == (10, 10, 0)
+    with Ledger(tmp_path / "alone.sqlite") as alone, Ledger(tmp_path / "many.sqlite") as many:
+        assert flat(alone) == flat(many)

@@ -1,0 +1,126 @@
+"""`workbench privatise places`: positions published through a channel of places, with exact draws.
+
+A position is first moved to the nearest place (Euclidean, the first of several), which is decided in floating point and
+part of the mechanism's input: how far is printed for the owner of the data, and stands in no file. The budget holds
+between places; positions nearest to one place are hidden among each other altogether.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.cli.console import Report
+from workbench.cli.privatise import cautions, errors_shown, published, sidecar_of
+from workbench.errors import InvalidRequest
+from workbench.exact.objects import Record
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from workbench.privacy.certificate import Certificate
+    from workbench.privacy.column_release import PrivacyBudget
+
+
+def privatise_places(
+    source: Path,
+    *,
+    columns: str,
+    mechanism: Path,
+    target: Path,
+    person: str | None = None,
+    ledger: Path | None = None,
+    insecure_seed: int | None = None,
+) -> Report:
+    """Publish positions, two columns of numbers, through a saved channel of places.
+
+    Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected distance. How far positions were from
+    their nearest places is printed for you alone.
+    """
+    from workbench.exact.random_source import Source
+    from workbench.exact.sampler import Sampler
+    from workbench.io.csv_column import CsvColumn
+    from workbench.privacy.column_release import Account, rows_of_one_person
+
+    sidecar = sidecar_of(target, {"input": source, "mechanism": mechanism}, ledger)
+    drawing = Source(insecure_seed)
+    names = [name.strip() for name in columns.split(",")]
+    if len(names) != 2 or names[0] == names[1]:
+        InvalidRequest.must("columns", "two columns, such as x,y", repr(columns))
+    certificate, places, outputs = _channel(mechanism)
+    tables = [CsvColumn.read(source, name) for name in names]
+    given = np.column_stack([table.numbers() for table in tables])
+    which, moved = _nearest(given, places)
+    most = None if person is None else rows_of_one_person(tables[0], person)
+    budget, norm = _budget(certificate)
+    name = " and ".join(table.name for table in tables)
+    account = Account.of(budget, certificate.notion, name, target.name, given.ravel(), most, ledger)
+    channel: Any = certificate.mechanism
+    error = _expected(channel, places, outputs)
+    words = [*account.words, *cautions(tables[0], "Only the positions are protected", insecure_seed)]
+    words += ["Every position was first moved to its nearest place."]
+    if budget is not None and budget.per_distance:
+        words.append(
+            f"Distance is {norm} between these places, in the unit of the coordinates; that between the positions "
+            "themselves may be less."
+        )
+    report: Record = {
+        "file": target.name, "columns": names, "rows": len(given), "method": "places", "places": len(places),
+        "mechanism": channel.describe(), "claim": certificate.claim.to_dict(), **account.report,
+        "expected_error": error, "person": person, "words": words,
+    }  # fmt: skip
+    drawn = Sampler(list(channel.rows), drawing).draw_from(which)
+    own = {"moved_mean": float(moved.mean()), "moved_most": float(moved.max())}
+    how_far = f"{own['moved_mean']:.6g} to the nearest place on average, {own['moved_most']:.6g} at most"
+    lines = [*errors_shown(error), ("moved", how_far)]
+    first, second = outputs[drawn].T
+    tables[1].rows[:] = tables[0].with_numbers(first)
+    return published(account, target, sidecar, tables[1], second, report, lines, own)
+
+
+def _channel(path: Path) -> tuple[Certificate, NDArray[np.float64], NDArray[np.float64]]:
+    """The certificate, places and outputs as floats. Raises InvalidRequest for any other file."""
+    from workbench.mechanisms.plane import planar
+    from workbench.privacy.loading import read
+
+    certificate = read(path).certificate
+    labelled = None if certificate is None else getattr(certificate.mechanism, "labelled", None)
+    if certificate is None or labelled is None or not all(map(planar, labelled)):
+        wanted = "the certificate that `workbench design channel --places FILE.csv --save` wrote"
+        InvalidRequest.must("mechanism", wanted, path.name)
+    places, outputs = (np.array([[float(c) for c in point] for point in each]) for each in labelled)
+    return certificate, places, outputs
+
+
+def _nearest(given: NDArray[np.float64], places: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The nearest place of every position, and how far it is."""
+    from scipy.spatial import KDTree
+
+    distances, which = KDTree(places).query(given)
+    return np.asarray(which, dtype=np.int64), np.asarray(distances)
+
+
+def _budget(certificate: Certificate) -> tuple[PrivacyBudget | None, str]:
+    """The budget, per unit of distance where neighbours have their own, and the norm of that distance."""
+    from workbench.mechanisms.plane import Plane
+    from workbench.privacy.column_release import PrivacyBudget, budget_of
+
+    norm = str(certificate.record.get("norm", "L2"))
+    epsilon = certificate.claim.values.get("epsilon")
+    if not certificate.claim.notion.per_distance or isinstance(epsilon, Fraction):
+        return budget_of(certificate.claim), norm
+    channel: Any = certificate.mechanism
+    plane = Plane(channel.labelled[0], channel.labelled[0], norm)
+    each = [value / plane.distance(*pair) for pair, value in certificate.epsilon.items()]
+    return PrivacyBudget(max(each), Fraction(0), per_distance=True), norm
+
+
+def _expected(channel: Any, places: NDArray[np.float64], outputs: NDArray[np.float64]) -> dict[str, float]:
+    """How far a place is published from itself."""
+    gaps = np.hypot(*(places[:, None, :] - outputs[None, :, :]).transpose(2, 0, 1))
+    each = (channel.matrix * gaps).sum(axis=1)
+    return {"largest mean distance from any place": float(each.max()),
+            "mean distance, places equally often": float(each.mean())}  # fmt: skip

@@ -1,0 +1,254 @@
+"""How far published mechanisms are from the best possible: their losses over proven optima, on a grid of budgets.
+
+setting     what is published                                                the optimum is over
+reals       noise on the reals, Δ = 1                                        all noise on the reals
+integers    noise on the integers, D = 1                                     all noise on the integers
+counts      answers 0..10 under a uniform prior, neighbours 1 apart          all channels that publish answers
+labels      answers 0..7 under a uniform prior, every two neighbours         all channels that publish answers
+range       a value uniform on [0, 1], every two neighbours; pure            all channels of the range
+unbiased    the same, mean the value                                         all unbiased randomizers
+
+Every optimum lies in [lower, upper]: lower is a proven bound on the class, upper the least loss of a mechanism at hand,
+designed or published. A mechanism is at most objective/lower - 1 above the optimum, and at least objective/upper - 1.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from models.oracles import line_noise
+from solvers.search import Deadline
+from workbench.errors import NotProven, WorkbenchError
+from workbench.exact.objects import Record
+from workbench.families.base import Family
+from workbench.families.baseline import Baseline, own_baselines
+from workbench.families.channel.family import FAMILY as CHANNEL
+from workbench.families.channel.frontier import other
+from workbench.families.frontier_plan import NotApplicable
+from workbench.families.noise.family import FAMILY as NOISE
+from workbench.families.outcome import translated_errors
+from workbench.families.published import Published, published
+from workbench.families.quantizer.family import FAMILY as QUANTIZER
+from workbench.families.quantizer.limit import mae_limit
+from workbench.families.quantizer.published import UNBIASED
+from workbench.families.recommendation import Query, RealQuery
+from workbench.io.result import Row
+from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.mechanisms.integer_noise import IntegerNoise
+from workbench.mechanisms.range_query import RangeQuery
+from workbench.mechanisms.real_noise import RealNoise
+
+CLOSE = Fraction(1, 50)  # of the optimum, that its two sides must be apart at most for a ratio to be told
+_CELLS = {"absolute": 64, "squared": 32}  # of a range
+_LONGEST = 600  # of a support of truncated Laplace noise, in sensitivities, up to which noise is designed
+_STEEP = 4  # ε beyond which densities fall within a cell
+_VALUES, _COARSE, _FINE = 64, 2, 24  # cells of about a support, of a sensitivity at least and at most
+_ALONG = ("0.1", "0.2", "0.5", "1", "2", "4")  # ε at which a function of one's own is compared
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """losses; deltas: whether δ > 0 is compared; request: (ε, δ, loss) -> what entries cost; optimum: of that, the
+    proven [lower, upper], upper as far as a design shows it; entries: by name."""
+
+    losses: tuple[str, ...]
+    request: Callable[[Fraction, Fraction, str], Any]
+    optimum: Callable[[Any], Interval]
+    entries: Mapping[str, Published]
+    deltas: bool = True
+
+    def rows(self, epsilon: Fraction, delta: Fraction, loss: str) -> list[Row]:
+        """Every entry that applies at one budget, with its distance from the optimum where that is known."""
+        request, costs = self.request(epsilon, delta, loss), {}
+        for entry in self.entries.values():
+            with suppress(NotApplicable):
+                costs[entry] = entry.cost(request)
+        lower, upper = self.optimum(request)
+        upper = min([upper, *(cost.objective for cost in costs.values())])
+        known = lower > 0 and upper - lower <= CLOSE * upper
+        common = {"loss": loss, "epsilon": float(epsilon), "delta": float(delta)}
+        return [
+            {
+                **common,
+                "mechanism": entry.name,
+                "source": entry.source,
+                "parameter": cost.words,
+                "objective": cost.objective,
+                "lower": lower if known else None,
+                "upper": upper,
+                "most_percent": _above(cost.objective, lower) if known else None,
+                "least_percent": _above(cost.objective, upper) if known else None,
+            }
+            for entry, cost in costs.items()
+        ]
+
+
+def compared(name: str, epsilons: Iterable[Fraction], deltas: Iterable[Fraction]) -> list[Row]:
+    """The rows of a setting on a grid."""
+    setting, every = SETTINGS[name], [*deltas]
+    return [
+        row
+        for loss in setting.losses
+        for delta in (every if setting.deltas else [Fraction(0)])
+        for epsilon in epsilons
+        for row in setting.rows(epsilon, delta, loss)
+    ]
+
+
+def summary(name: str, rows: Iterable[Row]) -> list[Row]:
+    """For each mechanism and loss: its worst and median distance from the optimum, and where it is within 1 %."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["loss"], row["mechanism"]), []).append(row)
+    return [_summed(name, *key, group) for key, group in groups.items()]
+
+
+def _above(loss: float, optimum: float) -> float:
+    """In percent; a loss and a bound of it that are one but for rounding are not apart."""
+    return max(0.0, 100 * (loss / optimum - 1))
+
+
+def own_distances(query: Query) -> Iterator[str]:
+    """How far the user's own baselines are above the best channel with the query's outputs: at its budget, and a
+    function of (ε, δ) at others as well, as long as there is time."""
+    deadline = Deadline(None if query.time is None else query.time.share)
+    for (name, law), baseline in zip(query.own, own_baselines(query.own, "channel"), strict=True):
+        here = _own_percent(query, baseline)
+        if here is None:
+            continue
+        along = {}
+        for epsilon in _ALONG if callable(law) and query.epsilon is not None else ():
+            if not deadline.passed:
+                along[epsilon] = _own_percent(replace(query, epsilon=Fraction(epsilon)), baseline)
+        known = {float(epsilon): percent for epsilon, percent in along.items() if percent is not None}
+        words = f"{name}: at most {here:.3g} % above the proven optimum at this budget"
+        if known:
+            ends = f"[{min(known):g}, {max(known):g}]"
+            words += f"; at most {max(known.values()):.3g} % at {len(known)} budgets with epsilon in {ends}"
+        if unknown := [epsilon for epsilon, percent in along.items() if percent is None]:
+            words += f"; not private or not known at epsilon = {', '.join(unknown)}"
+        yield f"{words}."
+
+
+def _own_percent(query: Query, baseline: Baseline) -> float | None:
+    """None where it is not private, or no bound is known."""
+    try:
+        loss, (lower, _) = other(query, baseline, "baseline").objective, _of_channels(query)
+    except WorkbenchError:
+        return None
+    return _above(loss, lower) if lower > 0 else None
+
+
+def _summed(name: str, loss: str, mechanism: str, group: list[Row]) -> Row:
+    known = [row for row in group if row["most_percent"] is not None]
+    close = [row for row in known if row["most_percent"] <= 1]
+    worst = max(known, key=lambda row: row["most_percent"], default=None)
+    return {
+        "setting": name,
+        "loss": loss,
+        "mechanism": mechanism,
+        "source": group[0]["source"],
+        "budgets": len(group),
+        "proven": len(known),
+        "worst_percent": None if worst is None else worst["most_percent"],
+        "worst_at": "" if worst is None else f"ε = {worst['epsilon']:g}, δ = {worst['delta']:g}",
+        "median_percent": statistics.median(row["most_percent"] for row in known) if known else None,
+        "within_1_percent": len(close),
+        "where": _where(close),
+    }
+
+
+def _where(close: list[Row]) -> str:
+    """The ε of every δ, in words."""
+    by_delta: dict[float, list[float]] = {}
+    for row in close:
+        by_delta.setdefault(row["delta"], []).append(row["epsilon"])
+    return "; ".join(f"δ = {d:g}: ε = {', '.join(f'{e:g}' for e in sorted(es))}" for d, es in sorted(by_delta.items()))
+
+
+def _designed(kind: Family, request: Any) -> Interval:
+    """Loss and bound of a design, of one that is not proven what is known of it."""
+    try:
+        with translated_errors():
+            design = kind.designed(request)
+        return float(design.bound or 0), float(design.objective)
+    except NotProven as error:
+        return float(error.bound or 0), float("inf") if error.incumbent is None else float(error.incumbent)
+
+
+def _long(request: Any) -> bool:
+    """Whether a design would take long: its noise reaches far."""
+    return bool(request.delta) and line_noise.support(float(request.epsilon), float(request.delta)) > _LONGEST
+
+
+def _of_reals(request: Any) -> Interval:
+    epsilon, loss = float(request.epsilon), request.loss_name
+    if not request.delta:
+        least = line_noise.staircase_reals(epsilon, 1.0, loss)
+        return least, least
+    if _long(request) or epsilon > _STEEP:
+        return 0.0, float("inf")
+    steps = round(_VALUES / line_noise.support(epsilon, float(request.delta)))
+    steps = min(max(steps, _COARSE), _FINE)
+    return _designed(NOISE, NOISE.request(request.question, **_spelled(request), steps=steps, gap="0.2"))
+
+
+def _spelled(request: Any) -> Record:
+    return {"epsilon": request.epsilon, "delta": request.delta, "loss": request.loss_name, "certify": False}
+
+
+def _of_integers(request: Any) -> Interval:
+    return (0.0, float("inf")) if _long(request) else _designed(NOISE, request)
+
+
+def _of_channels(query: Query) -> Interval:
+    return _designed(CHANNEL, CHANNEL.request(query.question, loss=query.loss, **query.budget))
+
+
+def _of_range(query: RealQuery) -> Interval:
+    if query.epsilon > _STEEP:
+        return 0.0, float("inf")
+    question = RangeQuery((query.low, query.high), sensitivity=query.sensitivity, cells=_CELLS[query.loss])
+    return _designed(CHANNEL, CHANNEL.request(question, loss=query.loss, **query.budget))
+
+
+def _of_unbiased(query: RealQuery) -> Interval:
+    """On [-1, 1], which is twice as wide."""
+    with translated_errors():
+        limit = mae_limit(float(query.epsilon))
+    return limit.lower / 2, limit.upper / 2
+
+
+def _noise(question: Any) -> Callable[[Fraction, Fraction, str], Any]:
+    return lambda epsilon, delta, loss: NOISE.request(question, epsilon=epsilon, delta=delta, loss=loss)
+
+
+def _finite(question: FiniteQuery) -> Callable[[Fraction, Fraction, str], Query]:
+    return lambda epsilon, delta, loss: Query(question=question, epsilon=epsilon, delta=delta, loss=loss)
+
+
+def _real(epsilon: Fraction, delta: Fraction, loss: str) -> RealQuery:
+    unit = Fraction(1)
+    return RealQuery(low=Fraction(0), high=unit, sensitivity=unit, epsilon=epsilon, delta=delta, loss=loss)
+
+
+_POWERS, _CHANNELS = ("absolute", "squared"), published(CHANNEL)
+_RANGE = published(QUANTIZER)
+SETTINGS = {
+    "reals": Setting(_POWERS, _noise(RealNoise(1)), _of_reals, published(NOISE)),
+    "integers": Setting(_POWERS, _noise(IntegerNoise(1)), _of_integers, published(NOISE)),
+    "counts": Setting(
+        ("absolute", "squared", "error-rate"), _finite(FiniteQuery("0..10", max_shift=1)), _of_channels, _CHANNELS
+    ),
+    "labels": Setting(
+        ("error-rate", "squared"), _finite(FiniteQuery("0..7", neighbours="all")), _of_channels, _CHANNELS
+    ),
+    "range": Setting(_POWERS, _real, _of_range, _RANGE, deltas=False),
+    "unbiased": Setting(("absolute",), _real, _of_unbiased, {n: _RANGE[n] for n in UNBIASED}, deltas=False),
+}

@@ -1,0 +1,132 @@
+"""What a table of recommended classes says in sentences: which to use, why, and what others cost beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+from workbench.comparison.published import own_distances
+from workbench.exact.objects import Values
+from workbench.families.channel.query_channels import float_laws
+from workbench.families.recommendation import Candidate, Query, RealQuery
+from workbench.io.result import Row
+from workbench.mechanisms.points import shown
+
+BORROWED = "best so far:"
+_NONE = "No class serves this query with a certificate."
+_TOLD = Fraction(42)  # the answer whose published law is told, where it is one
+_OFTEN = 3  # published values that are told
+
+
+def certified(rows: Sequence[Row]) -> list[Row]:
+    """Those of mechanisms that are proven private."""
+    return [row for row in rows if row["objective"] is not None and row["certified"]]
+
+
+def recommended(rows: Sequence[Row], candidates: Sequence[Candidate]) -> Row | None:
+    """The row to use: of those that cost the least the simplest."""
+    served, known = certified(rows), {candidate.name: candidate for candidate in candidates}
+    if not served:
+        return None
+    least = shown_loss(served[0]["objective"])
+    tied = [row for row in served if shown_loss(row["objective"]) == least and BORROWED not in row["notes"]]
+    return min(tied or served[:1], key=lambda row: known[row["class"]].simplicity)
+
+
+def _use(best: Row, where: str = "") -> str:
+    """The sentence that recommends a class, with what is proven of it: the bound where it does not show the loss."""
+    loss, bound = shown_loss(best["objective"]), best["bound"]
+    than = "" if bound is None or shown_loss(bound) == loss else f" than {shown_loss(bound)}"
+    proven = "" if bound is None else f", and none of its class costs less{than}"
+    return f"Use the {best['class']}{where}: {loss}{proven}."
+
+
+def sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate], mechanisms: Values) -> Iterator[str]:
+    """Of a finite query."""
+    best = recommended(rows, candidates)
+    if best is None:
+        yield _NONE
+        return
+    served, known = certified(rows), {candidate.name: candidate for candidate in candidates}
+    if query.max_loss is not None:
+        yield _least(query, best)
+        return
+    loss = shown_loss(best["objective"])
+    lowest = shown_loss(min(row["objective"] if row["bound"] is None else row["bound"] for row in served))
+    if best["bound"] is None:
+        than = "" if lowest == loss else f" than {lowest}"
+        yield f"Use the {best['class']}: {loss}, and none of any class compared costs less{than}."
+    else:
+        yield _use(best)
+    tied = [row for row in served if shown_loss(row["objective"]) == loss and BORROWED not in row["notes"]]
+    if others := [row["class"] for row in tied if row is not best]:
+        yield f"At the same loss, and less simple: {'; '.join(others)}."
+    inside = [row["class"] for row in served if row["class"] in known[best["class"]].contains]
+    if inside and best["bound"] is not None:
+        yield f"It can cost no more than {'; '.join(inside)}: its class contains them."
+    if query.losses.name == "squared" and query.question.numbers is not None:
+        yield f"Its root mean squared error is {best['objective'] ** 0.5:.6g}."
+    if best.get("worst") is not None and query.question.prior is not None:
+        yield from _if_wrong(best, served)
+    mechanism = mechanisms.get(best["class"])
+    if mechanism is not None and BORROWED not in best["notes"]:
+        yield _published(query, mechanism)
+    yield from own_distances(query)
+    for row in served:
+        extra = known[row["class"]].extra_loss
+        if extra and row["objective"] > 1.05 * best["objective"]:
+            yield f"{extra} costs {row['objective'] / best['objective']:.3g}x."
+
+
+def _least(query: Query, best: Row) -> str:
+    bound, at = best["bound"], f"a loss of at most {float(query.max_loss or 0):g}"
+    proven = "" if bound is None else f", and none of its class does with less than {shown_loss(bound)}"
+    return f"For {at} use the {best['class']}: epsilon = {shown_loss(best['objective'])}{proven}."
+
+
+def _if_wrong(best: Row, served: Sequence[Row]) -> Iterator[str]:
+    """What the prior does where it is wrong."""
+    safest = min((row for row in served if row.get("worst") is not None), key=lambda row: row["worst"])
+    words = f"If the prior is wrong it costs up to {best['worst']:.6g}, on one answer"
+    if safest["worst"] < best["worst"] * (1 - 1e-6):
+        words += f"; the {safest['class']} at most {safest['worst']:.6g}"
+    yield f"{words}."
+
+
+def _published(query: Query, mechanism: Any) -> str:
+    """What comes out for one true answer: 42, or the middle one."""
+    inputs, grid = query.question.inputs, query.grid
+    order = range(len(inputs)) if grid is None else sorted(range(len(inputs)), key=grid.places.__getitem__)
+    at = inputs.index(_TOLD) if _TOLD in inputs else order[len(inputs) // 2]
+    rows, outputs = float_laws(query, mechanism)
+    each = sorted(zip(rows[at].tolist(), outputs, strict=True), key=lambda pair: -pair[0])[:_OFTEN]
+    likely = ", ".join(f"{shown(output)} ({share:.3g})" for share, output in each if share > 0)
+    return f"For a true {shown(inputs[at])} it publishes, most often: {likely}."
+
+
+def shown_loss(loss: float) -> str:
+    """In nine digits."""
+    return f"{loss:.9g}"
+
+
+def of_reals(query: RealQuery, rows: list[Row]) -> Iterator[str]:
+    """The unbiased mechanism to use, and what one answer alone is worth at this budget."""
+    served = certified(rows)
+    if not served:
+        yield _NONE
+        return
+    unbiased = [row for row in served if row["notes"].startswith("unbiased")]
+    if unbiased:
+        yield _use(unbiased[0], " where many answers are averaged (unbiased)")
+    if served[0] not in unbiased:
+        loss, bound = shown_loss(served[0]["objective"]), served[0]["bound"]
+        others = "Others may cost less."
+        if bound is not None:
+            others = f"No channel of the range costs less than {shown_loss(bound)}."
+        name = served[0]["class"]
+        yield f"For one answer alone the {name} (biased) costs least of the classes compared: {loss}. {others}"
+    constant = float(query.width / 4 if query.loss == "absolute" else query.width**2 / 12)
+    if served[0]["objective"] > constant:
+        middle = float(query.low + query.width / 2)
+        yield f"Publishing {middle:g} whatever the answer costs {constant:.9g}: one answer tells less than that here."

@@ -1,0 +1,8 @@
+"""Names of the types of plain objects that are passed on everywhere above; needs nothing that is slow to import."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Record = dict[str, Any]  # an object of a JSON file, or keyword arguments
+Progress = Callable[[str], None]  # told a line of what a search has reached
+Values = Mapping[str, Any]  # anything by name, to be read

@@ -1,0 +1,212 @@
+"""One request of a page: a family, its options as texts and as exact values, and which options it has room for.
+
+What an option may be beside the others is what the family says when it is tried: house sentences such as "rho must be
+left out when notion is dp" and "The parameters of the notion zcdp must be rho" decide what a page offers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.exact.objects import Values
+from workbench.explorer.given import EMPTY, Files, Given, View, exact_values, known, option_range, words_of
+from workbench.families.base import Family, Request
+from workbench.families.option import Option
+from workbench.io.files import no_files
+from workbench.privacy.notions import known as known_notions
+from workbench.privacy.notions import notion as notion_named
+
+Tell = Callable[..., None]  # (parts done, parts, and what has come out of the last one)
+_DIGITS = 4  # of what is found or drawn along an option
+_STEPS = 25  # values of an option along its range
+_TRIED = (True, "1", "0.5", "2", "0..10", "1,2,1")  # values of an option of which no words are known
+_UNFIT = re.compile(
+    r"left out|parameters of the notion|exactly one|only there|given without|not both|must be 0 when|"
+    r"must be \w+ for other"
+)
+_BEGIN = {  # of a budget that a page has to begin with
+    "epsilon": "1", "delta": "1e-5", "alpha": "2", "rho": "0.1", "mu": "0.5", "curve": "0.5:0.1,1:0.01",
+    "tradeoff": "0:1,0.1:0.6,0.4:0.2,1:0",
+}  # fmt: skip
+
+
+def silent(done: int, total: int, part: Any = None) -> None:
+    """Nobody is told."""
+
+
+@dataclass(frozen=True)
+class PageRequest:
+    """What a task is about: a family, its options as texts and as exact values, what the task itself takes, and whom
+    to tell how far it is."""
+
+    kind: Family
+    given: Values
+    values: Values
+    more: Values = field(default_factory=dict)
+    tell: Tell = silent
+
+    @property
+    def key(self) -> str:
+        """The same for the same request."""
+        return json.dumps([self.kind.name, self.given], sort_keys=True)
+
+    def point(self, **moved: Any) -> View:
+        """The hot options that are given; those of a request that are left out are its own."""
+        point = {name: self.values[name] for name in self.kind.hot if name in self.given} | moved
+        return dict(self.kind.completed(self.values, point))
+
+    @property
+    def numbers(self) -> View:
+        """The budget as numbers that sliders move, in the order of their charts: the most telling one first."""
+        taken = dict(self.kind.completed(self.values, self.values))
+        numbers = [
+            (name, taken[name])
+            for name in movable(self.kind, self.values)
+            if isinstance(taken.get(name), (int, Fraction)) and not isinstance(taken[name], bool)
+        ]
+        return {name: value for name, value in numbers if option_range(self.kind.option(name)) is not None}
+
+    def request(self, check: str, **more: Any) -> Request:
+        """The family's request; no file is read."""
+        with no_files():
+            return self.kind.request_of({**self.values, "check": check, **more})
+
+    def at(self, name: str, value: Fraction) -> PageRequest:
+        """The same with another value of an option."""
+        exact = int(value) if self.kind.option(name).kind is int else value
+        return replace(self, given={**self.given, name: spelled(value)}, values={**self.values, name: exact})
+
+    def range(self, name: Any) -> View:
+        """The range of a slider. Raises InvalidRequest for an option that has none."""
+        ends = option_range(self.kind.option(name)) if name in movable(self.kind, self.values) else None
+        return ends or InvalidRequest.must("along", f"a number among {', '.join(self.numbers)}", repr(name))
+
+    def grid(self, name: Any, steps: int = _STEPS) -> list[Fraction]:
+        """Values of an option over its slider's range, the present one among them, three digits each."""
+        reach = self.range(name)
+        low, high, scale = (Fraction(f"{reach['low']:.3g}"), Fraction(f"{reach['high']:.3g}"), reach["scale"])
+        least, most = float(low), float(high)
+        numbers = {Fraction(f"{least * (most / least) ** (k / (steps - 1)):.3g}") for k in range(steps)}
+        if scale == "count":
+            numbers = {Fraction(1 << k) for k in range(int(most).bit_length())}
+        now = self.numbers.get(name)
+        zero = {Fraction(0)} if scale == "share" else set()
+        return sorted({min(max(number, low), high) for number in numbers} | zero | ({now} - {None} if now else set()))
+
+
+def short(value: Any) -> Fraction:
+    """A number to four digits."""
+    return Fraction(f"{float(value):.{_DIGITS}g}")
+
+
+def spelled(value: Fraction) -> str:
+    """A number as a text: in four digits where it has no more."""
+    return f"{float(value):.{_DIGITS}g}" if value == short(value) else str(value)
+
+
+def movable(kind: Family, values: Values) -> list[str]:
+    """The options that sliders move: the parameters of the notion, the hot options, and runs."""
+    named = known(kind)
+    runs = ["runs"] if "runs" in named and values.get("runs", 1) != 1 else []
+    fit = parameters(values.get("notion"))
+    hot = [name for name in reversed(kind.hot) if fit is None or name in fit or name not in _BEGIN]
+    least = values.get("minimise", "loss")
+    return [name for name in dict.fromkeys([*hot, *(fit or ()), *runs]) if name in named and name != least]
+
+
+def parameters(notion: Any) -> tuple[str, ...] | None:
+    """The parameters of a notion by name; None of no notion."""
+    if not isinstance(notion, str) or notion not in known_notions():
+        return None
+    named = notion_named(notion)
+    return tuple(name for name in named.parameters if name != "delta" or named.has_delta)
+
+
+def refusal(kind: Family, given: Given, files: Files = ()) -> str | None:
+    """What the family says against a request, None where it takes it."""
+    try:
+        values = exact_values(kind, given, files)
+        with no_files():
+            kind.request_of({**values, "check": "audit"})
+    except (WorkbenchError, ValueError, TypeError) as error:
+        return str(error)
+    return None
+
+
+def fields(kind: Family, given: Given) -> View:
+    """Options of a page that are not given: those that cannot be, and those that can be given instead of others."""
+    unfit: list[str] = []
+    instead: dict[str, list[str]] = {}
+    fit = parameters(given.get("notion") or _default(kind, "notion"))
+    for name, option in known(kind).items():
+        if given.get(name) not in (*EMPTY, False):
+            continue
+        if fit is not None and name in _BEGIN and name not in fit:
+            unfit.append(name)
+            continue
+        refused = _said(kind, given, option)
+        subject = re.match(r"(\w+) must be (?:given where|left out|0 when)", refused or "")
+        if refused is None or not _UNFIT.search(refused) or (subject and subject[1] != name):
+            continue
+        others = [other for other in given if other != name and re.search(rf"\b{other}\b", refused)]
+        if others and re.search("exactly one|not both|left out with|given without", refused):
+            instead[name] = others
+        else:
+            unfit.append(name)
+    return {"unfit": unfit, "instead": instead}
+
+
+def _default(kind: Family, name: str) -> Any:
+    option = known(kind).get(name)
+    return None if option is None else option.default
+
+
+def _said(kind: Family, given: Given, option: Option) -> str | None:
+    """What is refused against the most fitting of some values of an option; None where one is taken."""
+    words: Iterable[Any] = [word for word in words_of(option) if word != option.default][:3]
+    refusals = []
+    for value in words or [value for value in _TRIED if (value is True) == (option.kind is bool)]:
+        sentence = refusal(kind, {**given, option.name: value})
+        if sentence is None:
+            return None
+        refusals.append(sentence)
+        if _UNFIT.search(sentence):
+            break
+    return next((sentence for sentence in refusals if _UNFIT.search(sentence)), refusals[0] if refusals else None)
+
+
+def adapted(kind: Family, given: Given, changed: str, limit: str | None = None) -> Given:
+    """A request after one option changed: what no longer fits is left out, what is then missing begins somewhere.
+
+    limit: the largest loss to begin with, where another thing is minimised.
+    """
+    begin = {**_BEGIN, "max_loss": limit or "1"}
+    taken = {name: value for name, value in given.items() if value not in EMPTY}
+    if changed == "notion" and (fit := parameters(taken.get("notion"))) is not None:
+        taken = {name: value for name, value in taken.items() if name not in _BEGIN or name in fit}
+    for _ in range(8):
+        refused = refusal(kind, taken)
+        if refused is None:
+            break
+        foreign = re.search(r"Got (\w+)\.$", refused) if "parameters of the notion" in refused else None
+        missing = re.match(r"(\w+) must be given", refused)
+        left = re.match(r"(\w+) must be (?:left out|0 when)", refused)
+        other = re.match(r"(\w+) must be (\w+) for other", refused)
+        name = next((match[1] for match in (foreign, missing, left, other) if match), None)
+        if name is None or name == changed:
+            break
+        if missing and name not in taken and name in begin and name in known(kind):
+            taken[name] = begin[name]
+        elif other and taken.get(name) != other[2]:
+            taken[name] = other[2]
+        elif name in taken:
+            del taken[name]
+        else:
+            break
+    return taken

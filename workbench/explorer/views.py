@@ -1,0 +1,79 @@
+"""A design as plain data for the page: its price, its class, its law, what leaks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from workbench.exact.numbers import round_up
+from workbench.explorer import figures
+from workbench.explorer.given import View, command_line, python_call
+from workbench.explorer.page_request import PageRequest
+from workbench.mechanisms.mechanism import as_mechanism
+
+if TYPE_CHECKING:
+    from workbench.families.design import Design
+
+_RISKED = 150_000  # masses of comparisons of which the risk is told while one waits
+
+
+def view(design: Design, request: PageRequest, *, proving: bool = False) -> View:
+    """A design as plain data; nothing that is not in its row, its facts or its tables. proving: its proof is still to
+    come, and what its raw answer misses by rounding is not told."""
+    kind, given = request.kind, request.given
+    row, certified = design.row(), design.certificate is not None
+    raw = kind.certifies and not certified
+    return {
+        "heading": design.heading,
+        "title": kind.title,
+        "facts": [fact for fact in design.facts() if not (raw and proving and _of_rounding(fact))],
+        "row": row,
+        "objective": row["objective"],
+        "label": label(design),
+        "reason": None if row["objective"] is not None else _reason(design),
+        "certified": certified,
+        "proving": raw and proving,
+        "private": design.private,
+        "certifies": kind.certifies,
+        "status": design.status,
+        "bound": design.bound,
+        "figures": figures.law_figures(design),
+        "given": dict(given),
+        "hot": request.numbers,
+        "command": command_line(kind, given),
+        "python": python_call(kind, given),
+    }
+
+
+def _of_rounding(fact: tuple[str, str]) -> bool:
+    """Whether a fact of an answer that is not certified yet is about the solver's rounding, which concerns nobody."""
+    return fact[0] == "proof" or (fact[0] == "note" and not fact[1].startswith("Not proven"))
+
+
+def label(design: Design) -> str:
+    """What the objective is called: the label of the fact that states it."""
+    facts, number = [fact for fact in design.facts() if fact[0] != "bound"], f"{design.objective:.9g}"
+    in_full = [label for label, words in facts if words == repr(design.objective)]
+    columns = [name for name, value in design.family.columns(design).items() if value == design.objective]
+    begun = [label for label, words in facts if words.startswith(number) and label != "objective"]
+    return next(iter([*in_full, *begun, *columns]), "objective")
+
+
+def _reason(design: Design) -> str:
+    """Why there is no mechanism, as the command line says it."""
+    sentences = [words for name, words in design.facts() if name == "not reachable"]
+    return next(iter(sentences), str(design.row()["failure"] or design.status))
+
+
+def leaks(mechanism: Any) -> View | None:
+    """What an attacker gains who tells two neighbours apart, rounded up; None where that takes too long."""
+    from workbench.privacy.risk import risk
+
+    subject, masses = as_mechanism(mechanism), 0
+    for comparison in subject.comparisons():
+        masses += len(comparison.p)
+        if masses > _RISKED:
+            return None
+    risks = risk(subject)
+    factor = None if risks.bayes_factor is None else round_up(risks.bayes_factor)
+    numbers = {"guess": round_up(risks.guess), "advantage": round_up(risks.advantage)}
+    return {**numbers, "factor": factor, "posterior": risks.posterior}

@@ -1,0 +1,101 @@
+"""A channel request by `models.block_interior`: its answer as a solution, with an exact bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from models.block_interior import BlockPoint, Blocks, Interior
+from solvers.arrays import Vector
+from solvers.program import Block, Data, Program
+from solvers.search import Deadline
+from solvers.solution import PointStatus, Solution, Termination
+from workbench.families.channel.block_work import NAME
+from workbench.families.channel.lower_bound import least_loss_bound
+from workbench.families.channel.request import ChannelRequest
+
+_GAP = 1e-10  # relative, that ends it
+_CLOSE = 1e-7  # relative, of what counts as an optimum
+
+
+class Outcome(NamedTuple):
+    """What the method reached: the point as a solution, and an exact bound."""
+
+    masses: Vector
+    solution: Solution
+    bound: Fraction | None
+
+
+def solved(request: ChannelRequest, report: Callable[[int, float, float], None] | None = None) -> Outcome:
+    """The answer of the method, with its exact bound."""
+    epsilons = request.levels()[1]
+    if request.pairs is None:
+        ends, ratios = (None, None), np.exp([float(epsilons[0])])
+    else:
+        edges = request.edges
+        first, second = np.array(edges.pairs, dtype=int).T
+        ends, ratios = (first, second), np.exp([float(epsilon) for epsilon in edges.epsilons])
+    limit = request.options.time_limit
+    gap = _GAP if request.options.gap is None else float(request.options.gap)
+    blocks = Blocks(request.losses.floats, request.weights, *ends, ratios)
+    point = Interior(blocks, report).solve(gap, Deadline(None if limit is None else float(limit)))
+    bound = least_loss_bound(
+        request.losses, request.question.prior, request.edges, Fraction(0), _multipliers(request, point)
+    )
+    return Outcome(point.masses, _solution(request, point, bound), bound)
+
+
+def _multipliers(request: ChannelRequest, point: BlockPoint) -> dict[str, Vector]:
+    """As `least_loss_bound` takes them."""
+    k, named = request.question.k, {}
+    if point.weights is not None:
+        named["losses"] = point.weights
+    if request.pairs is not None:
+        return named | {"ratio": point.multipliers}
+    return named | {"least": point.multipliers[:k], "most": point.multipliers[k:]}
+
+
+def _solution(request: ChannelRequest, point: BlockPoint, bound: Fraction) -> Solution:
+    """The point as that of a program, of which only the sums are stated here: of masses, columns first, then of the
+    largest loss where the worst input counts."""
+    from workbench import __version__
+
+    k, m = request.question.k, request.question.m
+    worst = request.weights is None
+    size = k * m + worst
+    cells = np.arange(k * m)
+    sums = sp.csc_array((np.ones(k * m), (cells % k, cells)), shape=(k, size))
+    costs = np.zeros(size)
+    x = np.concatenate([point.masses.ravel(order="F"), [point.objective] * worst])
+    if request.weights is None:
+        costs[-1] = 1
+    else:
+        costs[: k * m] = (request.losses.floats * request.weights[:, None]).ravel(order="F")
+    upper = np.ones(size)
+    upper[k * m :] = np.inf
+    data = Data(costs, 0.0, sums, np.ones(k), np.ones(k), np.zeros(size), upper, np.zeros(size, dtype=bool))
+    name = f"channel from {k} labels to {m} outputs, output by output"
+    program = Program(name, data, variables=(Block("M", 0, (k, m)),))
+    ended = {"optimal": Termination.OPTIMAL, "time limit": Termination.TIME_LIMIT}
+    if point.interrupted:
+        ended["interrupted"] = Termination.INTERRUPTED
+    if point.objective - float(bound) <= _CLOSE * abs(point.objective):  # by the exact bound, whatever it ended for
+        ended[point.why] = Termination.OPTIMAL
+    return Solution(
+        program,
+        np.empty(0),
+        ended.get(point.why, Termination.NUMERICAL),
+        PointStatus.FEASIBLE,
+        x=x,
+        native_bound=float(bound),
+        iterations=point.iterations,
+        seconds=point.seconds,
+        solver=NAME,
+        version=__version__,
+        options={"gap": _GAP},
+        raw_status=point.why,
+    )

@@ -1,0 +1,166 @@
+"""Published mechanisms for places of the plane at a budget: what the best channel is compared with.
+
+    planar exponential            Pr[j|i] ∝ e^(-r d(x_i, x_j)), the largest r that the exact audit of its rows proves
+    planar Laplace, remapped      noise of density ε²/2π e^(-ε|z|) (Andrés et al. 2013), to the nearest place of a full
+                                  rectangular grid, from there to the place of least expected loss under the prior
+                                  (Chatzikokolakis et al. 2017): ε-metric-private as it is, whatever follows; so
+                                  neighbours D apart have ε D
+
+The mass of a cell is that of four corners [0, a] x [0, b], each two integrals of the radius' law over angles,
+
+    1/2π ∫_0^φ 1 - (1 + ε a/cos θ) e^(-ε a/cos θ) dθ,    tan φ = b/a and for the other edge a/b,
+
+enclosed by balls; beyond 60/ε there is less than 1e-24. The mechanism itself is the noise: nothing is rounded here but
+the number told.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solvers.search import bisect
+from workbench.exact.numbers import ball, ball_ends, nearest_float
+from workbench.families.channel.baselines import audited, budgets_of, epsilon_delta
+from workbench.families.frontier_plan import NotApplicable
+from workbench.families.published import Published, Reference
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.plane import Plane
+
+if TYPE_CHECKING:
+    from workbench.families.channel.request import ChannelRequest
+
+_BITS = 80  # of the largest weight
+_FAR = 60  # times 1/ε
+_ENCLOSED = 128
+
+
+def _places(query: ChannelRequest) -> Plane:
+    q = query.question
+    if not q.planar or q.inputs != q.outputs:
+        raise NotApplicable("it is for places of the plane that are published themselves")
+    if epsilon_delta(query)[1]:
+        raise NotApplicable("it is for delta = 0")
+    return Plane(q.inputs, q.inputs, "L2")
+
+
+def exponential(query: ChannelRequest) -> Reference:
+    """By bisection on r in floating point, then the exact audit of rows with weights that are rounded upwards."""
+    plane = _places(query)
+    values, unit = plane.losses()
+    gaps = (values / unit).astype(float)
+    pairs, epsilon = budgets_of(query)
+    first, second = np.array(pairs).T
+    allowed = np.array([float(epsilon[pair]) for pair in pairs]) if isinstance(epsilon, dict) else float(epsilon)
+    apart = np.abs(gaps[first] - gaps[second]).max(axis=1)
+
+    def broken(rate: float) -> bool:
+        norm = np.log(np.exp(-rate * gaps).sum(axis=1))
+        return bool((rate * apart + norm[second] - norm[first] > allowed).any())
+
+    rate, _ = bisect(broken, 0.0, 100.0 * float(np.max(allowed)) / float(gaps[gaps > 0].min()), turns=50)
+    for slack in (1e-12, 1e-9, 1e-6, 1e-3):
+        weights = np.ceil(np.exp(-rate * (1 - slack) * gaps) * 2.0**_BITS)
+        rows = [[int(weight) for weight in row] for row in weights.tolist()]
+        audit_of_rows = audited(query, Channel.of(rows))
+        if audit_of_rows.certified:
+            return Reference(audit_of_rows.objective, True, audit_of_rows.mechanism, "r", rate * (1 - slack))
+    raise NotApplicable("no parameter of it was proven to meet the budget")
+
+
+def laplace(query: ChannelRequest) -> Reference:
+    """The noise, to the nearest place, to the best one; its loss enclosed."""
+    from flint import arb, ctx
+
+    plane = _places(query)
+    if query.question.prior is None:
+        raise NotApplicable("its remapping needs a prior")
+    x, y, at = _grid(plane)
+    epsilon = epsilon_delta(query)[0]
+    if not query.per_distance:
+        pairs, _ = budgets_of(query)
+        epsilon /= Fraction(math.sqrt(max(int(plane.table[i, j]) for i, j in pairs)) * (1 + 1e-15)) / plane.unit
+    elif query.question.norm == "Linf":
+        raise NotApplicable("its noise is private per Euclidean distance, which is more than Linf")
+    with ctx.workprec(_ENCLOSED):
+        corners = _Corners(epsilon, plane.unit)
+        law = _law(corners, x, y, at)
+        weights = np.array([ball(p) for p in query.question.prior], dtype=object)
+        joint = (weights[:, None] * law).T  # of cell and place
+        floats = np.array([[float(mass.mid()) for mass in row] for row in joint.tolist()])
+        best = (floats @ query.losses.floats).argmin(axis=1)
+        total = sum((arb(row @ query.losses.values[:, o]) for row, o in zip(joint, best.tolist(), strict=True)), arb(0))
+        low, high = ball_ends(total / query.losses.unit)
+    return Reference(nearest_float((low + high) / 2), True, None, "epsilon", float(epsilon))
+
+
+def _grid(plane: Plane) -> tuple[list[int], list[int], list[tuple[int, int]]]:
+    """(columns, lines, the place of every point in them) of a full rectangular grid."""
+    points = [(int(a), int(b)) for a, b in plane.first.tolist()]
+    x, y = (sorted({point[axis] for point in points}) for axis in (0, 1))
+    if len(points) != len(x) * len(y):
+        raise NotApplicable("its cells are known for full rectangular grids alone")
+    return x, y, [(x.index(a), y.index(b)) for a, b in points]
+
+
+class _Corners:
+    """The masses of [0, a] x [0, b], odd in a and b, for lengths in halves of a unit."""
+
+    def __init__(self, epsilon: Fraction, unit: int) -> None:
+        self._epsilon, self._halves = epsilon, 2 * unit
+        self._far = math.ceil(_FAR / epsilon * self._halves)
+        self._known: dict[tuple[int, int], Any] = {}
+
+    def __call__(self, a: int, b: int) -> Any:
+        if a < 0 or b < 0:
+            return self(abs(a), abs(b)) * ((1 if a >= 0 else -1) * (1 if b >= 0 else -1))
+        a, b = min(a, self._far), min(b, self._far)
+        key = (a, b) if a <= b else (b, a)
+        if key not in self._known:
+            self._known[key] = self._edge(a, b) + self._edge(b, a)
+        return self._known[key]
+
+    def _edge(self, a: int, b: int) -> Any:
+        from flint import acb, arb
+
+        if not a or not b:
+            return arb(0)
+        scaled = acb(ball(self._epsilon * a / self._halves))
+
+        def mass(angle: Any, _: Any) -> Any:
+            reach = scaled / angle.cos()
+            return 1 - (1 + reach) * (-reach).exp()
+
+        angle = acb((arb(b) / arb(a)).atan())
+        return acb.integral(mass, acb(0), angle).real / (2 * arb.pi())
+
+
+def _law(corners: _Corners, x: list[int], y: list[int], at: list[tuple[int, int]]) -> Any:
+    """The mass of every place's cell from every place; outermost cells have no end. (k, k) balls."""
+    far = 1 << 62
+
+    def ends(values: list[int]) -> list[int]:
+        return [-far, *(a + b for a, b in pairwise(values)), far]  # in halves
+
+    columns, lines = ends(x), ends(y)
+    law = np.empty((len(at), len(at)), dtype=object)
+    for i, (a, b) in enumerate(at):
+        corner = [[corners(u - 2 * x[a], v - 2 * y[b]) for v in lines] for u in columns]
+        for j, (c, d) in enumerate(at):
+            law[i, j] = corner[c + 1][d + 1] - corner[c][d + 1] - corner[c + 1][d] + corner[c][d]
+    return law
+
+
+PLACES = (
+    Published(
+        "planar Laplace, remapped",
+        "Andrés et al. 2013; Chatzikokolakis et al. 2017",
+        "epsilon, the largest",
+        laplace,
+    ),
+    Published("planar exponential", "McSherry and Talwar 2007", "r, the largest that is proven", exponential),
+)

@@ -1,0 +1,93 @@
+"""Whatever serves a finite query as a channel of its answers: its laws in floats, and exactly, as a certified design.
+
+mechanism                       the row of an answer x
+noise on the integers           its law moved to the place of x, clamped to the places, published as the nearest output
+noise modulo n + 1              its law moved to the place of x
+channel                         its own
+randomized response             the own output with the probability p that was audited, each other one with the rest
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.errors import NotCertified
+from workbench.exact.arrays import Vector
+from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import nearest_float
+from workbench.families.channel.family import FAMILY
+from workbench.families.channel.losses import loss_table
+from workbench.families.design import Design, OracleVerdict
+from workbench.families.integer_laws import clamped_rows
+from workbench.families.problem import stated_certificate
+from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+from workbench.mechanisms.points import Point
+from workbench.privacy.audit import audit
+
+if TYPE_CHECKING:
+    from workbench.families.recommendation import Query
+
+Laws = tuple[list[Any], tuple[Point, ...]]  # a row for every answer, and what its columns publish
+
+
+def float_laws(query: Query, mechanism: Any) -> tuple[Vector, tuple[Point, ...]]:
+    """Pr[o | x], shape (answers, outputs), and the outputs."""
+    rows, outputs = _laws(query, mechanism, float)
+    return np.array([row.floats if isinstance(row, Distribution) else row.astype(float) for row in rows]), outputs
+
+
+def design_of(query: Query, name: str, mechanism: Any) -> Design:
+    """The certified design that a mechanism is for a query. name: of its class. Raises InvalidRequest, NotCertified."""
+    rows, outputs = _laws(query, mechanism, Fraction)
+    question = query.question if outputs == query.question.outputs else query.question.placed(outputs)
+    losses = query.losses if question is query.question else loss_table(question, query.loss)
+    request: Any = FAMILY.request(question, loss=query.loss, **query.one_budget)
+    channel = request.channel([row.integers if isinstance(row, Distribution) else row.tolist() for row in rows])
+    record = {"inputs": question.inputs, "outputs": outputs} if question.numbers is None else {}
+    named = None if losses.named is None else losses.named.name
+    certificate = stated_certificate(channel, request.claim, named, question.numbers, question.prior, record)
+    masses = np.array([row.integers for row in channel.rows], dtype=object)
+    from workbench.families.channel.repair import loss_of
+
+    loss = loss_of(masses, losses, question.prior)
+    none = OracleVerdict.none("it is a published mechanism, not an optimum.")
+    privacy = audit(channel, request.claim.values.get("epsilon", 0))
+    if not privacy.holds(request.claim):
+        raise NotCertified(privacy.words(request.claim, f"The {name} mechanism"))
+    return Design(request, channel, float(loss), None, request.claim, none, privacy=privacy, certificate=certificate,
+                  route=name, details={"loss": loss, "bound": None, "name": name})  # fmt: skip
+
+
+def _laws(query: Query, mechanism: Any, number: Callable[[Fraction], Any]) -> Laws:
+    """Rows of numbers, or Distributions."""
+    question, grid = query.question, query.grid
+    if isinstance(mechanism, AdditiveIntegerNoise):
+        assert grid is not None
+        return grid.rows_of([*clamped_rows(mechanism.noise, grid.last + 1, number)], question.m), question.outputs
+    if isinstance(mechanism, AdditiveNoise):
+        assert grid is not None
+        rows = [np.array([number(mass) for mass in row]) for row in Channel.from_noise(mechanism).rows]
+        return grid.rows_of(rows, question.m), question.outputs
+    if not isinstance(mechanism, Channel):  # of labels in increasing order
+        published = tuple(Fraction(value) for value in mechanism.outputs.tolist())
+        assert question.numbers is not None
+        return [mechanism.law(nearest_float(x)) for x in question.numbers[0]], published
+    if len(mechanism.rows) == question.k:
+        return [*mechanism.rows], question.outputs if mechanism.labelled is None else mechanism.labelled[1]
+    return _responses(question, mechanism, number), question.outputs
+
+
+def _responses(question: FiniteQuery, pair: Channel, number: Callable[[Fraction], Any]) -> list[Any]:
+    """Rows of randomized response, from two of them."""
+    own: Sequence[int] = [question.outputs.index(x) for x in question.inputs]
+    kept, other = (number(pair.rows[0][j]) for j in (0, 1))
+    rows = np.full((question.k, question.m), other, dtype=object)
+    rows[np.arange(question.k), own] = kept
+    return [*rows]

@@ -1,0 +1,201 @@
+"""PDP at one ε: every piece of the exact frontier over δ with its formula.
+
+Which pairs η, η + μ a noise breaks, f(η) > e^ε f(η + μ), is its pattern. Given the pattern the least loss is a linear
+program, and has a formula in e^ε, affine in δ. That no other pattern is better is what `delta_frontier` proves at one
+ε, to 1e-9; a formula is the optimum there, and at another ε only while its pattern is.
+
+    >>> import workbench as wb
+    >>> noise = wb.ModuloNoise(n=4, max_shift=2, directed=True)
+    >>> print(wb.formula(noise, notion="pdp", epsilon=1, delta="0..0.2"))
+    best noise modulo 5, error-rate loss, under PDP at ε = 1
+    0 ≤ δ ≤ 0.18335: 1 - e^(2ε) / (e^(2ε) + 2e^ε + 2)
+    0.18335 ≤ δ ≤ 0.196612: 1 - e^ε δ
+    0.196612 ≤ δ ≤ 0.2: 1 - e^(2ε) / (e^(2ε) + 2e^ε + 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from models.modulo import shifted
+from models.modulo_level_frontier import Piece as Traced
+from solvers.parametric import Vertex
+from solvers.polynomials import ZERO, Affine, Root
+from solvers.regions import Formula as Solved
+from solvers.regions import meeting, region_around
+from solvers.search import Deadline
+from workbench.errors import InvalidRequest, NotProven
+from workbench.exact.numbers import Real, exp_bounds
+from workbench.exact.objects import Progress, Record
+from workbench.families.formula_object import Formula
+from workbench.families.formula_pieces import Part, Piece
+from workbench.families.modulo.delta_frontier import delta_frontier
+from workbench.families.registry import family_of
+from workbench.families.stated import Interval, Stated
+
+if TYPE_CHECKING:
+    from solvers.arrays import Flags
+    from workbench.families.modulo.request import ModuloRequest
+    from workbench.mechanisms.modulo import ModuloNoise
+
+_SILENT = 5.0  # seconds
+_NEAR = 1e-7  # a formula and what was traced, of losses and of δ
+_HELD = 1e-9  # relative: a pair that a solver's point keeps
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A traced piece, the vertex whose value is its formula, the program it is of, and its pattern in words."""
+
+    traced: Traced
+    vertex: Vertex
+    stated: Stated
+    pattern: str
+
+
+def pattern_formula(
+    request: ModuloRequest, deltas: Interval, time_limit: float | None, progress: Progress | None
+) -> Formula:
+    """The pieces for δ in an interval at the request's ε. Raises InvalidRequest, NotProven where nothing is proven."""
+    epsilon = request.epsilon
+    if not isinstance(epsilon, Fraction):
+        InvalidRequest.must("epsilon", "one number for all differences under pdp", "several")
+    low, high = deltas
+    if low == high:
+        InvalidRequest.must("delta", "an interval such as 0..0.2 under pdp, where the frontier is of many pieces", low)
+
+    silent = [Deadline(_SILENT)]
+
+    def told(share: float, pieces: int) -> None:
+        if progress is not None and silent[0].passed:
+            progress(f"{100 * share:.0f} % of the frontier over delta is proven, {pieces} pieces.")
+            silent[0] = Deadline(_SILENT)
+
+    traced = delta_frontier(
+        request.question, epsilon=epsilon, loss=request.loss, high=high, time_limit=time_limit, progress=told
+    )
+    known: list[_Found] = []
+    left: list[tuple[float, float]] = []
+    for piece in traced:
+        if piece.delta_high <= low:
+            continue
+        formula = _found(request, piece, max(piece.delta_low, float(low))) if piece.proven else None
+        if formula is None:
+            left.append((piece.delta_low, piece.delta_high))
+        elif known and known[-1].vertex.value == formula.vertex.value and not left:
+            known[-1] = replace(known[-1], traced=replace(known[-1].traced, delta_high=piece.delta_high))
+        else:
+            known.append(formula)
+    if not known:
+        raise NotProven("No piece of the frontier is proven in this time.")
+    what = f"{known[0].stated.what}, under PDP at ε = {float(epsilon):g}"
+    return Formula(what, _pieces(known, deltas, epsilon), open=tuple(left), proof=_no_file, at=epsilon)
+
+
+def pattern_value(question: ModuloNoise, epsilon: Real, delta: Fraction) -> Affine | None:
+    """The formula of the least error rate under PDP around a point; None where it is not proven there, to 1e-9."""
+    request: Any = family_of(question).request(question, epsilon=epsilon, delta=delta, notion="pdp")
+    optimum = request.family.designed(request)
+    value, near = optimum.objective, float(delta) * _NEAR
+    if optimum.bound is None or optimum.bound < value - _HELD:
+        return None
+    piece = Traced(float(delta) - near, float(delta) + near, value, value, True, value, value)
+    formula = _found(request, piece, piece.delta_low)
+    return None if formula is None else formula.vertex.value
+
+
+def _no_file() -> Record:
+    raise InvalidRequest(
+        "The formulas of PDP rest on a search over patterns, which no file proves again: save .tex, .py or .csv."
+    )
+
+
+def _found(request: ModuloRequest, piece: Traced, low: float) -> _Found | None:
+    """The formula of a traced piece, None where none fits it."""
+    delta = Fraction((low + piece.delta_high) / 2).limit_denominator(int(64 / (piece.delta_high - low)) + 1)
+    for check in ("audit", "certify"):  # a repaired mechanism where a solver's point says too little
+        given = request.at({"delta": delta, "check": check})
+        masses = np.array(given.family.designed(given).mechanism.pmf, dtype=float)
+        broken = _broken(given, masses)
+        stated = given.at({"epsilon": Fraction(1)}).stated(broken)
+        try:
+            vertex = _vertex(stated, given, delta)
+        finally:
+            stated.program.close()
+        if vertex is not None and all(
+            abs(float(vertex.value(_at(given), Fraction(d))) - piece.value(d)) <= _NEAR for d in (low, piece.delta_high)
+        ):
+            return _Found(piece, vertex, stated, _in_words(given, broken))
+    return None
+
+
+def _broken(request: ModuloRequest, masses: Any) -> list[Flags]:
+    """The pattern of noise (N,): for every difference the noise values whose pairs it breaks."""
+    sizes = request.question.sizes
+    return [
+        masses > np.exp(float(epsilon)) * masses[shifted(sizes, mu)] * (1 + _HELD) + _HELD**2
+        for mu, epsilon in request.budgets.items()
+    ]
+
+
+def _in_words(request: ModuloRequest, broken: Sequence[Flags]) -> str:
+    """The pattern: "difference: noise values" of those that are broken."""
+    parts = []
+    for mu, flags in zip(request.budgets, broken, strict=True):
+        if flags.any():
+            at = ",".join(map(str, np.flatnonzero(flags).tolist()))
+            parts.append(f"{'x'.join(map(str, mu))}: {at}")
+    return "; ".join(parts) or "none"
+
+
+def _at(request: ModuloRequest) -> Fraction:
+    """A rational next to e^ε."""
+    assert isinstance(request.epsilon, Fraction)
+    low, high = exp_bounds(request.epsilon, 64)
+    return Fraction(low + high, 2 << 64)
+
+
+def _vertex(stated: Stated, request: ModuloRequest, delta: Fraction) -> Vertex | None:
+    """The vertex of a pattern's optimum at e^ε and a δ, None where what is proven does not reach e^ε itself."""
+    region = region_around(stated.program, _at(request), (delta, delta))
+    assert isinstance(request.epsilon, Fraction)
+    low, high = (Fraction(end, 1 << 64) for end in exp_bounds(request.epsilon, 64))
+    covers = region.low.below(low) and (region.high is None or region.high.above(high))
+    return region.formulas[0].vertex if covers and region.formulas[0].value is not None else None
+
+
+def _pieces(known: Sequence[_Found], deltas: Interval, epsilon: Fraction) -> tuple[Piece, ...]:
+    """The pieces by rising δ, with ends that are functions of e^ε: where two formulas meet, or where the second
+    pattern begins. A traced end is not exact: where no function is near it, it stands as the number it is."""
+    low, high = (Root.rational(Fraction(end, 1 << 64)) for end in exp_bounds(epsilon, 64))
+    lows, highs = [Affine.number(deltas[0])], []
+    for before, after in pairwise(known):
+        ended, at = before.traced.delta_high, after.traced.delta_low
+        joined = at - ended <= _HELD**2
+        options = [meeting(before.vertex.value, after.vertex.value)] if joined else []
+        options += _begins(after.vertex, low.low)
+        near = [end for end in options if end.over and abs(float(end(low.low)) - at) <= _NEAR]
+        lows.append(near[0] if near else Affine.number(Fraction(at)))
+        highs.append(lows[-1] if joined else Affine.number(Fraction(ended)))
+    highs.append(Affine.number(deltas[1]))
+    pieces = []
+    for each, first, last in zip(known, lows, highs, strict=True):
+        solved = Solved(each.vertex.value, first, last, each.vertex, each.vertex)
+        part = Part(low, high, solved, each.stated.masses)
+        pieces.append(Piece(low, high, (first, last), each.vertex.value, (part,), pattern=each.pattern))
+    return tuple(pieces)
+
+
+def _begins(vertex: Vertex, x: Fraction) -> list[Affine]:
+    """The δ from which on a vertex is feasible at x, as functions of x: of each condition that asks for δ."""
+    return [
+        Affine.reduced(-condition.constant, ZERO, condition.slope)
+        for condition in vertex.primal
+        if condition.slope and float(condition.slope_alone()(x)) > 0
+    ]

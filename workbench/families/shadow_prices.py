@@ -1,0 +1,149 @@
+"""What one unit of a budget is worth at a design, and which neighbours decide.
+
+    V(ε, δ)          the optimum of the class the family designs for
+    dV/dε, dV/dδ     from below and from above; they differ where two formulas of V meet (V falls in both, convex in δ)
+
+Where the optimum has a formula (`workbench.formula`) both sides are its derivatives there, proven: enclosed between
+rationals and rounded to doubles. A neighbour decides where its comparison would miss a budget less by a billionth.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from solvers.optimal_face import unique
+from workbench.errors import WorkbenchError
+from workbench.exact.numbers import exp_bounds
+from workbench.exact.objects import Record
+from workbench.families.formula import formula_of
+from workbench.families.formula_certificate import Question
+from workbench.families.stated import linear_notions, refuse_curved
+from workbench.io.shown import document, facts
+from workbench.privacy.audit import measure
+from workbench.privacy.claim import Claim
+
+if TYPE_CHECKING:
+    from workbench.families.formula_pieces import Piece
+
+_NEAR = Fraction(1, 10**9)  # of a budget
+_BITS = 128
+_MOST = 2_000  # comparisons that are measured
+
+Sides = tuple[float | None, float]  # from below (None: there is nothing below), from above
+
+
+@dataclass(frozen=True)
+class ShadowPrices:
+    """epsilon, delta: (dV/dε, dV/dδ) from below and from above, None where no formula gives them; binding: the labels
+    of the comparisons that decide; of: how many comparisons there are; words: why something is missing."""
+
+    epsilon: Sides | None
+    delta: Sides | None
+    binding: tuple[tuple[int, ...], ...]
+    of: int
+    words: str = ""
+
+    def __str__(self) -> str:
+        lines = [
+            f"one unit of {name} changes the optimum by {_side(*sides)}"
+            for name, sides in (("epsilon", self.epsilon), ("delta", self.delta))
+            if sides is not None
+        ]
+        shown = ", ".join("-".join(map(str, label)) for label in self.binding[:8])
+        more = f", and {len(self.binding) - 8} more" if len(self.binding) > 8 else ""
+        lines += (
+            [f"{len(self.binding)} of {self.of} comparisons use up the budget to a billionth: {shown}{more}"]
+            if shown
+            else []
+        )
+        return "; ".join([*lines, *([self.words] if self.words else [])]) + "."
+
+    def _repr_html_(self) -> str:
+        return document("Shadow prices", facts([("", part) for part in str(self).split("; ")]))
+
+    def to_dict(self) -> Record:
+        """JSON-ready."""
+        prices = {"epsilon": self.epsilon and [*self.epsilon], "delta": self.delta and [*self.delta]}
+        return {**prices, "binding": [[*label] for label in self.binding], "comparisons": self.of, "words": self.words}
+
+
+def _side(below: float | None, above: float) -> str:
+    if below is None or below == above:
+        return f"{above:.9g}" + (" (upwards)" if below is None else "")
+    return f"{below:.9g} from below, {above:.9g} from above"
+
+
+def shadow_prices(design: Any) -> ShadowPrices:
+    """Those of a design. What has no formula has binding comparisons alone, and a sentence that says why."""
+    epsilon, delta, words = None, None, ""
+    try:
+        epsilon, delta = _prices(design.request)
+    except WorkbenchError as error:
+        words = str(error).rstrip(".")
+    if design.mechanism is None or (less := _less(design.claim)) is None:
+        return ShadowPrices(epsilon, delta, (), 0, words)
+    every = list(itertools.islice(measure(design.mechanism, less), _MOST + 1))
+    if len(every) > _MOST:
+        words = f"{words} more than {_MOST} comparisons are not listed".lstrip()
+        return ShadowPrices(epsilon, delta, (), len(every), words)
+    binding = tuple(result.label for result in every if not less.met_by(result))
+    return ShadowPrices(epsilon, delta, binding, len(every), words)
+
+
+def only_optimum(design: Any) -> bool | None:
+    """See `Design.unique`."""
+    request, solution = design.request, design.solution
+    plain = getattr(request, "runs", 1) == 1 and getattr(request, "minimise", "loss") == "loss"
+    if solution is None or not plain or request.notion not in linear_notions() or design.bound is None:
+        return None
+    return unique(solution, solution.program.variables[0].name)
+
+
+def _less(claim: Claim) -> Claim | None:
+    """A budget that is less by a billionth: of its δ where there is one, else of its first parameter; None of one that
+    is no number."""
+    first = claim.notion.parameters[0]
+    name = "delta" if claim.values.get("delta") else first
+    value = claim.values[name]
+    if isinstance(value, Fraction):
+        reduced: Any = value * (1 - _NEAR)
+    elif isinstance(value, Mapping):
+        reduced = {label: number * (1 - _NEAR) for label, number in value.items()}
+    else:
+        return None
+    return Claim(claim.notion, **{**claim.values, name: reduced})
+
+
+def _prices(request: Any) -> tuple[Sides, Sides | None]:
+    """(dV/dε, dV/dδ) of the formula at a request. Raises WorkbenchError."""
+    if (named := getattr(request, "notion", None)) is not None:
+        refuse_curved(str(named))
+    question = Question(request.family, request.at, dict, named)
+    at, delta = request.epsilon, getattr(request, "delta", None)
+    if not isinstance(at, Fraction) or getattr(request, "minimise", "loss") != "loss":
+        raise WorkbenchError("Prices are of designs that minimise the loss at one epsilon")
+    near = formula_of(question, (at * (1 - _NEAR), at * (1 + _NEAR)))
+    pieces = [piece for piece in near.pieces if piece.value is not None]
+    share = Fraction(0) if delta is None else delta
+    prices = [_value(piece, 0, at, share) for piece in (pieces[0], pieces[-1])]
+    if delta is None or named == "pure":
+        return (prices[0], prices[1]), None
+    ends = (max(Fraction(0), share - _NEAR), share + _NEAR)
+    free = [piece for piece in formula_of(question, at, ends).pieces if piece.value is not None]
+    first, last = (_value(piece, 1, at, share) for piece in (free[0], free[-1]))
+    return (prices[0], prices[1]), (first if share else None, last)
+
+
+def _value(piece: Piece, which: int, epsilon: Fraction, delta: Fraction) -> float:
+    """dV/dε (0) or dV/dδ (1) of a piece. Raises WorkbenchError near a pole."""
+    prices = piece.shadow_prices
+    assert prices is not None
+    low, high = exp_bounds(epsilon / piece.steps, _BITS)
+    ends = prices[which].enclosed(Fraction(low, 1 << _BITS), Fraction(high, 1 << _BITS), delta)
+    if ends is None:
+        raise WorkbenchError("The formula is near a pole")
+    return float(sum(ends) / 2)

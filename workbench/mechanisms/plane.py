@@ -1,0 +1,163 @@
+"""Places of the plane: read from a CSV file, how far apart, who is near, and which pairs say all of metric privacy.
+
+    norm    distance of (a, b)          exact as
+    L1      |a1 - b1| + |a2 - b2|       a rational
+    L2      √((a1-b1)² + (a2-b2)²)      its square; as a budget rounded down to 2^-40 of it, as a loss to 2^-60
+    Linf    max(|a1-b1|, |a2-b2|)       a rational
+
+Budgets ε d add up along a path. Where a place c lies between a and b, d(a,c) + d(c,b) = d(a,b) exactly, the bound of
+(a, b) follows from those of (a, c) and (c, b), whose distances are less: pairs with nobody between them imply all.
+Everything here is decided in integers, coordinates being taken over their common denominator.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Flags
+from workbench.exact.distribution import over_common
+from workbench.exact.numbers import exact, rational
+from workbench.io.files import read_table, spelled
+
+Table: TypeAlias = NDArray[np.object_]
+
+NORMS = ("L1", "L2", "Linf")
+_MOST = 4_000  # places
+_BUDGET, _LOSS = 40, 60  # bits of a distance that is no rational
+
+
+def read_places(path: Any) -> tuple[list[tuple[Fraction, ...]], list[Fraction] | None] | None:
+    """(points, weights or None) of a CSV file of x, y[, weight], with or without a header; None for another table.
+
+    Raises InvalidRequest for a place twice, NaN, rows of several widths, and more places than can be taken.
+    """
+    rows = read_table(path, "places", header=True)
+    if not rows or len(rows[0]) not in (2, 3):
+        return None
+    if rational(rows[0][0]) is None and rational(rows[0][1]) is None and rows[0][0][:1].isalpha():
+        rows = rows[1:]
+    if len(rows) > _MOST:
+        InvalidRequest.must("places", f"at most {_MOST}", len(rows))
+    if len({len(row) for row in rows}) != 1:
+        InvalidRequest.must("places", "a CSV file of rows x, y[, weight]", "rows of several widths")
+    cells = [[exact(cell, f"row {at} of the places") for cell in row] for at, row in enumerate(rows, 1)]
+    places = [(row[0], row[1]) for row in cells]
+    return list(places), [row[2] for row in cells] if len(cells[0]) == 3 else None
+
+
+def planar(values: Sequence[Any]) -> bool:
+    """Whether values are points of the plane: pairs of numbers."""
+    return all(isinstance(v, tuple) and len(v) == 2 and all(isinstance(c, Fraction) for c in v) for v in values)
+
+
+def norm_of(words: str, name: str) -> str:
+    """The norm that a text names, L2 where it names none. Raises InvalidRequest."""
+    named = {norm.lower(): norm for norm in NORMS}.get(words.strip().lower() or "l2")
+    return named or InvalidRequest.must(name, "L1, L2 or Linf", repr(words))
+
+
+def relation(words: str) -> tuple[Fraction | None, str] | None:
+    """(R, norm) of "within R NORM", (None, norm) of "all NORM"; None for another text. Raises InvalidRequest."""
+    first, _, rest = words.strip().partition(" ")
+    if first == "all" and rest:
+        return None, norm_of(rest, "the norm of neighbours")
+    if first != "within":
+        return None
+    radius, _, norm = rest.strip().partition(" ")
+    wanted = 'such as "within 1 L1", a radius > 0 and L1, L2 or Linf'
+    reach = exact(radius, "neighbours", wanted)
+    if reach <= 0:
+        InvalidRequest.must("neighbours", wanted, repr(words))
+    return reach, norm_of(norm, "the norm of neighbours")
+
+
+class Plane:
+    """Distances of places to others, in integers over a common denominator. size: of `table` in units of it."""
+
+    def __init__(self, first: Sequence[Any], second: Sequence[Any], norm: str) -> None:
+        """first (k,), second (m,): points."""
+        numbers, self.unit = over_common([c for point in (*first, *second) for c in point])
+        coordinates = np.array(numbers, dtype=object).reshape(-1, 2)
+        largest = max(map(abs, numbers), default=0)
+        if largest < 1 << 29:  # squares of differences fit into 64 bits
+            coordinates = coordinates.astype(np.int64)
+        self.norm = norm
+        self.first, self.second = coordinates[: len(first)], coordinates[len(first) :]
+        gaps = np.abs(self.first[:, None, :] - self.second[None, :, :])
+        a, b = gaps[:, :, 0], gaps[:, :, 1]
+        self.table = {"L1": a + b, "Linf": np.maximum(a, b), "L2": a * a + b * b}[norm]  # of L2 the squares
+
+    def within(self, radius: Fraction) -> Flags:
+        """Whether distances are at most a radius, exactly. (k, m)"""
+        reach = radius * self.unit
+        limit = math.floor(reach) if self.norm != "L2" else math.floor(reach * reach)
+        if self.table.dtype != object:
+            limit = min(limit, np.iinfo(np.int64).max)
+        return np.asarray(self.table <= limit, dtype=bool)
+
+    def distance(self, i: int, j: int) -> Fraction:
+        """Of one pair; L2 rounded down by less than 2^-40 of it."""
+        value = int(self.table[i, j])
+        if self.norm != "L2":
+            return Fraction(value, self.unit)
+        return Fraction(math.isqrt(value << (2 * _BUDGET)), self.unit << _BUDGET)
+
+    def losses(self) -> tuple[Table, int]:
+        """(values, unit) of the distances as losses; L2 to the nearest 2^-60 below."""
+        if self.norm != "L2":
+            return self.table.astype(object), self.unit
+        root = np.frompyfunc(lambda value: math.isqrt(int(value) << (2 * _LOSS)), 1, 1)
+        kinds, which = np.unique(self.table, return_inverse=True)
+        return np.asarray(root(kinds.astype(object))[which.reshape(self.table.shape)]), self.unit << _LOSS
+
+    def direct(self, near: Flags) -> Flags:
+        """Of the pairs that are near, those with no place exactly between them: the others follow. (k, k)"""
+        kept = near.copy()
+        np.fill_diagonal(kept, False)
+        for c in range(len(self.first)):  # from a over c to b
+            through = self._between(c)
+            through[c, :] = through[:, c] = False
+            kept &= ~(through & near[:, c, None] & near[None, c, :])
+        return kept
+
+    def _between(self, c: int) -> Flags:
+        """Whether c lies between a and b, exactly. (k, k)"""
+        if self.norm != "L2":
+            return np.asarray(self.table[:, c, None] + self.table[None, c, :] == self.table, dtype=bool)
+        gap = self.first - self.first[c]
+        x, y = gap[:, 0], gap[:, 1]
+        cross = x[:, None] * y[None, :] - y[:, None] * x[None, :]
+        dot = x[:, None] * x[None, :] + y[:, None] * y[None, :]
+        return np.asarray((cross == 0) & (dot < 0), dtype=bool)
+
+
+def near_pairs(places: Sequence[Any], radius: Fraction | None, norm: str) -> tuple[tuple[int, int], ...]:
+    """The pairs of positions at most a radius apart; all for None. Raises InvalidRequest where there is none."""
+    plane = Plane(places, places, norm)
+    near = np.ones(plane.table.shape, dtype=bool) if radius is None else plane.within(radius)
+    pairs = np.argwhere(np.triu(near, 1))
+    if not len(pairs):
+        least = "the least distance of two places"
+        InvalidRequest.must("neighbours", f"within {least} at least", f"within {spelled(radius or Fraction(0))}")
+    return tuple((i, j) for i, j in pairs.tolist())
+
+
+def metric_pairs(
+    places: Sequence[Any], pairs: Sequence[tuple[int, int]] | None, norm: str
+) -> tuple[tuple[tuple[int, int], ...], tuple[Fraction, ...]]:
+    """Pairs from which the budgets of all given ones (None: of every two) follow, and their distances, rounded down."""
+    plane = Plane(places, places, norm)
+    near = np.ones((len(places), len(places)), dtype=bool)
+    if pairs is not None:
+        near[:] = False
+        i, j = np.array(pairs).T
+        near[i, j] = near[j, i] = True
+    kept = [(i, j) for i, j in np.argwhere(np.triu(plane.direct(near), 1)).tolist()]
+    return tuple(kept), tuple(plane.distance(i, j) for i, j in kept)

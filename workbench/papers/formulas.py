@@ -1,0 +1,198 @@
+"""The optimum as a formula beside closed forms: equal as rational functions of e^ε, or where they differ.
+
+    single_distance      SD of Kadam et al.: Lemma 3 (pure), (1 - δ) times it (dp), Theorem 2 (PDP at one ε)
+    bounded_difference   BD: Lemma 4 (pure); the printed Theorem 3 (PDP at one ε), region by region
+    counts               geometric post-processing (Ghosh et al.)
+    responses            randomized response
+    bins                 RR-on-Bins (Ghazi et al.) onto given outputs
+    quantizer            4 outputs and 5 to 9 knots beside Theorem 5 of Cai et al.
+    map                  the (ε, δ) plane of a count: a region for each formula
+
+Closed forms: `models.oracles.rational_forms`. A verdict is a comparison of polynomials, never of values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from models.oracles import rational_forms
+from models.oracles.hops import order
+from models.oracles.printed_theorem3 import staircases
+from solvers.polynomials import Affine
+from workbench.errors import Infeasible, InvalidRequest
+from workbench.exact.objects import Record
+from workbench.families.api import design
+from workbench.families.formula import formula
+from workbench.families.formula_text import written
+from workbench.families.modulo.pattern_formulas import pattern_value
+from workbench.io.result import Row
+from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.mechanisms.modulo import ModuloNoise
+from workbench.mechanisms.quantization import Quantization
+from workbench.papers.artifact import Artifact, Compute, artifact, declared, paper_stated
+
+if TYPE_CHECKING:
+    from workbench.families.formula_object import Formula
+
+
+def _given(name: str) -> Record:
+    values: Record = declared("formulas")[name]["given"]
+    return values
+
+
+def _verdict(ours: Sequence[Affine | None], theirs: Sequence[Affine]) -> str:
+    return "equal" if len(ours) == len(theirs) and all(map(Affine.__eq__, ours, theirs)) else "DIFFERS"
+
+
+def _values(solved: Formula) -> list[Affine | None]:
+    return [piece.value for piece in solved.pieces]
+
+
+def single_distance(n: Sequence[int], epsilon: float) -> Iterable[Row]:
+    """Every n and μ; PDP for μ = 1 alone, as any other μ is the same on its cycle."""
+    for last in range(n[0], n[1] + 1):
+        for mu in range(1, last + 1):
+            question = ModuloNoise(n=last, shifts=[mu], directed=True)
+            length = order((last + 1,), (mu,))
+            printed, law = rational_forms.lemma3(length), rational_forms.hop_law((last + 1,), ((mu,),))
+            pure, dp = formula(question, notion="pure"), formula(question, delta="0..1")
+            row = {"n": last, "mu": mu, "cycle": length, "formula": pure.pieces[0].text()}
+            row |= {"lemma 3": _verdict(_values(pure), [printed]), "dp": _verdict(_values(dp), [law])}
+            if mu == 1:
+                known = rational_forms.theorem2(length)
+                solved = formula(question, notion="pdp", epsilon=epsilon, delta="0..1")
+                same = [value for _, value in known], [end for end, _ in known]
+                ends = [piece.delta[1] for piece in solved.pieces]
+                both = {_verdict(_values(solved), same[0]), _verdict(ends, same[1])}
+                row |= {"theorem 2": "DIFFERS" if "DIFFERS" in both else "equal", "pieces": len(known)}
+            yield row
+
+
+def bounded_difference(n: Sequence[int], epsilon: float) -> Iterable[Row]:
+    """Every n and μ̄; the flat regions of the printed Theorem 3 in their order up to the first that is refuted."""
+    for last in range(n[0], n[1] + 1):
+        for mu_bar in range(1, last + 1):
+            question = ModuloNoise(n=last, max_shift=mu_bar, directed=True)
+            pure = formula(question, notion="pure")
+            row = {"n": last, "mu_bar": mu_bar, "formula": pure.pieces[0].text()}
+            row["lemma 4"] = _verdict(_values(pure), [rational_forms.lemma4(last, mu_bar)])
+            yield row | (_theorem3(question, last, mu_bar, epsilon) if mu_bar > 1 else {"theorem 3": "one distance"})
+
+
+def _theorem3(question: ModuloNoise, n: int, mu_bar: int, epsilon: float) -> Row:
+    """How many printed flat regions are right, and the first that is not: its δ, what is printed, what is true."""
+    regions = [stairs for stairs in staircases(n, mu_bar, epsilon) if stairs.h and stairs.lower < stairs.upper]
+    for k, stairs in enumerate(regions):
+        printed = rational_forms.staircase(stairs.lengths)
+        middle = Fraction((stairs.lower + stairs.upper) / 2).limit_denominator(10**9)
+        ours = pattern_value(question, epsilon, middle)
+        if ours != printed:
+            region = {"from_delta": stairs.lower, "to_delta": stairs.upper}
+            shown = {"printed": written(printed), "optimum": "not proven" if ours is None else written(ours)}
+            return {"theorem 3": "REFUTED", "right regions": k, **region, **shown}
+    return {"theorem 3": "equal" if regions else "no region", "right regions": len(regions)}
+
+
+def counts(n: Sequence[int], losses: Sequence[str]) -> Iterable[Row]:
+    """A uniform prior on 0..n."""
+    for last in range(n[0], n[1] + 1):
+        for loss in losses:
+            solved = formula(FiniteQuery(range(last + 1), max_shift=1), loss=loss, notion="pure")
+            table = _table(range(last + 1), range(last + 1), loss)
+            samples = map(_inside, solved.pieces)
+            theirs = [rational_forms.geometric_post_processing(table, x) for x in samples]
+            yield from _rows(solved, theirs, {"answers": f"0..{last}", "loss": loss})
+
+
+def responses(n: Sequence[int]) -> Iterable[Row]:
+    """The error rate of k answers, all neighbours."""
+    for k in range(n[0], n[1] + 1):
+        solved = formula(FiniteQuery(range(k), neighbours="all"), loss="error-rate")
+        theirs = rational_forms.bins(_table(range(k), range(k), "error-rate"), Fraction(2))
+        yield from _rows(solved, [theirs], {"answers": k})
+
+
+def bins(labels: str, outputs: Sequence[str], losses: Sequence[str]) -> Iterable[Row]:
+    """A uniform prior on labels in lo..hi."""
+    low, high = map(int, labels.split(".."))
+    for given in outputs:
+        places = [Fraction(value) for value in given.split(",")]
+        for loss in losses:
+            question = Labels(range(low, high + 1))
+            solved = formula(question, method="lp", outputs=tuple(places), loss=loss)
+            table = _table(range(low, high + 1), places, loss)
+            theirs = [rational_forms.bins(table, _inside(piece)) for piece in solved.pieces]
+            yield from _rows(solved, theirs, {"outputs": given, "loss": loss})
+
+
+def quantizer(outputs: str, knots: Sequence[int]) -> Iterable[Row]:
+    """Mean absolute error, uniform inputs; Theorem 5's in the middle of every piece."""
+    question = Quantization(outputs)
+    for count in range(knots[0], knots[1] + 1):
+        for piece in formula(question, knots=count).pieces:
+            low, high = piece.epsilon
+            at = round((low + high) / 2 if math.isfinite(high) else low + 1, 3)
+            row: Row = {"knots": count, "from_epsilon": low, "to_epsilon": high if math.isfinite(high) else None}
+            row |= {"formula": piece.text(), "epsilon": at}
+            if piece.value is not None:
+                row["loss"] = float(piece.value(Fraction(math.exp(at))))
+                with suppress(Infeasible, InvalidRequest):  # of small ε there is none
+                    row["theorem 5"] = design(question, method="optm", epsilon=at, certify=False).objective
+            yield row
+
+
+def _table(answers: Iterable[int], outputs: Iterable[Any], loss: str) -> list[list[Fraction]]:
+    """p_y ℓ(y,o) of a uniform prior."""
+    places, rows = [*outputs], [*answers]
+    powers = {"absolute": 1, "squared": 2}
+    return [[_loss(y - o, powers.get(loss)) / len(rows) for o in places] for y in rows]
+
+
+def _loss(error: Any, power: int | None) -> Fraction:
+    return Fraction(error != 0) if power is None else abs(Fraction(error)) ** power
+
+
+def _inside(piece: Any) -> Fraction:
+    """A rational e^ε inside a piece."""
+    low, high = (Fraction(math.exp(end)) for end in (piece.epsilon[0], min(piece.epsilon[1], piece.epsilon[0] + 2)))
+    return (low + high) / 2
+
+
+def _rows(solved: Formula, theirs: Sequence[Affine], named: Row) -> Iterable[Row]:
+    """A row for every piece of a formula, beside a closed form."""
+    for piece, other in zip(solved.pieces, theirs, strict=True):
+        low, high = piece.epsilon
+        row = {**named, "from_epsilon": low, "to_epsilon": high if math.isfinite(high) else None}
+        yield row | {"formula": piece.text(), "verdict": _verdict([piece.value], [other])}
+
+
+def _tabled(name: str, full: bool) -> Artifact:
+    table = pd.DataFrame([*_SOURCES[name](**_given(name))])
+    counted = [
+        f"{column}: " + ", ".join(f"{count} {word}" for word, count in table[column].value_counts().items())
+        for column in _VERDICTS
+        if column in table
+    ]
+    return artifact("formulas", name, table, verdicts="; ".join(counted))
+
+
+def _map(full: bool) -> Artifact:
+    given = _given("map")
+    solved = formula("channel", answers=given["answers"], max_shift=1, loss=given["loss"], delta=given["delta"])
+    return artifact("formulas", "map", solved.to_frame(), draw=lambda _: solved.plot(), count=len(solved.pieces))
+
+
+_VERDICTS = ("lemma 3", "dp", "theorem 2", "lemma 4", "theorem 3", "verdict")
+_SOURCES: Record = {
+    each.__name__: each for each in (single_distance, bounded_difference, counts, responses, bins, quantizer)
+}
+_OWN: dict[str, Compute] = {name: partial(_tabled, name) for name in _SOURCES}
+PAPER = paper_stated("formulas", _OWN | {"map": _map})

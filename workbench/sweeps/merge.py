@@ -1,0 +1,52 @@
+"""Ledgers of several machines made one: every row once, and what two of them answer differently is said."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from workbench.sweeps.ledger import Ledger, Row
+
+_BATCH = 500  # rows of one transaction
+
+
+class Merged(NamedTuple):
+    """new: rows added; equal: rows that were there with the same answer; different: keys, each with the ledger whose
+    answer to it is not the one kept."""
+
+    new: int
+    equal: int
+    different: list[tuple[str, Path]]
+
+
+def merge(sources: Iterable[Path], into: Path, tell: Callable[[int], object] = lambda _: None) -> Merged:
+    """Add the rows of ledgers, and the specifications that were run, to the ledger `into`, made where there is none.
+
+    A key that is there already keeps its answer. Batches are committed as they are read, so that an interrupted merge
+    is gone on with by the same call; the seconds that a row took are no part of its answer. tell: the rows read so far.
+
+    Raises InvalidRequest where a source is no file, CorruptFile for a damaged one, and what opening a ledger raises.
+    """
+    new, different, read = 0, list[tuple[str, Path]](), 0
+    opened = [Ledger(source, create=False) for source in sources]  # all of them, before anything is written
+    try:
+        with Ledger(into) as book:
+            for other in opened:
+                rows = other.rows()
+                while batch := list(itertools.islice(rows, _BATCH)):
+                    new += _added(book, batch, other.path, different)
+                    tell(read := read + len(batch))
+                for sweep in other.sweeps():
+                    book.remember(sweep["text"], sweep["first_run"])
+    finally:
+        for other in opened:
+            other.close()
+    return Merged(new, read - new - len(different), different)
+
+
+def _added(book: Ledger, batch: list[Row], source: Path, different: list[tuple[str, Path]]) -> int:
+    there = book.known([row.key for row in batch])
+    different += [(row.key, source) for row in batch if row.key in there and book.find(row.key).answer != row.answer]
+    return book.add(batch)
