@@ -14,7 +14,6 @@ from solvers.solution import relative_gap
 from workbench.comparison.report import preferred
 from workbench.comparison.run import GOOD, installed, run_suite
 from workbench.errors import InvalidRequest
-from workbench.exact.objects import Values
 from workbench.families.base import Request
 from workbench.families.outcome import COLUMNS, attempt
 from workbench.families.programs import SUITES, chosen
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from workbench.families.design import Design
 
 
+_TOLERANCES = ("feasibility_tolerance", "dual_feasibility_tolerance", "integrality_tolerance")
 _OF_SUITES = ("time_limit", "repeats", "threads", "tolerance")
 TIME_LIMITS = {"request": 60.0, "suite": 20.0}  # seconds of one run
 
@@ -59,7 +59,7 @@ def compare(
         instances: of a suite: patterns of instance names, "noise-milp-*,mvu-*".
         progress: told (runs done, runs, what is next).
         request: of a question: as `wb.design`, without solver and certify; of a suite: time_limit, repeats,
-            threads and tolerance; of a folder: hot (also re-solve hot) besides. See `compare_programs`.
+            threads and tolerance. See `compare_programs`.
 
     Returns:
         Of a question one row per solver: the columns of `workbench.families.outcome`, of the mechanism as returned
@@ -193,7 +193,6 @@ def compare_programs(
     *,
     instances: str | None = None,
     time_limit: float = TIME_LIMITS["suite"],
-    hot: bool = True,
     repeats: int = 1,
     threads: int = 1,
     tolerance: float | None = None,
@@ -202,8 +201,8 @@ def compare_programs(
     """A versioned suite of programs, or the MPS files of a folder, which are judged against the optima beside them, on
     several solvers; see `compare`.
 
-    hot: of a folder, whether linear programs are re-solved hot as well. repeats: runs of each, 1 to 99, whose median
-    and quartiles are its seconds. threads: of every solver, 1 to 64. tolerance: absolute, of rows, reduced costs and
+    Linear programs of a folder are re-solved hot as well. repeats: runs of each, 1 to 99, whose median and quartiles
+    are its seconds. threads: of every solver, 1 to 64. tolerance: absolute, of rows, reduced costs and
     integers, in (0, 0.1]; None: each solver's own. Raises of a folder also CorruptFile.
     """
     from workbench.comparison.library import folder_instances
@@ -225,8 +224,16 @@ def compare_programs(
         taken = folder_instances(source, instances)
         title = f"{len(taken)} programs of {source.name}"
     labels = installed(solver_names(solvers))
-    asked: Values = {"time_limit": time_limit, "repeats": repeats, "threads": threads, "tolerance": tolerance}
-    result = run_suite(taken, labels, title=title, progress=progress, hot=hot and not suite, **asked)
+    result = run_suite(
+        taken,
+        labels,
+        title=title,
+        time_limit=time_limit,
+        progress=progress,
+        hot=not suite,
+        repeats=repeats,
+        settings={"threads": threads, **({} if tolerance is None else dict.fromkeys(_TOLERANCES, tolerance))},
+    )
     if suite and all(row["status"] == "not applicable" for row in result) and not result.interrupted:
         InvalidRequest.must("solvers", "some that can state one of the instances", ",".join(labels))
     return result

@@ -141,9 +141,9 @@ def _known(program: Program, solution: Solution, others: Sequence[Solution] = ()
     point, dual = _sharp(data, solution.x.tolist(), solution.seconds)
     record |= _decided(data, point, dual) | {"point": list(point), "dual": None if dual is None else list(dual)}
     if program.is_mip:
-        asked = [solution, *others]
-        least = min((-math.inf if each.bound is None else each.bound for each in asked), default=-math.inf)
-        words = " and ".join(f"{each.solver} {each.version}" for each in asked)
+        known = [solution, *others]
+        least = min((-math.inf if each.bound is None else each.bound for each in known), default=-math.inf)
+        words = " and ".join(f"{each.solver} {each.version}" for each in known)
         proof = f"the least bound of branch and bound of {words}, their word"
         return record | {"bound": None if least == -math.inf else least, "proof": proof}
     return record | {"bound": record["dual_bound"], "proof": "Lagrangian value of the dual, in rationals"}

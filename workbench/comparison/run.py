@@ -33,7 +33,6 @@ from workbench.families.programs import Instance, Judged
 from workbench.io.processes import ONE_THREAD
 from workbench.io.result import Progress, Result, Row, gathered, silent
 
-_TOLERANCES = ("feasibility_tolerance", "dual_feasibility_tolerance", "integrality_tolerance")
 GRACE = 20.0  # seconds beyond the time limit, for starting, reading in and giving up
 GOOD = 1e-6  # an answer solves an instance with a gap and residuals up to here, relative to max(1, |objective|)
 
@@ -59,18 +58,16 @@ def run_suite(
     progress: Progress = silent,
     hot: bool = False,
     repeats: int = 1,
-    threads: int = 1,
-    tolerance: float | None = None,
+    settings: Values | None = None,
 ) -> Result:
     """Every solver on every instance, judged; Ctrl-C stops it and the rows so far are kept.
 
     time_limit: seconds of one solve. hot: whether linear programs are re-solved hot, too, with every loss moved by up
-    to 1 % (row "hot_seconds"). repeats: runs of each, whose median and quartiles are its seconds. threads, tolerance:
-    of the solver (feasibility of rows, reduced costs and integers); None: its own.
+    to 1 % (row "hot_seconds"). repeats: runs of each, whose median and quartiles are its seconds. settings: more
+    options of the solvers, `threads` (1 by default) and tolerances.
     """
     total, done = len(instances) * len(solvers), count()
-    asked = {"time_limit": time_limit, "threads": threads}
-    asked |= {} if tolerance is None else dict.fromkeys(_TOLERANCES, tolerance)
+    options = {"time_limit": time_limit, "threads": 1, **(settings or {})}
 
     def rows() -> Iterator[Row]:
         for instance in instances:
@@ -82,7 +79,7 @@ def run_suite(
                 progress(next(done), total, f"{instance.name} by {solver}")
                 row = _unfit(backend(solver), program)
                 if row is None:
-                    row = _repeated([run_one(program, solver, asked, hot=hot) for _ in range(repeats)])
+                    row = _repeated([run_one(program, solver, options, hot=hot) for _ in range(repeats)])
                     row |= _judge(instance, row.pop("x", None), row.get("objective"))
                 yield shared | {"solver": solver} | row
 
@@ -120,24 +117,24 @@ def _repeated(rows: Sequence[Row]) -> Row:
     return row | {"seconds": middle, "repeats": len(rows), "seconds_low": low, "seconds_high": high, "peak_mb": peak}
 
 
-def supported(solver: str, asked: Values) -> Values:
-    """What is asked of a solver, as far as it has words for it."""
+def supported(solver: str, options: Values) -> Values:
+    """The options that a solver has words for."""
     known = backend(solver).supported_options
-    return {name: value for name, value in asked.items() if name in known}
+    return {name: value for name, value in options.items() if name in known}
 
 
-def run_one(program: Program, solver: str, asked: Values, *, hot: bool = False) -> Row:
+def run_one(program: Program, solver: str, options: Values, *, hot: bool = False) -> Row:
     """One run of a program without parameters in a process of its own, killed when it does not come back.
 
-    asked: options of every solver (time_limit among them); those that this one has no word for are "left_out".
+    options: of every solver (time_limit among them); those that this one has no word for are "left_out".
     """
-    options, time_limit = supported(solver, asked), asked["time_limit"]
-    left_out = [name for name in asked if name not in options]
+    given, time_limit = supported(solver, options), options["time_limit"]
+    left_out = [name for name in options if name not in given]
     begin = time.perf_counter()
     try:
         ended = subprocess.run(  # which kills it when this process is interrupted, too
             [sys.executable, "-P", "-m", "workbench.comparison.worker", str(os.getpid())],
-            input=pickle.dumps((program, solver, options, hot)),
+            input=pickle.dumps((program, solver, given, hot)),
             capture_output=True,
             timeout=time_limit + GRACE,
             env={**os.environ, **ONE_THREAD},
@@ -146,8 +143,8 @@ def run_one(program: Program, solver: str, asked: Values, *, hot: bool = False) 
     except subprocess.TimeoutExpired:
         late = f"no answer {GRACE:g} s after the time limit"
         return {"status": "killed", "wall": time.perf_counter() - begin, "failure": late}
-    row: Row = {"wall": time.perf_counter() - begin, "threads": options.get("threads")}
-    row["tolerance"] = options.get("feasibility_tolerance")
+    row: Row = {"wall": time.perf_counter() - begin, "threads": given.get("threads")}
+    row["tolerance"] = given.get("feasibility_tolerance")
     if ended.returncode == 0 and ended.stdout:
         row |= pickle.loads(ended.stdout)
     else:
