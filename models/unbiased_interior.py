@@ -46,6 +46,7 @@ _FEASIBLE = 1e-9  # residual of a row, relative to what is added in it
 _SHIFTS = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-10)  # of the scaled system, where it is not positive in floats
 _REFINED = 2
 _STUCK = 1e-5
+_AHEAD = 1e-4  # a gap that far below the residual has run ahead: floats end before the rows are met
 _LOST = 1e-2  # relative gap and residual of a point that says nothing
 
 
@@ -192,6 +193,8 @@ def interior_point(
         ahead = float(_inner(x + steps[0] * dx, z + steps[1] * dz).sum()) / (2 * n)
         share = min(1.0, max(ahead / mean, 0.0)) ** 3
         share = max(share, 1e-6 if min(steps) > 0.1 else 0.3)
+        if 2 * n * mean < _AHEAD * off * abs(value):
+            share = 1.0  # the rows first
         aim = share * mean * inverse - _product(dx, dz, inverse)
         more, dx, dz = _direction(program, factors, (x, inverse), aim)
         steps = min(1.0, _SHARE * _longest(x, dx)), min(1.0, _SHARE * _longest(z, dz))

@@ -44,6 +44,7 @@ from models.losses import Loss, loss_named
 from solvers.arrays import Integers, Pair, Vector
 
 BIN_LOSSES = ("squared", "absolute", "poisson", "poisson-deviance", "pinball")
+_ROUNDED = 1e-12  # relative, what sums over a million labels lose in floats at most
 _ROUNDS = 100  # Dinkelbach converges superlinearly; 3 to 6 are usual
 
 
@@ -55,7 +56,7 @@ class Bins:
         starts: (d,) position of the first label of each bin; the first is 0.
         values: (d,) what each bin publishes.
         objective: expected loss under the prior it was designed for, evaluated from starts and values.
-        bound: proven lower bound on the loss of every ε-DP randomizer (up to rounding, relative 1e-12).
+        bound: lower bound on the loss of every ε-DP randomizer; the rounding of its sums, 1e-12 relative, is taken off.
         rounds: of Dinkelbach's iteration (0 as printed).
         steps: how many candidates for the last bin were weighed, or interval costs taken: the work, on any machine.
     """
@@ -171,7 +172,8 @@ def optimal_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
         if not worth < objective:
             break
         objective, starts, values = worth, least_starts, best
-    return Bins(starts, values, objective, min(bound, objective), rounds, steps)
+    bound = min(bound, objective)
+    return Bins(starts, values, objective, bound - _ROUNDED * abs(bound), rounds, steps)
 
 
 def _table(y: Vector, p: Vector, q: float, loss: Loss) -> tuple[int, Vector, Vector, tuple[float, ...]]:

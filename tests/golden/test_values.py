@@ -13,6 +13,11 @@ from .values import arithmetic, folder_of_inputs, observed, recorded, recorded_a
 
 LINES = recorded()
 SAME, SOLVER, SEARCH = 1e-12, 1e-8, 1e-4  # relative; the last two on a processor that rounds in another way
+UNASKED = (
+    "pure_epsilon",
+    "pdp_delta",
+    "metric_epsilon",
+)  # an optimum that is not the only one decides these by rounding
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +35,12 @@ def test_a_command_answers_what_was_recorded(line: dict[str, Any], folder: Path)
     today = observed(line["command"])
     assert (today["exit"], today.get("failure")) == (line["exit"], line.get("failure"))
     searched = "--levels" in line["command"] or "reals" in line["command"]
-    tolerance = SAME if arithmetic() == recorded_arithmetic() else SEARCH if searched else SOLVER
+    alike = arithmetic() == recorded_arithmetic()
+    tolerance = SAME if alike else SEARCH if searched else SOLVER
     different = [
         f"{name}: recorded {old!r}, today {today['values'].get(name)!r}"
         for name, old in line.get("values", {}).items()
-        if not _same(old, today["values"].get(name, "missing"), tolerance)
+        if (alike or not name.endswith(UNASKED)) and not _same(old, today["values"].get(name, "missing"), tolerance)
     ]
     assert not different, "\n".join(different)
 

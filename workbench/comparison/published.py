@@ -148,7 +148,7 @@ def _own_percent(query: Query, baseline: Baseline) -> float | None:
 def _summed(name: str, loss: str, mechanism: str, group: list[Row]) -> Row:
     known = [row for row in group if row["most_percent"] is not None]
     close = [row for row in known if row["most_percent"] <= 1]
-    worst = max(known, key=lambda row: row["most_percent"], default=None)
+    worst = max(known, key=lambda row: float(f"{row['most_percent']:.3g}"), default=None)  # the first of equals
     return {
         "setting": name,
         "loss": loss,
