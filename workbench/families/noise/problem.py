@@ -20,7 +20,6 @@ from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exp_bounds, round_down
 from workbench.exact.objects import Record
-from workbench.families.base import Values
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Within, bracket
 from workbench.families.noise.pure import pure_bracket, told_at_times
@@ -324,12 +323,10 @@ class NoiseSession(ProblemSession):
     def __init__(self, request: NoiseRequest, problem: type[NoiseProblem]) -> None:
         super().__init__(request, problem, _LEAST)
 
-    def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
-        """The design at a point, or the least ε or δ there."""
-        request = self.request.at(point or {})
-        assert isinstance(request, NoiseRequest)
+    def _made(self, request: NoiseRequest, start: str) -> Design:
+        """The design of a request, or the least ε or δ."""
         if request.minimise != "delta":
-            return super().design(point, start=start)
+            return super()._made(request, start)
         try:
             pure = design(NoiseProblem(replace(request, minimise="loss", max_loss=None, delta=Fraction(0))))
         except InvalidRequest:  # there is no closed form without δ
