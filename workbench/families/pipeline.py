@@ -94,18 +94,15 @@ class ProblemSession(Session):
         """The design at a point, or the least ε there."""
         InvalidRequest.unless_among([*Start], "start", start)
         request: Any = self.request if point is None else self.request.at(point)
+        least = getattr(request, "minimise", "loss")
+        if least == "epsilon":
+            return self._least(request, "epsilon", self._tried)
         try:
-            return self._made(request, start)
+            return design(self._problem(request), self._programs, start)
         except Infeasible as refused:
-            if getattr(request, "minimise", "loss") != "delta" or "would do" in str(refused):
+            if least == "loss" or "would do" in str(refused):
                 raise
             raise Infeasible(f"{refused}{self._enough(request)}") from None
-
-    def _made(self, request: Any, start: str) -> Design:
-        """The design of a request, or the least ε."""
-        if getattr(request, "minimise", "loss") == "epsilon":
-            return self._least(request, "epsilon", self._tried)
-        return design(self._problem(request), self._programs, start)
 
     def _enough(self, request: Any) -> str:
         """The least ε and the least loss that would do with the largest δ that was allowed."""
@@ -116,8 +113,8 @@ class ProblemSession(Session):
             other = copy(self)
             other._programs = Programs(getattr(request, "solver", "highs"))
             with suppress(WorkbenchError), closing(other):
-                tried = replace(request, delta=delta, minimise=name, options=options, **changed)
-                words += least_words(name, other._made(tried, "cold").objective, "")
+                other.request = replace(request, delta=delta, minimise=name, options=options, **changed)
+                words += least_words(name, other.design().objective, "")
         return words
 
     def _least(self, request: Any, name: str, least: Fraction) -> Design:
@@ -135,7 +132,10 @@ class ProblemSession(Session):
                 unproven: Design = error.design
                 return unproven
 
-        optimum = _least_epsilon(at, request, least, name)
+        try:
+            optimum = _least_epsilon(at, request, least, name)
+        except Infeasible as refused:
+            raise Infeasible(f"{refused}{self._enough(request) if name == 'delta' else ''}") from None
         return replace(optimum, request=replace(request, **{name: getattr(optimum.request, name)}))
 
 

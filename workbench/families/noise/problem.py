@@ -323,10 +323,12 @@ class NoiseSession(ProblemSession):
     def __init__(self, request: NoiseRequest, problem: type[NoiseProblem]) -> None:
         super().__init__(request, problem, _LEAST)
 
-    def _made(self, request: NoiseRequest, start: str) -> Design:
-        """The design of a request, or the least ε or δ."""
+    def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
+        """The design at a point, or the least ε or δ there."""
+        request = self.request.at(point or {})
+        assert isinstance(request, NoiseRequest)
         if request.minimise != "delta":
-            return super()._made(request, start)
+            return super().design(point, start=start)
         try:
             pure = design(NoiseProblem(replace(request, minimise="loss", max_loss=None, delta=Fraction(0))))
         except InvalidRequest:  # there is no closed form without δ
