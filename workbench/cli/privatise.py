@@ -114,12 +114,9 @@ class Publication:
         if self.ledger is not None and others_can_read(self.ledger):
             err.print(f"Warning: other users can read the ledger {self.ledger.name}.")
         every = [*said, *account.own_words]
-        shown = [
-            ("wrote", f"{self.target} ({rows} rows) and {self.sidecar.name}"),
-            ("budget", account.headline),
-            *lines,
-        ]
-        shown += [("error", f"{label}: {value:.9g}") for label, value in error.items()]
+        wrote = f"{self.target} ({rows} rows) and {self.sidecar.name}"
+        errors = [("error", f"{label}: {value:.9g}") for label, value in error.items()]
+        shown = [("wrote", wrote), ("budget", account.headline), *errors, *lines]
         told = {**safe, **account.own, "file": str(self.target), "words": every, **(own or {})}
         return Report(told, [facts(shown), *map(note, every)])
 
