@@ -116,7 +116,7 @@ class Publication:
         every = [*said, *account.own_words]
         wrote = f"{self.target} ({rows} rows) and {self.sidecar.name}"
         errors = [("error", f"{label}: {value:.9g}") for label, value in error.items()]
-        shown = [("wrote", wrote), ("budget", account.headline), *errors, *lines]
+        shown = [("wrote", wrote), ("budget", account.headline), *lines, *errors]
         told = {**safe, **account.own, "file": str(self.target), "words": every, **(own or {})}
         return Report(told, [facts(shown), *map(note, every)])
 
