@@ -42,9 +42,11 @@ _UNKNOWN = (
 class Publication:
     """One run of a command: what it reads, where it writes, whose rows are counted, in which account it is entered.
 
-    inputs: the files it reads besides. Every path and the seed are checked before any work. Raises InvalidRequest.
+    protected: in words, what is; inputs: the files it reads besides. Every path and the seed are checked before any
+    work. Raises InvalidRequest.
     """
 
+    protected: str
     source: Path
     target: Path
     inputs: Mapping[str, Path | str | None]
@@ -74,21 +76,17 @@ class Publication:
         columns: Sequence[CsvColumn],
         given: NDArray[Any],
         drawn: Sequence[NDArray[Any]],
-        budget: PrivacyBudget | None,
-        notion: str,
+        budget: tuple[PrivacyBudget | None, str],
         report: Values,
-        *,
-        protected: str,
-        words: Sequence[str],
         lines: Facts,
         own: Values | None = None,
     ) -> Report:
         """Enter the release into its ledger and write it: both, or neither.
 
-        columns: of one file, which `drawn` replaces; given: their numbers, of several row by row;
-        report: what is safe to publish; words: what is said first; own: what the owner of the data alone is told, and
-        no part of the report beside the output, as how many rows somebody has, and what that makes of the budget.
-        Raises InvalidRequest.
+        columns: of one file, which `drawn` replaces; given: their numbers, of several row by row; budget: of one row,
+        and the notion; report: what is safe to publish, with its first words; own: what the owner of the data alone is
+        told, and no part of the report beside the output, as how many rows somebody has, and what that makes of the
+        budget. Raises InvalidRequest.
         """
         from workbench.io.csv_column import csv_bytes
         from workbench.privacy.column_release import Account, rows_of_one_person
@@ -96,13 +94,20 @@ class Publication:
         others, cells = columns[0].width > len(columns), columns[0].rows
         most = None if self.person is None else rows_of_one_person(columns, self.person)
         name = " and ".join(column.name for column in columns)
-        account = Account.of(budget, notion, name, self.target.name, given, most, self.ledger)
-        said = [*words, *account.words]
-        said += [f"{protected}: the other columns are copied as they are."] if others else []
-        said += [] if self.insecure_seed is None else [_SEEDED]
+        account = Account.of(*budget, name, self.target.name, given, most, self.ledger)
+        words = [*report["words"], *account.words]
+        words += [f"{self.protected}: the other columns are copied as they are."] if others else []
+        words += [] if self.insecure_seed is None else [_SEEDED]
         rows, error = len(drawn[0]), report["expected_error"]
-        safe = {"file": self.target.name, "rows": rows, **report, **account.report, "person": self.person}
-        content = json_module.dumps(safe | {"words": said}, indent=1, allow_nan=False)
+        safe = {
+            "file": self.target.name,
+            "rows": rows,
+            **report,
+            **account.report,
+            "person": self.person,
+            "words": words,
+        }
+        content = json_module.dumps(safe, indent=1, allow_nan=False)
         for column, values in zip(columns, drawn, strict=True):
             cells = replace(column, rows=cells).with_numbers(values)
         with contextlib.ExitStack() as undo:
@@ -113,7 +118,7 @@ class Publication:
             undo.pop_all()
         if self.ledger is not None and others_can_read(self.ledger):
             err.print(f"Warning: other users can read the ledger {self.ledger.name}.")
-        every = [*said, *account.own_words]
+        every = [*words, *account.own_words]
         wrote = f"{self.target} ({rows} rows) and {self.sidecar.name}"
         errors = [("error", f"{label}: {value:.9g}") for label, value in error.items()]
         shown = [("wrote", wrote), ("budget", account.headline), *lines, *errors]
@@ -139,7 +144,9 @@ def privatise_noise(
     """
     from workbench.privacy.column_release import mechanism_for_column
 
-    run = Publication(source, target, {"mechanism": mechanism}, person, ledger, insecure_seed)
+    run = Publication(
+        "Only this column is protected", source, target, {"mechanism": mechanism}, person, ledger, insecure_seed
+    )
     return _through(run, "noise", column, partial(mechanism_for_column, mechanism, "noise", raw=raw), clip)
 
 
@@ -165,7 +172,9 @@ def privatise_quantizer(
     """
     from workbench.privacy.column_release import designed_for_column, mechanism_for_column
 
-    run = Publication(source, target, {"mechanism": mechanism}, person, ledger, insecure_seed)
+    run = Publication(
+        "Only this column is protected", source, target, {"mechanism": mechanism}, person, ledger, insecure_seed
+    )
     own = {"range": range, "levels": levels, "epsilon": epsilon}
     given = [name for name, value in (own | {"loss": loss}).items() if value is not None]
     if mechanism is not None and given:
@@ -205,14 +214,13 @@ def _through(run: Publication, kind: str, column: str, read: Callable[[], Column
         "pure_epsilon": subject.pure_epsilon,
         "expected_error": subject.expected_error,
         "clip": clip,
+        "words": [*subject.words, *rows.words],
     }
     drawn = subject.mechanism.publish(rows.values, insecure_seed=run.insecure_seed)
     lines = [("clipped", f"{rows.clipped} of {rows.values.size} rows")] if rows.clipped else []
     notion = "none" if claim is None else claim.notion.name
-    return run.published(
-        [table], rows.given, [drawn], subject.budget, notion, report, protected="Only this column is protected",
-        words=[*subject.words, *rows.words], lines=lines, own={"clipped_rows": rows.clipped},
-    )  # fmt: skip
+    own = {"clipped_rows": rows.clipped}
+    return run.published([table], rows.given, [drawn], (subject.budget, notion), report, lines, own)
 
 
 def privatise_labels(
@@ -242,7 +250,9 @@ def privatise_labels(
     from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
     from workbench.privacy.column_release import PrivacyBudget
 
-    run = Publication(source, target, {"labels": labels}, person, ledger, insecure_seed)
+    run = Publication(
+        "Label DP protects the labels only", source, target, {"labels": labels}, person, ledger, insecure_seed
+    )
     InvalidRequest.unless_among(_LABEL_METHODS, "method", method)
     if method == "unbiased" and loss != "squared":
         InvalidRequest.must("loss", "squared where method is unbiased", repr(loss))
@@ -270,13 +280,10 @@ def privatise_labels(
         "loss": loss, "split": None if epsilon1 is not None else split, "projection": projection,
         "d": int(mechanism.outputs.size), "outputs": mechanism.outputs.tolist(),
         "bins": mechanism.bins() if isinstance(mechanism, RandomizedResponse) else None,
-        "expected_error": release.expected_error,
+        "expected_error": release.expected_error, "words": [_UNKNOWN] if labels is None else [],
     }  # fmt: skip
-    return run.published(
-        [table], given, [release.labels], PrivacyBudget(release.epsilon), "pure", report,
-        protected="Label DP protects the labels only", words=[_UNKNOWN] if labels is None else [],
-        lines=_label_lines(report, _LABEL_METHODS[method]),
-    )  # fmt: skip
+    lines = _label_lines(report, _LABEL_METHODS[method])
+    return run.published([table], given, [release.labels], (PrivacyBudget(release.epsilon), "pure"), report, lines)
 
 
 def _label_lines(report: Values, method: str) -> Facts:

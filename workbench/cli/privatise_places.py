@@ -43,7 +43,9 @@ def privatise_places(
     from workbench.exact.sampler import Sampler
     from workbench.io.csv_column import CsvColumn
 
-    run = Publication(source, target, {"mechanism": mechanism}, person, ledger, insecure_seed)
+    run = Publication(
+        "Only the positions are protected", source, target, {"mechanism": mechanism}, person, ledger, insecure_seed
+    )
     names = [name.strip() for name in columns.split(",")]
     if len(names) != 2 or names[0] == names[1]:
         InvalidRequest.must("columns", "two columns, such as x,y", repr(columns))
@@ -61,15 +63,13 @@ def privatise_places(
         )
     report: Record = {
         "columns": names, "method": "places", "places": len(places), "mechanism": channel.describe(),
-        "claim": certificate.claim.to_dict(), "expected_error": _expected(channel, places, outputs),
+        "claim": certificate.claim.to_dict(), "expected_error": _expected(channel, places, outputs), "words": words,
     }  # fmt: skip
     drawn = outputs[Sampler(list(channel.rows), run.drawing).draw_from(which)]
     own = {"moved_mean": float(moved.mean()), "moved_most": float(moved.max())}
     how_far = f"{own['moved_mean']:.6g} to the nearest place on average, {own['moved_most']:.6g} at most"
-    return run.published(
-        tables, given.ravel(), [*drawn.T], budget, certificate.notion, report,
-        protected="Only the positions are protected", words=words, lines=[("moved", how_far)], own=own,
-    )  # fmt: skip
+    cost, lines = (budget, certificate.notion), [("moved", how_far)]
+    return run.published(tables, given.ravel(), [*drawn.T], cost, report, lines, own)
 
 
 def _channel(path: Path) -> tuple[Certificate, NDArray[np.float64], NDArray[np.float64]]:
