@@ -88,5 +88,5 @@ def test_noise_that_publishes_one_end_but_for_delta():
 
 def test_a_function_of_all_numbers_is_refused():
     for question in (wb.IntegerNoise(1), wb.RealNoise(1)):
-        with pytest.raises(wb.InvalidRequest, match="whose last step goes on. Got a function, which has no end"):
+        with pytest.raises(wb.InvalidRequest, match="whose last step goes on"):
             wb.design(question, epsilon=1, delta="0.01", loss=lambda noise: abs(noise) ** 1.5)
