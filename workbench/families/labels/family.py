@@ -193,8 +193,8 @@ class _LabelFamily(Family):
             values["notion"] = "pure"  # the same, decided output by output
         values["constraints"] = tuple(dict.fromkeys(values["constraints"]))
         if values["method"] == "auto":
-            asked = values["outputs"], values["constraints"], values["neighbours"] != "all", values["notion"] != "pure"
-            values["method"] = "bins" if isinstance(values["loss"], (str, Loss)) and not any(asked) else "lp"
+            more = values["outputs"], values["constraints"], values["neighbours"] != "all", values["notion"] != "pure"
+            values["method"] = "bins" if isinstance(values["loss"], (str, Loss)) and not any(more) else "lp"
         if values["method"] == "unbiased" and values["solver"] == "highs":  # the default, which knows no cones
             values["solver"] = "cvxpy:clarabel"
         return LabelRequest(question=question, **values)
