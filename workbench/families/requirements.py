@@ -36,7 +36,8 @@ from workbench.privacy.notions import (
 _KINDS: dict[type, RatioBound] = {HockeyStick: HOCKEY_STICK, MassAboveRatio: MASS_ABOVE_RATIO}
 
 
-_LARGEST, _STEEPEST = 300, 700  # ε of a hockey stick; exponent of a bound on Σ P^α Q^(1-α)
+_LARGEST = 34  # ε of a hockey stick: e^ε is a coefficient, which solvers take below 10^15
+_STEEPEST = 700  # exponent of a bound on Σ P^α Q^(1-α)
 
 
 @dataclass(frozen=True)
