@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from solvers.arrays import Ints
 from workbench.errors import InvalidRequest
 from workbench.families.frontier_plan import Frontier, compared, later, several
 from workbench.families.noise.family import FAMILY
@@ -14,7 +15,7 @@ from workbench.families.option import CERTIFY, SOLVER, TIME_LIMIT, Option, count
 from workbench.io.parameter_grid import grid
 
 
-def _runs(value: Any, name: str) -> tuple[int, ...]:
+def _runs(value: Any, name: str) -> Ints:
     """A grid of whole numbers."""
     read_count = count(1, 1024)
     for number in (numbers := grid(value, name)):
