@@ -210,6 +210,8 @@ class TangentProgram:
             outcomes, a, b = (np.concatenate([getattr(part, k) for part in parts]) for k in ("outcomes", "a", "b"))
             amounts = np.concatenate([duals[part.row : part.row + part.outcomes.size] for part in parts])
             of_sum = float(duals[bound.sums[at]]) if 0 <= bound.sums[at] < duals.size else 0.0
+            known_of = outcomes[: amounts.size]  # a t may be at its own bound instead, with no multiplier of the sum
+            of_sum = max(of_sum, float(np.bincount(known_of, amounts).max(initial=0.0)))
             yield Multipliers(
                 bound.limit / bound.unit, of_sum, outcomes, first[outcomes], second[outcomes], a, b, amounts
             )

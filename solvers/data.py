@@ -79,9 +79,9 @@ class Data:
         )
         return same and not (self.integrality != other.integrality).any()
 
-    def scaled(self, scale: float) -> Data:
-        """The same program in q = scale * x for the continuous columns (see the module's docstring)."""
-        if scale == 1.0:
+    def scaled(self, scale: float, cost: float = 1.0) -> Data:
+        """The same program in q = scale * x for the continuous columns, at larger costs (see `solvers.program`)."""
+        if scale == cost == 1.0:
             return self
         column, A = np.where(self.integrality, scale, 1.0), self.A
         bound = np.where(self.integrality, 1.0, scale)
@@ -89,8 +89,8 @@ class Data:
             A = with_entries(A, A.data * np.repeat(column, np.diff(A.indptr)))
         return replace(
             self,
-            c=self.c * column,
-            offset=self.offset * scale,
+            c=self.c * (column * cost),
+            offset=self.offset * (scale * cost),
             A=A,
             row_lower=self.row_lower * scale,
             row_upper=self.row_upper * scale,

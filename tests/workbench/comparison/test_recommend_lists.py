@@ -277,3 +277,12 @@ def test_rows_are_told_as_they_are_ready_and_an_interrupt_keeps_them():
     result = wb.recommend(answers="0..4", max_shift=1, epsilon=1, delta="0.1", progress=stop)
     assert len(told) == len(result) == 3
     assert result.interrupted
+
+
+def test_noise_that_is_best_as_far_out_as_it_may_be():
+    """Publishing the lowest answer whatever the answer, but for the answer itself with δ; neighbours 8 steps apart."""
+    query = {"answers": [45, 5, 25, 40, 20, 30], "prior": [2, 9, 5, 1, 9, 1], "neighbours": "all"}
+    (row,) = wb.recommend(**query, loss="error-rate", epsilon="0.1", delta="1e-5", only="integer noise, clamped")
+    assert row["objective"] == pytest.approx(18 / 27 * (1 - 1e-5), rel=1e-9)
+    assert row["bound"] == pytest.approx(row["objective"], rel=1e-9)
+    assert row["certified"]

@@ -70,6 +70,18 @@ def test_another_library_computes_the_same_profile():
         assert known.get_delta_for_epsilon(epsilon) == pytest.approx(ours, abs=2e-5)
 
 
+def test_a_library_of_risks_computes_the_same_trade_off():
+    """Of the least private (ε, δ) pair, whose curve that library has in closed form."""
+    other = pytest.importorskip("riskcal").analysis
+    epsilon, delta, shares = math.log(3), 0.04, [1, 18, 6, 0]  # out of 25: δ, (1-δ) e^ε/(1+e^ε), (1-δ)/(1+e^ε)
+    risk = wb.risk(wb.Channel.from_rows([shares, shares[::-1]]))
+    alphas = np.linspace(0, 1, 41)
+    ours = [float(risk.beta(F(alpha))) for alpha in alphas.tolist()]
+    known = [float(other.get_beta_from_adp(epsilon, delta, alpha)) for alpha in alphas.tolist()]
+    assert ours == pytest.approx(known, abs=1e-9)
+    assert float(risk.advantage) == pytest.approx(other.get_advantage_from_adp(epsilon, delta), abs=1e-12)
+
+
 def test_randomized_response_has_the_known_formulas():
     p = 0.75
     risk = wb.risk(wb.Channel.from_rows([[3, 1], [1, 3]]))

@@ -90,7 +90,7 @@ class FreeOutputsProblem(ChannelProblem):
         done = solution is None or solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT)
         if not done or bound is None or loss - bound > self.ENOUGH * abs(loss) + ABSOLUTE:
             return super().proven(reached)
-        if loss - bound <= _SAID * abs(loss) + ABSOLUTE:
+        if loss - max(bound, 0.0) <= _SAID * loss:
             return reached
         words = f"The optimum over all real outputs lies between {bound:.9g} and {loss:.9g}."
         return replace(reached, words=(*reached.words, words))
