@@ -14,7 +14,7 @@ import pytest
 
 import workbench as wb
 from workbench.cli import main
-from workbench.privacy.risk import ORDERS
+from workbench.privacy.risk import ORDERS, errors_granted
 
 F = Fraction
 
@@ -147,3 +147,16 @@ def test_too_many_masses_are_refused():
     labels = wb.Channel.from_rows([[1] * 200 for _ in range(200)])
     with pytest.raises(wb.InvalidRequest, match="at most 2000000 masses"):
         wb.risk(labels)
+
+
+def test_a_whole_profile_grants_the_curve_itself_and_one_budget_less():
+    """With every (ε, δ(ε)) the trade-off function is the mechanism's own; a single budget grants no more."""
+    noise = wb.AdditiveNoise(wb.ModuloNoise(n=4, max_shift=1), [6, 3, 1, 1, 3])
+    curve, found = wb.profile(noise), wb.risk(noise)
+    alphas = np.linspace(0, 1, 51)
+    own = np.array([float(found.beta(Fraction(k, 50))) for k in range(51)])
+    whole = errors_granted(alphas, curve.ends, curve.heights(curve.ends))
+    assert whole == pytest.approx(own, abs=1e-9)
+    single = errors_granted(alphas, [1.0], [curve.delta(1)])
+    assert (single <= whole + 1e-9).all()
+    assert single.max() > 0

@@ -60,6 +60,8 @@ def _loss(value: Any, name: str) -> str | Rationals | AnswerLoss:
             return loss_named(value).name
     named = "absolute, squared, error-rate, pinball:τ, huber:h"
     wanted = f"{named}, or losses of noise of size 0, 1, 2, ..., in a list or a file"
+    if callable(value):  # nothing tells how it goes on beyond what is tried
+        InvalidRequest.must(name, f"{wanted}, whose last step goes on", "a function, which has no end")
     if isinstance(value, str) and not names_file(value):
         InvalidRequest.must(name, wanted, repr(value))
     losses: Rationals = listed(exact)(cells_of(value, name, wanted), name)
