@@ -84,3 +84,9 @@ def test_noise_that_publishes_one_end_but_for_delta():
     assert design.bound == pytest.approx(8 / 6 * 0.99, rel=1e-9)
     assert design.certificate is not None
     assert design.details["rounds"] < 500  # one small program of each side is enough
+
+
+def test_a_function_of_all_numbers_is_refused():
+    for question in (wb.IntegerNoise(1), wb.RealNoise(1)):
+        with pytest.raises(wb.InvalidRequest, match="whose last step goes on"):
+            wb.design(question, epsilon=1, delta="0.01", loss=lambda noise: abs(noise) ** 1.5)
