@@ -18,6 +18,7 @@ from models.requirements import (
     Bound,
     RatioBound,
 )
+from solvers.arrays import Ints
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import nearest_float, round_up
 from workbench.families.option import one_of
@@ -49,7 +50,7 @@ class Bounds:
     delta: Fraction
 
     @cached_property
-    def levels(self) -> tuple[tuple[int, ...], list[Fraction]]:
+    def levels(self) -> tuple[Ints, list[Fraction]]:
         """(the group of every neighbour, the ε of every group)."""
         epsilons = self.epsilons.values()
         different = {id(value): value for value in epsilons}.values()  # one number for all is one object
