@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from .arrays import Flags, Positions, Vector
+from .arrays import Flags, Pair, Positions, Vector
 from .errors import InvalidProgram
 
 _LARGEST = 1e15  # solvers treat larger numbers as infinite or refuse them by a status
@@ -105,7 +105,7 @@ class Data:
         low, high = self.implied()
         return bool((low >= -box).all() and (high <= box).all())
 
-    def implied(self) -> tuple[Vector, Vector]:
+    def implied(self) -> Pair:
         """The columns' own bounds, tightened by those that one row implies."""
         low, high = self.lower, self.upper
         A = scipy.sparse.coo_array(self.A)
@@ -147,7 +147,7 @@ class Change:
     def between(cls, old: Data, new: Data) -> Change:
         """What moves from one program to another with the same matrix pattern."""
 
-        def moved(*pairs: tuple[Vector, Vector]) -> Positions:
+        def moved(*pairs: Pair) -> Positions:
             different = [before != after for before, after in pairs if before is not after]
             return np.flatnonzero(np.logical_or.reduce(different)) if different else np.zeros(0, dtype=np.intp)
 

@@ -15,13 +15,13 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from models.channel import ChannelModel
 from models.modulo import MASS_SCALE
 from models.oracles.finite_channel import post_processed
+from solvers.arrays import Flags
 from solvers.solution import Solution, Termination
 from workbench.errors import Infeasible, NotProven
 from workbench.exact.distribution import Distribution
@@ -181,7 +181,7 @@ class ChannelProblem(Problem):
             return least_delta_bound(request.losses, prior, request.edges, request.max_loss, multipliers)
         return least_loss_bound(request.losses, prior, request.edges, request.bounds.delta, multipliers)
 
-    def support(self) -> NDArray[np.bool_] | None:
+    def support(self) -> Flags | None:
         """The masses (k, m) worth stating where δ > 0 cuts long tails off: outputs that are the cheapest of an input
         so near that e^(-ε hops) is not far below δ. A guess that decides speed only; None where it saves little."""
         request = self.request
