@@ -198,6 +198,19 @@ def _cell(value: Any) -> str:
     return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
+def now_and_then() -> Callable[[str], None]:
+    """Says on stderr what a long search has reached, at most a line every ten seconds."""
+    last = time.monotonic()
+
+    def tell(line: str) -> None:
+        nonlocal last
+        if time.monotonic() - last > _PERIOD:
+            last = time.monotonic()
+            err.print(line)
+
+    return tell
+
+
 def under_a_bar(work: Callable[[Progress], R], what: str = "solving", *, lines: bool = False) -> R:
     """Do some work under a bar with the time that is left, on stderr; work: told where to report its progress.
 

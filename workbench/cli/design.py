@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from workbench.cli.console import Report, err, facts, note, table, under_a_bar, verbatim
+from workbench.cli.console import Report, facts, note, now_and_then, table, under_a_bar, verbatim
 from workbench.cli.options import Named, command, files_of, present
 from workbench.cli.output_paths import check_outputs
 from workbench.errors import InvalidRequest
@@ -56,7 +56,7 @@ def design_command(kind: Family) -> Callable[..., None]:
         check_outputs(files_of(options, given), outputs)
         fixed: Record = {"check": "audit" if raw else "certify"}
         if any(option.name == "progress" for option in kind.options):
-            fixed["progress"] = err.print
+            fixed["progress"] = now_and_then()
         request = kind.request_of(kind.read(present(given), "command") | fixed)
         optimum = _optimum(request) if formula else None
         design = kind.designed(request)

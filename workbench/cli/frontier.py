@@ -64,17 +64,20 @@ def _command(kind: Family) -> Callable[..., None]:
         jobs: int = 1,
         out: Path = Path(f"frontier-{kind.name}"),
         html: Path | None = None,
+        plot: Path | None = None,
         **given: Any,
     ) -> Report:
         inputs = files_of([option for option in options if option.question], given)
         for path in [out / "frontier.csv", *(path for end in ("csv", "png", "svg") for path in out.glob(f"*.{end}"))]:
             distinct_files(inputs, {"out": path})
-        check_outputs(inputs, {"html file": html})
+        check_outputs(inputs, {"html file": html, "plot file": plot})
         values = read(options, present(given)) | {"certify": not raw}
         plan = frontiers.plan_of(kind, None, values)
         output_folder(out, "out")
         result = under_a_bar(lambda tell: frontiers.run(plan, tell, jobs))
         files = _written(result, out, html)
+        if plot is not None and files:
+            result.plot(plot)
         more = {"title": result.title, "tasks": result.total, "finished": result.finished}
         kept = f"{len(result)} rows are in {files[0]}" if files else "nothing is written"
         return Report(

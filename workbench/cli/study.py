@@ -60,7 +60,7 @@ def reproduce(
     """Regenerate the papers' figures and tables into results/, printed numbers beside ours."""
     from workbench.papers.reproduce import reproduce as run
 
-    output_folder(results, "results")
+    output_folder(results, "out")
     result = run(
         paper,
         only,

@@ -251,8 +251,10 @@ def known_range(known: Values) -> tuple[float | None, float | None]:
 
 
 def _files(folder: Path) -> list[Path]:
+    if folder.is_file():
+        return [folder]
     files = sorted(path for ending in ("*.mps", "*.mps.gz") for path in folder.glob(ending))
-    return files or InvalidRequest.must("programs", "a folder with files named .mps or .mps.gz", folder)
+    return files or InvalidRequest.must("programs", "an MPS file, or a folder with files named .mps or .mps.gz", folder)
 
 
 def folder_instances(folder: Path, names: str | None = None) -> list[Instance]:

@@ -307,7 +307,7 @@ def _row(query: Query | RealQuery, candidate: Candidate, values: dict[str, Value
         command = command and f"{command} --time-limit {_MORE}"
         return row | {"command": command, "notes": f"{_STOPPED}: {error}", "bound": max(0.0, error.bound or 0.0)}
     except WorkbenchError as error:
-        return row | {"command": command, "notes": f"{type(error).__name__}: {error}"}
+        return row | {"command": command, "notes": str(error)}
     values[candidate.name] = value
     notes = ": ".join(filter(None, (candidate.needs, value.parameter)))
     if value.stopped:

@@ -180,6 +180,11 @@ class Result(Sequence[Row]):
         stopped = f", interrupted after {self.finished} of {self.total}" if self.interrupted else ""
         return f"Result({self.title!r}, {rows}{stopped})"
 
+    def __str__(self) -> str:
+        """The title and the rows; of many the first and the last."""
+        rows = self._table.dropna(axis="columns", how="all")
+        return f"{self.title}\n{rows.to_string(index=False, na_rep='-', max_rows=_SHOWN)}"
+
     def _repr_html_(self) -> str:
         """The first rows and the first plot, without script."""
         from workbench.io.shown import DRAWN, document, picture, table

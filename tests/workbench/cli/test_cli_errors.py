@@ -55,7 +55,7 @@ def test_a_wrong_command_line_is_said_in_the_one_form(capsys: pytest.CaptureFixt
     [
         "frontier table --bits 1e400 --epsilon 1",
         "reproduce --only nothing",
-        "reproduce --only nothing --results new/folder",
+        "reproduce --only nothing --out new/folder",
         "compare --suite small --solvers nobody --out new/folder",
         "programs export new/folder --names nothing*",
     ],
@@ -128,7 +128,7 @@ def test_list_alone_lists(capsys: pytest.CaptureFixture[str]):
 @pytest.mark.parametrize(
     "line",
     [
-        "reproduce --results {}",
+        "reproduce --out {}",
         "frontier modulo --n 4 --max-shift 1 --epsilon 1 --out {}",
         "frontier laplace --epsilon 1 --bits 5 --out {}",
         "compare --suite small --out {}",

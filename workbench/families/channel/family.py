@@ -61,10 +61,16 @@ def _constraint_names() -> Iterable[str]:
 
 
 def _constraints(value: Any, name: str) -> Any:
-    """Names, or a function of the CVXPY variable."""
+    """Names, and last of all a function of the CVXPY variable."""
     if callable(value):
-        return value
-    return listed(one_of(more=_constraint_names))(value, name) if len(value) else ()
+        return (value,)
+    if not len(value):
+        return ()
+    functions = [each for each in value if callable(each)]
+    if len(functions) > 1:
+        InvalidRequest.must(name, "given with at most one function", f"{len(functions)}")
+    names = value if not functions else [each for each in value if not callable(each)]
+    return (*(listed(one_of(more=_constraint_names))(names, name) if len(names) else ()), *functions)
 
 
 def _without(values: Values, names: Iterable[str], when: str) -> None:
@@ -143,8 +149,8 @@ class _Channels(Family):
         *NOTION_PARAMETERS,
         Option(
             "constraints", _constraints, (), kind=list, command="constraint",
-            help="Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python: or a function "
-                 "of the CVXPY variable).",
+            help="Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python: and a "
+                 "function of the CVXPY variable).",
         ),
         Option("unit", one_of("m", "km", "mi"), help="Of the coordinates of --places, for --epsilon 0.7/km."),
         Option(
@@ -229,8 +235,9 @@ class _Channels(Family):
         from workbench.families.channel.request import LARGEST, ChannelRequest
         from workbench.families.user_constraints import checked_constraints
 
-        if callable(values["constraints"]):
-            values |= {"constraints": (), "more": checked_constraints(values["constraints"], "M (k, m)")}
+        *names, last = values["constraints"] or (None,)
+        if callable(last):
+            values |= {"constraints": names, "more": checked_constraints(last, "M (k, m)")}
         values["constraints"] = tuple(dict.fromkeys(values["constraints"]))
         if isinstance(question, RangeQuery):
             _check_range(values)

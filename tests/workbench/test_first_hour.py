@@ -1,0 +1,51 @@
+"""What a new user tries first, through the public face and the command line."""
+
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+from workbench.cli import main
+
+
+def run(line: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(line.split())
+    return int(left.value.code or 0)
+
+
+def test_a_frontier_is_printed_as_a_table_and_drawn_into_a_file(tmp_path: Path):
+    result = wb.frontier("channel", answers="0..2", max_shift=1, epsilon="0.5,1", delta=0)
+    lines = str(result).splitlines()
+    assert lines[0] == result.title
+    assert lines[1].split()[:2] == ["curve", "mechanism"]
+    assert len(lines) == 2 + len(result)
+    grid = "--answers 0..2 --max-shift 1 --epsilon 0.5,1 --no-baselines"
+    assert run(f"frontier channel {grid} --out {tmp_path / 'out'} --plot {tmp_path / 'x.pdf'}") == 0
+    assert (tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_names_and_a_function_of_ones_own_constrain_together():
+    def low(M):
+        return [M[0, 1] <= 0.2]
+
+    def least(*constraints):
+        return wb.design("channel", answers="0..3", max_shift=1, epsilon=1, constraints=[*constraints]).objective
+
+    both = least("symmetric", low)
+    assert both >= max(least("symmetric"), least(low)) - 1e-9
+    assert least(low) == wb.design("channel", answers="0..3", max_shift=1, epsilon=1, constraints=low).objective
+    assert both > least("symmetric") + 1e-3
+    with pytest.raises(wb.InvalidRequest, match="at most one function"):
+        least(low, lambda M: [M[1, 1] <= 0.3])
+
+
+def test_one_file_of_a_program_is_compared(tmp_path: Path, capsys):
+    assert run(f"programs export {tmp_path} --names mvu-m2") == 0
+    assert run(f"compare --programs {tmp_path / 'mvu-m2.mps'} --solvers highs") == 0
+    assert "1 of 1" in capsys.readouterr().out
+
+
+def test_a_short_search_says_nothing_of_its_starts(capsys):
+    assert run("design quantizer --levels 8 --epsilon 1") == 0
+    assert "start 1" not in capsys.readouterr().err
