@@ -1,4 +1,4 @@
-# Made by `python -m workbench.families.api` from the tables of options; not edited by hand.
+# Made by `python tools/stub.py` from the tables of options; not edited by hand.
 """Design differential-privacy mechanisms by optimization, judge them by closed forms, audit them exactly."""
 
 from typing import Any, overload

@@ -40,7 +40,7 @@ _HEADS = {
 _CAPTION = "δ, ε and private are of the mechanism as returned, in exact arithmetic; agrees: with the closed form."
 _ROUNDED_UP = ("pdp_delta", "dp_delta", "pure_epsilon")
 _FORMATS = {"residual": ".1g", "seconds": ".3f"}
-_SUITE = ["solver", "solved", "mean s", "ratio", "worst gap", "residual", "private", "certified", "not solved"]
+_SUITE = ["solver", "solved", "mean s", "ratio", "MB", "worst gap", "residual", "private", "certified", "not solved"]
 
 
 def compare(
@@ -50,6 +50,9 @@ def compare(
     solvers: str | None = None,
     instances: str | None = None,
     time_limit: float = 20.0,
+    repeats: int = 1,
+    threads: int = 1,
+    tolerance: float | None = None,
     out: Path | None = None,
     programs: Path | None = None,
     listing: bool = False,
@@ -77,7 +80,16 @@ def compare(
         output_folder(out, "out")
     source = programs or str(suite)
     result = under_a_bar(
-        lambda tell: compare_programs(source, solvers, instances=instances, time_limit=time_limit, progress=tell)
+        lambda tell: compare_programs(
+            source,
+            solvers,
+            instances=instances,
+            time_limit=time_limit,
+            repeats=repeats,
+            threads=threads,
+            tolerance=tolerance,
+            progress=tell,
+        )
     )
     if not result.rows:
         raise KeyboardInterrupt
@@ -134,6 +146,7 @@ def _solvers(results: pd.DataFrame, suite: str) -> Iterator[Any]:
                 f"{row['solved']} of {row['instances']}",
                 f"{row['shifted_mean_seconds']:.3f}",
                 f"{row['ratio']:.2f}",
+                "-" if row["most_peak_mb"] != row["most_peak_mb"] else f"{row['most_peak_mb']:.0f}",
                 *(_short(row[name]) for name in ("worst_gap_to_best", "worst_residual")),
                 *(
                     f"{row[name]} of {row['answers']}" if row["answers"] else "-"

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from workbench.families.design import Design
 
 
+_TOLERANCES = ("feasibility_tolerance", "dual_feasibility_tolerance", "integrality_tolerance")
+_OF_SUITES = ("time_limit", "repeats", "threads", "tolerance")
 TIME_LIMITS = {"request": 60.0, "suite": 20.0}  # seconds of one run
 
 Solvers = str | Sequence[str] | None
@@ -56,8 +58,8 @@ def compare(
         solvers: names from `workbench doctor`, a list or a text "highs,gurobi"; "all" and None: every installed one.
         instances: of a suite: patterns of instance names, "noise-milp-*,mvu-*".
         progress: told (runs done, runs, what is next).
-        request: of a question: as `wb.design`, without solver and certify; of a suite: time_limit alone; of a
-            folder: time_limit and hot (also re-solve hot).
+        request: of a question: as `wb.design`, without solver and certify; of a suite: time_limit, repeats,
+            threads and tolerance. See `compare_programs`.
 
     Returns:
         Of a question one row per solver: the columns of `workbench.families.outcome`, of the mechanism as returned
@@ -72,8 +74,8 @@ def compare(
     check_progress(progress)
     if spelled := isinstance(question, str) and question in names():
         kind = family(question)
-    elif isinstance(question, str) and (foreign := next((name for name in request if name != "time_limit"), None)):
-        InvalidRequest.must("request", "made of time_limit for a suite", foreign)
+    elif isinstance(question, str) and (foreign := next((name for name in request if name not in _OF_SUITES), None)):
+        InvalidRequest.must("request", f"made of {', '.join(_OF_SUITES)} for a suite", foreign)
     elif isinstance(question, (str, Path)):
         return compare_programs(question, solvers, instances=instances, progress=progress, **request)
     if instances is not None:
@@ -191,13 +193,17 @@ def compare_programs(
     *,
     instances: str | None = None,
     time_limit: float = TIME_LIMITS["suite"],
-    hot: bool = True,
+    repeats: int = 1,
+    threads: int = 1,
+    tolerance: float | None = None,
     progress: Progress = silent,
 ) -> Result:
     """A versioned suite of programs, or the MPS files of a folder, which are judged against the optima beside them, on
     several solvers; see `compare`.
 
-    hot: of a folder, whether linear programs are re-solved hot as well. Raises of a folder also CorruptFile.
+    Linear programs of a folder are re-solved hot as well. repeats: runs of each, 1 to 99, whose median and quartiles
+    are its seconds. threads: of every solver, 1 to 64. tolerance: absolute, of rows, reduced costs and
+    integers, in (0, 0.1]; None: each solver's own. Raises of a folder also CorruptFile.
     """
     from workbench.comparison.library import folder_instances
 
@@ -205,6 +211,11 @@ def compare_programs(
         InvalidRequest.must("time_limit", "seconds in (0, 86400]", time_limit)
     if instances is not None and not isinstance(instances, str):
         InvalidRequest.must("instances", 'a text of patterns such as "noise-milp-*,mvu-*"', repr(instances))
+    for name, value, most in (("repeats", repeats, 99), ("threads", threads, 64)):
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+            InvalidRequest.must(name, f"a whole number from 1 to {most}", repr(value))
+    if tolerance is not None and not (isinstance(tolerance, float) and 0 < tolerance <= 0.1):
+        InvalidRequest.must("tolerance", "a number in (0, 0.1]", repr(tolerance))
     suite = isinstance(source, str)
     if isinstance(source, str):
         taken = chosen(source, instances)
@@ -213,7 +224,16 @@ def compare_programs(
         taken = folder_instances(source, instances)
         title = f"{len(taken)} programs of {source.name}"
     labels = installed(solver_names(solvers))
-    result = run_suite(taken, labels, title=title, time_limit=time_limit, progress=progress, hot=hot and not suite)
+    result = run_suite(
+        taken,
+        labels,
+        title=title,
+        time_limit=time_limit,
+        progress=progress,
+        hot=not suite,
+        repeats=repeats,
+        settings={"threads": threads, **({} if tolerance is None else dict.fromkeys(_TOLERANCES, tolerance))},
+    )
     if suite and all(row["status"] == "not applicable" for row in result) and not result.interrupted:
         InvalidRequest.must("solvers", "some that can state one of the instances", ",".join(labels))
     return result

@@ -7,12 +7,13 @@ A folder holds for each program NAME.mps (free MPS; its head says what it is) an
     rows, columns, nonzeros, integers, scale     scale: a solver with absolute tolerances does well to multiply x by it
     value, bound                    the optimum lies in [bound, value] but for `violation`
     violation                       the largest by which the point misses a row or bound, exact
-    proof                           what the bound rests on
+    proof                           what the bound rests on; of a mixed-integer program two solvers, where installed
     point, dual                     x of the value; multipliers y whose Lagrangian value, in rationals, is the bound
     made_by                         versions
 
 `verify_folder` decides value, violation and bound again from the two files alone. For a mixed-integer program the dual
-proves the bound of its linear relaxation only (`dual_bound`); its `bound` is the word of branch and bound, and says so.
+proves the bound of its linear relaxation only (`dual_bound`); its `bound` is the least of two solvers'
+branch and bound, and says so.
 Somebody else's file needs no more beside it than {"optimum": 1.5}, or nothing.
 """
 
@@ -30,7 +31,7 @@ from sys import float_info
 from typing import Any
 
 import workbench
-from solvers.backend import Options, solve
+from solvers.backend import Options, backend, solve
 from solvers.data import Data
 from solvers.errors import InvalidProgram
 from solvers.mps import mps_text, read_mps
@@ -78,8 +79,20 @@ def library(names: str | None = None, most: int | None = None) -> Iterator[tuple
 
 
 def listing(names: str | None = None, most: int | None = None) -> list[Row]:
-    """A row for each program. Raises InvalidRequest."""
-    return [_row(instance, program) for instance, program in library(names, most)]
+    """A row for each program, with the hash of its file. Raises InvalidRequest."""
+    return [
+        _row(instance, program) | {"sha256": _hash(_text(instance, program))}
+        for instance, program in library(names, most)
+    ]
+
+
+def _text(instance: Instance, program: Program) -> str:
+    head = [f"{instance.model}: {instance.parameters}", f"{_SCALE}{program.scale!r}"]
+    return mps_text(instance.name, program.template, program.variables, head)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def export(
@@ -98,13 +111,14 @@ def export(
     folder.mkdir(parents=True, exist_ok=True)
     for done, (instance, program) in enumerate(wanted):
         progress(done, len(wanted), instance.name)
-        head = [f"{instance.model}: {instance.parameters}", f"{_SCALE}{program.scale!r}"]
-        text = mps_text(instance.name, program.template, program.variables, head)
+        text = _text(instance, program)
         program = Program(program.name, read_mps(text).data, scale=program.scale)  # what the file says
         row = _row(instance, program)
         with translated_errors():
-            solution = solve(program, {}, "highs", Options(time_limit=time_limit))
-        row |= {"sha256": hashlib.sha256(text.encode()).hexdigest(), **_known(program, solution)}
+            solution, *others = [
+                solve(program, {}, solver, Options(time_limit=time_limit)) for solver in _judges(program)
+            ]
+        row |= {"sha256": _hash(text), **_known(program, solution, others)}
         row["made_by"] = {"workbench": workbench.__version__, "highs": solution.version}
         write_whole(folder / f"{instance.name}.mps", text.encode())
         write_whole(folder / f"{instance.name}.json", (json.dumps({"format": FORMAT, **row}) + "\n").encode())
@@ -112,8 +126,14 @@ def export(
     return rows
 
 
-def _known(program: Program, solution: Solution) -> Row:
-    """Value, violation and bound of a solution, exact where they say so."""
+def _judges(program: Program) -> list[str]:
+    """HiGHS; of a mixed-integer program also others that are installed, whose bounds are to agree."""
+    return ["highs", *(name for name in ("scip", "ortools:gscip") if program.is_mip and backend(name).installed())][:2]
+
+
+def _known(program: Program, solution: Solution, others: Sequence[Solution] = ()) -> Row:
+    """Value, violation and bound of a solution, exact where they say so. others: of other solvers; the least bound of
+    all counts."""
     record: Row = {"value": None, "bound": None, "violation": None, "point": None, "dual": None, "dual_bound": None}
     if solution.x is None:
         return {**record, "proof": f"none: {solution.raw_status}"}
@@ -121,7 +141,11 @@ def _known(program: Program, solution: Solution) -> Row:
     point, dual = _sharp(data, solution.x.tolist(), solution.seconds)
     record |= _decided(data, point, dual) | {"point": list(point), "dual": None if dual is None else list(dual)}
     if program.is_mip:
-        return record | {"bound": solution.bound, "proof": f"branch and bound of highs {solution.version}, its word"}
+        known = [solution, *others]
+        least = min((-math.inf if each.bound is None else each.bound for each in known), default=-math.inf)
+        words = " and ".join(f"{each.solver} {each.version}" for each in known)
+        proof = f"the least bound of branch and bound of {words}, their word"
+        return record | {"bound": None if least == -math.inf else least, "proof": proof}
     return record | {"bound": record["dual_bound"], "proof": "Lagrangian value of the dual, in rationals"}
 
 
@@ -189,7 +213,7 @@ def read_program(path: Path) -> tuple[Program, Row]:
         with named(beside):
             known = parse_json(read_bytes(beside, _LIMIT, "program's record").decode("utf-8", "replace"))
             _check_record(known)
-            digest = hashlib.sha256(text.encode()).hexdigest()
+            digest = _hash(text)
             if known.get("sha256", digest) != digest:
                 raise CorruptFile(f"The record is of another program than {path.name}: their sha256 differ.")
             _check_point(known, program.data)
@@ -275,7 +299,9 @@ def solve_file(path: Path, solvers: Sequence[str], time_limit: float | None = No
         row: Row = {"solver": solver, **dict.fromkeys(_ANSWER), "known_bound": bound, "known_value": value}
         try:
             with translated_errors():
-                outcome = answer(program, solver, supported(solver, time_limit), hot=False)
+                outcome = answer(
+                    program, solver, supported(solver, {"threads": 1, "time_limit": time_limit}), hot=False
+                )
         except WorkbenchError as error:
             outcome = {"failure": str(error)}
         row |= {name: outcome.get(name) for name in _ANSWER}

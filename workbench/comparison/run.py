@@ -1,4 +1,4 @@
-"""Run a suite: the same program for every solver, one process per run, cold, one thread, a time limit.
+"""Run a suite: the same program for every solver, one process per run, cold, a time limit, one thread by default.
 
 What happens to a process is a row: a crash ("crashed", with the signal), one that does not come back within GRACE
 seconds of its limit ("killed"), a size the licence does not cover ("licence"), an error. A solver that cannot state a
@@ -57,13 +57,17 @@ def run_suite(
     time_limit: float = 20.0,
     progress: Progress = silent,
     hot: bool = False,
+    repeats: int = 1,
+    settings: Values | None = None,
 ) -> Result:
     """Every solver on every instance, judged; Ctrl-C stops it and the rows so far are kept.
 
     time_limit: seconds of one solve. hot: whether linear programs are re-solved hot, too, with every loss moved by up
-    to 1 % (row "hot_seconds").
+    to 1 % (row "hot_seconds"). repeats: runs of each, whose median and quartiles are its seconds. settings: more
+    options of the solvers, `threads` (1 by default) and tolerances.
     """
     total, done = len(instances) * len(solvers), count()
+    options = {"time_limit": time_limit, "threads": 1, **(settings or {})}
 
     def rows() -> Iterator[Row]:
         for instance in instances:
@@ -75,7 +79,7 @@ def run_suite(
                 progress(next(done), total, f"{instance.name} by {solver}")
                 row = _unfit(backend(solver), program)
                 if row is None:
-                    row = run_one(program, solver, time_limit, hot=hot)
+                    row = _repeated([run_one(program, solver, options, hot=hot) for _ in range(repeats)])
                     row |= _judge(instance, row.pop("x", None), row.get("objective"))
                 yield shared | {"solver": solver} | row
 
@@ -101,21 +105,36 @@ def _unfit(solver: Backend, program: Any) -> Row | None:
     return {"status": "not applicable", "failure": f"{solver.label} solves {able.words()}"}
 
 
-def supported(solver: str, time_limit: float | None) -> Values:
-    """One thread and a time limit, as far as a solver has words for them."""
+def _repeated(rows: Sequence[Row]) -> Row:
+    """One row of several runs: the first, or the first that is not optimal; the median of their seconds with its
+    quartiles, and the largest memory."""
+    row = max(rows, key=lambda row: bool(row["status"] != "optimal"))
+    seconds = [row["seconds"] for row in rows if row.get("seconds") is not None]
+    if len(seconds) < len(rows):
+        return row
+    low, middle, high = np.quantile(seconds, (0.25, 0.5, 0.75)).tolist()
+    peak = max(row["peak_mb"] for row in rows)
+    return row | {"seconds": middle, "repeats": len(rows), "seconds_low": low, "seconds_high": high, "peak_mb": peak}
+
+
+def supported(solver: str, options: Values) -> Values:
+    """The options that a solver has words for."""
     known = backend(solver).supported_options
-    return {name: value for name, value in (("threads", 1), ("time_limit", time_limit)) if name in known}
+    return {name: value for name, value in options.items() if name in known}
 
 
-def run_one(program: Program, solver: str, time_limit: float, *, hot: bool = False) -> Row:
-    """One run of a program without parameters in a process of its own, killed when it does not come back."""
-    options = supported(solver, time_limit)
-    left_out = [name for name in ("threads", "time_limit") if name not in options]
+def run_one(program: Program, solver: str, options: Values, *, hot: bool = False) -> Row:
+    """One run of a program without parameters in a process of its own, killed when it does not come back.
+
+    options: of every solver (time_limit among them); those that this one has no word for are "left_out".
+    """
+    given, time_limit = supported(solver, options), options["time_limit"]
+    left_out = [name for name in options if name not in given]
     begin = time.perf_counter()
     try:
         ended = subprocess.run(  # which kills it when this process is interrupted, too
             [sys.executable, "-P", "-m", "workbench.comparison.worker", str(os.getpid())],
-            input=pickle.dumps((program, solver, options, hot)),
+            input=pickle.dumps((program, solver, given, hot)),
             capture_output=True,
             timeout=time_limit + GRACE,
             env={**os.environ, **ONE_THREAD},
@@ -124,7 +143,8 @@ def run_one(program: Program, solver: str, time_limit: float, *, hot: bool = Fal
     except subprocess.TimeoutExpired:
         late = f"no answer {GRACE:g} s after the time limit"
         return {"status": "killed", "wall": time.perf_counter() - begin, "failure": late}
-    row: Row = {"wall": time.perf_counter() - begin}
+    row: Row = {"wall": time.perf_counter() - begin, "threads": given.get("threads")}
+    row["tolerance"] = given.get("feasibility_tolerance")
     if ended.returncode == 0 and ended.stdout:
         row |= pickle.loads(ended.stdout)
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 import pickle
+import resource
 import sys
 from dataclasses import replace
 from functools import partial
@@ -18,6 +19,8 @@ from typing import Any
 from workbench.exact.objects import Record, Values
 from workbench.io.plugins import added
 from workbench.io.processes import end_with_parent
+
+_KILOBYTES = 1e6 if sys.platform == "darwin" else 1e3  # a megabyte, in what the system counts in
 
 
 def answer(program: Any, solver: str, given: Values, hot: bool) -> Record:
@@ -46,6 +49,7 @@ def answer(program: Any, solver: str, given: Values, hot: bool) -> Record:
         "bound": solution.bound,
         "residual": None if solution.residuals is None else solution.residuals.worst,
         "seconds": solution.seconds,
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KILOBYTES,
         "iterations": solution.iterations,
         "nodes": solution.nodes,
         "version": solution.version,

@@ -10,7 +10,7 @@ any with an ε alone   budget, delta                  budget: the least ε of an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,15 +19,17 @@ from workbench.errors import InvalidRequest
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family
 from workbench.families.frontier_plan import LEAST_EPSILON, Plots, Row
-from workbench.families.frontier_plots import Quantity, Series, few, lines
-from workbench.families.option import Option
+from workbench.families.frontier_plots import Quantity, Series, all_series, few, lines
+from workbench.families.option import Option, count
 from workbench.io.parameter_grid import grid
 from workbench.privacy.notions import notion
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 
+_FIGURES = 4  # against runs
 BUDGET = Option("max_loss", grid, help="Grid of errors: the least ε of each, of notions with ε and δ.")
 OPTIONS = (
     Option("epsilon", grid, help='Grid: "0.1:4:40" (equal steps), "0.1:4:40:log", "0.5,1,2"; of notions with an ε.'),
@@ -37,6 +39,18 @@ OPTIONS = (
     Option("mu", grid, help="Grid of μ, with the notion gdp."),
     BUDGET,
 )  # fmt: skip
+
+
+def _runs(value: Any, name: str) -> tuple[int, ...]:
+    """A grid of whole numbers."""
+    read_count = count(1, 1024)
+    for number in (numbers := grid(value, name)):
+        if number.denominator != 1:
+            InvalidRequest.must(name, "whole numbers", float(number))
+    return tuple(read_count(int(number), name) for number in numbers)
+
+
+RUNS = Option("runs", _runs, help="Grid of how many runs share the budget; one by default.")
 
 
 def _given(values: Values, name: str, named: str) -> list[Fraction]:
@@ -81,7 +95,7 @@ def notion_requests(kind: Family, question: Any, values: Values) -> Iterator[tup
     query = question or kind.spelled_question(values)
     common = {name: values[name] for name in ("loss", "solver", "certify", "time_limit") if name in values}
     for row, given in [*budget_points(values), *least_points(values)]:
-        for runs in [{"runs": number} for number in values["runs"]] if "runs" in values else [{}]:
+        for runs in [{"runs": number} for number in values.get("runs") or ()] or [{}]:
             request: Any = kind.request(query, **runs, **common, **given)
             yield {**row, "loss": str(request.loss_name), **runs}, request
 
@@ -101,6 +115,7 @@ def notion_plots(table: pd.DataFrame, series: Mapping[str, Series], title: str, 
     renyi = renyi[renyi["curve"].eq("point")] if len(renyi) else renyi
     least = table[table["mechanism"].eq(LEAST_EPSILON)]
     return {
+        **_against_runs(table[~table["mechanism"].eq(LEAST_EPSILON)], series, title, f"{words} of one run"),
         "error_rho": drawn(of("zcdp"), "rho", "ρ", "zCDP"),
         "error_mu": drawn(of("gdp"), "mu", "μ", "GDP"),
         "error_epsilon_renyi": partial(
@@ -127,3 +142,25 @@ def notion_plots(table: pd.DataFrame, series: Mapping[str, Series], title: str, 
 def _each(rows: pd.DataFrame, column: str, symbol: str) -> dict[Any, Series]:
     values: Iterable[float] = rows[column].dropna().tolist() if column in rows else []
     return {value: Series(f"{symbol} = {value:g}", k) for k, value in enumerate(few(list(values), 6))}
+
+
+def _against_runs(table: pd.DataFrame, series: Mapping[str, Series], title: str, words: str) -> Plots:
+    """One figure for each budget (ε, δ) that several numbers of runs share."""
+    plots: dict[str, Callable[[], Figure | None]] = {}
+    if "runs" not in table or table["runs"].nunique() < 2:
+        return plots
+    for k, ((epsilon, delta), rows) in enumerate(
+        [*table[table["runs"].notna()].groupby(["epsilon", "delta"])][:_FIGURES]
+    ):
+        drawn = rows.groupby("mechanism")["runs"].nunique()
+        shown = {name: look for name, look in all_series(series, rows).items() if drawn.get(name, 0) > 1}
+        plots["loss_runs" + (f"_{k + 1}" if k else "")] = partial(
+            lines,
+            rows,
+            Quantity("runs", "runs under one budget", True),
+            Quantity("objective", words, True),
+            "mechanism",
+            shown,
+            f"{title}\nε = {epsilon:g}, δ = {delta:g}",
+        )
+    return plots

@@ -28,6 +28,8 @@ def artifacts(run: Result, suite: str, time_limit: float) -> list[Artifact]:
     table = frame[[*COLUMNS, *(["hot_seconds"] if "hot_seconds" in frame else [])]]
     named = f"Suite {suite}, version {SUITES[suite][0]}" if suite in SUITES else suite
     what = f"{named}: {table['instance'].nunique()} instances, {len(table)} runs, "
+    if table["repeats"].max() > 1:
+        what += f"seconds are medians of {table['repeats'].max():.0f} runs, "
     if run.interrupted:
         what = f"Interrupted: {run.finished} of {run.total} runs. {what}"
     wrong = int(table["contradicted"].eq(True).sum())

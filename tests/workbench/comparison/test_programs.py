@@ -169,3 +169,12 @@ def test_the_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
     assert code == 2
     code, _, err = run(capsys, "compare", "--programs", str(tmp_path / "missing"))
     assert (code, "a folder with files named .mps" in err) == (2, True)
+
+
+def test_two_solvers_prove_a_mixed_integer_optimum(tmp_path: Path) -> None:
+    (row,) = export(tmp_path, "noise-milp-n4-m1")
+    assert "highs" in row["proof"]
+    assert "scip" in row["proof"]
+    assert row["value"] == pytest.approx(row["bound"], rel=1e-9)
+    (listed,) = listing("noise-milp-n4-m1")
+    assert listed["sha256"] == row["sha256"]

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import workbench as wb
 from solvers.backend import Options, solve
 from solvers.program import Program
 from workbench.cli import main
@@ -219,6 +220,27 @@ def test_a_process_per_run_and_its_death_is_a_row(monkeypatch: pytest.MonkeyPatc
     assert row["status"] == "killed"
     assert row["wall"] < 30
     assert not verdict_rows([row])[0]["solved"]
+
+
+def test_repeats_give_quartiles_beside_threads_tolerance_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def runner(task: Program, solver: str, options: dict[str, Any], **more: Any) -> dict[str, Any]:
+        asked.append(options)
+        return run_one(task, solver, options, **more)
+
+    monkeypatch.setattr("workbench.comparison.run.run_one", runner)
+    given = {"repeats": 3, "threads": 2, "tolerance": 1e-8}
+    (row,) = wb.compare("small", "highs", instances="noise-lp-n8", **given)
+    assert (row["repeats"], row["threads"], row["tolerance"], len(asked)) == (3, 2, 1e-8, 3)
+    assert asked[0]["dual_feasibility_tolerance"] == 1e-8
+    assert 0 < row["seconds_low"] <= row["seconds"] <= row["seconds_high"] < 20
+    assert 20 < row["peak_mb"] < 2000
+    (row,) = wb.compare("small", "cvxpy:scs", instances="noise-lp-n8", tolerance=1e-8)
+    assert "integrality_tolerance" in row["left_out"]
+    for wrong in ({"repeats": 0}, {"threads": "two"}, {"tolerance": 1.0}):
+        with pytest.raises(wb.InvalidRequest, match=next(iter(wrong))):
+            wb.compare("small", "highs", **wrong)
 
 
 def test_interrupt_keeps_finished_runs(monkeypatch: pytest.MonkeyPatch) -> None:

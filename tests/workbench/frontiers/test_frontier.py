@@ -121,7 +121,7 @@ def test_noise_rows_of_the_least_epsilon_invert_those_of_the_least_error() -> No
         assert made.objective == pytest.approx(row["max_loss"], rel=1e-5)
     both = wb.frontier(question, notion="dp", epsilon="0.5,1", max_loss="0.5", baselines=False).to_frame()
     assert {"point", "level", "piece"} == set(both["curve"])
-    with pytest.raises(InvalidRequest, match=r"epsilon must be given, or budget\. Got neither\."):
+    with pytest.raises(InvalidRequest, match=r"epsilon must be given for the notion dp\. Got none\."):
         wb.frontier(question, notion="dp")
 
 
@@ -575,3 +575,29 @@ def test_searches_over_a_grid_of_parameters_are_drawn_in_steps() -> None:
     table = wb.frontier("quantizer", levels=3, epsilon="0.5,1,1.5", method="optm")
     styles = _styles(table.plot(which="error_epsilon"))
     assert (styles["3 outputs: RQM"], styles["3 outputs: OPTM"]) == ("steps-post", "default")
+
+
+def test_modulo_noise_against_every_budget():
+    """ρ, μ and Rényi's ε are drawn as those of channels are; a row is the design at its budget."""
+    table = wb.frontier(
+        wb.ModuloNoise(n=6, max_shift=1), loss="squared", notion="zcdp,gdp,renyi", rho="0.05,0.2", mu="0.5,1", alpha=2,
+        epsilon="0.5,1",
+    ).to_frame()  # fmt: skip
+    assert table.groupby("notion").size().to_dict() == {"gdp": 2, "renyi": 2, "zcdp": 2}
+    assert set(table["curve"]) == {"point"}  # pieces, levels and published mechanisms are of ε and δ
+    design = wb.design(wb.ModuloNoise(n=6, max_shift=1), loss="squared", notion="zcdp", rho="0.2")
+    (row,) = table[table["rho"].eq(0.2)].to_dict("records")
+    assert row["objective"] == pytest.approx(design.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "question", [wb.ModuloNoise(n=4, max_shift=1), wb.FiniteQuery("0..3", max_shift=1)], ids=["modulo", "channel"]
+)
+def test_runs_share_a_budget_in_frontiers(question: object):
+    result = wb.frontier(question, epsilon=1, delta="1e-3", runs="1,2", loss="squared")
+    rows = {row["runs"]: row for row in result if row["curve"] == "point"}
+    assert rows[1]["objective"] < rows[2]["objective"]
+    several = wb.design(question, epsilon=1, delta="1e-3", runs=2, loss="squared")
+    assert rows[2]["objective"] == pytest.approx(several.objective, rel=1e-9)
+    assert all(row["objective"] is None or row["epsilon"] == 1 for row in result if row["curve"] == "baseline")
+    assert "loss_runs" in result.plots

@@ -61,7 +61,7 @@ def test_a_sweep_runs_no_module_of_the_current_folder(trap: Path, options: list[
 
 def test_the_worker_of_the_solver_comparison_neither(trap: Path):
     instance = chosen("small")[0]
-    row = comparison.run_one(instance.fixed(), "highs", 20.0)
+    row = comparison.run_one(instance.fixed(), "highs", {"time_limit": 20.0})
     assert row["status"] == "optimal", row
     assert not [*trap.glob("*.ran")]
 

@@ -15,6 +15,7 @@ from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Session
 from workbench.families.frontier_plan import Frontier, compared, later, several
 from workbench.families.notion_points import OPTIONS as GRIDS
+from workbench.families.notion_points import RUNS as SHARED
 from workbench.families.notion_points import notion_requests
 from workbench.families.option import (
     CERTIFY,
@@ -370,6 +371,7 @@ FRONTIER = Frontier(
         *GRIDS,
         Option("notion", several(convex_or_ratio_notion), "dp", "dp, pure, pdp, metric, renyi, zcdp, gdp; or several."),
         FAMILY.option("loss"),
+        SHARED,
         Option("baselines", flag, True, "Geometric noise and randomized response at the same budgets.", kind=bool),
         SOLVER,
         CERTIFY,
@@ -378,6 +380,7 @@ FRONTIER = Frontier(
     (
         "frontier channel --answers 0..20 --max-shift 1 --epsilon 0.1:4:20:log --delta 0,1e-5,0.01",
         "frontier channel --answers 0..10 --max-shift 1 --max-loss 0.5:3:6 --delta 0,1e-3",
+        "frontier channel --answers 0..6 --max-shift 1 --epsilon 1 --delta 1e-5 --runs 1,2,4,8,16",
         "frontier channel --answers a,b,c,d --neighbours all --loss error-rate --epsilon 0.5,1,2 --notion pure",
     ),
     points=compared(partial(notion_requests, FAMILY)),

@@ -70,7 +70,7 @@ def plan(question: Any, values: Values) -> Plan:
         compared = [
             (row, request)
             for row, request in points
-            if request.minimise == "loss" and request.notion in ratio_notions()
+            if request.minimise == "loss" and request.notion in ratio_notions() and request.runs == 1
         ]
         listed = PLACES if request.question.planar else published(FAMILY).values()
         tasks += published_tasks(listed, compared, _columns)
@@ -100,8 +100,9 @@ def _columns(request: Any, reference: Reference) -> Row:
 def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
     words = f"{loss} loss"
     plain = table[table["notion"].isin(ratio_notions()) & ~table["mechanism"].eq(LEAST_EPSILON)]
-    ours = plain[plain["mechanism"].eq("channel")]
-    return {**budget_plots(plain, ours, ours, SERIES, title, words), **notion_plots(table, SERIES, title, words)}
+    once = plain[plain["runs"].eq(1)] if "runs" in plain else plain
+    ours = once[once["mechanism"].eq("channel")]
+    return {**budget_plots(once, ours, ours, SERIES, title, words), **notion_plots(table, SERIES, title, words)}
 
 
 _CHANNELS = ("integer noise, clamped", "modulo noise", *published(FAMILY))  # on the same outputs
@@ -121,6 +122,8 @@ def candidates(query: Query) -> Iterable[Candidate]:
         FAMILY.request(question, **options)
         best = partial(_freed if question.free else designed, FAMILY, question, query.time, **options)
         words = f"made for {prior}" + ("" if question.free else f"; publishes only the outputs, {bits} bits")
+        if query.losses.named is None and query.question.numbers is not None:
+            words += f" (others are chosen for the losses {', '.join(CONVEX[:-1])} alone)"
         contains = () if several or query.parameters else _CHANNELS
         yield Candidate("best channel", words, command, best, contains=contains, programs=True, simplicity=3,
                         minimises=True, several=True)  # fmt: skip

@@ -15,12 +15,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from solvers.arrays import Ints
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import positive, probability
 from workbench.exact.objects import Progress, Record, Values
 from workbench.families.base import Family, Session
-from workbench.families.frontier_plan import EPSILON, BudgetTask, Frontier, Row, compared, later, several
-from workbench.families.notion_points import BUDGET, notion_requests
+from workbench.families.frontier_plan import BudgetTask, Frontier, Row, compared, later, several
+from workbench.families.notion_points import OPTIONS as GRIDS
+from workbench.families.notion_points import RUNS as SHARED
+from workbench.families.notion_points import notion_requests
 from workbench.families.option import (
     CERTIFY,
     MAX_LOSS,
@@ -47,7 +50,6 @@ from workbench.families.requirements import (
     HOCKEY_STICK,
     convex_or_ratio_notion,
     ratio_kind,
-    ratio_notion,
     ratio_notions,
 )
 from workbench.io.parameter_grid import grid
@@ -75,7 +77,7 @@ def _loss(value: Any, name: str) -> Any:
     return read_loss(value, name)
 
 
-def _sizes(value: Any, name: str) -> tuple[int, ...]:
+def _sizes(value: Any, name: str) -> Ints:
     """ "5x5", or its orders one by one."""
     return tuple(listed(integers, "x")(value.lower() if isinstance(value, str) else value, name))
 
@@ -96,7 +98,7 @@ def _epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:
     if isinstance(value, str) and "=" in value:
         parts = value.split(",")
         parts = parts if all("=" in part for part in parts) else value.split(";")
-        given: dict[tuple[int, ...], str] = {}
+        given: dict[Ints, str] = {}
         for part in parts:
             shift, _, amount = part.partition("=")
             key = listed(integers)(shift, "epsilon's shift")
@@ -109,7 +111,7 @@ def _epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:
     return positive(value, name)
 
 
-def _equal(value: Any, name: str) -> tuple[tuple[int, ...], ...]:
+def _equal(value: Any, name: str) -> tuple[Ints, ...]:
     """ "1=8,2=7": groups of row-major noise values with equal masses."""
     groups = value.split(",") if isinstance(value, str) else value
     if not isinstance(groups, (list, tuple)):
@@ -334,8 +336,6 @@ def points(question: Any, values: Values) -> Iterable[tuple[Row, Any]]:
 
     Raises InvalidRequest.
     """
-    if not values["epsilon"] and not values["max_loss"]:
-        raise InvalidRequest("epsilon must be given, or budget. Got neither.")
     if values["loss"] == "prior-squared":
         InvalidRequest.must("loss", "one that needs no prior", repr(values["loss"]))
     for name in values["notion"] if values["epsilon"] else ():
@@ -360,11 +360,10 @@ FRONTIER = Frontier(
     "Error of optimal noise against ε and δ: certified points, exact breakpoints, level curves, baselines; least ε.",
     (
         *(option for option in FAMILY.options if option.question),
-        replace(EPSILON, required=False),
-        BUDGET,
-        Option("delta", grid, "0", "Grid of δ in [0, 1], as --epsilon."),
-        Option("notion", several(ratio_notion), "dp", "dp, pdp, pure; several separated by commas."),
+        *GRIDS,
+        Option("notion", several(convex_or_ratio_notion), "dp", "dp, pdp, pure, renyi, zcdp, gdp; or several."),
         Option("loss", text, "error-rate", "error-rate, squared, eta-squared, circular-squared or worst-squared."),
+        SHARED,
         Option(
             "level", _levels, "auto", "Errors for the level curves δ(ε), a grid; auto chooses four, none draws none."
         ),
@@ -378,6 +377,7 @@ FRONTIER = Frontier(
     (
         "frontier modulo --n 8 --max-shift 3 --epsilon 0.1:4:40 --delta 0,1e-6,0.01,0.1 --notion pdp,dp",
         "frontier modulo --n 8 --shifts 1,2 --epsilon 0.1:4:20:log --delta 0:0.3:16 --loss squared --out trade",
+        "frontier modulo --n 20 --max-shift 1 --loss squared --notion zcdp,gdp --rho 0.02:1:6:log --mu 0.2:2:6:log",
         'frontier modulo --sizes 4x4 --shifts "0,1;1,0" --epsilon 0.5,1,2 --delta 0,0.05 --level 0.3,0.5 --json',
         "frontier modulo --n 8 --max-shift 1 --loss squared --notion dp --max-loss 1:6:11 --delta 0,0.01",
     ),

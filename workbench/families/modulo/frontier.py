@@ -92,38 +92,42 @@ def plan(question: Any, values: Values) -> Plan:
     """
     every: list[tuple[Row, Any]] = [*points(question, values)]
     optima = [(row, request) for row, request in every if request.minimise == "loss"]
+    plain = [(row, request) for row, request in optima if request.notion in ratio_notions() and request.runs == 1]
     query, epsilons, loss = question or FAMILY.spelled_question(values), values["epsilon"] or [], values["loss"]
     errors: list[float] = []  # of the points so far, from which levels are chosen
 
     def learn(rows: Sequence[Row]) -> None:
-        errors.extend(row["objective"] for row in rows if row["curve"] == "point" and row.get("objective") is not None)
+        plain = [row for row in rows if row["curve"] == "point" and row["notion"] in ratio_notions()]
+        errors.extend(row["objective"] for row in plain if row.get("objective") is not None)
 
     tasks: list[Task] = [design_task(row, request, "optimal") for row, request in optima]
-    for notion in values["notion"]:
+    for notion in {request.notion: 0 for _, request in plain}:
         traced = _traced(query, notion, epsilons, loss)
         tasks += [partial(_pieces, query, notion, epsilon, values) for epsilon in traced]
     tasks += [design_task(row, request, "optimal") for row, request in every if request.minimise == "epsilon"]
     waits = [len(tasks)]
-    tasks += _level_tasks(query, epsilons, values, errors)
+    tasks += _level_tasks(query, [*{request.notion: 0 for _, request in plain}], values, errors)
     if values["baselines"]:
         names = ["data-independent", *(SCANNED if query.order <= _CLAMPED else _WIDE)]
-        tasks += [baseline_task(name, row, partial(_baseline, name, each)) for name in names for row, each in optima]
+        tasks += [baseline_task(name, row, partial(_baseline, name, each)) for name in names for row, each in plain]
     relation = "directed" if query.directed else "symmetric"
     title = f"{query!r}, {relation} differences, {loss}"
     return Plan(title, tasks, partial(draw, title=title, loss=loss), learn=learn, waits=waits)
 
 
-def _level_tasks(
-    query: ModuloNoise, epsilons: Sequence[Fraction], values: Values, errors: Sequence[float]
-) -> list[Task]:
-    """Of the level curves, at every ε under every notion that has δ. Raises InvalidRequest."""
+def _level_tasks(query: ModuloNoise, notions: Sequence[str], values: Values, errors: Sequence[float]) -> list[Task]:
+    """Of the level curves, at every ε under those notions that have δ. Raises InvalidRequest."""
     for level in values["level"] or ():
         if level < 0:
             InvalidRequest.must("level", "errors >= 0", f"{float(level):g}")
     if values["level"] == []:
         return []
-    notions = [notion for notion in values["notion"] if named(notion).has_delta]
-    return [partial(_levels, query, notion, epsilon, values, errors) for notion in notions for epsilon in epsilons]
+    return [
+        partial(_levels, query, notion, epsilon, values, errors)
+        for notion in notions
+        if named(notion).has_delta
+        for epsilon in values["epsilon"] or ()
+    ]
 
 
 def _dp_line(law: oracles.ClosedForm) -> Piece:

@@ -15,6 +15,7 @@ from workbench.families.frontier_plan import LEAST_EPSILON
 from workbench.families.frontier_plots import Exact, Line, Quantity, Series, all_series, by_panel, drawstyle, few, heat
 from workbench.families.modulo.delta_frontier import first_delta
 from workbench.families.notion_points import notion_plots
+from workbench.families.requirements import ratio_notions
 from workbench.io.result import Plots
 from workbench.privacy.notions import notion as named
 
@@ -36,7 +37,8 @@ def draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
     """Every plot by name; it is drawn when called, None where the rows do not allow it."""
     loss = {"squared": "squared error"}.get(loss, loss.replace("-", " "))
     least = table["mechanism"].eq(LEAST_EPSILON)
-    rows = table[~least & table["objective"].notna()]
+    others = ~table["notion"].isin(ratio_notions()) | (table["runs"].gt(1) if "runs" in table else False)
+    rows = table[~least & ~others & table["objective"].notna()]
     rows = rows.assign(panel=[named(name).title for name in rows["notion"]])
     rows = rows.assign(bound=rows["bound"].astype(float).fillna(0.0))  # without any bound an interval reaches down to 0
     points, pieces, levels, rivals = (rows[rows["curve"] == name] for name in ("point", "piece", "level", "baseline"))
@@ -57,7 +59,7 @@ def draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
             all_series(SERIES, rivals),
             beside,
         ),
-        "epsilon_budget": notion_plots(table[least], {}, title, loss)["epsilon_budget"],
+        **notion_plots(table, SERIES, title, loss),
     }
 
 

@@ -10,14 +10,13 @@ baseline    known noise at the same budget, in floating point: for comparison on
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from models.oracles.canonical_noise import discrete_gaussian, rounded_gaussian
 from workbench.exact.objects import Values
 from workbench.families.frontier_plan import LEAST_EPSILON, Plan, Plots, Row, Task, design_task
-from workbench.families.frontier_plots import Quantity, Series, all_series, budget_plots, lines
+from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.noise.family import FAMILY
 from workbench.families.noise.published import beside
 from workbench.families.notion_points import notion_plots, notion_requests
@@ -26,12 +25,10 @@ from workbench.mechanisms.integer_noise import IntegerNoise
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
     from workbench.families.noise.request import NoiseRequest
 
 
-_FIGURES = 4  # against runs
 SERIES = {
     "noise": Series("best noise", 2), "geometric": Series("geometric", 7, ":"),
     "truncated geometric": Series("truncated geometric", 4, "--"),
@@ -92,26 +89,5 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
     dp = once[once["notion"].eq("dp") & once["mechanism"].eq("noise")]
     return {
         **budget_plots(once, dp, once, SERIES, title, words),
-        **_against_runs(plain, title, f"{words} of one run"),
         **notion_plots(table, SERIES, title, words),
     }
-
-
-def _against_runs(plain: pd.DataFrame, title: str, words: str) -> Plots:
-    """One figure for each budget (ε, δ) that several numbers of runs share."""
-    plots: dict[str, Callable[[], Figure | None]] = {}
-    if "runs" not in plain or plain["runs"].nunique() < 2:
-        return plots
-    for k, ((epsilon, delta), rows) in enumerate([*plain.groupby(["epsilon", "delta"])][:_FIGURES]):
-        drawn = rows.groupby("mechanism")["runs"].nunique()
-        series = {name: look for name, look in all_series(SERIES, rows).items() if drawn.get(name, 0) > 1}
-        plots["loss_runs" + (f"_{k + 1}" if k else "")] = partial(
-            lines,
-            rows,
-            Quantity("runs", "runs under one budget", True),
-            Quantity("objective", words, True),
-            "mechanism",
-            series,
-            f"{title}\nε = {epsilon:g}, δ = {delta:g}",
-        )
-    return plots

@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
-from workbench.errors import InvalidRequest
 from workbench.families.frontier_plan import Frontier, compared, later, several
 from workbench.families.noise.family import FAMILY
-from workbench.families.notion_points import OPTIONS, notion_requests
-from workbench.families.option import CERTIFY, SOLVER, TIME_LIMIT, Option, count, flag
-from workbench.io.parameter_grid import grid
-
-
-def _runs(value: Any, name: str) -> tuple[int, ...]:
-    """A grid of whole numbers."""
-    read_count = count(1, 1024)
-    for number in (numbers := grid(value, name)):
-        if number.denominator != 1:
-            InvalidRequest.must(name, "whole numbers", float(number))
-    return tuple(read_count(int(number), name) for number in numbers)
-
+from workbench.families.notion_points import OPTIONS, RUNS, notion_requests
+from workbench.families.option import CERTIFY, SOLVER, TIME_LIMIT, Option, flag
 
 FRONTIER = Frontier(
     "Least loss of noise on all integers or reals against ε and δ, ρ, μ or Rényi's ε, with bounds; least ε of losses.",
@@ -30,7 +17,7 @@ FRONTIER = Frontier(
         *OPTIONS,
         Option("notion", several(FAMILY.option("notion").read), "dp", "dp, pure, renyi, zcdp, gdp; several by commas."),
         FAMILY.option("loss"),
-        Option("runs", _runs, "1", "Grid of how many runs share the budget, of integer noise."),
+        replace(RUNS, default="1", help="Grid of how many runs share the budget, of integer noise."),
         Option("baselines", flag, True, "Geometric, Gaussian and Laplace noise at the same budgets.", kind=bool),
         SOLVER,
         replace(TIME_LIMIT, help="Seconds of one design; then the best so far counts."),
