@@ -64,8 +64,8 @@ def formula(question: Any, *, epsilon: Any = None, delta: Any = None, time_limit
         from workbench.families.formula_series import series, several
 
         counts = {option.name for option in kind.given_in("command") if option.question and option.kind is int}
-        if (found := several(counts, options)) is not None:
-            name, each = found
+        if (ranged := several(counts, options)) is not None:
+            name, each = ranged
             ends = {"epsilon": epsilon, "delta": delta, "time_limit": time_limit}
             return series(name, each, lambda n: formula(question, **{**options, **ends, name: each[n]}))
 

@@ -102,8 +102,8 @@ def several(counts: Collection[str], given: Values) -> tuple[str, dict[int, Any]
         numbers = _NUMBERS.fullmatch(text) if name in counts else None
         lists = _LISTS.fullmatch(text)
         if numbers or (name in counts and isinstance(value, range)):
-            asked = range(int(numbers[1]), int(numbers[2]) + 1) if numbers else value
-            known: dict[int, Any] = {n: n for n in asked}
+            wanted = range(int(numbers[1]), int(numbers[2]) + 1) if numbers else value
+            known: dict[int, Any] = {n: n for n in wanted}
         elif lists:
             known = {n: f"{lists[1]}..{n}" for n in range(int(lists[2]), int(lists[3]) + 1)}
         else:
