@@ -52,7 +52,7 @@ _HOMES = {
     "explore": "workbench.explorer.notebook",
     "formula": "workbench.families.formula",
     "frontier": "workbench.frontiers.run",
-    "list_families": "workbench.families.api",
+    "measurement": "workbench.privacy.opendp",
     "load": "workbench.privacy.loading",
     "profile": "workbench.privacy.curve",
     "recommend": "workbench.comparison.recommend",
