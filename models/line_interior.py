@@ -21,10 +21,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError
 from threadpoolctl import threadpool_limits
 
 from models.requirements import Bound
+from models.scaled_cholesky import ScaledCholesky
 from models.tangent_program import Comparisons, Multipliers
 from models.tangents import term_tangents
 from solvers.arrays import Vector
@@ -34,6 +35,7 @@ from solvers.search import Deadline
 _STEPS, _STUCK = 250, 6  # at most; that bring neither a better point nor a better bound
 _SHARE = 0.995  # of the way to where a variable vanishes
 _SHIFTS = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11)  # of the scaled system, where it is not positive in floats
+_REFINED = 1  # times, for the rounding of a solution
 _START = 0.1  # least z at the start, relative to the largest cost
 
 Parts = tuple[Vector, ...]
@@ -165,25 +167,8 @@ class _Newton:
         scaled = self.across / np.sqrt(self.own)[:, None]
         matrix = rows.gram(self.weight) + scaled.T @ scaled
         matrix.flat[:: x.size + 1] += z / x
-        self.matrix, self.scale = matrix, 1 / np.sqrt(matrix.diagonal())
-        self.factor = self._factored(matrix * self.scale[:, None] * self.scale)
-        self.even = self._inverse(mass)
-
-    @staticmethod
-    def _factored(matrix: Vector) -> tuple[Vector, bool]:
-        for shift in _SHIFTS:
-            try:
-                return cho_factor(matrix + shift * np.eye(len(matrix)) if shift else matrix, check_finite=False)
-            except LinAlgError:
-                continue
-        raise LinAlgError("The system is not positive.")
-
-    def _inverse(self, right: Vector) -> Vector:
-        solved = np.zeros(right.size)
-        for _ in range(2):  # the second for the rounding of the first
-            rest = self.scale * (right - self.matrix @ solved)
-            solved = solved + self.scale * cho_solve(self.factor, rest, check_finite=False)
-        return solved
+        self.factors = ScaledCholesky(matrix, _SHIFTS, _REFINED)
+        self.even = self.factors.solve(mass)
 
     def move(self, products: Parts, whole: bool) -> _Iterate:
         """To these products of the pairs, less what they are, and (whole) to where the equations hold."""
@@ -194,7 +179,7 @@ class _Newton:
         moved = ru / v - stays - row
         rest = (limit - rr / y - stays.sum(axis=2) - (self.both * moved).sum(axis=2)).ravel()
         right = rx / x - reduced - self.rows.back_times(self.weight * moved) + self.across.T @ (rest / self.own)
-        dx = self._inverse(right)
+        dx = self.factors.solve(right)
         level = (mass - self.mass @ dx) / (self.mass @ self.even)
         dx = dx + level * self.even
         dy = ((self.across @ dx - rest) / self.own).reshape(y.shape)

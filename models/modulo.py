@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 
-Shift = tuple[int, ...]
+Shift = Ints
 
 # Programs are dispatched in units of 2^-20 of probability, so that solvers' absolute tolerances (1e-6 or 1e-7) do not
 # swallow a delta of 1e-8: unscaled, HiGHS calls feasible problems infeasible and Gurobi returns 1.57e-6 for 1e-6.

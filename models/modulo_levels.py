@@ -45,7 +45,7 @@ from models.modulo import shifted
 from solvers.arrays import Ints, Vector
 from solvers.search import Deadline
 
-Members = tuple[int, ...]
+Members = Ints
 Key = tuple[int, int, Members, int]  # assigned, its mirror image, the last level, the shifts that were dropped
 Trace = tuple[Any, Members, bool] | None  # of the levels before, the last level, whether what follows is mirrored
 Label = tuple[float, list[float], Trace]  # T, S of every shift (-inf where dropped), and what made them

@@ -30,7 +30,7 @@ import scipy.sparse as sp
 
 from models.requirements import HOCKEY_STICK, Bound
 from models.tangents import allowance, term_tangents, terms
-from solvers.arrays import Flags, Integers, Ints, Vector
+from solvers.arrays import Flags, Integers, Ints, Pair, Vector
 from solvers.backend import solve
 from solvers.data import SMALLEST
 from solvers.errors import SolverError
@@ -65,7 +65,7 @@ class Comparisons:
     first: Integers
     second: Integers
 
-    def laws(self, x: Vector) -> tuple[Vector, Vector]:
+    def laws(self, x: Vector) -> Pair:
         """(P, Q) at the columns x, each (comparisons, outcomes)."""
         e = self.entries @ x
         return np.broadcast_to(e[self.first], self.second.shape), e[self.second]
@@ -89,7 +89,7 @@ class StatedBound:
         a, b = term_tangents(self.stated, p, q)
         return np.maximum(a * p + b * q, 0.0)
 
-    def shares(self, inside: tuple[Vector, Vector], laws: tuple[Vector, Vector]) -> Vector:
+    def shares(self, inside: Pair, laws: Pair) -> Vector:
         """How much of the way from laws inside the bound to others is inside it, at every comparison."""
 
         def out(share: Vector) -> Flags:
@@ -210,6 +210,8 @@ class TangentProgram:
             outcomes, a, b = (np.concatenate([getattr(part, k) for part in parts]) for k in ("outcomes", "a", "b"))
             amounts = np.concatenate([duals[part.row : part.row + part.outcomes.size] for part in parts])
             of_sum = float(duals[bound.sums[at]]) if 0 <= bound.sums[at] < duals.size else 0.0
+            known_of = outcomes[: amounts.size]  # a t may be at its own bound instead, with no multiplier of the sum
+            of_sum = max(of_sum, float(np.bincount(known_of, amounts).max(initial=0.0)))
             yield Multipliers(
                 bound.limit / bound.unit, of_sum, outcomes, first[outcomes], second[outcomes], a, b, amounts
             )
@@ -355,9 +357,7 @@ class TangentProgram:
         return True
 
 
-def _between(
-    inside: tuple[Vector, Vector], laws: tuple[Vector, Vector], share: Vector | float
-) -> tuple[Vector, Vector]:
+def _between(inside: Pair, laws: Pair, share: Vector | float) -> Pair:
     p, q = (here + share * (there - here) for here, there in zip(inside, laws, strict=True))
     return p, q
 

@@ -49,12 +49,12 @@ from functools import cached_property
 
 import numpy as np
 
-from solvers.arrays import Positions, Vector
+from solvers.arrays import Pair, Positions, Vector
 
 from .entrywise_program import EntrywiseProgram
 
 Key = tuple[str, int]
-Bounds = Mapping[Key, tuple[Vector, Vector]]
+Bounds = Mapping[Key, Pair]
 Entries = tuple[Positions, Vector]  # columns and their coefficients
 Compared = tuple[tuple[int, int], tuple[int, int], float]  # (j, i), (k, l), f of a row q_j(i) <= f q_k(l)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from .arrays import Flags, Positions, Vector
+from .arrays import Flags, Pair, Positions, Vector
 from .errors import InvalidProgram
 
 _LARGEST = 1e15  # solvers treat larger numbers as infinite or refuse them by a status
@@ -79,9 +79,9 @@ class Data:
         )
         return same and not (self.integrality != other.integrality).any()
 
-    def scaled(self, scale: float) -> Data:
-        """The same program in q = scale * x for the continuous columns (see the module's docstring)."""
-        if scale == 1.0:
+    def scaled(self, scale: float, cost: float = 1.0) -> Data:
+        """The same program in q = scale * x for the continuous columns, at larger costs (see `solvers.program`)."""
+        if scale == cost == 1.0:
             return self
         column, A = np.where(self.integrality, scale, 1.0), self.A
         bound = np.where(self.integrality, 1.0, scale)
@@ -89,8 +89,8 @@ class Data:
             A = with_entries(A, A.data * np.repeat(column, np.diff(A.indptr)))
         return replace(
             self,
-            c=self.c * column,
-            offset=self.offset * scale,
+            c=self.c * (column * cost),
+            offset=self.offset * (scale * cost),
             A=A,
             row_lower=self.row_lower * scale,
             row_upper=self.row_upper * scale,
@@ -105,7 +105,7 @@ class Data:
         low, high = self.implied()
         return bool((low >= -box).all() and (high <= box).all())
 
-    def implied(self) -> tuple[Vector, Vector]:
+    def implied(self) -> Pair:
         """The columns' own bounds, tightened by those that one row implies."""
         low, high = self.lower, self.upper
         A = scipy.sparse.coo_array(self.A)
@@ -147,7 +147,7 @@ class Change:
     def between(cls, old: Data, new: Data) -> Change:
         """What moves from one program to another with the same matrix pattern."""
 
-        def moved(*pairs: tuple[Vector, Vector]) -> Positions:
+        def moved(*pairs: Pair) -> Positions:
             different = [before != after for before, after in pairs if before is not after]
             return np.flatnonzero(np.logical_or.reduce(different)) if different else np.zeros(0, dtype=np.intp)
 

@@ -9,7 +9,9 @@ so a re-solve costs one small product instead of a canonicalisation.
 
 Scaling. A program may be solved for q = scale * x in its continuous columns: rows, bounds and objective are multiplied
 by `scale` (integer columns keep their values and get `scale` times larger coefficients), which is the same program with
-absolute tolerances that are `scale` times finer. Solutions are always reported in x.
+absolute tolerances that are `scale` times finer. Likewise costs, and with them multipliers, may be `cost` times larger,
+where an optimum is so small that multipliers below a solver's tolerance decide it. Solutions are always reported in the
+units of the model.
 """
 
 from __future__ import annotations
@@ -73,6 +75,7 @@ class Program:
         scale: the program is dispatched in scale * x for its continuous columns.
         moves: field of `Data` that is a vector, "offset" (one entry) or "A" -> its entries that move.
         cones: (n, size) columns x_0, x_1, ... with x_0 >= |(x_1, ...)| (second-order cones), if any.
+        cost: the program is dispatched with costs so many times larger.
     """
 
     name: str
@@ -84,6 +87,7 @@ class Program:
     scale: float = 1.0
     moves: Mapping[str, Move] = field(default_factory=dict, repr=False)
     cones: Positions | None = field(default=None, repr=False)
+    cost: float = 1.0
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -200,7 +200,7 @@ class Session(ABC):
             raise SolverError(f"the session of {self.program.name} by {self.owner.label} is closed.")
         self._settle()
         usable = cutoff is not None and np.isfinite(cutoff) and self.program.sense == 1 and not self.program.is_mip
-        self._cutoff = float(cutoff or 0.0) * self.program.scale if usable else None
+        self._cutoff = float(cutoff or 0.0) * self.program.scale * self.program.cost if usable else None
         p = self.program.vector(values or {})
         data = self._dispatched(self.program.at(p))
         trivial = _trivial(data)
@@ -244,7 +244,7 @@ class Session(ABC):
 
     def _dispatched(self, data: Data) -> Data:
         """The numbers as the solver gets them: checked, scaled, bounds of integer columns rounded inwards."""
-        scaled = data.scaled(self.program.scale)
+        scaled = data.scaled(self.program.scale, self.program.cost)
         scaled.check(self._sent)
         if not data.is_mip:
             return scaled
@@ -295,7 +295,9 @@ class Session(ABC):
             dual=raw.dual,
             x=None if x is None else x / unit,
             later=later,
-            native_bound=bound / program.scale if own and bound is not None and np.isfinite(bound) else None,
+            native_bound=bound / (program.scale * program.cost)
+            if own and bound is not None and np.isfinite(bound)
+            else None,
             ray=ray,
             iterations=raw.iterations,
             nodes=raw.nodes,

@@ -164,12 +164,14 @@ class Solution:
     @property
     def row_dual(self) -> Vector | None:
         """(rows,) multipliers, or None."""
-        return self.later.get().row_dual
+        dual = self.later.get().row_dual
+        return None if dual is None else dual / self.program.cost
 
     @property
     def reduced_cost(self) -> Vector | None:
         """(columns,) c - A'y as the solver has it, or None."""
-        return self.later.get().reduced_cost
+        reduced = self.later.get().reduced_cost
+        return None if reduced is None else reduced / self.program.cost
 
     @property
     def basis(self) -> Any:

@@ -1,4 +1,4 @@
-# Made by `python -m workbench.families.api` from the tables of options; not edited by hand.
+# Made by `python tools/stub.py` from the tables of options; not edited by hand.
 """Design differential-privacy mechanisms by optimization, judge them by closed forms, audit them exactly."""
 
 from typing import Any, overload
@@ -20,7 +20,6 @@ from workbench.explorer.notebook import explore as explore
 from workbench.families.api import list_families as list_families
 from workbench.families.design import Design as Design
 from workbench.families.formula import formula as formula
-from workbench.families.formula_series import formulas as formulas
 from workbench.frontiers.run import frontier as frontier
 from workbench.io.plugins import register as register
 from workbench.io.result import Result as Result
@@ -48,14 +47,13 @@ from workbench.privacy.certify import certify as certify
 from workbench.privacy.composition import compose as compose
 from workbench.privacy.curve import profile as profile
 from workbench.privacy.loading import load as load
-from workbench.privacy.opendp import measurement as measurement
 from workbench.privacy.risk import risk as risk
 from workbench.sweeps.ledger import Ledger as Ledger
 from workbench.sweeps.run import sweep as sweep
 from workbench.mechanisms.integer_noise import UnboundedNoise
 
 __version__: str
-__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'Ledger', 'LicenceLimit', 'ModuloNoise', 'NotCertified', 'NotInstalled', 'NotProven', 'PiecewiseAffine', 'Quantization', 'RealNoise', 'Result', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'certify', 'check', 'compare', 'compose', 'design', 'explore', 'formula', 'formulas', 'frontier', 'list_families', 'load', 'measurement', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'sweep', 'verify']
+__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'Ledger', 'LicenceLimit', 'ModuloNoise', 'NotCertified', 'NotInstalled', 'NotProven', 'PiecewiseAffine', 'Quantization', 'RealNoise', 'Result', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'certify', 'check', 'compare', 'compose', 'design', 'explore', 'formula', 'frontier', 'list_families', 'load', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'sweep', 'verify']
 
 @overload
 def design(

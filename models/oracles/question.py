@@ -23,7 +23,7 @@ from models.requirements import RatioBound
 from solvers.arrays import Ints, Vector
 
 Kind: TypeAlias = Literal["optimum", "lower bound", "upper bound"]
-Shift: TypeAlias = tuple[int, ...]
+Shift: TypeAlias = Ints
 
 ROUNDING = 1e-12
 """Two double-precision evaluations of the same closed form agree to this relative tolerance."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from solvers.backend import solve
 from solvers.canonical import compile
 from solvers.errors import InvalidProgram
 from solvers.solution import residuals
@@ -243,3 +246,14 @@ def test_check_of_coefficients(value):
         data.check()
     data.A.data[0] = 0.0
     data.check()
+
+
+def test_larger_costs_are_the_same_program():
+    x = cp.Variable(2, name="x", bounds=[0, 3])
+    program = compile(cp.Problem(cp.Minimize(1e-10 * x[0] + 3e-10 * x[1] + 1), [x[0] + x[1] >= 2]), "tiny", scale=4)
+    solution = solve(replace(program, cost=2.0**40), solver="highs")
+    assert solution["x"].tolist() == [2, 0]  # at costs below its tolerance every point would be an optimum
+    assert solution.objective == pytest.approx(1 + 2e-10, rel=1e-15)
+    assert solution.bound == pytest.approx(1 + 2e-10, rel=1e-15)
+    assert solution.row_dual == pytest.approx([-1e-10], rel=1e-9)
+    assert solution.reduced_cost == pytest.approx([0, 2e-10], rel=1e-9, abs=1e-20)

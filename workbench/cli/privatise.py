@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import json as json_module
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,9 @@ from workbench.io.shown import Facts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from workbench.exact.random_source import Source
     from workbench.io.csv_column import CsvColumn
-    from workbench.privacy.column_release import Account, ColumnMechanism
+    from workbench.privacy.column_release import ColumnMechanism, PrivacyBudget
 
 
 _LABEL_METHODS = {"bins": "RR-on-Bins", "unbiased": "the unbiased randomizer"}
@@ -34,6 +36,94 @@ _UNKNOWN = (
     "The label set was read from the column, and that is not private: its ends stand in the bins. The guarantee holds "
     "among columns over this very set; give --labels to fix it beforehand."
 )
+
+
+@dataclass(frozen=True)
+class Publication:
+    """One run of a command: what it reads, where it writes, whose rows are counted, in which account it is entered.
+
+    protected: in words, what is; inputs: the files it reads besides. Every path and the seed are checked before any
+    work. Raises InvalidRequest.
+    """
+
+    protected: str
+    source: Path
+    target: Path
+    inputs: Mapping[str, Path | str | None]
+    person: str | None
+    ledger: Path | None
+    insecure_seed: int | None
+
+    def __post_init__(self) -> None:
+        outputs = {"output": self.target, "report beside the output": self.sidecar, "ledger": self.ledger}
+        check_outputs({"input": self.source, **self.inputs}, outputs)
+        self.drawing  # noqa: B018 - a wrong seed is refused
+
+    @property
+    def sidecar(self) -> Path:
+        """The report beside the output."""
+        return self.target.parent / f"{self.target.name}.json"
+
+    @cached_property
+    def drawing(self) -> Source:
+        """Of all randomness."""
+        from workbench.exact.random_source import Source
+
+        return Source(self.insecure_seed)
+
+    def published(
+        self,
+        columns: Sequence[CsvColumn],
+        given: NDArray[Any],
+        drawn: Sequence[NDArray[Any]],
+        budget: tuple[PrivacyBudget | None, str],
+        report: Values,
+        lines: Facts,
+        own: Values | None = None,
+    ) -> Report:
+        """Enter the release into its ledger and write it: both, or neither.
+
+        columns: of one file, which `drawn` replaces; given: their numbers, of several row by row; budget: of one row,
+        and the notion; report: what is safe to publish, with its first words; own: what the owner of the data alone is
+        told, and no part of the report beside the output, as how many rows somebody has, and what that makes of the
+        budget. Raises InvalidRequest.
+        """
+        from workbench.io.csv_column import csv_bytes
+        from workbench.privacy.column_release import Account, rows_of_one_person
+
+        others, cells = columns[0].width > len(columns), columns[0].rows
+        most = None if self.person is None else rows_of_one_person(columns, self.person)
+        name = " and ".join(column.name for column in columns)
+        account = Account.of(*budget, name, self.target.name, given, most, self.ledger)
+        words = [*report["words"], *account.words]
+        words += [f"{self.protected}: the other columns are copied as they are."] if others else []
+        words += [] if self.insecure_seed is None else [_SEEDED]
+        rows, error = len(drawn[0]), report["expected_error"]
+        safe = {
+            "file": self.target.name,
+            "rows": rows,
+            **report,
+            **account.report,
+            "person": self.person,
+            "words": words,
+        }
+        content = json_module.dumps(safe, indent=1, allow_nan=False)
+        for column, values in zip(columns, drawn, strict=True):
+            cells = replace(column, rows=cells).with_numbers(values)
+        with contextlib.ExitStack() as undo:
+            undo.callback(account.save())
+            write_output(self.sidecar, (content + "\n").encode())
+            undo.callback(self.sidecar.unlink, missing_ok=True)
+            write_output(self.target, csv_bytes(cells), private=others)
+            undo.pop_all()
+        if self.ledger is not None and others_can_read(self.ledger):
+            err.print(f"Warning: other users can read the ledger {self.ledger.name}.")
+        every = [*words, *account.own_words]
+        wrote = f"{self.target} ({rows} rows) and {self.sidecar.name}"
+        errors = [("error", f"{label}: {value:.9g}") for label, value in error.items()]
+        shown = [("wrote", wrote), ("budget", account.headline), *lines, *errors]
+        told = {**safe, **account.own, "file": str(self.target), "words": every, **(own or {})}
+        return Report(told, [facts(shown), *map(note, every)])
 
 
 def privatise_noise(
@@ -54,10 +144,10 @@ def privatise_noise(
     """
     from workbench.privacy.column_release import mechanism_for_column
 
-    sidecar = sidecar_of(target, {"input": source, "mechanism": mechanism}, ledger)
-    subject = partial(mechanism_for_column, mechanism, "noise", raw=raw)
-    how = {"clip": clip, "person": person, "ledger": ledger, "insecure_seed": insecure_seed}
-    return _through("noise", source, column, subject, target, sidecar, **how)
+    run = Publication(
+        "Only this column is protected", source, target, {"mechanism": mechanism}, person, ledger, insecure_seed
+    )
+    return _through(run, "noise", column, partial(mechanism_for_column, mechanism, "noise", raw=raw), clip)
 
 
 def privatise_quantizer(
@@ -82,7 +172,9 @@ def privatise_quantizer(
     """
     from workbench.privacy.column_release import designed_for_column, mechanism_for_column
 
-    sidecar = sidecar_of(target, {"input": source, "mechanism": mechanism}, ledger)
+    run = Publication(
+        "Only this column is protected", source, target, {"mechanism": mechanism}, person, ledger, insecure_seed
+    )
     own = {"range": range, "levels": levels, "epsilon": epsilon}
     given = [name for name, value in (own | {"loss": loss}).items() if value is not None]
     if mechanism is not None and given:
@@ -101,52 +193,34 @@ def privatise_quantizer(
             assert certificate is not None
             return designed_for_column(certificate)
 
-    how = {"clip": clip, "person": person, "ledger": ledger, "insecure_seed": insecure_seed}
-    return _through("quantizer", source, column, subject, target, sidecar, **how)
+    return _through(run, "quantizer", column, subject, clip)
 
 
-def _through(
-    kind: str,
-    source: Path,
-    column: str,
-    read: Callable[[], ColumnMechanism],
-    target: Path,
-    sidecar: Path,
-    **how: Any,
-) -> Report:
-    """A column published through a mechanism, with an account of it."""
-    from workbench.exact.random_source import Source
+def _through(run: Publication, kind: str, column: str, read: Callable[[], ColumnMechanism], clip: bool) -> Report:
+    """A column published through a mechanism."""
     from workbench.io.csv_column import CsvColumn
-    from workbench.privacy.column_release import Account, Rows
+    from workbench.privacy.column_release import Rows
 
-    clip, person, insecure_seed = how["clip"], how["person"], how["insecure_seed"]
-    Source(insecure_seed)  # a wrong seed is refused before any work
     subject = read()
-    table = CsvColumn.read(source, column)
-    rows = Rows.read(table, subject, clip=clip, person=person)
-    notion = "none" if subject.claim is None else subject.claim.notion.name
-    account = Account.of(subject.budget, notion, table.name, target.name, rows.given, rows.most, how["ledger"])
-    words = [*subject.words, *rows.words, *account.words]
-    words += cautions(table, "Only this column is protected", insecure_seed)
+    table = CsvColumn.read(run.source, column)
+    rows = Rows.read(table, subject, clip=clip)
+    claim = subject.claim
     report: Values = {
-        "file": target.name,
         "column": column,
-        "rows": int(rows.values.size),
         "method": kind,
         "mechanism": subject.mechanism.describe(),
-        "certified": subject.claim is not None,
-        "claim": None if subject.claim is None else subject.claim.to_dict(),
+        "certified": claim is not None,
+        "claim": None if claim is None else claim.to_dict(),
         "pure_epsilon": subject.pure_epsilon,
-        **account.report,
         "expected_error": subject.expected_error,
         "clip": clip,
-        "person": person,
-        "words": words,
+        "words": [*subject.words, *rows.words],
     }
-    lines = errors_shown(subject.expected_error)
-    lines += [("clipped", f"{rows.clipped} of {rows.values.size} rows")] if rows.clipped else []
-    drawn = subject.mechanism.publish(rows.values, insecure_seed=insecure_seed)
-    return published(account, target, sidecar, table, drawn, report, lines, {"clipped_rows": rows.clipped})
+    drawn = subject.mechanism.publish(rows.values, insecure_seed=run.insecure_seed)
+    lines = [("clipped", f"{rows.clipped} of {rows.values.size} rows")] if rows.clipped else []
+    notion = "none" if claim is None else claim.notion.name
+    own = {"clipped_rows": rows.clipped}
+    return run.published([table], rows.given, [drawn], (subject.budget, notion), report, lines, own)
 
 
 def privatise_labels(
@@ -172,19 +246,18 @@ def privatise_labels(
     states the budgets, the method, its outputs, expected error and bias; all of it is safe to publish. A new OUT.csv
     that copies other columns is readable by its owner only.
     """
-    from workbench.exact.random_source import Source
     from workbench.io.csv_column import CsvColumn
     from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
-    from workbench.privacy.column_release import Account, PrivacyBudget, rows_of_one_person
+    from workbench.privacy.column_release import PrivacyBudget
 
-    sidecar = sidecar_of(target, {"input": source, "labels": labels}, ledger)
-    drawing = Source(insecure_seed)
+    run = Publication(
+        "Label DP protects the labels only", source, target, {"labels": labels}, person, ledger, insecure_seed
+    )
     InvalidRequest.unless_among(_LABEL_METHODS, "method", method)
     if method == "unbiased" and loss != "squared":
         InvalidRequest.must("loss", "squared where method is unbiased", repr(loss))
     table = CsvColumn.read(source, column)
     given = table.numbers()
-    most = None if person is None else rows_of_one_person(table, person)
     known, values = _labels(table, given, labels, snap)
     from workbench.families.api import design
     from workbench.families.labels.problem import best_bins
@@ -196,24 +269,21 @@ def privatise_labels(
         return design(prior, epsilon=second, method=method).mechanism
 
     randomizer = LabelRandomizer(known, epsilon, best, split=split, projection=projection, epsilon_prior=epsilon1)
-    release = randomizer.run(values, drawing)
-    account = Account.of(PrivacyBudget(release.epsilon), "pure", table.name, target.name, given, most, ledger)
-    words = [*account.words, *([_UNKNOWN] if labels is None else [])]
-    words += cautions(table, "Label DP protects the labels only", insecure_seed)
+    release = randomizer.run(values, run.drawing)
     mechanism = release.mechanism
     report: Values = {
-        "file": target.name, "column": column, "rows": int(values.size), "labels": release.known.k,
+        "column": column, "labels": release.known.k,
         "label_set": "given" if labels is not None else "taken from the column",
         "method": f"LabelRandomizer (Algorithm 3): private prior, {_LABEL_METHODS[method]}",
         "epsilon": float(release.epsilon), "epsilon1": float(release.epsilon_prior),
         "epsilon2": float(release.epsilon_response), "neighbours": "columns that differ in the label of one row",
         "loss": loss, "split": None if epsilon1 is not None else split, "projection": projection,
         "d": int(mechanism.outputs.size), "outputs": mechanism.outputs.tolist(),
-        "bins": mechanism.bins() if isinstance(mechanism, RandomizedResponse) else None, **account.report,
-        "expected_error": release.expected_error, "person": person, "words": words,
+        "bins": mechanism.bins() if isinstance(mechanism, RandomizedResponse) else None,
+        "expected_error": release.expected_error, "words": [_UNKNOWN] if labels is None else [],
     }  # fmt: skip
-    lines = [*_label_lines(report, _LABEL_METHODS[method]), *errors_shown(release.expected_error)]
-    return published(account, target, sidecar, table, release.labels, report, lines)
+    lines = _label_lines(report, _LABEL_METHODS[method])
+    return run.published([table], given, [release.labels], (PrivacyBudget(release.epsilon), "pure"), report, lines)
 
 
 def _label_lines(report: Values, method: str) -> Facts:
@@ -239,48 +309,3 @@ def _labels(table: CsvColumn, given: NDArray[Any], labels: str | None, snap: boo
         near = known[np.minimum(np.searchsorted(known, given), known.size - 1)]
         table.refuse(near != given, f"one of the {known.size} labels", "--snap clips and rounds down")
     return known, given
-
-
-def cautions(table: CsvColumn, protected: str, seed: int | None) -> list[str]:
-    """What a release does not protect, and what a seed does to it."""
-    copied = [f"{protected}: the other columns are copied as they are."] if table.width > 1 else []
-    return copied if seed is None else [*copied, _SEEDED]
-
-
-def errors_shown(expected: Mapping[str, float]) -> Facts:
-    """The expected errors as lines of a report."""
-    return [("error", f"{label}: {value:.9g}") for label, value in expected.items()]
-
-
-def sidecar_of(target: Path, inputs: Mapping[str, Path | str | None], ledger: Path | None = None) -> Path:
-    """The report beside an output; every path is checked before any work."""
-    sidecar = target.parent / f"{target.name}.json"
-    check_outputs(inputs, {"output": target, "report beside the output": sidecar, "ledger": ledger})
-    return sidecar
-
-
-def published(
-    account: Account,
-    target: Path,
-    sidecar: Path,
-    table: CsvColumn,
-    values: NDArray[Any],
-    report: Values,
-    lines: Facts,
-    own: Values | None = None,
-) -> Report:
-    """Enter the release into its ledger and write it: both, or neither; what the owner of the data alone is told is no
-    part of the report beside it: how many rows somebody has, what that makes of the budget, own. Raises InvalidRequest.
-    """
-    with contextlib.ExitStack() as undo:
-        undo.callback(account.save())
-        write_output(sidecar, (json_module.dumps(report, indent=1, allow_nan=False) + "\n").encode())
-        undo.callback(sidecar.unlink, missing_ok=True)
-        write_output(target, table.replaced(values), private=table.width > 1)
-        undo.pop_all()
-    if account.ledger is not None and others_can_read(account.ledger):
-        err.print(f"Warning: other users can read the ledger {account.ledger.name}.")
-    words = [*report["words"], *account.own_words]
-    wrote = f"{target} ({report['rows']} rows) and {sidecar.name}"
-    shown = [facts([("wrote", wrote), ("budget", account.headline), *lines]), *map(note, words)]
-    return Report({**report, **account.own, "file": str(target), "words": words, **(own or {})}, shown)

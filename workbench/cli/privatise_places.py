@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.cli.console import Report
-from workbench.cli.privatise import cautions, errors_shown, published, sidecar_of
+from workbench.cli.privatise import Publication
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Record
 
@@ -40,13 +40,12 @@ def privatise_places(
     Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected distance. How far positions were from
     their nearest places is printed for you alone.
     """
-    from workbench.exact.random_source import Source
     from workbench.exact.sampler import Sampler
     from workbench.io.csv_column import CsvColumn
-    from workbench.privacy.column_release import Account, rows_of_one_person
 
-    sidecar = sidecar_of(target, {"input": source, "mechanism": mechanism}, ledger)
-    drawing = Source(insecure_seed)
+    run = Publication(
+        "Only the positions are protected", source, target, {"mechanism": mechanism}, person, ledger, insecure_seed
+    )
     names = [name.strip() for name in columns.split(",")]
     if len(names) != 2 or names[0] == names[1]:
         InvalidRequest.must("columns", "two columns, such as x,y", repr(columns))
@@ -54,31 +53,23 @@ def privatise_places(
     tables = [CsvColumn.read(source, name) for name in names]
     given = np.column_stack([table.numbers() for table in tables])
     which, moved = _nearest(given, places)
-    most = None if person is None else rows_of_one_person(tables[0], person)
     budget, norm = _budget(certificate)
-    name = " and ".join(table.name for table in tables)
-    account = Account.of(budget, certificate.notion, name, target.name, given.ravel(), most, ledger)
     channel: Any = certificate.mechanism
-    error = _expected(channel, places, outputs)
-    words = [*account.words, *cautions(tables[0], "Only the positions are protected", insecure_seed)]
-    words += ["Every position was first moved to its nearest place."]
+    words = ["Every position was first moved to its nearest place."]
     if budget is not None and budget.per_distance:
         words.append(
             f"Distance is {norm} between these places, in the unit of the coordinates; that between the positions "
             "themselves may be less."
         )
     report: Record = {
-        "file": target.name, "columns": names, "rows": len(given), "method": "places", "places": len(places),
-        "mechanism": channel.describe(), "claim": certificate.claim.to_dict(), **account.report,
-        "expected_error": error, "person": person, "words": words,
+        "columns": names, "method": "places", "places": len(places), "mechanism": channel.describe(),
+        "claim": certificate.claim.to_dict(), "expected_error": _expected(channel, places, outputs), "words": words,
     }  # fmt: skip
-    drawn = Sampler(list(channel.rows), drawing).draw_from(which)
+    drawn = outputs[Sampler(list(channel.rows), run.drawing).draw_from(which)]
     own = {"moved_mean": float(moved.mean()), "moved_most": float(moved.max())}
     how_far = f"{own['moved_mean']:.6g} to the nearest place on average, {own['moved_most']:.6g} at most"
-    lines = [*errors_shown(error), ("moved", how_far)]
-    first, second = outputs[drawn].T
-    tables[1].rows[:] = tables[0].with_numbers(first)
-    return published(account, target, sidecar, tables[1], second, report, lines, own)
+    cost, lines = (budget, certificate.notion), [("moved", how_far)]
+    return run.published(tables, given.ravel(), [*drawn.T], cost, report, lines, own)
 
 
 def _channel(path: Path) -> tuple[Certificate, NDArray[np.float64], NDArray[np.float64]]:

@@ -62,17 +62,6 @@ class Source:
             again = again[drawn[again] > limit]
         return (drawn % np.uint64(bound)).astype(np.int64)
 
-    def integer(self, bound: int) -> int:
-        """One uniform integer in 0..bound-1, of any size."""
-        bits = bound.bit_length()
-        while True:
-            draw = 0
-            for word in self.words(-(-bits // 64)).tolist():
-                draw = (draw << 64) | word
-            draw &= (1 << bits) - 1
-            if draw < bound:
-                return draw
-
     def bernoulli(self, numerator: int, denominator: int, count: int) -> Flags:
         """(count,) booleans, true with probability numerator/denominator exactly. 0 <= numerator <= denominator."""
         cut, rest = divmod(numerator * _WORD, denominator)

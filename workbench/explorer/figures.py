@@ -260,19 +260,14 @@ def _thinned(ends: Any, most: int) -> Any:
 def _tradeoff(profile: Any, budget: Sequence[Any]) -> Figure:
     """Type II error against type I error of telling neighbours apart: the best that the DP profile allows.
 
-        f(α) = max over ε >= 0 of max(0, 1 - δ(ε) - e^ε α, e^-ε (1 - δ(ε) - α))     Dong, Roth and Su 2022, Sec. 2
-
     profile: of a symmetric relation; as δ is affine in e^ε between its ends, the maximum is at an end.
     """
+    from workbench.privacy.risk import errors_granted
+
     ends = _thinned(profile.ends, 400)
     alpha = np.unique(np.concatenate([np.linspace(0, 1, 101), np.geomspace(1e-4, 1, 60)]))
-
-    def curve(epsilons: Any, deltas: Any) -> Any:
-        e, d = np.asarray(epsilons)[:, None], np.asarray(deltas)[:, None]
-        return np.maximum(0.0, np.maximum(1 - d - np.exp(e) * alpha, np.exp(-e) * (1 - d - alpha))).max(axis=0)
-
-    drawn = [_series("this mechanism", "line", 0, alpha, curve(ends, profile.heights(ends)))]
-    drawn += [_series("asked (ε, δ)", "dashed", 6, alpha, curve(*budget))] if budget else []
+    drawn = [_series("this mechanism", "line", 0, alpha, errors_granted(alpha, ends, profile.heights(ends)))]
+    drawn += [_series("asked (ε, δ)", "dashed", 6, alpha, errors_granted(alpha, *budget))] if budget else []
     drawn.append(_series("guessing", "dashed", 7, [0, 1], [1, 0]))
     return _lines("Trade-off curve: telling two neighbours apart", "type I error α", "type II error β", drawn)
 

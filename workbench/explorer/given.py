@@ -224,7 +224,7 @@ def _typed(option: Option, value: Any) -> Any:
     return value
 
 
-def command_line(kind: Family, given: Given, extra: str = "") -> str:
+def command_line(kind: Family, given: Given) -> str:
     """The command that designs what is shown."""
     words = ["workbench", "design", kind.name]
     for name, option in known(kind).items():
@@ -234,13 +234,13 @@ def command_line(kind: Family, given: Given, extra: str = "") -> str:
                 words.append(flag if value else f"--no-{flag[2:]}")
         elif value not in EMPTY:
             words += [f"{flag}={part}" for part in (value if isinstance(value, list) else [value])]
-    return shlex.join([*words, *extra.split()])
+    return shlex.join(words)
 
 
-def python_call(kind: Family, given: Given, extra: str = "") -> str:
+def python_call(kind: Family, given: Given) -> str:
     """The Python call that designs what is shown."""
     words = [f"{name}={_literal(_typed(_option(kind, name), value))}" for name, value in given.items()]
-    return f"import workbench as wb\nd = wb.design({', '.join([repr(kind.name), *words, *extra.split()])})"
+    return f"import workbench as wb\nd = wb.design({', '.join([repr(kind.name), *words])})"
 
 
 def _literal(value: Any) -> str:

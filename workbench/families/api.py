@@ -10,17 +10,14 @@
 modulo: additive noise modulo a finite group (question: ModuloNoise)
 
 An editor that does not run the code sees neither names that are loaded when they are used nor a signature made at run
-time. So `workbench/__init__.pyi` spells both out, one overload of `design` for each family of this package:
-
-    python -m workbench.families.api        # writes it again; a test says when that is due
+time. So `workbench/__init__.pyi` spells both out, one overload of `design` for each family of this package
+(`tools/stub.py`).
 """
 
 from __future__ import annotations
 
 import inspect
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 from workbench.families.base import Family
@@ -28,10 +25,6 @@ from workbench.families.design import Design
 from workbench.families.option import Option, spell
 from workbench.families.registry import families, family, family_of, our_families
 from workbench.io.extras import says_what_is_missing
-
-STUB = Path(__file__).parents[1] / "__init__.pyi"
-
-_TYPES = {bool: "bool", int: "int", float: "Real"}  # of what a command line takes as these; the rest has many spellings
 
 
 class _ByFamily:
@@ -73,45 +66,6 @@ def _help_text(kinds: Sequence[Family]) -> str:
     return "\n".join(lines)
 
 
-def stub(homes: Mapping[str, str], docstring: str) -> str:
-    """The text of the stub. homes: public name -> module; docstring: of the package."""
-    names, questions = sorted([*homes, "__version__"]), [kind.question for kind in our_families()]
-    lines = [
-        "# Made by `python -m workbench.families.api` from the tables of options; not edited by hand.",
-        f'"""{docstring.splitlines()[0]}"""',
-        "",
-        "from typing import Any, overload",
-        "",
-        "from workbench.exact.numbers import Real",
-        *sorted(f"from {home} import {name} as {name}" for name, home in homes.items() if name != "design"),
-        *sorted({f"from {each.__module__} import {each.__name__}" for each in questions if each.__name__ not in homes}),
-        "",
-        "__version__: str",
-        f"__all__ = {names!r}",
-    ]
-    for kind in our_families():
-        lines += ["", "@overload", *_overload(kind)]
-    anything = "def design(question: Any, **options: Any) -> Design:"
-    lines += ["", "@overload", anything, '    """A question of a family of another package."""']
-    return "\n".join(lines) + "\n"
-
-
-def _overload(kind: Family) -> Iterator[str]:
-    yield "def design("
-    yield f"    question: {kind.question.__name__},"
-    yield "    *,"
-    for option in kind.arguments:
-        annotation, default = _TYPES.get(option.kind, "Any"), "" if option.required else f" = {spell(option.default)!r}"
-        if annotation != "Any" and option.default is None and not option.required:
-            annotation += " | None"
-        yield f"    {option.name}: {annotation}{default},"
-    yield ") -> Design:"
-    yield f'    """Design {kind.title}.'
-    yield ""
-    yield textwrap.indent("\n".join(str(kind).splitlines()[1:]), "    ", lambda line: True).replace("\\", "\\\\")
-    yield '    """'
-
-
 def design(question: Any, **request: Any) -> Design:
     """Design the best mechanism for a question. (The full help is made of the tables of options, below.)"""
     kind = family(question) if isinstance(question, str) else family_of(question)
@@ -127,15 +81,3 @@ def list_families() -> list[Family]:
 
 design.__doc__ = _help_text(our_families())  # which every installation has; `list_families` shows all
 design.__signature__ = _signature(our_families())  # type: ignore[attr-defined]
-
-
-def main() -> None:
-    """Write the stub."""
-    import workbench
-
-    face = vars(workbench)
-    STUB.write_text(stub(face["_HOMES"], face["__doc__"]), "utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -13,7 +13,7 @@ from typing import Any
 
 from models.requirements import Bound
 from models.tangent_program import Comparisons, TangentProgram
-from solvers.arrays import Vector
+from solvers.arrays import Ints, Vector
 from solvers.backend import Options, solve
 from solvers.errors import SolverError
 from solvers.program import Program
@@ -28,7 +28,7 @@ from workbench.privacy.claim import Claim
 
 _EXCESS = 1e-9  # over a limit, relative, that is left to the repair
 
-Label = tuple[int, ...]
+Label = Ints
 
 
 class ClaimedBounds:

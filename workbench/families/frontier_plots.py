@@ -317,6 +317,13 @@ def lines(
     return figure
 
 
+def by_name(rows: pd.DataFrame, names: Iterable[str], across: Quantity, up: Quantity, title: str = "") -> Figure | None:
+    """One line for each of the names of rows, of values that are computed."""
+    named = rows.assign(curve="point", bound=rows[up.column], name=list(names))
+    series = {name: Series(name, k % len(COLOURS)) for k, name in enumerate(named["name"].unique())}
+    return lines(named, across, up, "name", series, title)
+
+
 def budget_plots(
     rows: pd.DataFrame,
     own: pd.DataFrame,

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.arrays import Pair
 from solvers.search import bisect
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
@@ -205,7 +206,7 @@ def _excess(half: Vector, reach: int, epsilon: float) -> float:
     return float(np.maximum(law - math.exp(epsilon) * moved, 0).sum())
 
 
-def masses(law: IntegerLaw, size: int) -> tuple[Vector, Vector]:
+def masses(law: IntegerLaw, size: int) -> Pair:
     """f(η) for η = -size..size, and Pr[noise <= η], as floats good to about 1e-14. Shapes (2 size + 1,)."""
     blocks = 0
     if law.ratio:

@@ -22,10 +22,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.composed_event_bound import event_bounds
 from models.repeated_noise import best_losses, masses
+from solvers.arrays import Vector
 from solvers.search import Deadline
 from workbench.errors import NotCertified, NotProven
 from workbench.exact.numbers import round_up
@@ -154,7 +154,7 @@ def _designed(path: Callable[[Fraction], Design], point: Fraction) -> Design | N
         return getattr(error, "design", None)
 
 
-def _curve(losses: NDArray[np.float64]) -> Curve:
+def _curve(losses: Vector) -> Curve:
     """Points of the privacy curve of integer noise, up to its largest loss that matters."""
     density, _ = masses(losses)
     p = np.concatenate([density[:0:-1], density])

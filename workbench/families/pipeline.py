@@ -14,22 +14,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import closing, suppress
+from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from solvers.solution import Start
-from workbench.errors import Infeasible, InvalidRequest, NotProven
+from workbench.errors import Infeasible, InvalidRequest, NotProven, WorkbenchError
 from workbench.exact.numbers import round_down
 from workbench.families.base import Request, Session, Values
 from workbench.families.convex_notion import meets
 from workbench.families.design import Design, OracleVerdict
+from workbench.families.infeasible import SECONDS, least_words
 from workbench.families.problem import Answer, Problem, Programs
 from workbench.privacy.claim import Claim
 
 _CLOSE = 1e-10  # relative, of the ends
 _STEP = 4e-7  # relative, from where a loss and its bound lie on both sides of the budget
 _TURNS = 80
+_LARGEST = 20  # ε that is tried where none is enough
 
 
 def design(problem: Problem, programs: Programs | None = None, start: str = "cold") -> Design:
@@ -90,9 +94,28 @@ class ProblemSession(Session):
         """The design at a point, or the least ε there."""
         InvalidRequest.unless_among([*Start], "start", start)
         request: Any = self.request if point is None else self.request.at(point)
-        if getattr(request, "minimise", "loss") == "epsilon":
+        least = getattr(request, "minimise", "loss")
+        if least == "epsilon":
             return self._least(request, "epsilon", self._tried)
-        return design(self._problem(request), self._programs, start)
+        try:
+            return design(self._problem(request), self._programs, start)
+        except Infeasible as refused:
+            if least == "loss" or "would do" in str(refused):
+                raise
+            raise Infeasible(f"{refused}{self._enough(request)}") from None
+
+    def _enough(self, request: Any) -> str:
+        """The least ε and the least loss that would do with the largest δ that was allowed."""
+        words, delta = "", Fraction(1) if request.delta is None else request.delta
+        options = replace(request.options, time_limit=min(request.options.time_limit or SECONDS, SECONDS))
+        sides: dict[str, Values] = {"epsilon": {"epsilon": Fraction(_LARGEST)}, "loss": {"max_loss": None}}
+        for name, changed in sides.items():
+            other = copy(self)
+            other._programs = Programs(getattr(request, "solver", "highs"))
+            with suppress(WorkbenchError), closing(other):
+                other.request = replace(request, delta=delta, minimise=name, options=options, **changed)
+                words += least_words(name, other.design().objective, "")
+        return words
 
     def _least(self, request: Any, name: str, least: Fraction) -> Design:
         """The design at the least ε (or δ) found, with it as its objective and the largest one excluded as its bound.
@@ -109,7 +132,10 @@ class ProblemSession(Session):
                 unproven: Design = error.design
                 return unproven
 
-        optimum = _least_epsilon(at, request, least, name)
+        try:
+            optimum = _least_epsilon(at, request, least, name)
+        except Infeasible as refused:
+            raise Infeasible(f"{refused}{self._enough(request) if name == 'delta' else ''}") from None
         return replace(optimum, request=replace(request, **{name: getattr(optimum.request, name)}))
 
 

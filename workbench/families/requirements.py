@@ -18,6 +18,7 @@ from models.requirements import (
     Bound,
     RatioBound,
 )
+from solvers.arrays import Ints
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import nearest_float, round_up
 from workbench.families.option import one_of
@@ -36,7 +37,8 @@ from workbench.privacy.notions import (
 _KINDS: dict[type, RatioBound] = {HockeyStick: HOCKEY_STICK, MassAboveRatio: MASS_ABOVE_RATIO}
 
 
-_LARGEST, _STEEPEST = 300, 700  # ε of a hockey stick; exponent of a bound on Σ P^α Q^(1-α)
+_LARGEST = 34  # ε of a hockey stick: e^ε is a coefficient, which solvers take below 10^15
+_STEEPEST = 700  # exponent of a bound on Σ P^α Q^(1-α)
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Bounds:
     delta: Fraction
 
     @cached_property
-    def levels(self) -> tuple[tuple[int, ...], list[Fraction]]:
+    def levels(self) -> tuple[Ints, list[Fraction]]:
         """(the group of every neighbour, the ε of every group)."""
         epsilons = self.epsilons.values()
         different = {id(value): value for value in epsilons}.values()  # one number for all is one object

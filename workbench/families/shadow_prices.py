@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from solvers.arrays import Ints
 from solvers.optimal_face import unique
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import exp_bounds
@@ -43,7 +44,7 @@ class ShadowPrices:
 
     epsilon: Sides | None
     delta: Sides | None
-    binding: tuple[tuple[int, ...], ...]
+    binding: tuple[Ints, ...]
     of: int
     words: str = ""
 

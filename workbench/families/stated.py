@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import lcm
 from typing import TYPE_CHECKING
 
+from solvers.arrays import Ints
 from workbench.errors import InvalidRequest
 from workbench.families.requirements import HOCKEY_STICK, ratio_kind, ratio_notions
 
@@ -28,7 +29,7 @@ class Stated:
     loss."""
 
     program: Parametric
-    masses: Mapping[str, tuple[int, ...]]
+    masses: Mapping[str, Ints]
     what: str
     steps: int = 1
 
@@ -36,7 +37,7 @@ class Stated:
 def stated(
     program: Program,
     levels: Sequence[Fraction],
-    masses: Mapping[str, tuple[int, ...]],
+    masses: Mapping[str, Ints],
     what: str,
     exact: Mapping[str, Mapping[int, Fraction]],
 ) -> Stated:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from solvers.program import Program
+from solvers.rational_lp import RationalLP
 from workbench.errors import InvalidRequest
 
 if TYPE_CHECKING:
     import cvxpy as cp
+
+TOLERATED = "Privacy is certified; the extra constraints hold within the solver's tolerances only."
+
+
+def residual(program: Program, masses: Sequence[Fraction]) -> Fraction | None:
+    """The largest violation of the rows of a program of constraints alone, exact; None where they are not linear in the
+    masses alone."""
+    return RationalLP.of(program.template).excess(masses) if program.shape[1] == len(masses) else None
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Values
 from workbench.families.frontier_plan import BudgetTask, Plan, several
-from workbench.families.frontier_plots import Quantity, Series, lines
+from workbench.families.frontier_plots import Quantity, by_name
 from workbench.families.option import Option, one_of, read
 from workbench.frontiers.run import frontier_of, run, with_frontiers
-from workbench.io.figures import COLOURS
 from workbench.io.parameter_grid import Grid, grid
 from workbench.io.result import Progress, Result, Row, records, silent
 
@@ -124,7 +123,6 @@ def _draw(table: pd.DataFrame) -> Figure | None:
     """The least error of every group against ε, at the least δ and the most bits of the table."""
     best = table[table["best"].astype(bool) & table["objective"].notna()]
     best = best[(best["bits"] == best["bits"].max()) & (best["delta"] == best["delta"].min())]
-    named = best.assign(curve="point", bound=best["objective"], name=best["task"] + ", " + best["group"])
-    series = {name: Series(name, k % len(COLOURS)) for k, name in enumerate(named["name"].unique())}
     least = f"least δ = {best['delta'].min():g}, {best['bits'].max():g} bits"
-    return lines(named, Quantity("epsilon", "ε"), Quantity("objective", "least error", True), "name", series, least)
+    epsilon, error = Quantity("epsilon", "ε"), Quantity("objective", "least error", True)
+    return by_name(best, best["task"] + ", " + best["group"], epsilon, error, least)

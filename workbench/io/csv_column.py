@@ -93,17 +93,18 @@ class CsvColumn:
             column = self.name if self.header else self.at + 1
             raise InvalidRequest(f"{self.line(first)}, column {column}, must be {constraint}. Got {got}.")
 
-    def replaced(self, values: npt.NDArray[Any]) -> bytes:
-        """The file with other numbers (rows,) in the column, whole ones without a point."""
-        buffer = io.StringIO()
-        csv.writer(buffer, lineterminator="\n").writerows(self.with_numbers(values))
-        return buffer.getvalue().encode()
-
     def with_numbers(self, values: npt.NDArray[Any]) -> list[list[str]]:
-        """All cells, with other numbers (rows,) in the column."""
+        """All cells, with other numbers (rows,) in the column, whole ones without a point."""
         cells = map(repr, whole_as_integers(values))
         body = [[*row[: self.at], cell, *row[self.at + 1 :]] for row, cell in zip(self.body, cells, strict=True)]
         return [self.rows[0], *body] if self.header else body
+
+
+def csv_bytes(rows: list[list[str]]) -> bytes:
+    """Cells as a file."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
+    return buffer.getvalue().encode()
 
 
 def read_column(path: Path, column: str | None = None, largest: float = sys.float_info.max) -> npt.NDArray[np.float64]:

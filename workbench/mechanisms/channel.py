@@ -35,7 +35,7 @@ from workbench.mechanisms.mechanism import (
     Segment,
     compare_pairs,
     extreme_pairs,
-    pair_budgets,
+    label_budgets,
 )
 from workbench.mechanisms.points import Point, point, rationals_of, shown
 from workbench.mechanisms.shown_mechanism import ShownMechanism
@@ -164,7 +164,7 @@ class Channel(ShownMechanism):
 
     def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
         """The budget of every ordered pair; a mapping may give (i, j) for both orders. Raises InvalidRequest."""
-        return pair_budgets(self.pairs, epsilon)
+        return label_budgets(self.pairs, epsilon)
 
     def comparisons(self) -> Iterator[Comparison]:
         """Every ordered pair of neighbouring rows."""

@@ -12,7 +12,7 @@ sensitivity, and an atom beside them.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import bits_of, positive
+from workbench.exact.numbers import bits_of
 from workbench.exact.objects import Record
 from workbench.exact.plain import is_whole, whole_column, whole_number
 from workbench.exact.random_source import Source
@@ -33,7 +33,7 @@ from workbench.io.files import spelled
 from workbench.io.records import law_record, listed, read_law, refuse, take
 from workbench.mechanisms.additive import PART_LOSSES
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Label, Segment
+from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Label, Segment, label_budgets
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 if TYPE_CHECKING:
@@ -151,20 +151,11 @@ class LineNoise(ShownMechanism):
 
     def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
         """The budget of every shift ±1..±reach; a mapping may be by s or (s,), both signs. Raises InvalidRequest."""
-        if not isinstance(epsilon, Mapping):
-            common = positive(epsilon, "epsilon", or_zero=True)
-            return {(s,): common for s in self._shifts}
-        given = {(key[0] if isinstance(key, tuple) and len(key) == 1 else key): value for key, value in epsilon.items()}
-        for key in given:
-            if key not in self._shifts:
-                raise InvalidRequest(f"epsilon has a budget for {key}, which is no difference in 1..{self.reach}.")
-        budgets: dict[Label, Fraction] = {}
-        for s in self._shifts:
-            amount = given.get(s, given.get(-s))
-            if amount is None:
-                raise InvalidRequest(f"epsilon has no budget for the difference {abs(s)}.")
-            budgets[s,] = positive(amount, f"epsilon of difference {abs(s)}", or_zero=True)
-        return budgets
+        return label_budgets(
+            ((s,) for s in self._shifts), epsilon, "difference",
+            read=lambda key: key if isinstance(key, tuple) else (key,), mirror=lambda label: (-label[0],),
+            shown=lambda label: abs(label[0]),
+        )  # fmt: skip
 
     @property
     def audit_size(self) -> AuditSize:

@@ -247,21 +247,37 @@ def on_real_inputs(mechanism: Mechanism) -> bool:
     return mechanism.segments is None or len(mechanism.segments) > 0
 
 
-def pair_budgets(pairs: Iterable[tuple[int, int]], epsilon: Budget) -> dict[Label, Fraction]:
-    """The budget of every ordered pair; a mapping may give (i, j) for both orders. Raises InvalidRequest."""
-    ordered = tuple(pairs)
+def label_budgets(
+    labels: Iterable[Label],
+    epsilon: Budget,
+    kind: str = "pair",
+    *,
+    read: Callable[[Any], Any] = lambda key: key,
+    mirror: Callable[[Any], Any] = lambda label: label[::-1],
+    shown: Callable[[Any], object] = str,
+    or_zero: bool = True,
+) -> dict[Label, Fraction]:
+    """The budget of every label; a mapping may give one for a label and its mirror.
+
+    kind, shown: of a label in words; read: a key of the mapping as a label. Raises InvalidRequest.
+    """
+    ordered = tuple(labels)
     if not isinstance(epsilon, Mapping):
-        return dict.fromkeys(ordered, positive(epsilon, "epsilon", or_zero=True))
-    budgets: dict[Label, Fraction] = {}
-    known = {*ordered, *((j, i) for i, j in ordered)}
-    for label in epsilon:
+        return dict.fromkeys(ordered, positive(epsilon, "epsilon", or_zero=or_zero))
+    given: dict[Any, Real] = {}
+    known = {*ordered, *map(mirror, ordered)}
+    for key, amount in epsilon.items():
+        label = read(key)
         if label not in known:
-            raise InvalidRequest(f"epsilon has a budget for {label}, which is not one of the pairs.")
-    for i, j in ordered:
-        amount = epsilon.get((i, j), epsilon.get((j, i)))
-        if amount is None:
-            raise InvalidRequest(f"epsilon has no budget for the pair {(i, j)}.")
-        budgets[i, j] = positive(amount, f"epsilon of pair {(i, j)}", or_zero=True)
+            raise InvalidRequest(f"epsilon has a budget for {shown(label)}, which is not one of the {kind}s.")
+        if given.setdefault(label, amount) != amount:
+            raise InvalidRequest(f"epsilon has two different budgets for {kind} {shown(label)}.")
+    budgets: dict[Label, Fraction] = {}
+    for label in ordered:
+        value = given.get(label, given.get(mirror(label)))
+        if value is None:
+            raise InvalidRequest(f"epsilon has no budget for {kind} {shown(label)}.")
+        budgets[label] = positive(value, f"epsilon of {kind} {shown(label)}", or_zero=or_zero)
     return budgets
 
 

@@ -26,9 +26,10 @@ import numpy as np
 
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Positions
-from workbench.exact.numbers import Real, positive
+from workbench.exact.numbers import Real
 from workbench.exact.objects import Record
 from workbench.exact.plain import is_whole, whole_number
+from workbench.mechanisms.mechanism import label_budgets
 
 Shift = tuple[int, ...]
 
@@ -157,23 +158,13 @@ class ModuloNoise:
         directed, -μ has the budget of μ and two different ones are refused. or_zero: also allow ε = 0 (an audit).
         Raises InvalidRequest.
         """
-        if not isinstance(epsilon, Mapping):
-            value = positive(epsilon, "epsilon", or_zero=or_zero)
-            return dict.fromkeys(self.differences, value)
-        budgets: dict[Shift, Fraction] = {}
-        known = set(self.differences)
-        for key, amount in epsilon.items():
-            shift = self.canonical(key)
-            if shift not in known:
-                raise InvalidRequest(f"epsilon has a budget for {key}, which is not one of the shifts.")
-            value = positive(amount, f"epsilon of shift {key}", or_zero=or_zero)
-            for direction in {shift} if self.directed else {shift, self.negative(shift)}:
-                if budgets.setdefault(direction, value) != value:
-                    raise InvalidRequest(f"epsilon has two different budgets for {key} and its negative.")
-        for shift in self.differences:
-            if shift not in budgets:
-                raise InvalidRequest(f"epsilon has no budget for shift {self.show(shift)}.")
-        return {shift: budgets[shift] for shift in self.differences}
+        mirror = tuple if self.directed else self.negative
+        budgets = label_budgets(
+            self.differences, epsilon, "shift", read=self.canonical, mirror=mirror, shown=self.show, or_zero=or_zero
+        )
+        if any(budgets[mirror(shift)] != value for shift, value in budgets.items()):
+            raise InvalidRequest("epsilon has two different budgets for a shift and its negative.")
+        return budgets
 
     def show(self, shift: Shift) -> str:
         """A shift or group element in words: 3, or (0, 1)."""

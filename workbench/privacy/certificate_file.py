@@ -70,8 +70,6 @@ KINDS = {
 
 # and these have files of their own, which claim nothing
 OTHERS = {
-    "label-channel": "workbench.mechanisms.label_randomizers.label_channel:LabelChannel",
-    "label-noise": "workbench.mechanisms.label_randomizers.label_lattice:LatticeNoise",
     "poisson-binomial": "workbench.mechanisms.baselines.poisson_binomial:PoissonBinomial",
     "randomized-response": "workbench.mechanisms.label_randomizers.randomized_response:RandomizedResponse",
 }

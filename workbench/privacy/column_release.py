@@ -243,18 +243,16 @@ def _for_column(mechanism: Any, certificate: Certificate | None, words: list[str
 class Rows:
     """The numbers of a column as a mechanism takes them.
 
-    given: as they are in the file; values: integers for noise, clipped where asked; clipped: how many were; most: the
-    largest number of rows of one person, None where persons are not known.
+    given: as they are in the file; values: integers for noise, clipped where asked; clipped: how many were.
     """
 
     given: Vector
     values: NDArray[Any]
     clipped: int
-    most: int | None
     words: tuple[str, ...]
 
     @classmethod
-    def read(cls, table: CsvColumn, subject: ColumnMechanism, *, clip: bool, person: str | None) -> Rows:
+    def read(cls, table: CsvColumn, subject: ColumnMechanism, *, clip: bool) -> Rows:
         """The rows of a column. Raises InvalidRequest with the row and the file for what does not fit."""
         given, inputs = table.numbers(), subject.inputs
         low, high = inputs.low, inputs.high
@@ -267,9 +265,8 @@ class Rows:
             table.refuse(outside, inputs.constraint, "--clip moves them to the nearest input")
         values = np.clip(given, low, high)
         words = [f"Numbers outside [{low:g}, {high:g}] were moved to the nearest of them first."] if clip else []
-        most = None if person is None else rows_of_one_person(table, person)
         taken = values.astype(np.int64) if inputs.whole else values
-        return cls(given, taken, int(outside.sum()), most, tuple(words))
+        return cls(given, taken, int(outside.sum()), tuple(words))
 
 
 @dataclass(frozen=True)
@@ -340,10 +337,11 @@ class Account:
         return lambda: path.unlink(missing_ok=True) if before is None else before.save(path)
 
 
-def rows_of_one_person(table: CsvColumn, person: str) -> int:
-    """The largest number of rows with one entry in a column. Raises InvalidRequest."""
+def rows_of_one_person(private: Sequence[CsvColumn], person: str) -> int:
+    """The largest number of rows with one entry in a column. private: columns of one file. Raises InvalidRequest."""
+    table = private[0]
     at, _ = locate(table.rows[0], person, table.file)
-    if at == table.at:
+    if at in {column.at for column in private}:
         InvalidRequest.must("person", "another column than the private one", repr(person))
     names = [row[at].strip() for row in table.body]
     if "" in names:

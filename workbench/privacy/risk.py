@@ -25,7 +25,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Real, jsonable, probability, round_down, round_up
 from workbench.exact.objects import Record
 from workbench.io.files import write_json
@@ -231,19 +235,26 @@ def _vertices(pair: Laws) -> tuple[Point, ...]:
     return (*reversed(sets), (Fraction(1), Fraction(0)))
 
 
-def _claimed(claim: Claim | None) -> dict[str, tuple[list[float], list[float]]]:
+def _claimed(claim: Claim | None) -> dict[str, tuple[Vector, Vector]]:
     """The trade-off function that a claim of hockey sticks grants, by its name: points (α, β)."""
     if claim is None or isinstance(claim.values[claim.notion.parameters[0]], Mapping):
         return {}
-    sticks = [(float(stick.epsilon), float(stick.delta)) for stick in claim.requirements(())]
+    sticks = claim.requirements(())
     if not sticks:
         return {}
-    alphas = [k / 400 for k in range(401)]
-    least = [
-        max(max(0.0, 1 - d - math.exp(min(e, 700.0)) * a, math.exp(-e) * (1 - d - a)) for e, d in sticks)
-        for a in alphas
-    ]
-    return {f"claimed: {claim.budget_words()}" + (f", δ = {sticks[0][1]:.3g}" if sticks[0][1] else ""): (alphas, least)}
+    alphas, deltas = np.linspace(0, 1, 401), [float(stick.delta) for stick in sticks]
+    granted = errors_granted(alphas, [float(stick.epsilon) for stick in sticks], deltas)
+    return {f"claimed: {claim.budget_words()}" + (f", δ = {deltas[0]:.3g}" if deltas[0] else ""): (alphas, granted)}
+
+
+def errors_granted(alphas: Vector, epsilons: ArrayLike, deltas: ArrayLike) -> Vector:
+    """The least type II error of any test of type I error α that (ε, δ)-DP at several budgets grants. Shape of alphas.
+
+    f(α) = max over (ε, δ) of max(0, 1 - δ - e^ε α, e^-ε (1 - δ - α))     Dong, Roth and Su 2022, Sec. 2
+    """
+    e, d = (np.asarray(numbers, dtype=float)[:, None] for numbers in (epsilons, deltas))
+    straight, flat = 1 - d - np.exp(np.minimum(e, 700.0)) * alphas, np.exp(-e) * (1 - d - alphas)
+    return np.asarray(np.maximum(0.0, np.maximum(straight, flat)).max(axis=0))
 
 
 def _words(value: float) -> str:

@@ -110,9 +110,8 @@ def _plots(table: pd.DataFrame) -> Plots:
 
 def _objective(table: pd.DataFrame) -> Figure | None:
     """The objective over the number that takes most values, one line for each value of everything else that differs."""
-    from workbench.families.frontier_plots import drawstyle
+    from workbench.families.frontier_plots import Quantity, by_name
     from workbench.families.registry import family
-    from workbench.io.figures import COLOURS, legend_below, panels
 
     hot = {name for model in table["model"].unique() for name in family(model).hot} if len(table) else set()
     numbers = [name for name in table.columns if name in hot and table[name].nunique() > 1]
@@ -123,13 +122,6 @@ def _objective(table: pd.DataFrame) -> Figure | None:
         ["key", "backend_version", "workbench", across], sort=False
     )
     others = [name for name in parameters if table[name].nunique(dropna=False) > 1]
-    figure, (axes,) = panels()
-    groups = table.groupby(others, dropna=False) if others else [((), table)]
-    for colour, (label, part) in zip(COLOURS, groups, strict=False):
-        words = ", ".join(f"{name} {value}" for name, value in zip(others, label, strict=True))
-        line = part.dropna(subset=["objective"]).sort_values(across)
-        axes.plot(line[across], line["objective"], drawstyle=drawstyle(line), marker=".", color=colour, label=words)
-    axes.set(xlabel=across, ylabel="objective")
-    if others:
-        legend_below(figure, [axes], columns=1)
-    return figure
+    values = zip(*(table[name] for name in others), strict=True) if others else [()] * len(table)
+    words = (", ".join(map(" ".join, zip(others, map(str, each), strict=True))) for each in values)
+    return by_name(table, words, Quantity(across, across), Quantity("objective", "objective"))

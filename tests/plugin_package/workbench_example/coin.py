@@ -13,7 +13,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
-from workbench.mechanisms.mechanism import ColumnInputs, Comparison, pair_budgets
+from workbench.mechanisms.mechanism import ColumnInputs, Comparison, label_budgets
 
 
 class Coin:
@@ -40,7 +40,7 @@ class Coin:
     extremes = comparisons
 
     def budgets(self, epsilon):
-        return pair_budgets([(0, 1), (1, 0)], epsilon)
+        return label_budgets([(0, 1), (1, 0)], epsilon)
 
     def draws(self, x, count, source):
         return Sampler(self.law(x), source).draw(count)

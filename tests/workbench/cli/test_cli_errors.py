@@ -308,7 +308,7 @@ def test_numbers_that_no_double_holds_are_one_line(capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (f"{NOISE} --notion curve --curve 1e300:0.1", "InvalidRequest: epsilon must be at most 300 in a program."),
+        (f"{NOISE} --notion curve --curve 1e300:0.1", "InvalidRequest: epsilon must be at most 34 in a program."),
         (f"{INTEGERS} --notion curve --curve 1e300:0.1", "InvalidRequest: epsilon must be between 1e-09 and 700."),
         (f"{INTEGERS} --notion dp --epsilon 1e300", "InvalidRequest: epsilon must be between 1e-09 and 700."),
         (f"{CHANNEL} --notion renyi --alpha 4 --epsilon 1e300", "InvalidRequest: (alpha - 1) times the divergence"),

@@ -51,6 +51,21 @@ def test_positions_are_published_at_places(folder: Path, capsys: pytest.CaptureF
     assert report["claim"]["notion"] == "metric"
 
 
+@pytest.mark.parametrize("coordinate", ["x", "y"])
+def test_no_coordinate_says_whose_row_it_is(folder: Path, capsys: pytest.CaptureFixture[str], coordinate: str) -> None:
+    assert run(capsys, DESIGN)[0] == 0
+    code, _, err = run(capsys, [*PUBLISH, "--person", coordinate])
+    assert (code, "another column than the private one" in err) == (2, True)
+    assert not Path("p.csv").exists()
+
+
+def test_positions_alone_leave_nothing_else_to_warn_of(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, DESIGN)[0] == 0
+    Path("trips.csv").write_text("x,y\n10,0\n480,520\n")
+    code, out, _ = run(capsys, PUBLISH)
+    assert (code, "copied as they are" in out) == (0, False)
+
+
 def test_nothing_but_a_certificate_of_places_is_taken(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         run(

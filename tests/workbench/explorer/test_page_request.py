@@ -20,7 +20,7 @@ def test_only_what_applies_is_offered() -> None:
     zcdp = fields(family("modulo"), {"n": "8", "max_shift": "3", "notion": "zcdp", "rho": "0.1"})
     assert {"epsilon", "delta", "minimise"} <= set(zcdp["unfit"])
     assert "rho" not in zcdp["unfit"]
-    bins = fields(family("labels"), {"labels": "0..20", "epsilon": "4"})
+    bins = fields(family("labels"), {"labels": "0..20", "epsilon": "4", "method": "bins"})
     assert {"delta", "neighbours", "constraints"} <= set(bins["unfit"])
 
 
@@ -31,7 +31,7 @@ def test_only_what_applies_is_offered() -> None:
         ("modulo", {**NOISE, "minimise": "delta"}, "minimise", {**NOISE, "minimise": "delta", "max_loss": "0.5"}),
         (
             "labels",
-            {"labels": "0..7", "epsilon": "4", "notion": "gdp"},
+            {"labels": "0..7", "epsilon": "4", "notion": "gdp", "method": "bins"},
             "notion",
             {"labels": "0..7", "notion": "gdp", "method": "lp", "mu": "0.5"},
         ),

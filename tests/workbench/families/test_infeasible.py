@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -136,3 +137,23 @@ def test_channels_with_delta() -> None:
     assert "unbiased; dp at epsilon = 0.5 and delta = 0.01." in text
     assert wb.design(labels, delta=value(text, "delta"), certify=False, **request).objective > 0
     assert wb.design(labels, **{**request, "delta": "0.01", "epsilon": value(text, "epsilon"), "certify": False})
+
+
+@pytest.mark.parametrize(
+    ("question", "limit"), [(wb.FiniteQuery("0..3", max_shift=1), 0.05), (wb.IntegerNoise(1), 0.4)], ids=str
+)
+def test_a_limit_of_delta_says_what_would_do(question: Any, limit: float):
+    """The least ε and the least loss with δ as it was given; each does, and 2e-5 less of it does not."""
+    with pytest.raises(wb.Infeasible) as refused:
+        wb.design(question, epsilon=1, minimise="delta", max_loss=limit, delta="1e-3", loss="squared")
+    said = dict(re.findall(r"The least (epsilon|loss) that would do is ([0-9.]*[0-9])", str(refused.value)))
+    enough = wb.design(question, epsilon=said["epsilon"], delta="1e-3", loss="squared")
+    assert enough.objective <= limit
+    assert wb.design(question, epsilon=float(said["epsilon"]) * (1 - 2e-5), delta="1e-3", loss="squared").bound > limit
+    assert wb.design(question, epsilon=1, delta="1e-3", loss="squared").objective <= float(said["loss"])
+
+
+def test_noise_whose_bound_stays_zero_is_an_interval():
+    design = wb.design(wb.RealNoise(1), epsilon=20, delta=".01", loss="squared")
+    assert design.bound == 0 < design.objective < 1e-4
+    assert any("optimum lies between 0" in sentence for sentence in design.words)

@@ -143,7 +143,8 @@ def test_budgets() -> None:
     assert q.budgets({-1: 0.5, 2: 1}) == q.budgets({1: 0.5, 2: 1}) == q.budgets({1: 0.5, 8: 0.5, 2: 1})
     for bad, message in [
         ({1: 0.5}, "epsilon has no budget for shift 2."),
-        ({1: 0.5, 2: 1, 8: 0.7}, "epsilon has two different budgets for 8 and its negative."),
+        ({1: 0.5, 2: 1, 8: 0.7}, "epsilon has two different budgets for a shift and its negative."),
+        ({1: 0.5, 2: 1, 8: 0.5, -1: 0.7}, "epsilon has two different budgets for shift 8."),
         ({1: 0.5, 2: 1, 3: 1}, "epsilon has a budget for 3, which is not one of the shifts."),
         ({1: 0.5, 2: 0}, "epsilon of shift 2 must be a finite number > 0. Got 0."),
         (0, "epsilon must be a finite number > 0. Got 0."),

@@ -30,7 +30,7 @@ from workbench.privacy.curve import profile
         ([[1, 1], [1, 2]], [(1, 1)], 1, "a pair must be two different rows. Got (1, 1)."),
         ([[0, 0], [1, 2]], [(0, 1)], 1, "a row of the channel must be not all zero. Got zeros only."),
         ([[0.5, -0.1], [1, 2]], [(0, 1)], 1, "a row of the channel must be an array of finite numbers >= 0. Got -0.1."),
-        ([[1, 1]] * 3, [(0, 1), (1, 2)], {(0, 1): 1}, "epsilon has no budget for the pair (1, 2)."),
+        ([[1, 1]] * 3, [(0, 1), (1, 2)], {(0, 1): 1}, "epsilon has no budget for pair (1, 2)."),
         (
             [[1, 1]] * 3,
             [(0, 1)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.io.files import LIMIT, parse_json, read_text
-from workbench.privacy.certificate_file import from_dict, save
+from workbench.privacy.certificate_file import KINDS, OTHERS, from_dict, save
 
 
 def write(path: Path, content: bytes | str) -> Path:
@@ -216,3 +217,18 @@ SPOTS = [path for path, _ in spots(json.loads(GOOD))] + [
 @given(st.sampled_from(SPOTS), JSONS)
 def test_fuzz_values_in_a_good_file(tmp_path, path, value):
     survives(json.dumps(changed(json.loads(GOOD), path, value)).encode(), tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["label-channel", "label-noise", "no such kind"])
+def test_a_mechanism_of_no_kind_that_there_is_is_refused(kind, tmp_path):
+    """Each kind that is listed has a class that reads it; any other is a sentence, no missing module."""
+    file = tmp_path / "m.json"
+    file.write_text(json.dumps({"format": "dp-workbench mechanism", "version": 1, "mechanism": {"kind": kind}}))
+    with pytest.raises(wb.CorruptFile, match="must be of kind"):
+        wb.load(file)
+
+
+def test_every_kind_that_is_listed_has_its_class():
+    for place in (KINDS | OTHERS).values():
+        module, name = place.split(":")
+        assert callable(getattr(importlib.import_module(module), name).from_dict)

@@ -14,7 +14,7 @@ import pytest
 
 import workbench as wb
 from workbench.cli import main
-from workbench.privacy.risk import ORDERS
+from workbench.privacy.risk import ORDERS, errors_granted
 
 F = Fraction
 
@@ -68,6 +68,18 @@ def test_another_library_computes_the_same_profile():
     for epsilon in (0.0, 0.5, 1.0, 1.5):
         ours = max(0.0, *(float(1 - b) - math.exp(epsilon) * float(a) for a, b in curve))
         assert known.get_delta_for_epsilon(epsilon) == pytest.approx(ours, abs=2e-5)
+
+
+def test_a_library_of_risks_computes_the_same_trade_off():
+    """Of the least private (ε, δ) pair, whose curve that library has in closed form."""
+    other = pytest.importorskip("riskcal").analysis
+    epsilon, delta, shares = math.log(3), 0.04, [1, 18, 6, 0]  # out of 25: δ, (1-δ) e^ε/(1+e^ε), (1-δ)/(1+e^ε)
+    risk = wb.risk(wb.Channel.from_rows([shares, shares[::-1]]))
+    alphas = np.linspace(0, 1, 41)
+    ours = [float(risk.beta(F(alpha))) for alpha in alphas.tolist()]
+    known = [float(other.get_beta_from_adp(epsilon, delta, alpha)) for alpha in alphas.tolist()]
+    assert ours == pytest.approx(known, abs=1e-9)
+    assert float(risk.advantage) == pytest.approx(other.get_advantage_from_adp(epsilon, delta), abs=1e-12)
 
 
 def test_randomized_response_has_the_known_formulas():
@@ -135,3 +147,16 @@ def test_too_many_masses_are_refused():
     labels = wb.Channel.from_rows([[1] * 200 for _ in range(200)])
     with pytest.raises(wb.InvalidRequest, match="at most 2000000 masses"):
         wb.risk(labels)
+
+
+def test_a_whole_profile_grants_the_curve_itself_and_one_budget_less():
+    """With every (ε, δ(ε)) the trade-off function is the mechanism's own; a single budget grants no more."""
+    noise = wb.AdditiveNoise(wb.ModuloNoise(n=4, max_shift=1), [6, 3, 1, 1, 3])
+    curve, found = wb.profile(noise), wb.risk(noise)
+    alphas = np.linspace(0, 1, 51)
+    own = np.array([float(found.beta(Fraction(k, 50))) for k in range(51)])
+    whole = errors_granted(alphas, curve.ends, curve.heights(curve.ends))
+    assert whole == pytest.approx(own, abs=1e-9)
+    single = errors_granted(alphas, [1.0], [curve.delta(1)])
+    assert (single <= whole + 1e-9).all()
+    assert single.max() > 0

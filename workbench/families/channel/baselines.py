@@ -15,9 +15,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from solvers.arrays import Vector
 from solvers.search import bisect
@@ -142,50 +144,66 @@ def _clamped(name: str) -> Callable[[BudgetedQuery], Reference]:
     return make
 
 
-def _selection(
+def _on_the_grid(query: BudgetedQuery, largest: int | None) -> NDArray[Any]:
+    """How many steps of their grid answers and outputs are apart; largest: answers up to which that is worked out."""
+    grid = _grid(query)
+    if not grid.same_outputs:
+        raise NotApplicable("it publishes the answers themselves, and the outputs are others")
+    epsilon_delta(query)  # refuses other budgets
+    k = query.question.k
+    if largest is not None and k > largest:
+        raise NotApplicable(f"its masses are worked out for at most {largest} answers")
+    if (masses := len(budgets_of(query)[0]) * k) > _AUDITED:
+        raise NotApplicable(f"its audit compares {masses} masses, more than {_AUDITED}")
+    columns = [grid.places[query.question.inputs.index(output)] for output in query.question.outputs]
+    return np.asarray(np.abs(np.array(columns)[None, :] - np.array(grid.places)[:, None]))
+
+
+def softmax(weights: Vector) -> Vector:
+    """The masses of the exponential mechanism."""
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def selection(
+    gaps: Callable[[BudgetedQuery], NDArray[Any]],
     floats: Callable[[Vector], Vector],
-    exact: Callable[[list[list[int]], float], list[list[int]]],
-    largest: int | None = None,
+    exact: Callable[[list[list[Any]], float], list[list[int]]],
+    value: Callable[[float], float] = lambda log_ratio: math.exp(-log_ratio),
+    turns: int = 40,
 ) -> Callable[[BudgetedQuery], Reference]:
     """A mechanism that selects an answer by its distances: by bisection on r in floating point, then the exact audit.
 
-    floats: (weights e^(-log_ratio gap)) -> rows of masses; exact: (gaps, log_ratio) -> rows of integers;
-    largest: answers up to which that is worked out.
+    gaps: the distances (k, m); floats: (weights e^(-log_ratio gap)) -> rows of masses; exact: (gaps, log_ratio) -> rows
+    of integers; value: log_ratio -> the parameter that is told; turns: of
+    the bisection.
     """
 
     def cost(query: BudgetedQuery) -> Reference:
-        grid = _grid(query)
-        if not grid.same_outputs:
-            raise NotApplicable("it publishes the answers themselves, and the outputs are others")
-        epsilon, delta = epsilon_delta(query)
-        pairs, _ = budgets_of(query)
-        k = query.question.k
-        if largest is not None and k > largest:
-            raise NotApplicable(f"its masses are worked out for at most {largest} answers")
-        if len(pairs) * k > _AUDITED:
-            raise NotApplicable(f"its audit compares {len(pairs) * k} masses, more than {_AUDITED}")
+        gap, (_, delta) = gaps(query), epsilon_delta(query)
+        pairs, epsilon = budgets_of(query)
         first, second = np.array(pairs).T
-        columns = [grid.places[query.question.inputs.index(output)] for output in query.question.outputs]
-        gap = np.abs(np.array(columns)[None, :] - np.array(grid.places)[:, None])
+        budgets = [*epsilon.values()] if isinstance(epsilon, dict) else [epsilon]  # in the order of the pairs
+        allowed = np.array([float(each) for each in budgets])
         whole = delta and isinstance(_bound(query), MassAboveRatio)  # of what is above, its mass counts, not the excess
 
         def private(log_ratio: float) -> bool:
             table = floats(np.exp(-log_ratio * gap))
             p, q = table[first], table[second]
             if not delta:
-                return bool((np.log(p) - np.log(q)).max() <= float(epsilon))
-            hit = np.where(p > (q := q * math.exp(float(epsilon))), p if whole else p - q, 0.0)
+                return bool(((np.log(p) - np.log(q)).max(axis=1) <= allowed).all())
+            hit = np.where(p > (q := q * math.exp(allowed[0])), p if whole else p - q, 0.0)
             return bool(hit.sum(axis=1).max() <= float(delta))
 
-        most = min(2 * float(epsilon) + 60.0, 700.0 / int(gap.max()))  # no weight is 0 in floats
-        low, _ = bisect(lambda log_ratio: not private(log_ratio), 0.0, most, turns=40)
+        least, most = float(gap[gap > 0].min()), float(gap.max())
+        high = min((2 * float(allowed.max()) + 60.0) / least, 700.0 / most)  # no weight is 0 in floats
+        low, _ = bisect(lambda log_ratio: not private(log_ratio), 0.0, high, turns=turns)
         for slack in (1e-12, 1e-9, 1e-7, 1e-5, 1e-3):
             log_ratio = low * (1 - slack)
             mechanism = Channel.of(exact(gap.tolist(), log_ratio), pairs)
             claim = Claim.of(query.notion, mechanism, {"epsilon": epsilon, "delta": delta})
             if holds(mechanism, claim):
                 loss = _expected(query, (row.array for row in mechanism.rows))
-                return Reference(loss, True, mechanism, "r", math.exp(-log_ratio))
+                return Reference(loss, True, mechanism, "r", value(log_ratio))
         raise NotApplicable("no parameter of it was proven to meet the budget")
 
     return cost
@@ -263,13 +281,13 @@ PUBLISHED = (
         "exponential",
         "McSherry and Talwar 2007",
         "r, the least that is proven",
-        _selection(lambda weights: weights / weights.sum(axis=1, keepdims=True), _exponential_rows),
+        selection(partial(_on_the_grid, largest=None), softmax, _exponential_rows),
     ),
     Published(
         "permute-and-flip",
         "McKenna and Sheldon 2020",
         "r, the least that is proven",
-        _selection(_flipped, _flipped_rows, _FLIPPED),
+        selection(partial(_on_the_grid, largest=_FLIPPED), _flipped, _flipped_rows),
     ),
     Published("randomized response", "Warner 1965; Kairouz et al. 2014", "p, the largest", _randomized_response),
 )

@@ -11,7 +11,6 @@ from fractions import Fraction
 from functools import partial
 
 from solvers.canonical import compile
-from solvers.rational_lp import RationalLP
 from solvers.solution import Solution
 from workbench import __version__
 from workbench.errors import NotCertified
@@ -20,6 +19,7 @@ from workbench.exact.objects import Record
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.outcome import translated_errors
 from workbench.families.problem import stated_certificate
+from workbench.families.user_constraints import TOLERATED, residual
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.points import shown
 from workbench.privacy.audit import audit, proves
@@ -66,12 +66,12 @@ def exact_certificate(
         record |= {"solver": solution.solver, "solver_version": solution.version, "claimed": solution.objective}
     loss = None if request.losses.named is None else request.losses.name
     certificate = stated_certificate(channel, claim, loss, q.numbers, q.prior, record)
-    residual = _residual(request, channel)
+    excess = _residual(request, channel)
     words = []
-    if residual is None:
-        words.append("Privacy is certified; the extra constraints hold within the solver's tolerances only.")
-    elif residual:
-        words.append(f"The certified channel misses the extra constraints by {round_up(residual):.3g}, exactly.")
+    if excess is None:
+        words.append(TOLERATED)
+    elif excess:
+        words.append(f"The certified channel misses the extra constraints by {round_up(excess):.3g}, exactly.")
     return certificate, words
 
 
@@ -86,7 +86,5 @@ def _residual(request: ChannelRequest, channel: Channel) -> Fraction | None:
     with translated_errors():
         model = request.model()
         program = compile(cp.Problem(cp.Minimize(cp.sum(M)), model.extra(M)), "extra constraints")
-    if program.shape[1] != q.k * q.m:
-        return None
-    cells = [channel.rows[j % q.k][j // q.k] for j in range(q.k * q.m)]  # columns first, as CVXPY has them
-    return RationalLP.of(program.template).excess(cells)
+    # columns first, as CVXPY has them
+    return residual(program, [channel.rows[j % q.k][j // q.k] for j in range(q.k * q.m)])

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.losses import Loss, loss_named
+from solvers.arrays import Flags, Vector
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact
 from workbench.exact.plain import plain_list, refuse_marked
@@ -42,10 +43,10 @@ class LossTable:
     values: Integers
     unit: int
     named: Loss | None = None
-    forbidden: NDArray[np.bool_] | None = None
+    forbidden: Flags | None = None
 
     @cached_property
-    def floats(self) -> NDArray[np.float64]:
+    def floats(self) -> Vector:
         """ℓ(x, o), each the nearest float. Shape (k, m)."""
         unit = self.unit
         table = np.array([[value / unit for value in row] for row in self.values.tolist()], dtype=float)

@@ -23,23 +23,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from solvers.search import bisect
+from workbench.exact.arrays import Vector
 from workbench.exact.numbers import ball, ball_ends, nearest_float
-from workbench.families.channel.baselines import audited, budgets_of, epsilon_delta
+from workbench.families.channel.baselines import BudgetedQuery, budgets_of, epsilon_delta, selection, softmax
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.published import Published, Reference
-from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.plane import Plane
 
 if TYPE_CHECKING:
-    from workbench.families.channel.request import ChannelRequest
+    pass
 
 _BITS = 80  # of the largest weight
 _FAR = 60  # times 1/ε
 _ENCLOSED = 128
 
 
-def _places(query: ChannelRequest) -> Plane:
+def _places(query: BudgetedQuery) -> Plane:
     q = query.question
     if not q.planar or q.inputs != q.outputs:
         raise NotApplicable("it is for places of the plane that are published themselves")
@@ -48,31 +47,18 @@ def _places(query: ChannelRequest) -> Plane:
     return Plane(q.inputs, q.inputs, "L2")
 
 
-def exponential(query: ChannelRequest) -> Reference:
-    """By bisection on r in floating point, then the exact audit of rows with weights that are rounded upwards."""
-    plane = _places(query)
-    values, unit = plane.losses()
-    gaps = (values / unit).astype(float)
-    pairs, epsilon = budgets_of(query)
-    first, second = np.array(pairs).T
-    allowed = np.array([float(epsilon[pair]) for pair in pairs]) if isinstance(epsilon, dict) else float(epsilon)
-    apart = np.abs(gaps[first] - gaps[second]).max(axis=1)
-
-    def broken(rate: float) -> bool:
-        norm = np.log(np.exp(-rate * gaps).sum(axis=1))
-        return bool((rate * apart + norm[second] - norm[first] > allowed).any())
-
-    rate, _ = bisect(broken, 0.0, 100.0 * float(np.max(allowed)) / float(gaps[gaps > 0].min()), turns=50)
-    for slack in (1e-12, 1e-9, 1e-6, 1e-3):
-        weights = np.ceil(np.exp(-rate * (1 - slack) * gaps) * 2.0**_BITS)
-        rows = [[int(weight) for weight in row] for row in weights.tolist()]
-        audit_of_rows = audited(query, Channel.of(rows))
-        if audit_of_rows.certified:
-            return Reference(audit_of_rows.objective, True, audit_of_rows.mechanism, "r", rate * (1 - slack))
-    raise NotApplicable("no parameter of it was proven to meet the budget")
+def _gaps(query: BudgetedQuery) -> Vector:
+    """Distances of places."""
+    values, unit = _places(query).losses()
+    return np.asarray((values / unit).astype(float))
 
 
-def laplace(query: ChannelRequest) -> Reference:
+def _rows(gaps: list[list[float]], rate: float) -> list[list[int]]:
+    """Weights e^(-rate gap), rounded upwards."""
+    return [[math.ceil(math.exp(-rate * gap) * 2.0**_BITS) for gap in row] for row in gaps]
+
+
+def laplace(query: BudgetedQuery) -> Reference:
     """The noise, to the nearest place, to the best one; its loss enclosed."""
     from flint import arb, ctx
 
@@ -162,5 +148,10 @@ PLACES = (
         "epsilon, the largest",
         laplace,
     ),
-    Published("planar exponential", "McSherry and Talwar 2007", "r, the largest that is proven", exponential),
+    Published(
+        "planar exponential",
+        "McSherry and Talwar 2007",
+        "r, the largest that is proven",
+        selection(_gaps, softmax, _rows, float, turns=55),
+    ),
 )

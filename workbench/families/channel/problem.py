@@ -15,12 +15,13 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from models.channel import ChannelModel
+from models.modulo import MASS_SCALE
 from models.oracles.finite_channel import post_processed
+from solvers.arrays import Flags
 from solvers.solution import Solution, Termination
 from workbench.errors import Infeasible, NotProven
 from workbench.exact.distribution import Distribution
@@ -106,17 +107,22 @@ class ChannelProblem(Problem):
         return Answer(request.channel(masses), bound, solution, "exact repair, output by output", law, value)
 
     def _best(self, programs: Programs, start: str) -> tuple[ChannelModel, Solution, Fraction | None]:
-        """The model, the best answer and the best bound of as many algorithms as it takes to close the gap."""
+        """The model, the best answer and the best bound of as many algorithms as it takes to close the gap: at last
+        with larger costs, where the optimum is less than one unit of mass at the largest loss."""
         request = self.request
         large = request.compared >= LARGE and not request.bounds.mass
         given = request.options.algorithm is not None or programs.backend.name != "highs" or request.bounds.mass
         names = [None] if given else ["interior-point", "simplex"] if large else ["simplex", "interior-point"]
-        order: list[tuple[str | None, bool]] = [(name, False) for name in names]
+        order: list[tuple[str | None, bool, float]] = [(name, False, 1.0) for name in names]
         if self.support() is not None:
-            order.insert(0, (names[0], True))
+            order.insert(0, (names[0], True, 1.0))
+        if request.minimise == "loss" and not request.bounds.mass:
+            order.append((None if given else "simplex", False, MASS_SCALE))
         best: tuple[ChannelModel, Solution, Fraction | None] | None = None
-        for algorithm, truncated in order:
-            model, solution = self._solved(programs, start, algorithm, truncated=truncated)
+        for algorithm, truncated, cost in order:
+            if cost > 1 and best is not None and cost * (best[1].objective or 0.0) > self.largest_loss:
+                break
+            model, solution = self._solved(programs, start, algorithm, truncated=truncated, cost=cost)
             bound = self.lower_bound(model, solution)
             if best is not None:
                 bound = max((known for known in (bound, best[2]) if known is not None), default=None)
@@ -134,10 +140,10 @@ class ChannelProblem(Problem):
         return best
 
     def _solved(
-        self, programs: Programs, start: str, algorithm: str | None, *, truncated: bool
+        self, programs: Programs, start: str, algorithm: str | None, *, truncated: bool, cost: float
     ) -> tuple[ChannelModel, Solution]:
         """The model and what the solver says, a point or none. algorithm: where the request names none; truncated:
-        whether the masses that δ makes needless are left out."""
+        whether the masses that δ makes needless are left out; cost: of the program (`solvers.program`)."""
         request, live = self.request, programs.live
         bounds, (groups, epsilons) = request.bounds, request.levels()
         support = self.support() if truncated else None
@@ -146,10 +152,10 @@ class ChannelProblem(Problem):
             groups,
             None if support is None else support.tobytes(),
         )
-        key = (shape, algorithm)
+        key = (shape, algorithm, cost)
         with translated_errors():
             if key not in live:
-                model = next((compiled for (same, _), (compiled, _) in live.items() if same == shape), None)
+                model = next((compiled for (same, *_), (compiled, _) in live.items() if same == shape), None)
                 model, options = model or request.model(support=support), request.options
                 if algorithm is not None:
                     options = replace(options, algorithm=algorithm)
@@ -157,7 +163,7 @@ class ChannelProblem(Problem):
                     options = programs.exacting(options)
                 if algorithm == "simplex" and options.feasibility_tolerance is None:
                     options = replace(options, feasibility_tolerance=1e-9, dual_feasibility_tolerance=1e-9)
-                live[key] = model, programs.backend.open(model.program, options)
+                live[key] = model, programs.backend.open(replace(model.program, cost=cost), options)
             model, session = live[key]
             delta = bounds.delta * (1 - _LOST) if bounds.mass else bounds.delta
             values = model.values([float(e) for e in epsilons], float(delta), float(request.max_loss or 0))
@@ -175,7 +181,7 @@ class ChannelProblem(Problem):
             return least_delta_bound(request.losses, prior, request.edges, request.max_loss, multipliers)
         return least_loss_bound(request.losses, prior, request.edges, request.bounds.delta, multipliers)
 
-    def support(self) -> NDArray[np.bool_] | None:
+    def support(self) -> Flags | None:
         """The masses (k, m) worth stating where δ > 0 cuts long tails off: outputs that are the cheapest of an input
         so near that e^(-ε hops) is not far below δ. A guess that decides speed only; None where it saves little."""
         request = self.request

@@ -18,8 +18,8 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from solvers.arrays import Flags, Vector
 from workbench.exact.distribution import Distribution
 from workbench.families.channel.losses import Integers, LossTable
 from workbench.privacy.repair import threshold
@@ -63,7 +63,7 @@ class Edges:
         return [(i, j, e) for (i, j), e in zip(self.pairs, self.thresholds, strict=True)]
 
 
-def to_integers(rows: NDArray[np.float64]) -> Integers:
+def to_integers(rows: Vector) -> Integers:
     """Rows over 2^96, each of that sum: what rounding leaves goes to the heaviest output. Shape (k, m)."""
     unit = 1 << _BITS
     integers = np.empty(rows.shape, dtype=object)
@@ -74,7 +74,7 @@ def to_integers(rows: NDArray[np.float64]) -> Integers:
     return integers
 
 
-def _raised(K: Integers, edges: Edges, free: NDArray[np.bool_] | None = None) -> Integers:
+def _raised(K: Integers, edges: Edges, free: Flags | None = None) -> Integers:
     """free: (pairs, m) where the ratio may be broken."""
     K = K.copy()
     pairs = edges.pairs
@@ -114,9 +114,7 @@ def _equalised(K: Integers, edges: Edges, output: int) -> Integers:
     return K
 
 
-def repaired(
-    K: Integers, edges: Edges, delta: Fraction, output: int, free: NDArray[np.bool_] | None = None
-) -> Integers:
+def repaired(K: Integers, edges: Edges, delta: Fraction, output: int, free: Flags | None = None) -> Integers:
     """Rows of one sum that meet the ratios, or the hockey sticks with δ > 0, near K (rows of one sum).
 
     free: (pairs, m) with the mass above the ratio bounded by δ: where it may be broken.

@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.channel import ChannelModel, Pairs, UserRows
 from models.modulo import MASS_SCALE
+from solvers.arrays import Flags, Ints
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Progress
 from workbench.families.budget import BudgetRequest
@@ -260,7 +260,7 @@ class ChannelRequest(BudgetRequest):
         """Every ordered pair of neighbours with its ε, in the order of the program."""
         return Edges.of(self.pairs, *self.levels())
 
-    def levels(self) -> tuple[tuple[int, ...], list[Fraction]]:
+    def levels(self) -> tuple[Ints, list[Fraction]]:
         """(the group of every pair, the ε of every group)."""
         groups, epsilons = self.bounds.levels
         return groups if self.per_distance else (0,) * len(self.pairs or ()), epsilons
@@ -287,7 +287,7 @@ class ChannelRequest(BudgetRequest):
         prior = self.question.prior
         return None if prior is None else np.array([float(p) for p in prior])
 
-    def model(self, support: NDArray[np.bool_] | None = None) -> ChannelModel:
+    def model(self, support: Flags | None = None) -> ChannelModel:
         """The linear program, in units of 2^-20 of probability; without pairs where the notion states several bounds.
         support: masses (k, m) that are stated. Raises ValueError."""
         q, losses, least = self.question, self.losses.floats, self.minimise == "delta"

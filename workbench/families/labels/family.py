@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
+from math import lcm
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -141,7 +142,10 @@ class _LabelFamily(Family):
             "squared, absolute, poisson, poisson-deviance, error-rate, pinball:τ or huber:h; lp: or a CSV matrix, a "
             "row for every label (in Python: an array, or a function of an output and a label).",
         ),
-        Option("method", one_of(*METHODS), "bins", "bins, printed, lp or unbiased."),
+        Option(
+            "method", one_of("auto", *METHODS), "auto",
+            "bins, printed, lp or unbiased; auto: lp where what follows or a loss of your own asks for it, else bins.",
+        ),
         Option("outputs", _outputs, help="lp: LOW..HIGH, the integers that may be published."),
         Option("neighbours", _neighbours, "all", 'lp: all, consecutive, or positions "0-1,1-2".'),
         Option("notion", one_of(more=_notions), "dp", "lp: dp, pure or metric; curve, tradeoff, renyi, zcdp or gdp."),
@@ -178,16 +182,23 @@ class _LabelFamily(Family):
 
     def question_options(self, question: Any) -> Record:
         """See `Family.question_options`."""
-        shares = question.prior.tolist()
-        prior = "uniform" if len({*shares}) == 1 else shares
+        from workbench.families.stated import simplest
+
+        shares = simplest([*map(Fraction, question.prior.tolist())])
+        whole = lcm(*(share.denominator for share in shares))  # as weights, which floats hold
+        prior = "uniform" if len({*shares}) == 1 else [share * whole for share in shares]
         return {"labels": ",".join(map(repr, question.values.tolist())), "prior": prior}
 
     def checked(self, question: Any, values: Record) -> LabelRequest:
+        from models.losses import Loss
         from workbench.families.labels.request import LabelRequest
 
         if values["notion"] == "dp" and not values["delta"] and values["runs"] == 1:
             values["notion"] = "pure"  # the same, decided output by output
         values["constraints"] = tuple(dict.fromkeys(values["constraints"]))
+        if values["method"] == "auto":
+            more = values["outputs"], values["constraints"], values["neighbours"] != "all", values["notion"] != "pure"
+            values["method"] = "bins" if isinstance(values["loss"], (str, Loss)) and not any(more) else "lp"
         if values["method"] == "unbiased" and values["solver"] == "highs":  # the default, which knows no cones
             values["solver"] = "cvxpy:clarabel"
         return LabelRequest(question=question, **values)

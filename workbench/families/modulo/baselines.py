@@ -20,8 +20,8 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from solvers.arrays import Vector
 from solvers.search import bisect
 from workbench.exact.numbers import exp_bounds
 from workbench.families.requirements import HOCKEY_STICK, ratio_bounds
@@ -32,7 +32,7 @@ from workbench.privacy.claim import Claim
 from workbench.privacy.notions import Notion
 from workbench.privacy.notions import notion as named
 
-Table = NDArray[np.float64]
+Table = Vector
 
 _TIE = 1e-11  # two losses this close are one
 SCANNED = {  # the least parameter, which large budgets come near, and the ends of the scan

@@ -15,6 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from solvers.arrays import Ints
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import positive, probability
 from workbench.exact.objects import Progress, Record, Values
@@ -76,7 +77,7 @@ def _loss(value: Any, name: str) -> Any:
     return read_loss(value, name)
 
 
-def _sizes(value: Any, name: str) -> tuple[int, ...]:
+def _sizes(value: Any, name: str) -> Ints:
     """ "5x5", or its orders one by one."""
     return tuple(listed(integers, "x")(value.lower() if isinstance(value, str) else value, name))
 
@@ -97,7 +98,7 @@ def _epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:
     if isinstance(value, str) and "=" in value:
         parts = value.split(",")
         parts = parts if all("=" in part for part in parts) else value.split(";")
-        given: dict[tuple[int, ...], str] = {}
+        given: dict[Ints, str] = {}
         for part in parts:
             shift, _, amount = part.partition("=")
             key = listed(integers)(shift, "epsilon's shift")
@@ -110,7 +111,7 @@ def _epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:
     return positive(value, name)
 
 
-def _equal(value: Any, name: str) -> tuple[tuple[int, ...], ...]:
+def _equal(value: Any, name: str) -> tuple[Ints, ...]:
     """ "1=8,2=7": groups of row-major noise values with equal masses."""
     groups = value.split(",") if isinstance(value, str) else value
     if not isinstance(groups, (list, tuple)):

@@ -20,7 +20,7 @@ from workbench.families.modulo.request import MOST_EPSILON, ModuloRequest
 from workbench.families.problem import Programs
 from workbench.privacy.notions import notion
 
-Ask = Callable[[Mapping[str, Any]], Solution]  # what a solver says to a request at other values
+Ask = Callable[[Values], Solution]  # what a solver says to a request at other values
 
 
 def explanation(problem: Callable[[ModuloRequest], Any], request: ModuloRequest, programs: Programs) -> str:

@@ -44,6 +44,7 @@ from workbench.families.modulo.request import LEAST_EPSILON, ModuloRequest
 from workbench.families.outcome import translated_errors
 from workbench.families.pipeline import ProblemSession
 from workbench.families.problem import Answer, Problem, Programs, Repaired
+from workbench.families.user_constraints import TOLERATED
 from workbench.io.result import Row
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.privacy.audit import Privacy, audit
@@ -153,12 +154,11 @@ class ModuloProblem(Problem):
         assert solution is not None
         if request.cut:
             mechanism = cheapest_repair(request, answer.mechanism, answer.bound)
-            more = "Privacy is certified; the extra constraints hold within the solver's tolerances only."
             parameters = request.claim.values
             certificate = self._certificate(
                 mechanism, answer, exact_loss(mechanism, request.losses), parameters=parameters
             )
-            return mechanism, certificate, [] if request.constraints is None else [more]
+            return mechanism, certificate, [] if request.constraints is None else [TOLERATED]
         least = request.minimise == "delta"
         law = (lambda: None) if least else partial(strongest_law, request, float(request.delta or 0))
         try:

@@ -35,6 +35,7 @@ from workbench.families.modulo.request import ModuloRequest
 from workbench.families.oracle import meets
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import MASS_ABOVE_RATIO
+from workbench.families.user_constraints import TOLERATED, residual
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.privacy.audit import Privacy, audit
 from workbench.privacy.claim import Claim
@@ -305,9 +306,7 @@ def _residual(request: ModuloRequest, mechanism: AdditiveNoise) -> Fraction | No
         return Fraction(0)
     with translated_errors():
         program = constraint_program(request.constraints, request.question.order)
-    if program.shape[1] != request.question.order:
-        return None
-    return RationalLP.of(program.template).excess(mechanism.exact_pmf)
+    return residual(program, mechanism.exact_pmf)
 
 
 def cheapest_repair(request: ModuloRequest, raw: AdditiveNoise, bound: Fraction | float | None) -> AdditiveNoise:
@@ -344,7 +343,7 @@ def missed_words(request: ModuloRequest, proof: Certified, solution: Solution) -
     """What the certified mechanism has not, of what was asked and of what the solver claims."""
     words, claimed, objective = [], solution.objective, float(proof.objective)
     if proof.residual is None:
-        words.append("Privacy is certified; the extra constraints hold within the solver's tolerances only.")
+        words.append(TOLERATED)
     elif proof.residual:
         what = "its max_loss" if request.constraints is None else "the extra constraints or its max_loss"
         words.append(f"The certified mechanism misses {what} by {round_up(proof.residual):.3g}, exactly.")

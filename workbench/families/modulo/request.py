@@ -11,12 +11,11 @@ from functools import cached_property, lru_cache
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.modulo import LOSSES, ModuloModel, OwnLosses, loss_vector
 from models.modulo_constraints import StatedEquations, UserConstraints
 from models.requirements import RatioBound
-from solvers.arrays import Flags
+from solvers.arrays import Flags, Ints, Vector
 from workbench.errors import Infeasible, InvalidRequest
 from workbench.exact.numbers import Rationals, Real, exact, nearest_float
 from workbench.exact.objects import Record, Values
@@ -71,7 +70,7 @@ class ModuloRequest(BudgetRequest):
         return replace(self, **completed({"minimise": self.minimise, **point}, MOST_EPSILON))
 
     @cached_property
-    def losses(self) -> NDArray[np.float64]:
+    def losses(self) -> Vector:
         """What each noise value costs, (N,), or (answers, N) for the worst answer. Raises InvalidRequest."""
         with translated_errors():
             return _losses(self.loss, self.question.sizes, self.prior)
@@ -169,19 +168,19 @@ class ModuloRequest(BudgetRequest):
 
 
 @lru_cache(maxsize=16)
-def _losses(loss: str, sizes: tuple[int, ...], prior: Rationals | None) -> NDArray[np.float64]:
+def _losses(loss: str, sizes: Ints, prior: Rationals | None) -> Vector:
     return loss_vector(loss, sizes, None if prior is None else np.array([float(p) for p in prior]))
 
 
 @lru_cache(maxsize=64)
 def _model(
-    sizes: tuple[int, ...],
+    sizes: Ints,
     shifts: tuple[Shift, ...],
     kind: RatioBound,
     loss: tuple[str, Rationals | None],
     minimise: str,
     positive: bool,
-    groups: tuple[int, ...],
+    groups: Ints,
     constraints: UserConstraints | None,
 ) -> ModuloModel:
     """The compiled model of what is no parameter of a request (loss: with its prior); slower than most solves."""

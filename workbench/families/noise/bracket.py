@@ -336,7 +336,7 @@ class _Reals(LinePrograms):
                 return
             self._both(k, k)
         assert self.best is not None
-        step, low, high = self.at, self.at, self.best[1]
+        step, low, high = self.at or self.best[1], self.at, self.best[1]  # no bound above 0 has no grid
         while not self.closed:
             needed = max(low, high) * (self.gap / self.target) ** 0.5
             more = step * max(1, math.ceil((needed - low) / step))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact, jsonable, positive, probability
+from workbench.exact.numbers import Rationals, exact, jsonable, positive, probability
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Session
 from workbench.families.design import exact_words
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _SHOWN = 12  # noise values a report lists
 
 
-def _loss(value: Any, name: str) -> str | tuple[Fraction, ...] | AnswerLoss:
+def _loss(value: Any, name: str) -> str | Rationals | AnswerLoss:
     """A name, or the losses of |η| = 0, 1, 2, ...: a list, or a CSV file of them."""
     from models.losses import loss_named
     from workbench.families.noise.request import NAMED, AnswerLoss
@@ -60,9 +60,11 @@ def _loss(value: Any, name: str) -> str | tuple[Fraction, ...] | AnswerLoss:
             return loss_named(value).name
     named = "absolute, squared, error-rate, pinball:τ, huber:h"
     wanted = f"{named}, or losses of noise of size 0, 1, 2, ..., in a list or a file"
+    if callable(value):  # nothing tells how it goes on beyond what is tried
+        InvalidRequest.must(name, f"{wanted}, whose last step goes on", "a function, which has no end")
     if isinstance(value, str) and not names_file(value):
         InvalidRequest.must(name, wanted, repr(value))
-    losses: tuple[Fraction, ...] = listed(exact)(cells_of(value, name, wanted), name)
+    losses: Rationals = listed(exact)(cells_of(value, name, wanted), name)
     if min(losses) < 0 or len(losses) < 2:
         InvalidRequest.must(name, "at least two losses >= 0", repr(value))
     return losses
@@ -75,7 +77,7 @@ def _notion(value: Any, name: str) -> str:
     return read
 
 
-def _prior(value: Any, name: str) -> tuple[Fraction, ...] | str | None:
+def _prior(value: Any, name: str) -> Rationals | str | None:
     """Probabilities of the clamped answers: a list, or a CSV file of them; worst, or uniform (None)."""
     if isinstance(value, (str, Path)) and str(value) in ("worst", "uniform") and not Path(value).is_file():
         return "worst" if str(value) == "worst" else None

@@ -19,8 +19,7 @@ from solvers.search import Deadline
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exp_bounds, round_down
-from workbench.exact.objects import Record
-from workbench.families.base import Values
+from workbench.exact.objects import Record, Values
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Within, bracket
 from workbench.families.noise.pure import pure_bracket, told_at_times

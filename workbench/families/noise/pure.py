@@ -89,16 +89,19 @@ def told_at_times(mechanism: LineNoise, delta: Fraction, eta: int) -> AdditiveIn
 def laws_of(answer: Answer, question: IntegerNoise, epsilon: Fraction) -> list[AdditiveIntegerNoise]:
     """Pure noise near the answer of an open program."""
     masses, d, ratio = answer.masses, answer.program.sensitivity, inverse_exponential(epsilon)
-    right, left = answer.sides
-    constant = question.clamp is not None
-    after = _written(masses, right, d, float(ratio), constant)
-    before = _written(masses[::-1], left, d, float(ratio), constant)
-    whole = np.concatenate([before[::-1], masses, after])
-    first, laws = -answer.program.last - before.size, []
-    for least in _SMALLEST:
-        if (whole > least).any():
-            weights = [round(mass * 2.0**_WEIGHT) if mass > least else 0 for mass in whole.tolist()]
-            laws.append(AdditiveIntegerNoise(question, _closed(first, weights, d, ratio)))
+    (right, left), last = answer.sides, answer.program.last
+    constant, laws = question.clamp is not None, []
+    ends = [(masses, right, left, last)]
+    if constant:  # what is beyond the reach costs the same wherever: all of it as far out as the rest
+        ends.append((masses[d:-d], right + masses[-d:].sum(), left + masses[:d].sum(), last - d))
+    for inside, above, below, end in ends:
+        after = _written(inside, above, d, float(ratio), constant)
+        before = _written(inside[::-1], below, d, float(ratio), constant)
+        whole = np.concatenate([before[::-1], inside, after])
+        for least in _SMALLEST:
+            if (whole > least).any():
+                weights = [round(mass * 2.0**_WEIGHT) if mass > least else 0 for mass in whole.tolist()]
+                laws.append(AdditiveIntegerNoise(question, _closed(-end - before.size, weights, d, ratio)))
     return laws
 
 

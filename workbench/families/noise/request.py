@@ -11,9 +11,10 @@ from functools import cached_property
 from models.line_losses import LineLoss
 from models.losses import loss_named
 from models.oracles.line_noise import POWERS
+from solvers.arrays import Ints
 from solvers.backend import backend
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import nearest_float
+from workbench.exact.numbers import Rationals, nearest_float
 from workbench.families.budget import BudgetRequest
 from workbench.families.option import spell
 from workbench.families.outcome import translated_errors
@@ -38,8 +39,8 @@ class AnswerLoss:
     """
 
     name: str
-    values: tuple[tuple[Fraction, ...], ...]
-    counted: tuple[int, ...] | None = None
+    values: tuple[Rationals, ...]
+    counted: Ints | None = None
 
 
 def difference_loss(name: str) -> Callable[[Fraction], Fraction]:
@@ -79,9 +80,9 @@ class NoiseRequest(BudgetRequest):
     question: UnboundedNoise
     epsilon: Fraction = None  # type: ignore[assignment]  # of a notion that has none
     delta: Fraction = Fraction(0)
-    loss: str | tuple[Fraction, ...] | AnswerLoss = "squared"
+    loss: str | Rationals | AnswerLoss = "squared"
     unit: Fraction = Fraction(1)
-    prior: tuple[Fraction, ...] | str | None = None
+    prior: Rationals | str | None = None
     gap: Fraction | None = None
     steps: int | None = None
 

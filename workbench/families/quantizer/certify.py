@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
+from solvers.arrays import Ints
 from workbench.errors import InvalidRequest, NotCertified
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ln_up
@@ -83,7 +84,7 @@ def repaired(quantizer: Quantizer, epsilon: Fraction, metric: str | None = None)
     Raises NotCertified when these outputs leave no room for one.
     """
     most = [max(law[i] for law in quantizer.ends) for i in range(quantizer.m)]
-    thresholds: dict[tuple[int, ...], Fraction] = {}
+    thresholds: dict[Ints, Fraction] = {}
     for least in _LEAST:
         thresholds.setdefault(tuple(i for i, mass in enumerate(most) if mass > least), least)
     tried: list[tuple[Fraction, Quantizer, Fraction]] = []

@@ -33,6 +33,7 @@ from solvers.arrays import Pair, Vector
 from solvers.backend import Options, Session, backend
 from solvers.solution import Solution, Termination
 from workbench.errors import NotProven
+from workbench.exact.numbers import Rationals
 from workbench.exact.objects import Progress, Values
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.density import Density, uniform
@@ -40,8 +41,8 @@ from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import symmetric_bins
 from workbench.mechanisms.quantization_error import ErrorIntegrals, error_of, slope_of
 
-Losses = Callable[[Vector], tuple[Vector, Vector]]  # outputs (m,) -> costs and their slopes in the outputs, both (n, m)
-Bins = tuple[Fraction, ...]
+Losses = Callable[[Vector], Pair]  # outputs (m,) -> costs and their slopes in the outputs, both (n, m)
+Bins = Rationals
 
 
 def silent(line: str) -> None:

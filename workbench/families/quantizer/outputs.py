@@ -25,10 +25,9 @@ from decimal import Decimal, localcontext
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.quantizer import smallest_reach
-from solvers.arrays import Pair, Vector
+from solvers.arrays import Pair, Positions, Vector
 from workbench.exact.objects import Progress
 from workbench.families.quantizer.laws import LawProblem, silent
 
@@ -101,7 +100,7 @@ def _bfgs(
     (Lewis and Overton 2013); entries at a bound that want to leave are held. `value` keeps the best point.
     """
     here, slope = value(z)
-    inverse: NDArray[np.float64] | None = None
+    inverse: Vector | None = None
     values = [here]
     for _ in range(iterations):
         if len(values) > _WINDOW and not here < values[-_WINDOW - 1] * (1 - _STALL):
@@ -185,7 +184,7 @@ class _Coordinates:
         grid[self.outermost] = _GRID
         return np.asarray(np.clip(np.round(z / grid) * grid, *self.bounds))
 
-    def outputs(self, z: Vector) -> tuple[Vector, NDArray[np.intp], Vector]:
+    def outputs(self, z: Vector) -> tuple[Vector, Positions, Vector]:
         """The outputs at a snapped z (m,), the order of z in their (half), and |output|'s slope in z."""
         size, slope = np.array(z), np.ones(z.size)
         for k in self.outermost:

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from models.two_bin import Key, ProductModel, TwoBinShape
-from solvers.arrays import Vector
+from solvers.arrays import Pair, Vector
 from solvers.search import OpenNodes
 from workbench.families.quantizer.laws import LawQuestion, QuantizerAnswer
 from workbench.families.quantizer.optm import Live, Point, optm, rqm_laws, shape_of, widths_for
@@ -21,7 +21,7 @@ from workbench.mechanisms.baselines.two_bin import two_bin
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.quantization_error import error_of
 
-Box = dict[Key, tuple[Vector, Vector]]
+Box = dict[Key, Pair]
 
 _GAP = 1e-5
 

@@ -31,7 +31,7 @@ from workbench.io.records import refuse, take
 from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.density import spelled as density_of
-from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment, compare_pairs, pair_budgets
+from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment, compare_pairs, label_budgets
 from workbench.mechanisms.quantization import half_width, read_inputs, real_input
 from workbench.mechanisms.quantization_error import RealErrors
 from workbench.mechanisms.shown_mechanism import ShownMechanism, law_plot
@@ -109,7 +109,7 @@ class PoissonBinomial(NonAffine, ShownMechanism):
 
     def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
         """One budget for both orders of the two outermost inputs."""
-        return pair_budgets(((0, 1), (1, 0)), epsilon)
+        return label_budgets(((0, 1), (1, 0)), epsilon)
 
     def comparisons(self) -> Iterator[Comparison]:
         """The laws at -c and c, both ways. They decide every ratio and hockey stick: binomial laws have a monotone

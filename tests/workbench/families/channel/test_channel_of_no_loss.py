@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -50,3 +51,16 @@ def test_a_small_optimum_is_not_taken_for_nothing(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(NotProven, match=r"no more than that the optimum lies between .* and ") as caught:
         wb.design(question(1), notion="renyi", loss="squared", **BUDGETS["renyi"])
     assert caught.value.incumbent - caught.value.bound == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("delta", ["0.00001", "0.5", "0.99"])
+@pytest.mark.parametrize("outputs", [None, "free"])
+def test_an_optimum_below_a_solvers_tolerance_is_found(delta: str, outputs: str | None):
+    """δ = 1/2 halves what geometric noise costs, and .99 leaves a hundredth of it: multipliers of 1e-9 decide that."""
+    count = wb.FiniteQuery(range(7), max_shift=1, outputs=outputs)
+    made = wb.design(count, loss="squared", epsilon=20, delta=delta)
+    geometric = 12 / 7 / (math.exp(20) + 1)  # six neighbours on either side, uniform over seven answers
+    assert made.objective == pytest.approx((1 - float(delta)) * geometric, rel=1e-3)
+    assert made.bound == pytest.approx(made.objective, rel=1e-6 if outputs is None else 5e-3)
+    if made.objective - made.bound > 1e-6 * made.objective:
+        assert "lies between" in made.words[-1]

@@ -123,7 +123,7 @@ def test_a_report_and_a_plot(capsys, tmp_path: Path):
         (("--labels", "0..5", "--loss", "error-rate"), "for RR-on-Bins"),
         (("--labels", "-3..5", "--loss", "poisson"), "labels must be >= 0"),
         (("--labels", "0..5", "--method", "sat"), "method must be one of"),
-        (("--labels", "0..5", "--notion", "dp", "--delta", "0.1"), "method must be lp"),
+        (("--labels", "0..5", "--method", "bins", "--delta", "0.1"), "method must be lp"),
         (("--labels", "0..5", "--method", "lp", "--notion", "pure", "--delta", "0.1"), "delta must be 0"),
         (("--labels", "0..5", "--prior", "1,2"), "prior must be one weight for each of the 6 labels"),
         (("--labels", "0..5", "--method", "lp", "--neighbours", "0-9"), "pairs of different positions in 0..5"),
@@ -323,3 +323,14 @@ def test_labels_and_their_weights_are_given_apart(tmp_path: Path, capsys):
     even = wb.design("labels", labels=str(both), prior="uniform", epsilon=1).objective
     assert even == wb.design(wb.Labels([0, 1, 4]), epsilon=1).objective
     assert even not in found
+
+
+def test_the_method_follows_what_is_asked():
+    """RR-on-Bins where it is the optimum, the program where outputs, δ or a loss of one's own ask for it."""
+    labels = wb.Labels.uniform(0, 5)
+    assert wb.design(labels, epsilon=1).request.method == "bins"
+    ours = wb.design(labels, epsilon=1, loss=lambda output, label: abs(output - label) ** 1.5)
+    assert (ours.request.method, ours.bound) == ("lp", pytest.approx(ours.objective, rel=1e-9))
+    assert wb.design(labels, epsilon=1, delta="0.05").request.method == "lp"
+    with pytest.raises(wb.InvalidRequest, match="a name where method is bins"):
+        wb.design(labels, epsilon=1, method="bins", loss=lambda output, label: abs(output - label) ** 1.5)

@@ -123,7 +123,7 @@ def test_raw_answers_are_audited_and_claim_nothing():
         (("--notion", "renyi", "--alpha", "2"), "epsilon must be given"),
         (("--notion", "gdp", "--mu", "1", "--epsilon", "1"), "The parameters of the notion gdp must be mu"),
         (("--notion", "curve", "--curve", "x"), "curve must be a list of pairs"),
-        (("--notion", "curve", "--curve", "1e300:0.1"), "epsilon must be at most 300"),
+        (("--notion", "curve", "--curve", "1e300:0.1"), "epsilon must be at most 34"),
         (("--notion", "gdp", "--mu", "1e9"), "mu must be at most 20"),
         (("--notion", "tradeoff", "--tradeoff", "0:1,0.5:0.6,1:0"), "tradeoff must be at most 1 - alpha"),
         (
@@ -135,7 +135,7 @@ def test_raw_answers_are_audited_and_claim_nothing():
             "tradeoff must be a function that does",
         ),
         (("--notion", "tradeoff", "--tradeoff", "0.1:0.5,0.6:0"), "tradeoff must be a function from alpha = 0"),
-        (("--notion", "tradeoff", "--tradeoff", "0:1,1e-200:1e-150,1:0"), "epsilon must be at most 300"),
+        (("--notion", "tradeoff", "--tradeoff", "0:1,1e-200:1e-150,1:0"), "epsilon must be at most 34"),
         (
             ("--notion", "pdp", "--epsilon", "1", "--tradeoff", "0:1,1:0"),
             "tradeoff must be left out when notion is pdp",

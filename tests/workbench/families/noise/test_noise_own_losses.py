@@ -74,3 +74,19 @@ def test_what_falls_or_is_for_real_noise_is_refused():
         wb.design(wb.IntegerNoise(1), epsilon=1, delta="0.01", loss=[0, 2, 1])
     with pytest.raises(wb.InvalidRequest, match="absolute or squared for noise on the reals"):
         wb.design(wb.RealNoise(1), epsilon=1, delta="0.01", loss=[0, 1])
+
+
+def test_noise_that_publishes_one_end_but_for_delta():
+    """Where ε is small the heavy end costs least: published whatever the answer, but for the answer itself with δ."""
+    question = wb.IntegerNoise(1, clamp=(-4, -3))
+    design = wb.design(question, loss="huber:2", unit=5, epsilon=".01", delta=".01", prior=("1/6", "5/6"))
+    assert design.objective == pytest.approx(8 / 6 * 0.99, rel=1e-9)
+    assert design.bound == pytest.approx(8 / 6 * 0.99, rel=1e-9)
+    assert design.certificate is not None
+    assert design.details["rounds"] < 500  # one small program of each side is enough
+
+
+def test_a_function_of_all_numbers_is_refused():
+    for question in (wb.IntegerNoise(1), wb.RealNoise(1)):
+        with pytest.raises(wb.InvalidRequest, match="whose last step goes on"):
+            wb.design(question, epsilon=1, delta="0.01", loss=lambda noise: abs(noise) ** 1.5)
