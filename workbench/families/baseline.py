@@ -51,7 +51,8 @@ from workbench.privacy.claim import Claim
 from workbench.privacy.loading import load
 
 _WANTED = (
-    "a PMF {noise: probability}, a matrix, a mechanism, a function of (epsilon, delta), or a file of the first three"
+    "a PMF {noise: probability}, a matrix, a mechanism, a function of (epsilon, delta), a file of the first three, or "
+    "a mapping from names to such"
 )
 _TABLE = "a CSV with the outputs in its header (x,-2,2) and rows of a knot and its probabilities, or a quantizer"
 _MOST = 100_000  # distance of noise values

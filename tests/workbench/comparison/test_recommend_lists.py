@@ -286,3 +286,36 @@ def test_noise_that_is_best_as_far_out_as_it_may_be():
     assert row["objective"] == pytest.approx(18 / 27 * (1 - 1e-5), rel=1e-9)
     assert row["bound"] == pytest.approx(row["objective"], rel=1e-9)
     assert row["certified"]
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute", "pinball:0.8"])
+@pytest.mark.parametrize(("epsilon", "delta"), [("0.1", "0.3"), ("1", "0.05"), ("3", "1e-5")])
+def test_bins_at_a_delta_are_between_the_best_channel_and_what_they_mix(loss: str, epsilon: str, delta: str):
+    """Neither pure RR-on-Bins nor randomized response at (ε, δ) costs less; no row costs less than the best channel."""
+    query = {"answers": [0, 2, 3, 7], "prior": [1, 5, 2, 1], "neighbours": "all", "epsilon": epsilon, "loss": loss}
+    rows = by_class(wb.recommend(**query, delta=delta))
+    (pure,) = wb.recommend(**query, only="RR-on-Bins")
+    bins, best = rows["RR-on-Bins"], rows["best channel"]
+    assert bins["certified"]
+    assert bins["objective"] <= min(pure["objective"], rows["randomized response"]["objective"]) * (1 + 1e-9)
+    assert best["objective"] <= bins["objective"] * (1 + 1e-6)
+    assert best["objective"] == pytest.approx(best["bound"], rel=1e-3)
+    assert "the best of all (ε, δ) mechanisms is the best channel" in bins["notes"]
+
+
+def test_an_own_loss_keeps_the_outputs_and_says_so():
+    rows = by_class(wb.recommend(answers="0..3", max_shift=1, epsilon=1, loss=lambda x, o: abs(x - o) ** 3))
+    assert "others are chosen for the losses squared, huber, absolute, pinball alone" in rows["best channel"]["notes"]
+
+
+@pytest.mark.parametrize("given", [{"runs": 2}, {"minimise": "epsilon", "max_loss": 2}, {"notion": "zcdp", "rho": 1}])
+def test_what_a_range_does_not_take_is_one_sentence(given: dict):
+    with pytest.raises(wb.InvalidRequest, match="must be left out with a range: its classes are known for one run at"):
+        wb.recommend(range="0..8", **{"epsilon": 1, **given})
+
+
+def test_the_least_epsilon_where_every_two_answers_are_neighbours():
+    rows = by_class(wb.recommend(answers="0..3", neighbours="all", minimise="epsilon", max_loss="0.6"))
+    bins, best = rows["RR-on-Bins"], rows["best channel"]
+    assert best["objective"] == pytest.approx(bins["objective"], rel=1e-4)  # the least of all pure mechanisms
+    assert bins["certified"]

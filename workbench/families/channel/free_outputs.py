@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from solvers.arrays import Vector
+from solvers.search import Deadline
 from solvers.solution import Solution, Termination
 from workbench.errors import NotProven
 from workbench.families.channel.losses import loss_table
@@ -41,6 +42,7 @@ _SLACKS = 3  # with δ each mass counts so often
 _CLOSE, _SAID = 5e-8, 1e-6  # relative gaps: that ends the search, from which a design says what is proven
 _USED = 1e-9  # of a column, from which it counts as used
 _DIGITS = 11  # of the range, that an output has
+_LEAST = 0.2  # seconds of one program, where none are left
 _APART = Fraction(1, 10**9)  # of the range, that two anchors are at least
 _STOPPED = (Termination.INTERRUPTED, Termination.TIME_LIMIT)
 
@@ -69,7 +71,7 @@ class FreeOutputsProblem(ChannelProblem):
         self._named, self._inputs = request.losses.named, request.question.numbers[0]
         self._ends = min(self._inputs), max(self._inputs)
         width = self._ends[1] - self._ends[0]
-        self._work = 0
+        self._work, self._deadline = 0, Deadline(request.options.time_limit)
         self._digits, self._apart = _DIGITS - math.ceil(math.log10(width)), width * _APART
 
     def closed_form(self) -> Answer | None:
@@ -101,7 +103,7 @@ class FreeOutputsProblem(ChannelProblem):
         best = self._moved(self._inputs)
         anchors = self._first(best)
         for _ in range(_ROUNDS):
-            if self._work > _WORK:
+            if self._work > _WORK or self._deadline.passed:
                 break
             try:
                 below, shift = self._below(anchors)
@@ -182,7 +184,9 @@ class FreeOutputsProblem(ChannelProblem):
 
     def _candidate(self, request: ChannelRequest) -> _Candidate:
         self._work += request.compared * (_SLACKS if request.delta else 1)
-        answer = _answer(request)
+        left = self._deadline.left
+        options = request.options if left is None else replace(request.options, time_limit=max(_LEAST, left))
+        answer = _answer(replace(request, options=options))
         lossy = request.max_loss is None
         value = float(ChannelProblem(request).loss(answer.mechanism)) if lossy else answer.claimed or 0.0
         matrix = answer.mechanism.matrix

@@ -122,6 +122,8 @@ def candidates(query: Query) -> Iterable[Candidate]:
         FAMILY.request(question, **options)
         best = partial(_freed if question.free else designed, FAMILY, question, query.time, **options)
         words = f"made for {prior}" + ("" if question.free else f"; publishes only the outputs, {bits} bits")
+        if query.losses.named is None and query.question.numbers is not None:
+            words += f" (others are chosen for the losses {', '.join(CONVEX[:-1])} alone)"
         contains = () if several or query.parameters else _CHANNELS
         yield Candidate("best channel", words, command, best, contains=contains, programs=True, simplicity=3,
                         minimises=True, several=True)  # fmt: skip

@@ -74,9 +74,13 @@ def _pure(query: Query, words: str) -> Candidate:
     labels = Labels([float(x) for x in inputs], [float(p) for p in prior])
     low, high = inputs[0], inputs[-1]
     plain = inputs == [low + i for i in range(q.k)] and low.denominator == 1 and len({*prior}) == 1
-    command = f"workbench design labels --labels {low}..{high} --loss {named.name} --epsilon {float(query.epsilon)!r}"
+    command = None
+    if plain and query.max_loss is None:
+        command = (
+            f"workbench design labels --labels {low}..{high} --loss {named.name} --epsilon {float(query.epsilon)!r}"
+        )
     best = partial(designed, FAMILY, labels, query.time, epsilon=query.epsilon, loss=named)
-    return Candidate(_NAME, words, command if plain else None, best, programs=True)
+    return Candidate(_NAME, words, command, best, programs=True)
 
 
 def _with_delta(query: Query, given: bool) -> Value:
