@@ -17,10 +17,8 @@ from workbench.errors import NotProven as NotProven
 from workbench.errors import SolverUnavailable as SolverUnavailable
 from workbench.errors import WorkbenchError as WorkbenchError
 from workbench.explorer.notebook import explore as explore
-from workbench.families.api import list_families as list_families
 from workbench.families.design import Design as Design
 from workbench.families.formula import formula as formula
-from workbench.families.formula_series import formulas as formulas
 from workbench.frontiers.run import frontier as frontier
 from workbench.io.plugins import register as register
 from workbench.io.result import Result as Result
@@ -55,7 +53,7 @@ from workbench.sweeps.run import sweep as sweep
 from workbench.mechanisms.integer_noise import UnboundedNoise
 
 __version__: str
-__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'Ledger', 'LicenceLimit', 'ModuloNoise', 'NotCertified', 'NotInstalled', 'NotProven', 'PiecewiseAffine', 'Quantization', 'RealNoise', 'Result', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'certify', 'check', 'compare', 'compose', 'design', 'explore', 'formula', 'formulas', 'frontier', 'list_families', 'load', 'measurement', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'sweep', 'verify']
+__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'Ledger', 'LicenceLimit', 'ModuloNoise', 'NotCertified', 'NotInstalled', 'NotProven', 'PiecewiseAffine', 'Quantization', 'RealNoise', 'Result', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'certify', 'check', 'compare', 'compose', 'design', 'explore', 'formula', 'frontier', 'load', 'measurement', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'sweep', 'verify']
 
 @overload
 def design(
@@ -264,7 +262,7 @@ def design(
     question: Labels,
     *,
     loss: Any = 'squared',
-    method: Any = 'bins',
+    method: Any = 'auto',
     outputs: Any = None,
     neighbours: Any = 'all',
     notion: Any = 'dp',
@@ -287,7 +285,8 @@ def design(
 
         loss (default 'squared'): squared, absolute, poisson, poisson-deviance, error-rate, pinball:τ or huber:h; lp: or
             a CSV matrix, a row for every label (in Python: an array, or a function of an output and a label).
-        method (default 'bins'): bins, printed, lp or unbiased.
+        method (default 'auto'): bins, printed, lp or unbiased; auto: lp where what follows or a loss of your own asks
+            for it, else bins.
         outputs (default None): lp: LOW..HIGH, the integers that may be published.
         neighbours (default 'all'): lp: all, consecutive, or positions "0-1,1-2".
         notion (default 'dp'): lp: dp, pure or metric; curve, tradeoff, renyi, zcdp or gdp.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
 
 _ONE: Values = {"epsilon": "1"}  # where a formula is asked for at no point
-_NUMBERS = re.compile(r"(\d+)\.\.(\d+)")
-_LISTS = re.compile(r"(-?\d+)\.\.(-?\d+)\.\.\1\.\.(-?\d+)")
 _PATTERNS = (
     "Each line is the exact optimum of a pattern of broken pairs (difference: noise values). Proven at epsilon = "
     "{epsilon:g} to 1e-9, where no other pattern is better; at another epsilon only while this pattern is optimal."
@@ -59,6 +56,7 @@ def _command(kind: Family) -> Callable[..., None]:
     ) -> Report:
         from workbench.families.formula import formula_of
         from workbench.families.formula_certificate import Question
+        from workbench.families.formula_series import several
 
         check_outputs(files_of(options, given), {"saved file": save, "plot file": plot})
 
@@ -71,11 +69,11 @@ def _command(kind: Family) -> Callable[..., None]:
             question = Question(kind, lambda point: kind.request_of(values(point)), values, given.get("notion"))
             return formula_of(question, epsilon, delta, time_limit, say)
 
-        several = _several(counts, {option.name: given.get(option.name) for option in options if option.question})
-        if several is not None:
+        several_of = several(counts, {option.name: given.get(option.name) for option in options if option.question})
+        if several_of is not None:
             if (save is not None and save.suffix.lower() != ".csv") or plot is not None:
                 InvalidRequest.must("save", "a .csv file, without plot, for a range of questions", save or plot)
-            return _series(*several, solve, save, pattern)
+            return _series(*several_of, solve, save, pattern)
         if pattern:
             InvalidRequest.must("pattern", "given with a range such as n 3..20 or answers 0..3..0..12", "one question")
         result = solve({}, err.print)
@@ -90,29 +88,12 @@ def _command(kind: Family) -> Callable[..., None]:
     return command("formula", run, options, summary=f"The least loss of {kind.title} as a formula.")
 
 
-def _several(counts: Collection[str], given: Values) -> tuple[str, dict[int, str]] | None:
-    """The option of a question that is given a range, and its texts by n: "3..20" of a number, "0..3..0..12" of
-    answers."""
-    for name, text in given.items():
-        if not isinstance(text, str):
-            continue
-        numbers = _NUMBERS.fullmatch(text) if name in counts else None
-        lists = _LISTS.fullmatch(text.replace(" ", ""))
-        if numbers:
-            return name, {n: str(n) for n in range(int(numbers[1]), int(numbers[2]) + 1)}
-        if lists:
-            return name, {n: f"{lists[1]}..{n}" for n in range(int(lists[2]), int(lists[3]) + 1)}
-    return None
-
-
 def _series(
-    name: str, texts: Mapping[int, str], solve: Callable[[Values], Formula], save: Path | None, pattern: bool
+    name: str, texts: Mapping[int, Any], solve: Callable[[Values], Formula], save: Path | None, pattern: bool
 ) -> Report:
     """The formulas of a range of questions as one table, with conjectures."""
     from workbench.families.formula_series import series
 
-    if not texts:
-        InvalidRequest.must(name, "a range that rises, such as 3..20", "an empty one")
     result = series(name, texts, lambda n: solve({name: texts[n]}), err.print)
     conjectures = result.pattern() if pattern else []
     rows = result.to_frame()

@@ -172,7 +172,7 @@ def recommend(
     check_progress(progress)
     given = {"epsilon": epsilon, "delta": delta, "notion": notion, "loss": loss, "time_limit": time_limit, **question}
     if given.get("range") is not None:
-        known = {each.name for each in REAL_OPTIONS}
+        known = {each.name for each in (*REAL_OPTIONS, *FINITE)}
         if left := [each.name for each in OPTIONS if given.get(each.name) is not None and each.name not in known]:
             why = "its classes are known for one run at a given epsilon and delta; list answers instead, LOW..HIGH:STEP"
             raise InvalidRequest(f"{', '.join(left)} must be left out with a range: {why}.")

@@ -23,7 +23,7 @@ def explore(family: str | None = None, **options: Any) -> ExplorerWidget:
         >>> widget.close()
 
     Args:
-        family: the family to begin with (`workbench.list_families`); the first one by default.
+        family: the family to begin with (`workbench design --help` lists them); the first one by default.
         options: its options as its command takes them; a text may name a file. An example without any.
 
     Returns:

@@ -1,4 +1,4 @@
-"""`workbench.design` and `workbench.list_families`: every family through one function, whose help is the options.
+"""`workbench.design`: every family through one function, whose help is the options.
 
 >>> import workbench as wb
 >>> d = wb.design(wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True), epsilon=1.5, delta=0.1212, notion="pdp")
@@ -6,8 +6,6 @@
 (0.450172331, True)
 >>> round(wb.design("channel", answers="0..100", max_shift=1, epsilon=1, delta="1e-5").objective, 8)
 1.79167543
->>> wb.list_families()[0]
-modulo: additive noise modulo a finite group (question: ModuloNoise)
 
 An editor that does not run the code sees neither names that are loaded when they are used nor a signature made at run
 time. So `workbench/__init__.pyi` spells both out, one overload of `design` for each family of this package
@@ -23,7 +21,7 @@ from typing import Any
 from workbench.families.base import Family
 from workbench.families.design import Design
 from workbench.families.option import Option, spell
-from workbench.families.registry import families, family, family_of, our_families
+from workbench.families.registry import family, family_of, our_families
 from workbench.io.extras import says_what_is_missing
 
 
@@ -74,10 +72,5 @@ def design(question: Any, **request: Any) -> Design:
         return kind.designed(given)
 
 
-def list_families() -> list[Family]:
-    """All kinds of questions; `print` one to see its options."""
-    return families()
-
-
-design.__doc__ = _help_text(our_families())  # which every installation has; `list_families` shows all
+design.__doc__ = _help_text(our_families())  # which every installation has
 design.__signature__ = _signature(our_families())  # type: ignore[attr-defined]

@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, overload
 
 from solvers.regions import Ends, NoPoint, Region, region_around, regions
 from solvers.search import Deadline
@@ -42,20 +42,32 @@ _EPSILON = "a number, or two in order such as 0.1..4"
 _DELTA = "a number, or two in order such as 0..0.2"
 
 
-def formula(
-    question: Any, *, epsilon: Any = None, delta: Any = None, time_limit: Any = None, **options: Any
-) -> Formula:
+@overload
+def formula(question: str, **options: Any) -> Any: ...
+@overload
+def formula(question: Any, **options: Any) -> Formula: ...
+def formula(question: Any, *, epsilon: Any = None, delta: Any = None, time_limit: Any = None, **options: Any) -> Any:
     """The optimum of a question as a formula in ε, and in δ where an interval of it is given.
 
     question, options: as `workbench.design` takes them. epsilon: a number (the piece that holds there), two numbers or
     "0.1..4", all ε > 0 by default; delta: a number, two numbers or "0..0.2"; as in `design` by default. time_limit:
     seconds; what is found until then stands, and what is open is said; so does what is found until Ctrl-C.
+    formula("modulo", n="3..20", max_shift=1), or answers="0..3..0..12": the formulas of a range of questions, by n,
+    as a table with `.pattern()`.
 
     Raises InvalidRequest: also for questions that have no formula, in one sentence that says why; Infeasible where an
     interval of δ holds one at which there is no mechanism.
     """
     spelled = isinstance(question, str)
     kind = family(question) if spelled else family_of(question)
+    if spelled:
+        from workbench.families.formula_series import series, several
+
+        counts = {option.name for option in kind.given_in("command") if option.question and option.kind is int}
+        if (ranged := several(counts, options)) is not None:
+            name, each = ranged
+            ends = {"epsilon": epsilon, "delta": delta, "time_limit": time_limit}
+            return series(name, each, lambda n: formula(question, **{**options, **ends, name: each[n]}))
 
     def request(point: Values) -> Any:
         given = {**options, **point}

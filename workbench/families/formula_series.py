@@ -1,7 +1,7 @@
 """Formulas of one question for many n: a table, and what their coefficients seem to be as functions of n.
 
 >>> import workbench as wb
->>> table = wb.formulas("modulo", "n", range(3, 21), max_shift=1, notion="pure")
+>>> table = wb.formula("modulo", n=range(3, 21), max_shift=1, notion="pure")
 >>> print(table.pattern()[0])  # doctest: +ELLIPSIS
 conjecture for the last piece, holds exactly for n = 3..20 (fitted on 8 of them, verified on the 10 others)
 n = 0 mod 2: (Σ_(j=0..n/2 - 1) 2 e^(jε)) / (Σ_(j=0..n/2) c_j e^(jε), c_j = 2, but 1 at j = n/2)
@@ -13,13 +13,14 @@ give for all others: verified case by case, never proven.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from workbench.exact.objects import Progress, Record
-from workbench.families.formula import formula
+from workbench.errors import InvalidRequest
+from workbench.exact.objects import Progress, Record, Values
 from workbench.families.formula_object import Formula
 from workbench.io.result import Result
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from solvers.polynomials import Poly
     from workbench.families.formula_pieces import Piece
 
+_NUMBERS = re.compile(r"(\d+)\.\.(\d+)")
+_LISTS = re.compile(r"(-?\d+)\.\.(-?\d+)\.\.\1\.\.(-?\d+)")
 _PERIODS = (1, 2, 3, 4)  # of a quasi-polynomial in n
 _FIT = 4  # n of each class that are fitted, for degree 3 in n; of two variables degree 2
 _OTHERS = 5  # n on which a conjecture is verified at least
@@ -89,28 +92,35 @@ class FormulaSeries:
         return conjectures
 
 
-def formulas(
-    family: str,
-    name: str,
-    values: Iterable[int],
-    *,
-    spell: Callable[[int], Any] = int,
-    progress: Progress | None = None,
-    **options: Any,
-) -> FormulaSeries:
-    """The formulas of a family's question for several values of one of its options.
+def several(counts: Collection[str], given: Values) -> tuple[str, dict[int, Any]] | None:
+    """The option that is given a range, and what it is given for each n; None where none is.
 
-    family: its name; name, values: of the option, e.g. "n", range(3, 21); spell: what the option is given for a value,
-    e.g. lambda k: f"0..{k}" for "answers"; progress: told after each; options: as `workbench.formula` takes them.
-    After Ctrl-C those that are proven. Raises as `workbench.formula`.
+    counts: options that are integers, with "3..20" or a range; of others "0..3..0..12". Raises InvalidRequest.
     """
-    return series(name, values, lambda value: formula(family, **{**options, name: spell(value)}), progress)
+    for name, value in given.items():
+        text = value.replace(" ", "") if isinstance(value, str) else ""
+        numbers = _NUMBERS.fullmatch(text) if name in counts else None
+        lists = _LISTS.fullmatch(text)
+        if numbers or (name in counts and isinstance(value, range)):
+            wanted = range(int(numbers[1]), int(numbers[2]) + 1) if numbers else value
+            known: dict[int, Any] = {n: n for n in wanted}
+        elif lists:
+            known = {n: f"{lists[1]}..{n}" for n in range(int(lists[2]), int(lists[3]) + 1)}
+        else:
+            continue
+        if not known:
+            InvalidRequest.must(name, "a range that rises, such as 3..20", "an empty one")
+        return name, known
+    return None
 
 
 def series(
     name: str, values: Iterable[int], solve: Callable[[int], Formula], progress: Progress | None = None
 ) -> FormulaSeries:
-    """As `formulas`; solve: the formula of a value."""
+    """The formulas of several values of an option; after Ctrl-C those that are proven.
+
+    solve: the formula of a value; progress: told after each.
+    """
     known: dict[int, Formula] = {}
     try:
         for value in values:

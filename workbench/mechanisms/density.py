@@ -22,11 +22,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
-from workbench.exact.arrays import Vector
+from workbench.exact.arrays import Positions, Vector
 from workbench.exact.numbers import exact
 
 _NODES = 24  # on an interval where a density is smooth
 _NARROWEST, _FARTHEST = 1e-4, 1e6  # standard deviations and means, in units of c
+
+
+def piece_of(knots: Vector, x: Vector) -> Positions:
+    """The piece that each x is on; the last one takes its right end too. Shape of x."""
+    return np.clip(np.searchsorted(knots, x, side="right") - 1, 0, knots.size - 2)
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ class Density:
         """Pr[breaks_j <= X < breaks_{j+1}] (the last interval takes its right end too). Shape (len(breaks) - 1,)."""
         cuts = np.asarray(breaks, dtype=float)
         x, w = self.grid(cuts)
-        place = np.clip(np.searchsorted(cuts, x, side="right") - 1, 0, cuts.size - 2)
+        place = piece_of(cuts, x)
         inside = (x >= cuts[0]) & (x <= cuts[-1])
         return np.asarray(np.bincount(place[inside], weights=w[inside], minlength=cuts.size - 1), dtype=np.float64)
 

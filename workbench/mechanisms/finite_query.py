@@ -258,7 +258,9 @@ class FiniteQuery:
             if ends[0] == ends[1]:
                 InvalidRequest.must("neighbours", "pairs of different inputs", f"{shown(self.inputs[ends[0]])} twice")
             pair = min(ends), max(ends)
-            distance = _distance(row[2], pair, self.inputs) if len(row) == 3 else None
+            distance = None
+            if len(row) == 3:
+                distance = positive(row[2], f"the distance of {' and '.join(str(shown(self.inputs[i])) for i in pair)}")
             if pair in measured and measured[pair] != distance:
                 InvalidRequest.must("neighbours", "pairs with one distance each", f"two for {row[:2]}")
             measured[pair] = distance
@@ -320,10 +322,6 @@ class FiniteQuery:
             seen.add(at)
             weights[at] = row[1]
         return weights
-
-
-def _distance(value: Any, pair: tuple[int, int], inputs: Sequence[Point]) -> Fraction:
-    return positive(value, f"the distance of {shown(inputs[pair[0]])} and {shown(inputs[pair[1]])}")
 
 
 def _length(row: Any) -> int:

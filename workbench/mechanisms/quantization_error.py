@@ -22,7 +22,7 @@ from workbench.exact.numbers import nearest_float, number_where
 from workbench.exact.plain import plain_numbers
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
-from workbench.mechanisms.density import Density
+from workbench.mechanisms.density import Density, piece_of
 
 
 def error_function(loss: Any) -> tuple[float, float]:
@@ -36,7 +36,7 @@ def error_function(loss: Any) -> tuple[float, float]:
 
 def places(knots: Vector, x: Vector) -> tuple[Positions, Vector]:
     """The piece that each x is on, and how far along it, in [0, 1]; a piece of width 0 holds c alone."""
-    piece = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, knots.size - 2)
+    piece = piece_of(knots, x)
     width = np.diff(knots)[piece]
     return piece, (x - knots[piece]) / np.where(width > 0, width, 1.0)
 

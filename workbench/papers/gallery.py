@@ -134,30 +134,19 @@ def _markdown(shown: _Shown) -> Iterator[str]:
         yield _text(record["caption"])
         yield links
         if compared := record["comparisons"]:
-            yield from _folded(_rows(_COMPARED, map(_in_words, map(_compared, compared))), compared)
+            table = _rows(_COMPARED, map(_in_words, compared))
+            folded = f"<details>\n<summary>{agreement(compared)}</summary>", table, "</details>"
+            yield from folded if len(compared) > _FOLD else [table]
     if errata := shown.errata:
         yield "### Errata, each with its check"
         yield _rows(_ERRATA, errata)
 
 
-def _in_words(cells: Sequence[Any]) -> list[str]:
+def _in_words(c: Values) -> list[str]:
     """The cells of `_compared` as Markdown has them, the remark beside the verdict."""
-    what, place, theirs, ours, difference, verdict, remark = cells
-    return [
-        what,
-        place,
-        f"{theirs:g}",
-        f"{ours:.9g}",
-        f"{difference:.2g}",
-        verdict + (f" ({remark})" if remark else ""),
-    ]
-
-
-def _folded(table: str, records: Sequence[Row]) -> list[str]:
-    """A long table behind its own summary."""
-    if len(records) <= _FOLD:
-        return [table]
-    return [f"<details>\n<summary>{agreement(records)}</summary>", table, "</details>"]
+    what, place, theirs, ours, difference, verdict, remark = _compared(c)
+    shown = verdict + (f" ({remark})" if remark else "")
+    return [what, place, f"{theirs:g}", f"{ours:.9g}", f"{difference:.2g}", shown]
 
 
 def _rows(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

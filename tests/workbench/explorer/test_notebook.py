@@ -14,6 +14,7 @@ import workbench as wb
 from bench.chromium import Chromium, Page
 from workbench.explorer.page import script
 from workbench.explorer.widget import ExplorerWidget
+from workbench.families.registry import families
 from workbench.io import extras
 
 NOISE = {"n": 8, "max_shift": 3, "epsilon": 1.5, "delta": "0.1", "notion": "pdp"}
@@ -73,7 +74,7 @@ def test_options_become_the_state_and_come_back(family: str, options: dict[str, 
 
 
 def test_every_family_begins_with_an_example() -> None:
-    for kind in wb.list_families():
+    for kind in families():
         widget = wb.explore(kind.name)
         assert widget.family == kind.name
         assert widget.given

@@ -33,7 +33,7 @@ def designs():
 
 
 def test_every_family_is_listed_and_found_by_name_and_by_question():
-    assert sorted(kind.name for kind in wb.list_families()) == sorted(REQUESTS)
+    assert sorted(kind.name for kind in families()) == sorted(REQUESTS)
     for name, (question, _) in REQUESTS.items():
         assert family(name) is family_of(question)
         assert family(name).question.__name__ in repr(family(name))

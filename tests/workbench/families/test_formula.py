@@ -271,3 +271,10 @@ def test_sympy_says_the_same() -> None:
     assert float(value) == pytest.approx(float(free(1, "0.1")[0]), rel=1e-15)
     none = wb.formula(wb.Quantization("-2,-0.5,0.5,2")).sympy()
     assert none.subs(epsilon, sympy.Rational(1, 2)) is sympy.nan
+
+
+def test_a_file_holds_the_prior_of_labels(tmp_path: Path) -> None:
+    """Weights that doubles do not hold as shares of 1."""
+    found = wb.formula(wb.Labels([0, 1, 4, 5], [2, 3, 1, 1]), method="lp", outputs=(0, 1, 2), loss="squared")
+    (path,) = found.save(tmp_path / "f.json")
+    assert wb.check(path).to_dict() == found.to_dict()

@@ -18,7 +18,8 @@ from workbench.families import formula_series
 
 
 def test_a_table_of_formulas_is_that_of_each() -> None:
-    table = wb.formulas("modulo", "n", range(3, 6), max_shift=1, notion="pure")
+    table = wb.formula("modulo", n=range(3, 6), max_shift=1, notion="pure")
+    assert table.to_dict() == wb.formula("modulo", n="3..5", max_shift=1, notion="pure").to_dict()
     alone = wb.formula(wb.ModuloNoise(n=4, max_shift=1), notion="pure")
     assert str(table[4]) == str(alone)
     frame = table.to_frame()
@@ -27,7 +28,7 @@ def test_a_table_of_formulas_is_that_of_each() -> None:
 
 
 def test_a_pattern_states_how_many_cases_it_is_verified_on() -> None:
-    (conjecture,) = wb.formulas("modulo", "n", range(3, 21), max_shift=1, notion="pure").pattern()
+    (conjecture,) = wb.formula("modulo", n=range(3, 21), max_shift=1, notion="pure").pattern()
     assert str(conjecture).startswith(
         "conjecture for the last piece, holds exactly for n = 3..20 (fitted on 8 of them, verified on the 10 others)"
     )
@@ -39,7 +40,7 @@ def test_a_pattern_states_how_many_cases_it_is_verified_on() -> None:
 
 def test_the_words_of_a_conjecture_are_its_formula() -> None:
     """Read back: counts with squared loss, n even."""
-    table = wb.formulas("channel", "answers", range(2, 15), spell=lambda n: f"0..{n}", max_shift=1, loss="squared")
+    table = wb.formula("channel", answers="0..2..0..14", max_shift=1, loss="squared")
     words = table.pattern()[0].words[0]
     top, over = re.findall(r"Σ_\(j=(.*?)\.\.(.*?)\) \((.*?)\) e\^\(jε\)", words)
     for n in (2, 8, 14):
@@ -59,7 +60,7 @@ def _read(text: str, n: int, j: int = 0) -> Fraction:
 
 
 def test_what_is_no_polynomial_in_n_has_no_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = wb.formulas("modulo", "n", range(3, 12), max_shift=1, notion="pure")
+    table = wb.formula("modulo", n=range(3, 12), max_shift=1, notion="pure")
     assert not table.pattern()  # 8 of 9 are fitted: too few others
     odd = {n: 2**n for n in range(3, 20)}
     assert formula_series._fit(odd) is None
@@ -77,6 +78,8 @@ def test_the_command_prints_one_table_and_the_conjecture(tmp_path: Path) -> None
     line = "formula channel --answers 0..2..0..4 --max-shift 1 --loss absolute --json"
     values = json.loads(CliRunner().invoke(app, line.split()).stdout)
     assert [*values["formulas"]] == ["2", "3", "4"]
+    with pytest.raises(wb.InvalidRequest, match="n must be a range that rises"):
+        wb.formula("modulo", n=range(6, 3), max_shift=1)
 
 
 @pytest.mark.parametrize(

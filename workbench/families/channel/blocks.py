@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
@@ -14,12 +15,14 @@ from solvers.arrays import Vector
 from solvers.program import Block, Data, Program
 from solvers.search import Deadline
 from solvers.solution import PointStatus, Solution, Termination
+from workbench.exact.objects import Progress
 from workbench.families.channel.block_work import NAME
 from workbench.families.channel.lower_bound import least_loss_bound
 from workbench.families.channel.request import ChannelRequest
 
 _GAP = 1e-10  # relative, that ends it
 _CLOSE = 1e-7  # relative, of what counts as an optimum
+_PERIOD = 2.0  # seconds between two lines of progress
 
 
 class Outcome(NamedTuple):
@@ -30,7 +33,7 @@ class Outcome(NamedTuple):
     bound: Fraction | None
 
 
-def solved(request: ChannelRequest, report: Callable[[int, float, float], None] | None = None) -> Outcome:
+def solved(request: ChannelRequest) -> Outcome:
     """The answer of the method, with its exact bound."""
     epsilons = request.levels()[1]
     if request.pairs is None:
@@ -42,11 +45,26 @@ def solved(request: ChannelRequest, report: Callable[[int, float, float], None] 
     limit = request.options.time_limit
     gap = _GAP if request.options.gap is None else float(request.options.gap)
     blocks = Blocks(request.losses.floats, request.weights, *ends, ratios)
+    report = None if request.progress is None else _report(request.progress, gap)
     point = Interior(blocks, report).solve(gap, Deadline(None if limit is None else float(limit)))
     bound = least_loss_bound(
         request.losses, request.question.prior, request.edges, Fraction(0), _multipliers(request, point)
     )
     return Outcome(point.masses, _solution(request, point, bound), bound)
+
+
+def _report(progress: Progress, goal: float) -> Callable[[int, float, float], None]:
+    """Iteration, gap, and the seconds left if the gap goes on falling from 1 as it did; a line now and then."""
+    clock, last = Deadline(), 0.0
+
+    def told(iteration: int, objective: float, bound: float) -> None:
+        nonlocal last
+        gap, now = (objective - bound) / max(abs(objective), abs(bound), 1e-300), clock.elapsed
+        if now - last >= _PERIOD and goal < gap < 1:
+            last, left = now, now * math.log(gap / goal) / -math.log(gap)
+            progress(f"iteration {iteration}: loss {objective:.9g}, gap {gap:.2g}, about {left:.0f} s left")
+
+    return told
 
 
 def _multipliers(request: ChannelRequest, point: BlockPoint) -> dict[str, Vector]:

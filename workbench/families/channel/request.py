@@ -14,6 +14,7 @@ from models.channel import ChannelModel, Pairs, UserRows
 from models.modulo import MASS_SCALE
 from solvers.arrays import Flags, Ints
 from workbench.errors import InvalidRequest
+from workbench.exact.objects import Progress
 from workbench.families.budget import BudgetRequest
 from workbench.families.channel.block_work import FEW, NAME, less, too_large
 from workbench.families.channel.losses import LossTable, OwnLoss
@@ -44,8 +45,7 @@ class ChannelRequest(BudgetRequest):
 
     loss: a name, a matrix (k, m), or a function (input, output) -> number; losses: its table. epsilon: with notion
     "metric" per unit of distance. constraints: names of `models.channel.CONSTRAINTS`; more: a function of the CVXPY
-    variable. method: of `block_work.METHODS`. unit: of
-    coordinates.
+    variable. method: of `block_work.METHODS`. unit: of coordinates. progress: told a line now and then.
     """
 
     question: FiniteQuery
@@ -56,6 +56,7 @@ class ChannelRequest(BudgetRequest):
     more: UserRows | None = None
     method: str = "auto"
     unit: str | None = None
+    progress: Progress | None = None
 
     LARGEST: ClassVar[int] = LARGEST
     LEAST: ClassVar[Fraction] = LEAST
@@ -199,7 +200,7 @@ class ChannelRequest(BudgetRequest):
     def by_blocks(self) -> bool:
         """Whether it is answered output by output. Raises InvalidRequest where that was asked for and cannot be."""
         if self.method == NAME:
-            wanted = f"one that method {NAME} takes: {self._blocks_refused}"
+            wanted = f"one that method {NAME} takes: {self._blocks_refused} (method program takes others)"
             return self._blocks_refused is None or InvalidRequest.must("the request", wanted, self.budget_words)
         free = self.method == "auto" and self.solver == "highs" and self.options.algorithm is None
         if not free or self.compared < FEW or not less(self.question.k, self.question.m, self.pairs, self.compared):
@@ -218,7 +219,9 @@ class ChannelRequest(BudgetRequest):
         if self.more is not None:
             return "no constraints of one's own, which may tie outputs to each other"
         if self.constraints:
-            return f"no constraints that tie outputs to each other, as {self.constraints[0]} does"
+            differs = self.constraints[0] == "column-monotone"
+            words = "whose direction differs from output to output" if differs else "which ties outputs to each other"
+            return f"no constraint {self.constraints[0]}, {words}"
         if not np.isfinite(self.losses.floats).all():
             return "losses that are finite"
         return f"epsilon >= {_RATIO:g}" if min(map(float, self.bounds.epsilons.values())) < _RATIO else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
+from math import lcm
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -181,8 +182,11 @@ class _LabelFamily(Family):
 
     def question_options(self, question: Any) -> Record:
         """See `Family.question_options`."""
-        shares = question.prior.tolist()
-        prior = "uniform" if len({*shares}) == 1 else shares
+        from workbench.families.stated import simplest
+
+        shares = simplest([*map(Fraction, question.prior.tolist())])
+        whole = lcm(*(share.denominator for share in shares))  # as weights, which floats hold
+        prior = "uniform" if len({*shares}) == 1 else [share * whole for share in shares]
         return {"labels": ",".join(map(repr, question.values.tolist())), "prior": prior}
 
     def checked(self, question: Any, values: Record) -> LabelRequest:

@@ -18,7 +18,7 @@ from solvers.search import OpenNodes
 from workbench.families.quantizer.laws import LawQuestion, QuantizerAnswer
 from workbench.families.quantizer.optm import Live, Point, optm, rqm_laws, shape_of, widths_for
 from workbench.mechanisms.baselines.two_bin import two_bin
-from workbench.mechanisms.density import Density
+from workbench.mechanisms.density import Density, piece_of
 from workbench.mechanisms.quantization_error import error_of
 
 Box = dict[Key, Pair]
@@ -31,7 +31,7 @@ def _gains(shape: TwoBinShape, density: Density, loss: object) -> tuple[Vector, 
     bins = np.array(shape.bins)
     cuts = np.array([*(low for _, low, _ in shape.pieces), 1.0])
     x, w = density.grid(cuts[1:-1])
-    place = np.clip(np.searchsorted(cuts, x, side="right") - 1, 0, cuts.size - 2)
+    place = piece_of(cuts, x)
     gains = []
     for at, (j, _, _) in enumerate(shape.pieces):
         y, v = x[place == at, None, None], w[place == at, None, None]

@@ -111,24 +111,21 @@ def encoded(
     check_shared(shared)
     check_local(local)
     values = finite_reals(x, largest, bound)
-    flat = values.reshape(-1)
-    out = np.empty(flat.size, dtype=np.int64)
-    for start in range(0, flat.size, _CHUNK):
-        part = flat[start : start + _CHUNK]
-        out[start : start + _CHUNK] = chunk(part, shared.take(part.size), local.take(part.size, 3))
-    return int(out[0]) if values.ndim == 0 else out.reshape(values.shape)
+    return _in_chunks(values, np.int64, lambda part: chunk(part, shared.take(part.size), local.take(part.size, 3)))
 
 
 def decoded(m: npt.ArrayLike, shared: SharedStream, chunk: Callable[[Integers, Words], Vector]) -> Any:
     """X̂ in the shape of m (a float for a scalar). chunk: integers and their shared words (n, 2) -> numbers."""
     check_shared(shared)
-    values = integers(m)
-    flat = values.reshape(-1)
-    out = np.empty(flat.size, dtype=np.float64)
+    return _in_chunks(integers(m), np.float64, lambda part: chunk(part, shared.take(part.size)))
+
+
+def _in_chunks(values: Any, dtype: npt.DTypeLike, chunk: Callable[[Any], Any]) -> Any:
+    """The results of `chunk`, so many scalars at a time, in the shape of values (a Python number for a scalar)."""
+    flat, out = values.reshape(-1), np.empty(values.size, dtype)
     for start in range(0, flat.size, _CHUNK):
-        part = flat[start : start + _CHUNK]
-        out[start : start + _CHUNK] = chunk(part, shared.take(part.size))
-    return float(out[0]) if values.ndim == 0 else out.reshape(values.shape)
+        out[start : start + _CHUNK] = chunk(flat[start : start + _CHUNK])
+    return out.reshape(values.shape) if values.ndim else out[0].item()
 
 
 @dataclass(frozen=True)

@@ -175,17 +175,12 @@ class RandomizedResponse(ShownMechanism):
 
     def sample(self, values: ArrayLike, source: Source | None = None) -> Vector:
         """A randomized copy of labels, from the exact law. Raises InvalidRequest for a value that is no label."""
-        own = self.own[self.labels.positions(values)]
-        return self.outputs[self.sample_own(own, source or Source())]
-
-    def sample_own(self, own: Integers, source: Source) -> Integers:
-        """Output positions for records whose own outputs are given. Keeping with probability (odds-1)/(odds+m-1) and
-        else drawing uniformly from all m outputs is the law above.
-        """
+        own, source = self.own[self.labels.positions(values)], source or Source()
         m, (high, low) = self.outputs.size, self.weights
+        # keeping with probability (odds-1)/(odds+m-1), else drawing uniformly from all m outputs, is the law above
         drawn = source.below(m, own.size)
         kept = source.bernoulli(high - low, high + (m - 1) * low, own.size) & (own >= 0)
-        return np.where(kept, own, drawn)
+        return self.outputs[np.where(kept, own, drawn)]
 
     def position(self, label: Any) -> int:
         """Where a label stands. Raises InvalidRequest for a value that is none."""

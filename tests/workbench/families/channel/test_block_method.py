@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.families.channel import block_work, blocks
 
 FORMS = ("all", "line", "graph", "metric", "parts", "rectangle")
 
@@ -75,7 +79,8 @@ def test_all_pairs_take_their_own_form() -> None:
     ("options", "words"),
     [
         ({"epsilon": 1, "delta": "1e-3"}, "delta = 0"),
-        ({"epsilon": 1, "notion": "pure", "constraints": ["symmetric"]}, "tie outputs to each other"),
+        ({"epsilon": 1, "notion": "pure", "constraints": ["symmetric"]}, "ties outputs to each other .method program"),
+        ({"epsilon": 1, "notion": "pure", "constraints": ["column-monotone"]}, "differs from output to output"),
         ({"epsilon": 1, "notion": "pure", "constraints": lambda M: [M[0, 0] >= 0.5]}, "of one's own"),
         ({"notion": "zcdp", "rho": 1}, "one bound on ratios"),
         ({"epsilon": 1, "minimise": "delta", "max_loss": 1}, "delta = 0"),
@@ -102,3 +107,68 @@ def test_every_backend_can_still_be_asked() -> None:
     names = [wb.design(question, epsilon=1, notion="pure", **options).solution.solver
              for options in ({}, {"method": "program"}, {"solver": "ortools:glop"})]  # fmt: skip
     assert names == ["block", "highs", "ortools:glop"]
+
+
+def test_progress_says_iteration_gap_and_seconds_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "_PERIOD", 0.0)
+    lines: list[str] = []
+    wb.design(wb.FiniteQuery("0..39", neighbours="all"), epsilon=1, notion="pure", method="block",
+              progress=lines.append)  # fmt: skip
+    read = [re.fullmatch(r"iteration (\d+): loss (\S+), gap (\S+), about \d+ s left", line) for line in lines]
+    told = [match for match in read if match is not None]
+    assert len(told) == len(lines) >= 3
+    gaps = [float(match[3]) for match in told]
+    assert gaps == sorted(gaps, reverse=True)
+    assert [int(match[1]) for match in told] == sorted({int(match[1]) for match in told})
+
+
+def test_ctrl_c_keeps_the_best_channel_certified(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "_PERIOD", 0.0)
+    lines: list[str] = []
+
+    def stop(line: str) -> None:
+        lines.append(line)
+        if len(lines) == 3:
+            raise KeyboardInterrupt
+
+    question = wb.FiniteQuery("0..39", neighbours="all")
+    with pytest.raises(wb.NotProven) as error:
+        wb.design(question, epsilon=1, notion="pure", method="block", progress=stop)
+    kept = error.value.design
+    assert error.value.interrupted
+    assert kept.certificate is not None
+    assert kept.bound < kept.objective < float(np.mean((np.arange(40) - 19.5) ** 2))  # better than one output for all
+
+
+def test_what_does_not_fit_into_memory_is_refused_with_the_size_that_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_work.os, "sysconf", lambda _: 1 << 14)  # 2^14 pages of 2^14 bytes
+    with pytest.raises(wb.InvalidRequest, match=r"memory of this machine; about \d+ inputs would") as error:
+        wb.design(wb.FiniteQuery("0..499", neighbours="all"), epsilon=1, notion="pure", method="block")
+    fit = int(re.findall(r"about (\d+) inputs", str(error.value))[0])
+    assert block_work.too_large(fit, fit, None) is None
+    assert block_work.too_large(2 * fit, 2 * fit, None) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "prior", "words"),
+    [
+        ("0,0\n0,1\n0,0\n", None, "all different"),
+        ("0,0\n0,nan\n", None, "line 2, column 2 of city.csv must be a finite number"),
+        ("0,0,0\n0,1,0\n", None, "weights >= 0, not all 0"),
+        ("0,0\n0,1\n", [0, 0], "weights >= 0, not all 0"),
+        ("\n".join(f"{i},0" for i in range(100_000)), None, "places must be at most 4000. Got 100000"),
+    ],
+)
+def test_bad_places_get_one_sentence(tmp_path: Path, text: str, prior: object, words: str) -> None:
+    path = tmp_path / "city.csv"
+    path.write_text(text)
+    with pytest.raises(wb.InvalidRequest, match=words) as error:
+        wb.FiniteQuery(str(path), neighbours="within 1 L1", prior=prior)
+    assert "\n" not in str(error.value)
+
+
+def test_places_in_two_parts_are_said_to_be() -> None:
+    places = [(0, 0), (0, 1), (5, 5), (5, 6)]
+    question = wb.FiniteQuery(places, neighbours="within 1 L1")
+    design = wb.design(question, loss="euclidean", epsilon=1, notion="pure", method="block")
+    assert [word for word in design.words if "2 separate parts" in word]

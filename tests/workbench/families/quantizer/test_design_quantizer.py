@@ -15,6 +15,7 @@ import pytest
 
 import workbench as wb
 from workbench.cli import main
+from workbench.families.registry import families
 from workbench.mechanisms.baselines.named_quantizers import built
 from workbench.mechanisms.density import spelled
 from workbench.privacy.certificate_file import check
@@ -388,7 +389,7 @@ def test_outputs_stay_within_the_reach_and_the_words_name_it(method: str):
 
 
 def test_bits_are_levels():
-    kind = next(kind for kind in wb.list_families() if kind.name == "quantizer")
+    kind = next(kind for kind in families() if kind.name == "quantizer")
     assert kind.spelled(bits=2, epsilon=1).question == wb.Quantization(levels=4)
     given, spelled = (kind.read({"epsilon": 1, **more}, "sweep") for more in ({"bits": 2}, {"levels": 4}))
     assert kind.key(given) == kind.key(spelled)
