@@ -178,6 +178,7 @@ def design(
     method: Any = 'auto',
     minimise: Any = 'loss',
     runs: int = 1,
+    progress: Any = None,
     certify: bool = True,
     solver: Any = 'highs',
     time_limit: Real | None = None,
@@ -197,12 +198,13 @@ def design(
         curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
         tradeoff (default None): tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".
         constraints (default []): Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python:
-            or a function of the CVXPY variable).
+            and a function of the CVXPY variable).
         unit (default None): Of the coordinates of places, for epsilon 0.7/km.
         method (default 'auto'): block: an interior point output by output; program: that of solver; auto: what takes
             less work.
         minimise (default 'loss'): loss; delta or epsilon for a max_loss.
         runs (default 1): With notion dp: for how many runs the budget is.
+        progress (default None): Told a line now and then.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench doctor`.
         time_limit (default None): Seconds.

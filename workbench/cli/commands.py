@@ -65,6 +65,7 @@ app = typer.Typer(
     name="workbench",
     cls=_Group,
     help="Design differential-privacy mechanisms by optimization; judge, audit and reproduce.",
+    epilog="Twenty wishes, twenty commands: docs/cheat-sheet.md",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,

@@ -89,7 +89,8 @@ def test_labels_under_a_function_a_matrix_and_a_file(tmp_path: Path):
         with pytest.raises(wb.InvalidRequest, match=sentence):
             wb.design(labels, epsilon=1, loss=loss, method="lp")
     with pytest.raises(wb.InvalidRequest, match="loss must be a name where method is bins"):
-        wb.design(labels, epsilon=1, loss=table)
+        wb.design(labels, epsilon=1, loss=table, method="bins")
+    assert wb.design(labels, epsilon=1, loss=table).request.method == "lp"
 
 
 @pytest.mark.parametrize(

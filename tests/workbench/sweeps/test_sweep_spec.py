@@ -84,7 +84,11 @@ def replaced(old: str, new: str) -> str:
         (NOISE + '[[grid]]\nmodel = "labels"\nlabels = "5..1"\nepsilon = 1', 13, "LOW..HIGH"),
         (NOISE + '[[grid]]\nmodel = "labels"\nlabels = "0..4"\nepsilon = 31', 14, "at most 30"),
         (NOISE + '[[grid]]\nmodel = "labels"\nlabels = "0..4"\nepsilon = 1\nloss = "cubic"', 15, "loss must be one of"),
-        (NOISE + '[[grid]]\nmodel = "labels"\nlabels = "0..4"\nepsilon = 1\nnotion = "metric"', 15, "lp for other"),
+        (
+            NOISE + '[[grid]]\nmodel = "labels"\nlabels = "0..4"\nepsilon = 1\nnotion = "metric"\nmethod = "bins"',
+            16,
+            "lp for other",
+        ),
         (NOISE + '[[grid]]\nmodel = "quantizer"\nbins = "-3,3"\nlevels = 4\nepsilon = 1', 13, "bins or levels"),
         (NOISE + '[[grid]]\nmodel = "quantizer"\nbins = "3,-3"\nepsilon = 1', 13, "strictly increasing"),
         (
