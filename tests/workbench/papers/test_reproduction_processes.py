@@ -189,7 +189,7 @@ def test_ctrl_c_ends_the_workers_and_keeps_what_is_finished(tmp_path: Path) -> N
         "fig4b",
         "--jobs",
         "2",
-        "--results",
+        "--out",
         str(tmp_path / "results"),
     ]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
