@@ -324,6 +324,7 @@ def rivals(rows: Sequence[Values]) -> Figure:
     ]
     heads = ["mechanism", "error", "no less than", "proof"]
     table = _table("Other mechanisms at the same budget", heads, listed)
+    table["note"] = "" if listed else "None is published for this budget."
     return {"overlays": {"delta": drawn} if drawn else {}, "table": table}
 
 

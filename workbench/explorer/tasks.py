@@ -268,10 +268,7 @@ class Tasks:
             if laws:
                 return {"overlays": {}, "table": None, "rows": [], "laws": laws}
             raise InvalidRequest(f"Other mechanisms are not listed for this request. {error}") from None
-        view = figures.rivals(rows)
-        if not (laws or view["overlays"] or view["table"]["rows"]):
-            raise InvalidRequest("Other mechanisms are not listed for this request: none is published for its budget.")
-        return view | {"rows": rows, "laws": laws}
+        return figures.rivals(rows) | {"rows": rows, "laws": laws}
 
     def inverse(self, request: PageRequest) -> View:
         """By bisection between the ends of the slider; the objective is taken to be monotone."""

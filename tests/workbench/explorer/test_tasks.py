@@ -131,12 +131,18 @@ def test_no_curve_where_an_option_takes_one_value_only(live: Tasks) -> None:
     ("name", "given", "words"),
     [
         ("labels", {"labels": "0..3", "method": "lp", "notion": "zcdp", "rho": "0.1"}, "at one epsilon, which"),
-        ("modulo", {"n": "3", "max_shift": "1", "notion": "zcdp", "rho": "0.1"}, "not listed for this request"),
     ],
 )
 def test_why_no_other_mechanisms_are_listed(live: Tasks, name: str, given: dict[str, str], words: str) -> None:
     with pytest.raises(InvalidRequest, match=words):
         live.run("rivals", {"family": name, "given": given})
+
+
+def test_where_no_mechanism_is_published_the_table_says_so(live: Tasks) -> None:
+    given = {"n": "3", "max_shift": "1", "notion": "zcdp", "rho": "0.1"}
+    table = live.run("rivals", {"family": "modulo", "given": given})["table"]
+    assert (table["rows"], table["note"]) == ([], "None is published for this budget.")
+    assert live.run("rivals", asked("1"))["table"]["note"] == ""
 
 
 def test_a_family_without_trade_offs_says_so(live: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
