@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,12 +85,12 @@ _BACK = """(() => { const slider = document.querySelector('.sliders input[type=r
 _SETTLED = "document.querySelector('main')?.dataset.settled"
 
 
-def run() -> pd.DataFrame:
-    """One row for each case; empty without Chromium."""
+def run(words: Sequence[str] = ()) -> pd.DataFrame:
+    """One row for each case whose name has all words; empty without Chromium."""
     if EXECUTABLE is None:
         print("Chromium is missing: nothing is measured.", file=sys.stderr)
         return pd.DataFrame()
-    chosen = {name: state for name, state in CASES.items() if all(word in name for word in sys.argv[1:])}
+    chosen = {name: state for name, state in CASES.items() if all(word in name for word in words)}
     rows = []
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, Chromium(Path(folder)) as browser:
         for name, state in chosen.items():
@@ -166,4 +166,7 @@ def _memory(pid: int) -> float:
 
 
 if __name__ == "__main__":
-    print(run().to_string(index=False, float_format=lambda value: f"{value:.3g}"), f"(load {os.getloadavg()[0]:.1f})")
+    print(
+        run(sys.argv[1:]).to_string(index=False, float_format=lambda value: f"{value:.3g}"),
+        f"(load {os.getloadavg()[0]:.1f})",
+    )
