@@ -33,6 +33,7 @@ from workbench.privacy.claim import Claim
 _CLOSE = 1e-10  # relative, of the ends
 _STEP = 4e-7  # relative, from where a loss and its bound lie on both sides of the budget
 _TURNS = 80
+_KNOWN = 1e-5  # relative gap up to which a least value is called so
 _LARGEST = 20  # ε that is tried where none is enough
 
 
@@ -114,7 +115,11 @@ class ProblemSession(Session):
             other._programs = Programs(getattr(request, "solver", "highs"))
             with suppress(WorkbenchError), closing(other):
                 other.request = replace(request, delta=delta, minimise=name, options=options, **changed)
-                words += least_words(name, other.design().objective, "")
+                best = other.design()
+                if best.bound is not None and best.objective - best.bound <= _KNOWN * best.objective:
+                    words += least_words(name, best.objective, "")
+                else:
+                    words += f" {name} {best.objective * (1 + 1e-6):.6g} would do."
         return words
 
     def _least(self, request: Any, name: str, least: Fraction) -> Design:

@@ -235,7 +235,7 @@ def test_repeats_give_quartiles_beside_threads_tolerance_and_memory(monkeypatch:
     assert (row["repeats"], row["threads"], row["tolerance"], len(asked)) == (3, 2, 1e-8, 3)
     assert asked[0]["dual_feasibility_tolerance"] == 1e-8
     assert 0 < row["seconds_low"] <= row["seconds"] <= row["seconds_high"] < 20
-    assert 20 < row["peak_mb"] < 2000
+    assert 20 < row["peak_mb"] < 150  # of the worker alone: this process holds more
     (row,) = wb.compare("small", "cvxpy:scs", instances="noise-lp-n8", tolerance=1e-8)
     assert "integrality_tolerance" in row["left_out"]
     for wrong in ({"repeats": 0}, {"threads": "two"}, {"tolerance": 1.0}):
