@@ -32,9 +32,8 @@ function ticks(low, high, log, most = 6) {
   }
   const raw = (high - low) / most || 1, power = 10 ** Math.floor(Math.log10(raw));
   const step = power * [1, 2, 5, 10].find((m) => m * power >= raw * 0.999);
-  const found = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) found.push(Number((k * step).toPrecision(12)));
-  return found;
+  const first = Math.ceil(low / step - 1e-9), count = Math.floor(high / step + 1e-9) - first + 1;
+  return Array.from({ length: Math.max(0, Math.min(count, 2 * most)) }, (_, k) => Number(((first + k) * step).toPrecision(12)));
 }
 
 // zero: the place of 0 apart from a logarithmic scale, null where there is none.
@@ -149,7 +148,7 @@ function drawLines(figure, width, { mark, drag, limit, pins = [] } = {}) {
   const logX = figure.x.log && above.length > 0 && (zero || above.length === xs.length), logY = figure.y.log && Math.min(...ys) > 0;
   const highY = Math.max(...ys), lowY = Math.min(...ys);
   const y0 = logY ? lowY / 1.15 : Math.min(0, lowY), y1 = logY ? highY * 1.15 : (highY + 0.05 * (highY - y0)) || 1;
-  const x0 = Math.min(...(logX ? above : xs)), x1 = Math.max(...xs) === x0 ? x0 + 1 : Math.max(...xs);
+  const x0 = Math.min(...(logX ? above : xs)), far = Math.max(...xs), x1 = far - x0 > 1e-9 * Math.abs(far) ? far : x0 + 1;
   const apart = zero && logX;
   const x = scale(x0, x1, LEFT + (apart ? 44 : 8), width - RIGHT - 8, logX, apart ? LEFT + 12 : null), y = scale(y0, y1, height - BOTTOM, TOP, logY);
   const root = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": figure.title });
@@ -272,7 +271,7 @@ function drawHeat(figure, width) {
     cell.append(svg("title", {}, `${figure.y} ${figure.rows[i]}, ${figure.x} ${figure.columns[j]}: ${short(v, 9)}`));
     root.append(cell);
     const words = short(v, v < 0.001 ? 1 : 3);
-    if (w > 7 * words.length + 4 && h > 15) root.append(svg("text", { x: left + (j + 0.5) * w, y: top + (i + 0.5) * h + 4, "text-anchor": "middle", "pointer-events": "none", style: `fill:${t > 0.5 ? "var(--over)" : "var(--ink)"}` }, words));
+    if (w > 7 * words.length + 4 && h > 15) root.append(svg("text", { x: left + (j + 0.5) * w, y: top + (i + 0.5) * h + 4, "text-anchor": "middle", "pointer-events": "none", style: `fill:var(--t${t < 0.48 ? 0 : t < 0.64 ? 1 : 2})` }, words));
   }));
   const label = (list, size, room) => list.map((_, k) => k).filter((k) => k % Math.max(1, Math.ceil(room / size)) === 0);
   for (const i of label(figure.rows, h, 15)) root.append(svg("text", { x: left - 6, y: top + (i + 0.5) * h + 4, "text-anchor": "end" }, figure.rows[i]));
@@ -293,7 +292,7 @@ function drawDots(figure, width, { open } = {}) {
   if (!near.length) return null;
   const narrow = width < 560, left = narrow ? 12 : 200, line = narrow ? 40 : 27, height = near.length * line + 52, bottom = height - 44;
   const values = near.flatMap((one) => [one.value, one.low > 0 ? one.low : one.value]), low = Math.min(...values), high = Math.max(...values);
-  const log = high > 6 * low && low > 0, pad = 0.06 * (high - low) || 0.1 * high || 1;
+  const log = high > 6 * low && low > 0, pad = Math.max(0.06 * (high - low), 0.01 * high) || 1;
   const x0 = log ? low / 1.12 : Math.max(0, low - pad), x1 = log ? high * 1.12 : high + pad;
   const x = scale(x0, x1, left + 8, width - 64, log);
   const root = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": figure.title });
@@ -301,7 +300,7 @@ function drawDots(figure, width, { open } = {}) {
   root.append(svg("text", { x: (left + width) / 2, y: height - 6, "text-anchor": "middle" }, figure.x));
   near.forEach((one, k) => {
     const up = k * line + line - (narrow ? 11 : 12), from = one.low === null || one.low === undefined ? null : x(Math.max(one.low, x0));
-    const row = svg("g", open?.(one) ? { class: "pick", role: "link", tabindex: "0", "aria-label": `${one.name}: ${short(one.value, 6)}` } : {});
+    const row = svg("g", open?.(one) ? { class: "pick", role: "link", tabindex: "0", "aria-label": `${one.name} ${short(one.value, 4)}` } : {});
     row.append(svg("rect", { x: 0, y: up - line / 2 - (narrow ? 8 : 0), width, height: line, fill: "var(--paper)", "fill-opacity": 0 }));
     row.append(svg("text", narrow ? { x: 12, y: up - 13 } : { x: left - 8, y: up + 4, "text-anchor": "end" }, one.name));
     if (from !== null) row.append(svg("path", { d: `M${from},${up}H${x(one.value)}M${from},${up - 6}v12`, stroke: hue(0), "stroke-width": 2, fill: "none" }));

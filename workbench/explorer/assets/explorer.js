@@ -577,7 +577,7 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
     const budget = ["epsilon", "delta", "rho", "mu", "alpha", "curve", "tradeoff", "max_loss", "bits", "runs"].map((name) => fits.find((one) => one.name === name && (one.hot || one.name in state.given || one.range || name === "curve" || name === "tradeoff"))).filter((one) => one && (one.name !== "runs" || "runs" in state.given));
     const group = (title, listed, parent = el("fieldset", {}, el("legend", {}, title))) => { parent.append(...listed.map(made)); return listed.length ? parent : ""; };
     const rest = fits.filter((one) => !budget.includes(one)), other = entry.options.filter((one) => room.instead[one.name] && !one.minor);
-    sliders.replaceChildren(el("h3", {}, "Budget"), ...budget.map(made));
+    sliders.replaceChildren(el("h2", {}, "Budget"), ...budget.map(made));
     form.replaceChildren(...[el("p", { class: "soft" }, entry.summary),
       group("Question", rest.filter((one) => one.question)),
       group("What is wanted", rest.filter((one) => !one.question && !one.minor)),
@@ -603,7 +603,7 @@ function exported(root, made) {
   views.sort((a, b) => a.hot[hot] - b.hot[hot]);
   const said = el("output", { for: "step" });
   const slider = el("input", { id: "step", type: "range", min: "0", max: String(views.length - 1), step: "1", "aria-label": `${hot}, slider` });
-  const drawn = board({ sliders: views.length > 1 ? el("div", { class: "sliders" }, el("h3", {}, "Budget"), el("label", { for: "step" }, said), slider) : null });
+  const drawn = board({ sliders: views.length > 1 ? el("div", { class: "sliders" }, el("h2", {}, "Budget"), el("label", { for: "step" }, said), slider) : null });
   const show = () => {
     const view = views[Number(slider.value)];
     drawn.show({ ...view, proving: false, note: view.certified || !view.certifies ? "" : "The certified design is the one this page was made for." });

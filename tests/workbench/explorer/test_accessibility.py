@@ -1,0 +1,103 @@
+"""The page for everybody: what axe finds, the contrast of letters in charts, and a session by keyboard alone."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.chromium import Chromium, Page
+from workbench.explorer.server import Server
+
+_SPECS = [spec for name in ("axe_playwright_python", "axe_core_python") if (spec := find_spec(name))]
+AXE = Path(str(_SPECS[0].origin)).with_name("axe.min.js") if _SPECS else None
+SETTLED = "document.querySelector('main')?.dataset.settled"
+LEAST = 4.5  # contrast of small letters (WCAG 2.2, 1.4.3)
+
+# Letters of a chart lie on what is painted before them: the first shape beneath that is painted in full, else paper.
+# Of every text the place and its contrast, at three points.
+CONTRAST = r"""(() => {
+  const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  const light = (parts) => parts.map((v) => linear(v / 255))
+    .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
+  const numbers = (text) => text.match(/-?[\d.]+(e-?\d+)?/g).map(Number);
+  const parts = (text) => { const found = numbers(text), one = text.startsWith("color(") ? 255 : 1;
+    return { rgb: found.slice(0, 3).map((v) => v * one), alpha: found[3] ?? 1 }; };
+  const paint = (node) => {
+    const style = getComputedStyle(node), svg = node instanceof SVGElement;
+    const text = svg ? style.fill : style.backgroundColor;
+    if (text === "none" || ["svg", "g"].includes(node.tagName)) return { rgb: [0, 0, 0], alpha: 0 };
+    const made = parts(text);
+    return { rgb: made.rgb, alpha: made.alpha * (svg ? style.fillOpacity * style.opacity : 1) };
+  };
+  const found = [];
+  for (const text of document.querySelectorAll("svg.chart text")) {
+    const box = text.getBoundingClientRect();
+    if (!box.width) continue;
+    for (const share of [0.05, 0.5, 0.95]) {
+      const layers = document.elementsFromPoint(box.left + share * box.width, box.top + box.height / 2)
+        .filter((node) => node.tagName !== "text").map(paint).filter((one) => one.alpha > 0);
+      const last = layers.findIndex((one) => one.alpha >= 1), under = layers.slice(0, last + 1).reverse();
+      if (last < 0) { found.push([text.textContent, 0]); continue; }
+      const over = (rgb, one) => rgb.map((v, k) => v * (1 - one.alpha) + one.rgb[k] * one.alpha);
+      const ground = under.reduce(over, [0, 0, 0]);
+      const [a, b] = [light(ground), light(parts(getComputedStyle(text).fill).rgb)].sort((x, y) => y - x);
+      found.push([text.textContent, (a + 0.05) / (b + 0.05)]);
+    }
+  }
+  return found;
+})()"""
+
+
+def looked_at(page: Page, *, dark: bool = False) -> None:
+    """All of the page in the window, in a theme."""
+    theme = "dark" if dark else "light"
+    page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+    page.size(1280, max(800, page.js("document.documentElement.scrollHeight")))
+
+
+def violations(page: Page) -> list[Any]:
+    """What axe finds, and what it leaves undecided but for letters in charts, whose ground it cannot see."""
+    assert AXE is not None
+    page.js(f"{AXE.read_text('utf-8')}; 0")
+    page.js("window.result = null; axe.run(document).then((result) => { window.result = result; }); 0")
+    page.wait("window.result", 90)
+    kept = """[...result.violations, ...result.incomplete].flatMap((rule) => rule.nodes.map((node) => [rule.id, node]))
+        .filter(([id, node]) => id !== 'color-contrast' || !document.querySelector(node.target[0]).closest('svg.chart'))
+        .map(([id, node]) => [id, node.html.slice(0, 120), node.failureSummary])"""
+    found: list[Any] = page.js(kept)
+    return found
+
+
+PAGES = {
+    "query": "form=numbers&answers=0..6&max_shift=1&epsilon=1&delta=0.01&loss=squared",
+    "modulo": "family=modulo&n=8&max_shift=3&epsilon=1.5&delta=0.1",
+    "channel": "family=channel&answers=0..5&max_shift=1&loss=absolute&epsilon=1",
+    "quantizer": "family=quantizer&bins=-3,-0.5,0.5,3&epsilon=1",
+    "infeasible": "family=laplace&epsilon=1&bits=1",
+    "wrong": "family=modulo&n=0&epsilon=1",
+}
+
+
+@pytest.fixture(params=PAGES, scope="module")
+def page(request: pytest.FixtureRequest, browser: Chromium, server: Server) -> Any:
+    made = browser.open(server.address(PAGES[request.param]))
+    wanted = "document.querySelector('main.home')?.dataset.drawn" if request.param == "query" else SETTLED
+    made.wait(f"{wanted} || document.querySelector('.status.error')", 90)
+    yield made
+    browser.close_pages()
+
+
+def test_letters_of_charts_can_be_read_in_both_themes(page: Page) -> None:
+    for dark in (False, True):
+        looked_at(page, dark=dark)
+        assert [one for one in page.js(CONTRAST) if one[1] < LEAST] == []
+
+
+@pytest.mark.skipif(AXE is None, reason="axe is missing: pip install axe-core-python")
+def test_axe_finds_nothing_in_both_themes(page: Page) -> None:
+    for dark in (False, True):
+        looked_at(page, dark=dark)
+        assert violations(page) == []
