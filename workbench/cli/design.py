@@ -113,11 +113,11 @@ def recommend(*, html: Path | None = None, plot: Path | None = None, save: Path 
     """Which class of mechanisms for a query: some, each at its best, with proven numbers, the least loss first."""
     from workbench.comparison.recommend import recommend as recommended
 
-    files = {name: given[name] for name in ("answers", "neighbours", "outputs", "prior", "loss")}
+    files = {name: given[name] for name in ("answers", "places", "neighbours", "outputs", "prior", "loss")}
     files |= {f"baseline {k}": path for k, path in enumerate(given["baseline"] or [])}
     check_outputs(files, {"plot file": plot, "html file": html, "saved file": save})
-    if given["column"] is None and (given["answers"] is None) == (given["range"] is None):
-        raise InvalidRequest("The answers must be given by exactly one of answers and range.")
+    if given["column"] is None and sum(given[name] is not None for name in ("answers", "places", "range")) != 1:
+        raise InvalidRequest("The answers must be given by exactly one of answers, places and range.")
     values = {name: v for name, v in present(given).items() if v != _PLAIN.get(name)}
     result = under_a_bar(lambda tell: recommended(**values, progress=tell))
     if save is not None:

@@ -47,12 +47,14 @@ class Published:
     """One published mechanism of a family.
 
     name: in tables; source: author and year; parameter: what is scaled to the budget, and how far; cost: of a request
-    of the family (or a query with the same fields). It raises NotApplicable."""
+    of the family (or a query with the same fields). It raises NotApplicable. with_prior: whether it is fitted to the
+    prior of the query."""
 
     name: str
     source: str
     parameter: str
     cost: Callable[[Any], Reference]
+    with_prior: bool = False
 
 
 def published(kind: Family) -> Mapping[str, Published]:

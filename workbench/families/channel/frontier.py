@@ -106,7 +106,8 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
 
 
 _CHANNELS = ("integer noise, clamped", "modulo noise", *published(FAMILY))  # on the same outputs
-_SPELLING = ("answers", "outputs", "max_shift", "neighbours", "prior")
+_SPELLING = ("answers", "places", "outputs", "max_shift", "neighbours", "prior")
+_RESPONSE = "randomized response"  # for any answers, also where they are places
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
@@ -129,12 +130,15 @@ def candidates(query: Query) -> Iterable[Candidate]:
                         minimises=True, several=True)  # fmt: skip
     except ChannelTooLarge as error:
         yield Candidate("best channel", reason=str(error))
-    for name, entry in published(FAMILY).items():
+    listed = published(FAMILY)
+    if query.question.planar:
+        listed = {**{entry.name: entry for entry in PLACES}, _RESPONSE: listed[_RESPONSE]}
+    for name, entry in listed.items():
         if name == "clamped staircase" and query.grid is not None and query.grid.reach == 1:
             yield Candidate(name, reason="between answers one step apart it is the geometric noise")
             continue
-        simplicity = int(name != "randomized response")
-        words = f"published ({entry.source}), made for no prior"
+        simplicity = int(name != _RESPONSE)
+        words = f"published ({entry.source}), made for {'the' if entry.with_prior else 'no'} prior"
         yield Candidate(name, words, None, partial(_usual, query, entry), simplicity=simplicity)
     others = [
         *((known, "your own baseline") for known in own_baselines(query.own, "channel")),
@@ -174,7 +178,7 @@ def _freed(kind: Family, question: Any, time: TimeShares | None = None, **option
 
 def _usual(query: Query, entry: Published) -> Value:
     reference = entry.cost(query)
-    design = partial(design_of, query, entry.name, reference.mechanism)
+    design = None if reference.mechanism is None else partial(design_of, query, entry.name, reference.mechanism)
     return Value(reference.objective, None, reference.certified, reference.words, False, reference.mechanism, design)
 
 

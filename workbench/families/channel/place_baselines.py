@@ -147,6 +147,7 @@ PLACES = (
         "Andrés et al. 2013; Chatzikokolakis et al. 2017",
         "epsilon, the largest",
         laplace,
+        with_prior=True,
     ),
     Published(
         "planar exponential",
