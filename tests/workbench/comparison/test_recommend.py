@@ -137,7 +137,7 @@ def test_files_plots_and_bad_input(capsys, tmp_path: Path, monkeypatch: pytest.M
         ("recommend --answers 0..2 --epsilon 1", "A neighbour relation must be given"),
         ("recommend --answers 0..2 --max-shift 1 --epsilon 0", "epsilon must be a finite number > 0"),
         ("recommend --answers 0..2 --max-shift 1 --epsilon 1 --loss near", "loss must be one of"),
-        ("recommend --epsilon 1", "exactly one of answers and range"),
+        ("recommend --epsilon 1", "exactly one of answers, places and range"),
         ("recommend --range 5..5 --epsilon 1", "LOW..HIGH"),
         ("recommend --range 0..5 --max-shift 1 --epsilon 1", "request with a range must be made of"),
         ("recommend --range 0..5 --sensitivity 6 --epsilon 1", "at most the width of the range"),
