@@ -12,12 +12,14 @@ a sample (`solvers.polynomials`), and holds outside of poles, which are finitely
 here only grow with x, so V falls, and at a pole, as at the end of a region, it is the limit that both sides share.
 (Poles and ends are algebraic, and e^ε is not where ε is a rational but 0: no such ε is at one.)
 
-What is not yet covered is sampled in its middle until nothing is left: regions are closed, and meet in algebraic
-numbers that are compared exactly. A time limit leaves the regions that were found, and the intervals that are open.
+The widest interval that is not yet covered is sampled inside, until nothing is left: regions are closed, and meet in
+algebraic numbers that are compared exactly. A time limit leaves the regions that were found, and intervals that are
+open; so does a sample for which no basis is proven.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -103,27 +105,41 @@ def regions(
     deadline: Deadline | None = None,
     progress: Callable[[Region], None] | None = None,
 ) -> tuple[list[Region], list[Ends]]:
-    """The regions of an interval of x, by rising x, and what a time limit or Ctrl-C left open.
+    """The regions of an interval of x, by rising x, and what is open: after a time limit or Ctrl-C, or where no basis
+    that a solver proposes is optimal in exact arithmetic.
 
-    deltas: the interval of δ. Ctrl-C before the first region is a KeyboardInterrupt. Raises NoRationalSolution: a basis
-    is singular, or the solver's is not optimal in exact arithmetic; NoPoint.
+    deltas: the interval of δ. Ctrl-C before the first region is a KeyboardInterrupt. Raises NoPoint; NoRationalSolution
+    where there is no region at all.
     """
     done: list[Region] = []
     gaps: list[Ends] = [(Root.rational(low), None if high is None else Root.rational(high))]
+    left: list[Ends] = []
     try:
         while gaps and not (deadline and deadline.passed):
-            region = _sampled(program, gaps[0], deltas)
-            done, gaps = [*done, region], _without(gaps[0], region) + gaps[1:]
+            gap = max(gaps, key=_width)
+            others = [other for other in gaps if other is not gap]
+            try:
+                region = _sampled(program, gap, deltas)
+            except NoRationalSolution as error:
+                if isinstance(error, NoPoint) or not (done or others):
+                    raise
+                left, gaps = [*left, gap], others
+                continue
+            done, gaps = [*done, region], others + _without(gap, region)
             if progress is not None:
                 progress(region)
     except KeyboardInterrupt:
         if not done:
             raise
-    return sorted(done, key=cmp_to_key(_by_low)), gaps
+    return sorted(done, key=lambda region: _order(region.low)), sorted(left + gaps, key=lambda gap: _order(gap[0]))
 
 
-def _by_low(first: Region, second: Region) -> int:
-    return first.low.against(second.low)
+def _width(gap: Ends) -> float:
+    """Of an interval of x, as one of ε."""
+    return math.inf if gap[1] is None else math.log(gap[1].high / gap[0].low)
+
+
+_order = cmp_to_key(Root.against)
 
 
 def region_around(program: Parametric, x: Fraction, deltas: Interval) -> Region:
@@ -193,7 +209,7 @@ def _region(program: Parametric, samples: Iterable[Fraction], gap: Ends, deltas:
 
 
 def _between(low: Root, high: Root | None) -> Iterator[Fraction]:
-    """Rationals inside an interval, of few digits, its middle first."""
+    """Rationals inside an interval, of few digits; its harmonic middle first, as large x have small masses."""
     if high is None:
         yield from (2 * low.high + Fraction(k, 7) for k in range(1, _TRIES))
         return
@@ -201,7 +217,7 @@ def _between(low: Root, high: Root | None) -> Iterator[Fraction]:
         low, high = low.refined(), high.refined()
     width = high.low - low.high
     for k in range(_TRIES):
-        part = Fraction((2 * k + 1) % 17 or 8, 17) if k else Fraction(1, 2)
+        part = Fraction((2 * k + 1) % 17 or 8, 17) if k else low.high / (low.high + high.low)
         yield (low.high + part * width).limit_denominator(int(64 / width) + 1)
 
 

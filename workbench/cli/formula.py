@@ -82,7 +82,7 @@ def _command(kind: Family) -> Callable[..., None]:
         if plot is not None:
             result.plot(plot)
         early = result.open and (time_limit is None or result.seconds < time_limit)
-        words = f"Interrupted: what is proven until then stands; {len(result.open)} interval(s) of epsilon are open."
+        words = f"Not all is proven: {len(result.open)} interval(s) of epsilon are open."
         return Report(result.to_dict, _shown(result), words if early else None)
 
     return command("formula", run, options, summary=f"The least loss of {kind.title} as a formula.")
@@ -134,4 +134,4 @@ def _shown(formula: Formula) -> Iterator[Any]:
         return
     yield note(f"Proven for every epsilon of each line, in exact arithmetic ({formula.seconds:.2f} s).")
     for low, high in formula.open:
-        yield note(f"Open, as it ended early: epsilon between {low:.9g} and {high:.9g}.")
+        yield note(f"Open, not proven: epsilon between {low:.9g} and {high:.9g}.")

@@ -7,6 +7,7 @@ Whoever hands a figure to the page makes it strict JSON (`workbench.exact.number
     bars         labels, values
     dots         rows {name, value, low, certified, notes}: what each costs, and what is proven of its class
     heat         rows, columns, values [row][column]
+    map          regions of a plane (`workbench.explorer.formula_map`)
     picture      an SVG of the family's own
     table        heads, rows
 

@@ -40,6 +40,7 @@ _SCRIPTS = (
     "pdf.js",
     "words.js",
     "parts.js",
+    "map.js",
     "explorer.js",
 )  # one module, in this order, and a host after them
 

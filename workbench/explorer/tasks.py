@@ -12,6 +12,7 @@ profile     privacy profile and trade-off curve of what was designed last, and w
 along       the objective against one number of the budget, over the range of its slider, with designs on the way; no
             figure where no other value is taken
 rivals      the family's own frontier at this budget: exact pieces, published mechanisms and their laws
+formulas    where in the (ε, δ) plane which formula of the optimum holds
 inverse     the least value of a hot option at which the objective is within a limit
 recommend   classes of mechanisms for a query at a budget
 export      everything above about one request, for a page without a server
@@ -36,6 +37,7 @@ from workbench.errors import InvalidRequest, NotProven, WorkbenchError
 from workbench.exact.numbers import jsonable
 from workbench.exact.objects import Values
 from workbench.explorer import alone, figures, views
+from workbench.explorer.formula_map import formula_map
 from workbench.explorer.given import EMPTY, Files, View, exact_values, known, listing, suggestions
 from workbench.explorer.page_request import PageRequest, Tell, adapted, fields, short, silent, spelled
 from workbench.families.base import Session
@@ -270,6 +272,10 @@ class Tasks:
             raise InvalidRequest(f"Other mechanisms are not listed for this request. {error}") from None
         return figures.rivals(rows) | {"rows": rows, "laws": laws}
 
+    def formulas(self, request: PageRequest) -> View:
+        """The map of its formulas."""
+        return formula_map(request)
+
     def inverse(self, request: PageRequest) -> View:
         """By bisection between the ends of the slider; the objective is taken to be monotone."""
         name: Any = request.more.get("along")
@@ -307,7 +313,8 @@ class Tasks:
         moved = [quiet.at(slid[0], value) for value in request.grid(slid[0], _EXPORTED)] if slid else []
         steps = {f"{slid[0]} {at.given[slid[0]]}": partial(self._exported, at) for at in moved}
         curves = {f"along {name}": partial(self.along, replace(quiet, more={"along": name})) for name in slid}
-        parts = {"profile": partial(self.profile, quiet), **curves, "rivals": partial(self.rivals, quiet), **steps}
+        parts = {"profile": partial(self.profile, quiet), **curves, "rivals": partial(self.rivals, quiet)}
+        parts |= {"formulas": partial(self.formulas, quiet), **steps}
         answers: dict[str, View] = {}
         errors, begin = {}, time.monotonic()
         for done, (name, compute) in enumerate(parts.items()):
@@ -329,6 +336,8 @@ class Tasks:
         }
         if "profile" in answers:
             page["profile"] = answers["profile"]
+        if "formulas" in answers:
+            page["formulas"] = answers["formulas"]
         if "rivals" in answers:
             page["rivals"] = {key: answers["rivals"][key] for key in ("overlays", "table", "laws")}
         page["listing"] = [entry for entry in listing() if entry["name"] == kind.name]
@@ -354,5 +363,5 @@ def _step(design: Design | None, request: PageRequest, name: str, value: Fractio
 
 TASKS = (
     "suggestions", "fields", "adapt", "design", "complete", "certify", "prove", "profile", "along", "rivals",
-    "inverse", "export", "recommend",
+    "formulas", "inverse", "export", "recommend",
 )  # fmt: skip

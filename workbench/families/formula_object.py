@@ -106,7 +106,7 @@ class Formula:
     def __str__(self) -> str:
         lines = [self.what, *(f"{self.where(piece)}: {piece.text()}" for piece in self.pieces)]
         name = "ε" if self.at is None else "δ"
-        lines += [f"open, as it ended early: {low:.9g} < {name} < {high:.9g}" for low, high in self.open]
+        lines += [f"open, not proven: {low:.9g} < {name} < {high:.9g}" for low, high in self.open]
         return "\n".join(lines)
 
     @property

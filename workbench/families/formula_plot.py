@@ -37,7 +37,7 @@ def figure(what: str, pieces: Sequence[Piece], at: float | None = None) -> Figur
         return _over_delta(what, pieces, at)
     free = any(piece.free for piece in pieces)
     drawn, axis, numbers = _page(pieces)
-    low, high = _shown(pieces)
+    low, high = shown(pieces)
     for piece in pieces:
         start, end = max(piece.epsilon[0], low), min(piece.epsilon[1], high)
         if start < end:
@@ -72,11 +72,16 @@ def _over_delta(what: str, pieces: Sequence[Piece], epsilon: float) -> Figure:
 
 
 def _page(pieces: Sequence[Piece]) -> tuple[Figure, Axes, dict[str, int]]:
-    """A figure with room for the legend, its axis, and the number of every formula, by where it holds first."""
-    numbers = {text: k for k, text in enumerate(dict.fromkeys(piece.text() for piece in pieces), 1)}
+    """A figure with room for the legend, its axis, and the number of every formula."""
+    numbers = numbered(pieces)
     wide = _LEGEND * _columns(numbers) * max(len(text) for text in numbers)
     drawn, (axis,) = panels(width=6.4 + wide, height=max(4.6, 0.42 * min(len(numbers), _BELOW)))
     return drawn, axis, numbers
+
+
+def numbered(pieces: Sequence[Piece]) -> dict[str, int]:
+    """The number of every formula, by where it holds first."""
+    return {text: k for k, text in enumerate(dict.fromkeys(piece.text() for piece in pieces), 1)}
 
 
 def _columns(numbers: Mapping[str, int]) -> int:
@@ -84,7 +89,7 @@ def _columns(numbers: Mapping[str, int]) -> int:
     return math.ceil(len(numbers) / _BELOW)
 
 
-def _shown(pieces: Sequence[Piece]) -> tuple[float, float]:
+def shown(pieces: Sequence[Piece]) -> tuple[float, float]:
     """The interval of ε of a picture."""
     ends = sorted({end for piece in pieces for end in piece.epsilon if math.isfinite(end)})
     last = max(piece.epsilon[1] for piece in pieces)
@@ -105,14 +110,14 @@ def _label(piece: Piece, number: int) -> str:
     return rf"$\mathbf{{{number}}}:\ {text}$"
 
 
-def _at(value: Affine, epsilons: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
+def sampled(value: Affine, epsilons: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
     """A function of x without δ at some ε."""
     return np.array([float(value(Fraction(math.exp(epsilon / steps)))) for epsilon in epsilons])
 
 
 def _region(axis: Axes, piece: Piece, epsilons: NDArray[np.float64], numbers: Mapping[str, int]) -> None:
     """A region of the plane, with the number of its formula where it is widest."""
-    below, above = (_at(end, epsilons, piece.steps) for end in piece.delta)
+    below, above = (sampled(end, epsilons, piece.steps) for end in piece.delta)
     number = numbers[piece.text()]
     style = _style(number)
     axis.fill_between(
@@ -138,7 +143,7 @@ def _curve(axis: Axes, piece: Piece, epsilons: NDArray[np.float64], numbers: Map
         axis.axvspan(epsilons[0], epsilons[-1], color="#DDDDDD", label=_label(piece, number))
         return
     style = {"color": _style(number)["color"], "linewidth": 2.2}
-    axis.plot(epsilons, _at(piece.value, epsilons, piece.steps), label=_label(piece, number), **style)
+    axis.plot(epsilons, sampled(piece.value, epsilons, piece.steps), label=_label(piece, number), **style)
 
 
 def _breakpoints(axis: Axes, pieces: Sequence[Piece], high: float) -> None:

@@ -229,7 +229,7 @@ def test_ctrl_c_keeps_what_is_proven(tmp_path: Path, monkeypatch: pytest.MonkeyP
     line = f"formula channel --answers 0..5 --max-shift 1 --loss absolute --save {tmp_path / 'f.json'}"
     done = CliRunner().invoke(app, line.split())
     assert done.exit_code == 2
-    assert "Open, as it ended early: epsilon between" in done.stdout
+    assert "Open, not proven: epsilon between" in done.stdout
     again = wb.check(tmp_path / "f.json")
     whole = wb.formula(wb.FiniteQuery("0..5", max_shift=1), loss="absolute")
     assert again.open
@@ -248,7 +248,7 @@ def _press() -> None:
 def test_an_interval_of_delta_without_a_mechanism_somewhere_is_refused() -> None:
     query = wb.FiniteQuery("0..2", "-1..3", max_shift=1)
     options: dict[str, Any] = {"loss": "absolute", "constraints": ["unbiased"]}
-    with pytest.raises(wb.Infeasible, match=r"at epsilon = 0\.405465, delta = .*: a formula for an interval of delta"):
+    with pytest.raises(wb.Infeasible, match=r"at epsilon = 0\.2\d*, delta = .*: a formula for an interval of delta"):
         wb.formula(query, delta="0..1", **options)
     assert all(piece.value is not None for piece in wb.formula(query, delta="0..1", epsilon="2..4", **options).pieces)
     assert wb.formula(query, delta="0.05", **options).pieces[0].value is None

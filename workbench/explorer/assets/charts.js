@@ -327,6 +327,7 @@ function numbers(figure) {
   }
   if (figure.kind === "heat") return [[`${figure.y} \\ ${figure.x}`, ...figure.columns], figure.values.map((line, i) => [figure.rows[i], ...line])];
   if (figure.kind === "dots") return [["class", figure.x, "no less than", "certified"], figure.rows.map((one) => [one.name, one.value, one.low, one.certified])];
+  if (figure.kind === "map") return [["formula", figure.x.label, "from", "to"], figure.regions.flatMap((one) => one.x.map((v, i) => [one.name, v, one.low[i], one.high[i]]))];
   if (figure.kind !== "lines") return null;
   const rows = [];
   for (const one of figure.series) one.x.forEach((v, i) => { if (v !== null) rows.push([one.name, v, one.y[i]]); });

@@ -9,8 +9,8 @@ const SOLVING = "solving …", PINNED = 4, AT_ONCE = 120;
 const MORE = ["epsilon", "delta", "rho", "mu"], LESS = ["runs"];  // private at more of it too, at less of it too
 
 // Where the cards of a family's page stand: two columns that fill, in the order of interest.
-const SIDES = { law: 0, privacy: 0, "privacy 1": 0, rivals: 1, pins: 1, proof: 0, code: 1, missing: 0 };
-const ORDER = ["law", "along", "privacy", "privacy 1", "pins", "rivals", "proof", "code", "missing"];
+const SIDES = { law: 0, privacy: 0, "privacy 1": 0, rivals: 1, pins: 1, formulas: 1, proof: 0, code: 1, missing: 0 };
+const ORDER = ["law", "along", "privacy", "privacy 1", "pins", "rivals", "formulas", "proof", "code", "missing"];
 
 // What is known about one design, in cards: the same in a live page and in an export.
 function board(actions = {}) {
@@ -28,7 +28,8 @@ function board(actions = {}) {
     return cards[key];
   };
   const drop = (key) => { cards[key]?.node.remove(); delete cards[key]; };
-  let shown = null, marked = {}, pins = [], laws = [], curves = {}, laid = [];
+  const place = () => ({ x: Number(shown?.hot.epsilon ?? NaN), y: Number(shown?.hot.delta ?? (shown?.objective || 0)) });
+  let shown = null, marked = {}, map = null, pins = [], laws = [], curves = {}, laid = [];
   const mark = (name) => ({ x: Number(shown?.hot[name] ?? NaN), y: shown?.objective, proven: shown?.certified });
   const words = el("div"), alert = el("p", { class: "alert", role: "alert", hidden: true });
   hero.append(alert, el("div", { class: "split" }, words, actions.sliders ?? ""));
@@ -92,6 +93,7 @@ function board(actions = {}) {
       words.replaceChildren(...result(shown, { ...actions, pin }).filter(Boolean));
       drawLaw();
       for (const [name, node] of Object.entries(marked)) node.mark(mark(name));
+      map?.mark(place());
       if (!view.borrowed) add("proof", "Proof").show(...proof(view));
       if (!view.borrowed) add("code", "Code").show(el("h2", {}, "Code"), copyable("Command", view.command), copyable("Python", view.python));
       for (const made of Object.values(cards)) made.node.classList.remove("stale");
@@ -113,6 +115,10 @@ function board(actions = {}) {
       made.figures.forEach((one, k) => add(k ? `privacy ${k}` : "privacy", one.title).show(
         ...(k ? [] : [el("h2", {}, "Privacy"), ...leaks(made.risk).map((sentence) => el("p", {}, sentence))]), figureNode(one, options())));
     },
+    formulas(figure) {
+      map = mapNode(figure, { ...options(), mark: place(), pick: actions.pick && ((x, y) => actions.pick(x, figure.moved ? y : null)) });
+      add("formulas", figure.title).show(map);
+    },
     rivals(made) {
       laws = made.laws ?? [];
       if (laws.length) drawLaw();
@@ -120,7 +126,7 @@ function board(actions = {}) {
     },
     reset(whole = true) {
       for (const key of Object.keys(cards)) if (!["law", "proof", "code", "pins"].includes(key)) drop(key);
-      marked = {}; laws = []; curves = {};
+      marked = {}; laws = []; curves = {}; map = null;
       if (whole) { pins = []; drop("pins"); shown = null; }
     },
     forget(name) { drop(name); },
@@ -303,9 +309,11 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
   options.open = !matchMedia("(max-width: 800px)").matches;
   const sliders = el("form", { class: "sliders", "aria-label": "Budget", onsubmit: (event) => event.preventDefault() });
   const ask = (task, more = {}, signal, progress = () => {}) => host.ask(task, { ...state, ...more }, signal, progress);
-  const drawn = board({ live: true, sliders, move: (name, value, done) => set(name, threeDigits(value), done), limit: findLeast });
+  const drawn = board({ live: true, sliders, move: (name, value, done) => set(name, threeDigits(value), done), limit: findLeast,
+    pick: (x, y) => { if (y !== null) { state.given = { ...state.given, delta: threeDigits(y) }; controls.delta?.set(state.given.delta); } set("epsilon", threeDigits(x), true); } });
   const layout = el("div", { class: "layout" }, options, drawn.root);
 
+  const everywhere = () => JSON.stringify([state.family, "formulas", { ...state.given, epsilon: null, delta: null }]);
   const fixed = (name) => JSON.stringify([state.family, { ...state.given, [name]: null }]);
 
   // Live designs: one at a time, the newest request next; one that is slow makes room for it.
@@ -402,7 +410,7 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
     else if (drawn.view?.borrowed || drawn.view?.preliminary) jobs.push(["complete"]);
     if (!entry.known) jobs.push(["suggestions"]);
     jobs.push(["fields"]);
-    if (drawn.view && drawn.view.objective !== null) jobs.push(...names().map((name) => ["along", { along: name }]), ["profile"], ["rivals"], ...Array(3).fill(names().map((name) => ["along", { along: name, finer: true }])).flat());
+    if (drawn.view && drawn.view.objective !== null) jobs.push(...names().map((name) => ["along", { along: name }]), ["profile"], ["rivals"], ["formulas"], ...Array(3).fill(names().map((name) => ["along", { along: name, finer: true }])).flat());
     for (const [task, more = {}] of jobs) {
       if (mine.signal.aborted) break;
       if (more.finer && !settled) settled = told();
@@ -427,10 +435,11 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
   }
 
   async function part(task, more, signal, names) {
-    const name = more.along, key = name && fixed(name), known = key && curves.get(key);
+    const name = more.along, key = task === "formulas" ? everywhere() : name && fixed(name), known = key && curves.get(key);
+    if (known && task === "formulas") { if (!drawn.cards.formulas && known.figure) drawn.formulas(known.figure); return; }
     if (known && !(more.finer && known.left)) { if (!drawn.cards[`along ${name}`]) drawn.along(name, known.figure, known.overlays); return; }
-    const key2 = task === "along" ? `along ${name}` : task === "profile" ? "privacy" : "rivals";
-    const title = task === "along" ? `Price against ${SYMBOLS[name] ?? name}` : task === "profile" ? "Privacy" : "Other mechanisms";
+    const key2 = task === "along" ? `along ${name}` : task === "profile" ? "privacy" : task;
+    const title = task === "along" ? `Price against ${SYMBOLS[name] ?? name}` : task === "profile" ? "Privacy" : task === "formulas" ? "Which formula holds where" : "Other mechanisms";
     const shown = drawn.add(key2, title);
     if (shown.empty) shown.title();
     shown.say(more.finer ? "" : "computing …");
@@ -443,6 +452,7 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
       if (signal.aborted || !here) return;
       if (task === "along") { const overlays = known?.overlays ?? []; curves.set(key, { figure: made.figure, overlays, left: made.left }); drawn.along(name, made.figure, overlays); }
       else if (task === "profile") drawn.privacy(made);
+      else if (task === "formulas") { curves.set(key, { figure: made }); drawn.formulas(made); }
       else {
         drawn.rivals(made);
         for (const [at, overlays] of Object.entries(made.overlays)) {
@@ -454,6 +464,7 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
     } catch (error) {
       if (error.name === "AbortError") { shown.say(""); throw error; }
       if (!(error instanceof Failure)) console.error(error);
+      if (task === "formulas") curves.set(key, { figure: null });
       if (task === "rivals" || shown.empty || shown.node.querySelector("svg, table") === null) drawn.drop(key2);
       else { shown.stale(); shown.say(error.message.replace(/^\w+: /, "")); }
     }
@@ -619,6 +630,7 @@ function exported(root, made) {
   show();
   for (const [name, figure] of Object.entries(made.along)) drawn.along(name, figure, made.rivals?.overlays[name] ?? []);
   if (made.profile) drawn.privacy(made.profile);
+  if (made.formulas) drawn.formulas(made.formulas);
   const missing = Object.entries(made.errors);
   if (missing.length) drawn.add("missing", "Not shown").show(el("h2", {}, "Not shown"), facts(missing.map(([name, words]) => [name, words])));
 }
