@@ -29,13 +29,16 @@ DRAWERS.map = function drawMap(figure, width, { mark, tell, pick } = {}) {
     const middle = Math.floor(one.x.length / 2);
     shape.addEventListener("focus", () => root.point(k, one.x[middle], (one.low[middle] + one.high[middle]) / 2));
     shape.addEventListener("blur", () => root.point(-1));
-    return shape;
+    return Object.assign(shape, { region: k });
   });
   root.append(...shapes);
-  regions.forEach((one) => {
+  regions.forEach((one, region) => {
     const k = one.x.reduce((best, _, i) => (y(one.low[i]) - y(one.high[i]) > y(one.low[best]) - y(one.high[best]) ? i : best), Math.floor(one.x.length / 2));
     const i = Math.min(Math.max(k, 8), one.x.length - 9), tall = y(one.low[i]) - y(one.high[i]), wide = x(one.x.at(-1)) - x(one.x[0]);
-    if (wide > 14 && (tall > 14 || !figure.moved)) root.append(svg("text", { x: x(one.x[i]), y: (y(one.low[i]) + y(one.high[i])) / 2 + (figure.moved ? 4 : -8), "text-anchor": "middle", class: "number", "pointer-events": "none" }, one.name.split(":")[0]));
+    if (wide <= 16 || (figure.moved && tall <= 18)) return;
+    const words = one.name.split(":")[0], px = x(one.x[i]), py = (y(one.low[i]) + y(one.high[i])) / 2 - (figure.moved ? 0 : 13), half = 3 + 4 * words.length;
+    const sign = [svg("rect", { x: px - half, y: py - 8, width: 2 * half, height: 16, fill: "var(--paper)", rx: 3 }), svg("text", { x: px, y: py + 4, "text-anchor": "middle" }, words)];
+    root.append(...sign.map((node) => Object.assign(node, { region })));
   });
   const guide = svg("g", { "pointer-events": "none" });
   root.append(guide);
@@ -53,9 +56,9 @@ DRAWERS.map = function drawMap(figure, width, { mark, tell, pick } = {}) {
     const up = Math.min(Math.max((bottom - py) / (bottom - TOP), 0), 1);
     return [x.invert(Math.min(Math.max(px, LEFT), width - RIGHT)), figure.moved ? y1 * up * up : y1 * up];
   };
-  root.addEventListener("pointermove", (event) => root.point(shapes.indexOf(event.target), ...where(event)));
+  root.addEventListener("pointermove", (event) => root.point(event.target.region ?? -1, ...where(event)));
   root.addEventListener("pointerleave", () => root.point(-1));
-  if (pick) root.addEventListener("click", (event) => { if (shapes.includes(event.target)) pick(...where(event)); });
+  if (pick) root.addEventListener("click", (event) => { if (event.target.region !== undefined) pick(...where(event)); });
   return root;
 };
 
