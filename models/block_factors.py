@@ -23,7 +23,6 @@ from abc import ABC, abstractmethod
 import numpy as np
 import scipy.sparse as sp
 from numpy.lib.stride_tricks import as_strided
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from solvers.arrays import Positions, Vector
 
@@ -128,6 +127,8 @@ class Order:
     """
 
     def __init__(self, k: int, first: Positions, second: Positions, ratios: Vector) -> None:
+        from scipy.sparse.csgraph import reverse_cuthill_mckee  # slow to import
+
         ones, count = np.ones(first.size), first.size
         graph = sp.csr_array((ones, (first, second)), shape=(k, k))
         self.place = np.arange(k)

@@ -35,7 +35,7 @@ Constraints of one's own are a function of the CVXPY variable M (k, m).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from models.affine_program import AffineProgram, Part
 from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, RatioBound
 from models.tangent_program import Comparisons
 from solvers.arrays import Flags, Ints, Positions, Vector
@@ -126,22 +127,24 @@ class ChannelModel:
             column = np.ones((k, 1)) @ t
             rows += [(column <= M).set_label("least"), (exp_epsilon[0] * column >= M).set_label("most")]
         else:
-            rows += self._graph(M, exp_epsilon, self.pairs, delta)
+            rows += self._graph(M, exp_epsilon, delta)
         rows += self.extra(M)
-        losses = np.where(np.isfinite(self.loss), self.loss, 0.0)
-        weighted = losses if self.prior is None else losses * self.prior[:, None]
-        tiny = np.abs(weighted) < min(_TINY, _TINY_SHARE * float(np.abs(weighted).max(initial=0.0)))
-        losses = np.where(tiny, 0.0, losses)  # by the solver: repair and bound have the losses as they are
-        if self.prior is not None:
-            loss = cp.sum(cp.multiply(losses * self.prior[:, None], M))
-        else:
-            loss = cp.sum(cp.multiply(losses, M), axis=1)
+        loss = cp.sum(cp.multiply(self._solved_losses, M), axis=None if self.prior is not None else 1)
         if self.minimise == "delta":
             return cp.Problem(cp.Minimize(delta), [*rows, (loss <= cp.Parameter(name="max_loss")).set_label("losses")])
         if self.prior is not None:
             return cp.Problem(cp.Minimize(loss), rows)
-        worst = cp.Variable(name="worst", bounds=[0, float(losses.max(initial=0.0))])
+        worst = cp.Variable(name="worst", bounds=[0, float(self._solved_losses.max(initial=0.0))])
         return cp.Problem(cp.Minimize(worst), [*rows, (loss <= worst).set_label("losses")])
+
+    @cached_property
+    def _solved_losses(self) -> Vector:
+        """(k, m) the losses that a solver is given, weighted by the prior where there is one: what is so small that it
+        would drop is 0. Repair and bound have the losses as they are."""
+        losses = np.where(np.isfinite(self.loss), self.loss, 0.0)
+        weighted = losses if self.prior is None else losses * self.prior[:, None]
+        least = min(_TINY, _TINY_SHARE * float(np.abs(weighted).max(initial=0.0)))
+        return np.where(np.abs(weighted) < least, 0.0, weighted)
 
     def _upper(self) -> Any:
         allowed = np.isfinite(self.loss)
@@ -151,19 +154,21 @@ class ChannelModel:
             allowed &= self.support
         return 1 if allowed.all() else allowed.astype(float)
 
-    def _graph(self, M: Any, exp_epsilon: Any, pairs: Pairs, delta: Any) -> list[Any]:
+    def _ordered(self) -> Iterator[tuple[int, Positions, Positions]]:
+        """Every budget with the two ends of its pairs in both orders: neighbours are symmetric."""
+        ends = np.array(self.pairs or (), dtype=int).reshape(-1, 2)
+        groups = np.array(self.groups or (0,) * len(ends), dtype=int)
+        for group in np.unique(groups).tolist():
+            i, j = ends[groups == group].T
+            yield group, np.concatenate([i, j]), np.concatenate([j, i])
+
+    def _graph(self, M: Any, exp_epsilon: Any, delta: Any) -> list[Any]:
         """The privacy rows of neighbouring pairs, one block for each budget."""
         import cvxpy as cp
 
         m = self.outputs.size
-        groups = np.array(self.groups or (0,) * len(pairs), dtype=int)
-        ends = np.array(pairs, dtype=int).reshape(-1, 2)
         rows: list[Any] = []
-        for group in range(groups.max(initial=-1) + 1):
-            i, j = ends[groups == group].T
-            first, second = np.concatenate([i, j]), np.concatenate([j, i])  # neighbours are symmetric
-            if not first.size:
-                continue
+        for group, first, second in self._ordered():
             excess = M[first, :] - exp_epsilon[group] * M[second, :]
             if not self.approximate:
                 rows.append((excess <= 0).set_label(f"ratio_{group}"))
@@ -222,10 +227,59 @@ class ChannelModel:
 
     @cached_property
     def program(self) -> Program:
-        """The compiled model."""
+        """The model as a program, written directly where it has neither binaries nor constraints of its own."""
         under = "all pairs" if self.pairs is None else f"{len(self.pairs)} neighbouring pairs"
         name = f"channel from {self.labels.size} labels to {self.outputs.size} outputs, {under}"
+        binaries = self.approximate and self.requires == MASS_ABOVE_RATIO
+        if not (self.constraints or self.more or binaries):
+            return self._written().program(name, self.scale)
         return compile(self.problem(), name, scale=self.scale)
+
+    def _written(self) -> AffineProgram:
+        """`problem` as CVXPY compiles it, entry by entry and in its order."""
+        (k, m), losses, least = self.loss.shape, self._solved_losses, self.minimise == "delta"
+        size = max(self.groups, default=0) + 1
+        given: dict[str, Ints] = {"exp_epsilon": (size,)} if self.pairs != () else {}
+        given |= {"max_loss": ()} if least else {"delta": ()} if self.approximate and self.pairs else {}
+        p = AffineProgram(given)
+        aim: Any = p.columns("delta", (), 0, 1) if least else None
+        if self.prior is None and not least:
+            aim = p.columns("worst", (), 0, losses.max(initial=0.0))
+        M = p.columns("M", (k, m), 0, np.ravel(self._upper(), order="F")).reshape((k, m), order="F")
+        total = p.rows("constraint[0]", k, equal=True)
+        p.put(total[:, None], M, 1.0)
+        p.right(total, 1.0)
+        if self.pairs is None:
+            t = p.columns("t", (1, m), 0, 1)
+            for name, sign, factor in (("least", -1.0, 1.0), ("most", 1.0, Part(0, -1.0))):
+                rows = p.rows(name, k * m).reshape((k, m), order="F")
+                p.put(rows, M, sign)
+                p.put(rows, t[None, :], factor)
+        for at, (group, first, second) in enumerate(self._ordered()):
+            shape = first.size, m
+            rows = p.rows(f"ratio_{group}", first.size * m).reshape(shape, order="F")
+            p.put(rows, M[first], 1.0)
+            p.put(rows, M[second], Part(group, -1.0))
+            if self.approximate:
+                s = p.columns(f"s_{group}", shape, 0, 1).reshape(shape, order="F")
+                p.put(rows, s, -1.0)
+                paid = p.rows(f"constraint[{2 * at + 2}]", first.size)
+                p.put(paid[:, None], s, 1.0)
+                if least:
+                    p.put(paid, aim, -1.0)
+                else:
+                    p.right(paid, Part(p.first["delta"]))
+        if self.prior is not None and not least:
+            p.loss(M, losses)
+            return p
+        limited = p.rows("losses", k if self.prior is None else 1)
+        p.put(limited[:, None] if self.prior is None else limited, M, losses)
+        p.loss(aim, 1.0)
+        if least:
+            p.right(limited, Part(p.first["max_loss"]))
+        else:
+            p.put(limited, aim, -1.0)
+        return p
 
     def compared(self, pairs: Pairs) -> Comparisons:
         """The rows of ordered pairs of label positions, where bounds on them are stated by tangents."""

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
@@ -27,6 +27,9 @@ from solvers.arrays import Pair, Positions, Vector
 from solvers.backend import backend
 from solvers.canonical import compile
 from solvers.errors import SolverError
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 _CELLS = 6000  # values of A times outcomes, above which a step is not taken
 _STEPS = 8
@@ -56,6 +59,8 @@ class NextRound:
 
     def problem(self, delta: float) -> cp.Problem:
         """The program in CVXPY."""
+        import cvxpy as cp
+
         size = self.size
         f = cp.Variable(size, name="f", nonneg=True)
         at = np.arange(-size, size)

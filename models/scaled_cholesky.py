@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from numpy.linalg import LinAlgError
 
 from solvers.arrays import Vector
 
@@ -26,6 +26,8 @@ class ScaledCholesky:
 
     def stiffer(self) -> None:
         """The next shift that makes the system positive. Raises LinAlgError where there is none."""
+        from scipy.linalg import cho_factor  # slow to import, and programs that are small need none
+
         while self._shifts:
             shift = self._shifts.pop(0)
             shifted = self._system + shift * np.eye(self._size.size) if shift else self._system
@@ -38,6 +40,8 @@ class ScaledCholesky:
 
     def solve(self, right: Vector) -> Vector:
         """The solution (n,)."""
+        from scipy.linalg import cho_solve
+
         right = right / self._size
         x = cho_solve(self._factors, right, check_finite=False)
         for _ in range(self._turns):

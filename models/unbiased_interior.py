@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import LinAlgError
+from numpy.linalg import LinAlgError
 
 from models.scaled_cholesky import ScaledCholesky
 from models.unbiased import Intervals, dual_values, flows, masses

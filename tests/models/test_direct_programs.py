@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from models.channel import ChannelModel, consecutive
 from models.modulo import MASS_SCALE, ModuloModel, loss_vector
 from models.modulo_constraints import (
     StatedEquations,
@@ -90,6 +91,31 @@ def test_programs_of_known_patterns_are_their_cvxpy_statements():
     assert exact.excess([Fraction(1, 6)] * 6) == plain.excess([Fraction(1, 6)] * 6) > 0
 
 
+CHANNELS = [  # pairs, the budget of each, whether there is a delta, what is minimised
+    (None, (), False, "loss"),
+    ((), (), False, "loss"),
+    (consecutive(4), (), False, "loss"),
+    (consecutive(4), (2, 0, 2), True, "loss"),
+    (tuple(itertools.combinations(range(4), 2)), (0, 1, 2, 0, 1, 0), False, "loss"),
+    (consecutive(4), (), True, "delta"),
+]
+
+
+@pytest.mark.parametrize(("pairs", "groups", "approximate", "minimise"), CHANNELS)
+@pytest.mark.parametrize("prior", [[0.1, 0.2, 0.3, 0.4], [0.0, 0.5, 0.5, 0.0], None])
+def test_channel_programs_are_their_cvxpy_statements(pairs, groups, approximate: bool, minimise: str, prior):
+    labels, outputs = np.arange(4.0), np.arange(5.0)
+    plain = np.abs(labels[:, None] - outputs)
+    losses, support = (plain.copy() for _ in range(2))
+    losses[0, 4], losses[1, 2] = np.inf, 1e-12  # forbidden, and too small for a solver
+    p = None if prior is None else np.array(prior)
+    for loss, scale, stated in ((plain, 1.0, None), (losses, 2.0**20, support > 0)):
+        model = ChannelModel(
+            labels, outputs, p, loss, pairs, groups, approximate, minimise=minimise, scale=scale, support=stated
+        )
+        assert_same(model.program, compile(model.problem(), "stated", scale=scale))
+
+
 def test_constraints_alone_are_their_cvxpy_statements():
     for sizes in ((5,), (6,), (2, 3)):
         for own in constraints(sizes)[1:]:
@@ -118,6 +144,10 @@ def test_options_that_state_constraints_are_written_directly():
         "design modulo --n 6 --max-shift 1 --epsilon 1 --delta 0.05 --notion dp --method literal",
         "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1",
         "design labels --labels 0..9 --epsilon 1",
+        "design channel --answers 0..5 --max-shift 1 --loss absolute --epsilon 1",
+        "design channel --answers 0..5 --max-shift 1 --loss absolute --epsilon 1 --delta 0.01",
+        "design noise --sensitivity 1 --epsilon 1",
+        "recommend --answers 0..5 --max-shift 1 --epsilon 1 --loss absolute",
     ],
 )
 def test_a_cold_design_loads_no_modelling_language(command: str):

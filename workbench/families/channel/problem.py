@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from models.channel import ChannelModel
 from models.modulo import MASS_SCALE
@@ -188,6 +187,8 @@ class ChannelProblem(Problem):
         delta, masses = float(request.bounds.delta), request.question.k * request.question.m
         if not delta or request.bounds.mass or request.minimise != "loss" or masses < _TRUNCATED or request.extended:
             return None
+        from scipy.sparse.csgraph import dijkstra  # slow to import
+
         pairs, epsilon = np.array(request.pairs), float(min(request.bounds.epsilons.values()))
         ones = np.ones(len(pairs))
         graph = csr_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(request.question.k, request.question.k))

@@ -205,16 +205,17 @@ class _LabelFamily(Family):
 
     def open(self, request: Any) -> Session:
         from workbench.families.labels.problem import BinsProblem, ChannelOfLabels, within_curve
-        from workbench.families.labels.unbiased import UnbiasedProblem
         from workbench.families.pipeline import ProblemSession
 
-        if request.runs > 1:  # many runs are found by programs in CVXPY, slow to import
+        if request.runs > 1:  # slow to import, as the unbiased ones are
             from workbench.families.many_runs import ManyRuns
 
             return ManyRuns(request, within_curve)
-        return ProblemSession(
-            request, {"lp": ChannelOfLabels, "unbiased": UnbiasedProblem}.get(request.method, BinsProblem)
-        )
+        if request.method == "unbiased":
+            from workbench.families.labels.unbiased import UnbiasedProblem
+
+            return ProblemSession(request, UnbiasedProblem)
+        return ProblemSession(request, ChannelOfLabels if request.method == "lp" else BinsProblem)
 
     def backend(self, values: Values) -> str | None:
         """Bins are found without a solver."""

@@ -164,9 +164,12 @@ class _NoiseFamily(Family):
 
     def open(self, request: Any) -> Session:
         from workbench.families.noise.problem import NoiseProblem, NoiseSession
-        from workbench.families.noise.runs import RunsProblem
 
-        return NoiseSession(request, NoiseProblem if request.runs == 1 else RunsProblem)
+        if request.runs > 1:  # slow to import
+            from workbench.families.noise.runs import RunsProblem
+
+            return NoiseSession(request, RunsProblem)
+        return NoiseSession(request, NoiseProblem)
 
     def designed(self, request: Any) -> Design:
         """Noise on the reals is designed before it is clamped."""

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.oracles import line_noise
-from models.repeated_wide_noise import RepeatedWideNoise, published_shapes
 from solvers.search import bisect
 from workbench.exact.numbers import ln_up
 from workbench.families.frontier_plan import NotApplicable
@@ -128,6 +127,8 @@ def curves(request: NoiseRequest, edges: Vector) -> dict[str, tuple[Vector, Vect
 def _integer_laws(request: NoiseRequest) -> dict[str, tuple[Vector, Vector]]:
     epsilon, delta, d = float(request.epsilon or 0), float(request.delta), int(request.question.sensitivity)
     if request.runs > 1:
+        from models.repeated_wide_noise import RepeatedWideNoise, published_shapes  # slow to import
+
         shapes = published_shapes(d)
         return {name: RepeatedWideNoise(request.runs, epsilon, delta, d, shapes[name]).law() for name in shapes}
     return {name: _drawn(fit) for name, (fit, _) in _fitted(request).items() if _size(fit) <= _WIDEST}
