@@ -9,6 +9,8 @@ bits are taken. Hence the probabilities are exactly k_i / T, whatever T is, with
     n = 64     (48 for several laws) a search among the integers ⌊C 2^n / T⌋ settles all but m / 2^n
     beyond     16 bits at a time, integers compared with integers
 
+Many draws from one law of many outcomes come from an alias table (`workbench.exact.alias_table`), as exact.
+
 Words come from the operating system in bulk (`Source`). Against timing attacks nothing is claimed.
 """
 
@@ -23,13 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.alias_table import MOST, AliasTable
 from workbench.exact.arrays import Integers, Words
 from workbench.exact.distribution import Distribution
 from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
 
 _WORD = 16
-_CHUNK = 1 << 20
+_CHUNK = 1 << 16
+_MANY = 1 << 12  # outcomes from which an alias table is faster, once it is made
 _CELLS = 1 << 20  # of all tables together: what a processor's cache holds
 _LAWS = 1 << _WORD
 _STEPS = 3  # boundaries that are passed one by one from where the guide points; beyond it a binary search
@@ -46,23 +50,56 @@ class Sampler:
         if not 1 <= len(self.laws) <= _LAWS:
             InvalidRequest.must("laws", f"1 to {_LAWS} distributions", len(self.laws))
         self.source = source or Source()
-        self.sums = [list(accumulate(law.integers)) for law in self.laws]  # C_1..C_m of every law
         self.bits = max(8, min(_WORD, (_CELLS // len(self.laws)).bit_length() - 1))
-        self.table = np.concatenate([_table(sums, self.bits) for sums in self.sums])
-        # boundaries of all laws in one sorted array: the law's number in the leading bits
         self.depth = 64 if len(self.laws) == 1 else 64 - _WORD
-        floors = [[(c << self.depth) // sums[-1] for c in sums if c < sums[-1]] for sums in self.sums]
-        self.floors = np.array(
-            [(law << self.depth) + floor for law, part in enumerate(floors) for floor in part], dtype=np.uint64
-        )
-        self.before = np.array([0, *accumulate(map(len, floors))], dtype=np.int64)
+
+    @cached_property
+    def sums(self) -> list[list[int]]:
+        """C_1..C_m of every law."""
+        return [list(accumulate(law.integers)) for law in self.laws]
+
+    @cached_property
+    def table(self) -> NDArray[np.int32]:
+        """The outcomes of the cells of all laws."""
+        return np.concatenate([_table(sums, self.bits) for sums in self.sums])
+
+    @cached_property
+    def _boundaries(self) -> list[list[int]]:
+        """⌊C 2^n / T⌋ of every law."""
+        return [[(c << self.depth) // sums[-1] for c in sums if c < sums[-1]] for sums in self.sums]
+
+    @cached_property
+    def floors(self) -> Words:
+        """Those of all laws in one sorted array: the law's number in the leading bits."""
+        numbered = [(law << self.depth) + c for law, part in enumerate(self._boundaries) for c in part]
+        return np.array(numbered, dtype=np.uint64)
+
+    @cached_property
+    def before(self) -> Integers:
+        """How many of them are those of earlier laws."""
+        return np.array([0, *accumulate(map(len, self._boundaries))], dtype=np.int64)
+
+    @cached_property
+    def _aliases(self) -> AliasTable:
+        return AliasTable(self.laws[0].integers, self.source)
 
     def draw(self, count: int) -> Integers:
         """Independent draws of 0..m-1 from the first law. count: >= 0. Shape (count,). Raises InvalidRequest."""
         drawn = np.empty(whole_number(count, "count", 0), dtype=np.int64)
+        outcomes = len(self.laws[0].integers)
+        aliases = "_aliases" in self.__dict__ or drawn.size >= outcomes
         for start in range(0, drawn.size, _CHUNK):
             part = drawn[start : start + _CHUNK]
-            part[:] = self.draw_from(np.zeros(part.size, dtype=np.uint16))
+            part[:] = self._aliases.draw(part.size) if aliases and _MANY < outcomes <= MOST else self._drawn(part.size)
+        return drawn
+
+    def _drawn(self, count: int) -> NDArray[np.int32]:
+        """Draws from the first law by its cells."""
+        words = self.source.short_words(count)
+        drawn = self.table.take(words >> (_WORD - self.bits) if self.bits < _WORD else words)
+        open_ = np.flatnonzero(drawn < 0)
+        if open_.size:
+            drawn[open_] = self._settle_many(np.zeros(open_.size, dtype=np.int64), words[open_])
         return drawn
 
     def draw_from(self, which: NDArray[np.integer]) -> NDArray[np.int32]:
