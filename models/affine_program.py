@@ -74,6 +74,7 @@ class AffineProgram:
         self._whole: list[Flags] = []
         self._equal: list[Flags] = []
         self._A, self._c, self._right, self._lower, self._upper = (_Section() for _ in range(5))
+        self.loss, self.right = self._c.add, self._right.add  # of columns, and right sides of rows
 
     def columns(
         self,
@@ -105,14 +106,6 @@ class AffineProgram:
         """Add entries to A."""
         self._A.add(row, value, column)
 
-    def right(self, row: ArrayLike, value: ArrayLike | Part) -> None:
-        """Add to right sides."""
-        self._right.add(row, value)
-
-    def loss(self, column: ArrayLike, value: ArrayLike | Part) -> None:
-        """Add to costs."""
-        self._c.add(column, value)
-
     def include(self, program: Program, name: str, columns: Positions) -> None:
         """Add another program's rows and columns, the block `name` of which is these columns here."""
         data, shared = program.template, program.block(name)
@@ -132,18 +125,18 @@ class AffineProgram:
         rows, columns = sum(block.size for block in self._rows), sum(block.size for block in self._variables)
         row, column, constant, parameter, factor = self._A.stacked()
         key, place = np.unique(column.astype(np.int64) * rows + row, return_inverse=True)
-        entries = np.bincount(place, weights=constant, minlength=key.size).astype(float)
+        entries, moving = self._vector((place, column, constant, parameter, factor), key.size)
         starts = np.concatenate([[0], np.cumsum(np.bincount(key // max(rows, 1), minlength=columns))]).astype(np.int32)
         A = sp.csc_array((entries, (key % max(rows, 1)).astype(np.int32), starts), shape=(rows, columns))
-        c, loss_part = self._vector(self._c, columns)
-        least, lower_part = self._vector(self._lower, columns)
-        most, upper_part = self._vector(self._upper, columns)
-        upper, right_part = self._vector(self._right, rows)
+        c, loss_part = self._vector(self._c.stacked(), columns)
+        least, lower_part = self._vector(self._lower.stacked(), columns)
+        most, upper_part = self._vector(self._upper.stacked(), columns)
+        upper, right_part = self._vector(self._right.stacked(), rows)
         equal = np.concatenate(self._equal)
         fixed = np.flatnonzero(equal[right_part.place])
         parts = {
             "c": loss_part,
-            "A": self._part(entries, place, parameter, factor),
+            "A": moving,
             "row_upper": right_part,
             "row_lower": Move(right_part.place[fixed], right_part.base[fixed], right_part.matrix[fixed]),
             "lower": lower_part,
@@ -153,16 +146,13 @@ class AffineProgram:
         moves = {section: part for section, part in parts.items() if part.place.size}
         return Program(name, template, 1, tuple(self._variables), tuple(self._rows), self.parameters, scale, moves)
 
-    def _vector(self, section: _Section, size: int) -> tuple[Vector, Move]:
-        place, _, constant, parameter, factor = section.stacked()
+    def _vector(self, terms: tuple[NDArray[Any], ...], size: int) -> tuple[Vector, Move]:
+        """What stands at every place, and what moves."""
+        place, _, constant, parameter, factor = terms
         base = np.bincount(place, weights=constant, minlength=size).astype(float)
-        return base, self._part(base, place, parameter, factor)
-
-    def _part(self, base: Vector, place: NDArray[Any], parameter: NDArray[Any], factor: NDArray[Any]) -> Move:
-        """What moves."""
         moving = parameter >= 0
         if not moving.any():  # a sparse matrix of nothing takes longer to make than the rest of a small program
-            return Move(np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros((0, self._size)))
+            return base, Move(np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros((0, self._size)))
         live, which = np.unique(place[moving], return_inverse=True)
         matrix = sp.csr_array((factor[moving], (which, parameter[moving])), shape=(live.size, self._size))
-        return Move(live.astype(np.intp), base[live], matrix)
+        return base, Move(live.astype(np.intp), base[live], matrix)

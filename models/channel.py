@@ -115,7 +115,7 @@ class ChannelModel:
         import cvxpy as cp
 
         k, m = self.loss.shape
-        M = cp.Variable((k, m), name="M", bounds=[0, self._upper()])
+        M = cp.Variable((k, m), name="M", bounds=[0, self._stated[1]])
         exp_epsilon = cp.Parameter(max(self.groups, default=0) + 1, name="exp_epsilon", nonneg=True)
         rows: list[Any] = [cp.sum(M, axis=1) == 1]
         delta: Any = None
@@ -129,30 +129,27 @@ class ChannelModel:
         else:
             rows += self._graph(M, exp_epsilon, delta)
         rows += self.extra(M)
-        loss = cp.sum(cp.multiply(self._solved_losses, M), axis=None if self.prior is not None else 1)
+        loss = cp.sum(cp.multiply(self._stated[0], M), axis=None if self.prior is not None else 1)
         if self.minimise == "delta":
             return cp.Problem(cp.Minimize(delta), [*rows, (loss <= cp.Parameter(name="max_loss")).set_label("losses")])
         if self.prior is not None:
             return cp.Problem(cp.Minimize(loss), rows)
-        worst = cp.Variable(name="worst", bounds=[0, float(self._solved_losses.max(initial=0.0))])
+        worst = cp.Variable(name="worst", bounds=[0, float(self._stated[0].max(initial=0.0))])
         return cp.Problem(cp.Minimize(worst), [*rows, (loss <= worst).set_label("losses")])
 
     @cached_property
-    def _solved_losses(self) -> Vector:
-        """(k, m) the losses that a solver is given, weighted by the prior where there is one: what is so small that it
-        would drop is 0. Repair and bound have the losses as they are."""
-        losses = np.where(np.isfinite(self.loss), self.loss, 0.0)
-        weighted = losses if self.prior is None else losses * self.prior[:, None]
-        least = min(_TINY, _TINY_SHARE * float(np.abs(weighted).max(initial=0.0)))
-        return np.where(np.abs(weighted) < least, 0.0, weighted)
-
-    def _upper(self) -> Any:
+    def _stated(self) -> tuple[Vector, Any]:
+        """(k, m) the losses that a solver is given, weighted by the prior where there is one, and the upper bounds of
+        M. What is so small that it would drop is 0: repair and bound have the losses as they are."""
         allowed = np.isfinite(self.loss)
+        losses = np.where(allowed, self.loss, 0.0)
         if self.prior is not None:
+            losses = losses * self.prior[:, None]
             allowed |= self.prior[:, None] == 0
         if self.support is not None:
             allowed &= self.support
-        return 1 if allowed.all() else allowed.astype(float)
+        least = min(_TINY, _TINY_SHARE * float(np.abs(losses).max(initial=0.0)))
+        return np.where(np.abs(losses) < least, 0.0, losses), 1 if allowed.all() else allowed.astype(float)
 
     def _ordered(self) -> Iterator[tuple[int, Positions, Positions]]:
         """Every budget with the two ends of its pairs in both orders: neighbours are symmetric."""
@@ -237,7 +234,7 @@ class ChannelModel:
 
     def _written(self) -> AffineProgram:
         """`problem` as CVXPY compiles it, entry by entry and in its order."""
-        (k, m), losses, least = self.loss.shape, self._solved_losses, self.minimise == "delta"
+        (k, m), (losses, upper), least = self.loss.shape, self._stated, self.minimise == "delta"
         size = max(self.groups, default=0) + 1
         given: dict[str, Ints] = {"exp_epsilon": (size,)} if self.pairs != () else {}
         given |= {"max_loss": ()} if least else {"delta": ()} if self.approximate and self.pairs else {}
@@ -245,7 +242,7 @@ class ChannelModel:
         aim: Any = p.columns("delta", (), 0, 1) if least else None
         if self.prior is None and not least:
             aim = p.columns("worst", (), 0, losses.max(initial=0.0))
-        M = p.columns("M", (k, m), 0, np.ravel(self._upper(), order="F")).reshape((k, m), order="F")
+        M = p.columns("M", (k, m), 0, np.ravel(upper, order="F")).reshape((k, m), order="F")
         total = p.rows("constraint[0]", k, equal=True)
         p.put(total[:, None], M, 1.0)
         p.right(total, 1.0)
