@@ -25,7 +25,7 @@ _BITS, _MORE = 24, 48
 
 
 class AliasTable:
-    """Draws of one law. weights: 2..MOST integers >= 0, not all 0; source: of randomness."""
+    """Draws of one law. weights: 257..MOST integers >= 0, not all 0; source: of randomness."""
 
     def __init__(self, weights: Sequence[int], source: Source) -> None:
         self.source, self.total = source, sum(weights)
