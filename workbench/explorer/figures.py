@@ -44,7 +44,7 @@ NAMES = {  # of axes: a word and its symbol
 }  # fmt: skip
 _BARS, _CELLS, _OUTPUTS = 2000, 20_000, 24  # drawn at most
 NOISE = "Probability of every noise value"
-_SEEN = 1e-4  # of the largest mass: less is nothing to see
+_SEEN, _PROFILE = 1e-4, 1e-3  # of the largest mass, of the largest δ: less is nothing to see
 _DRAWN = 500  # cells of a density
 _MASSES = 400_000  # of all comparisons of a profile: a second or two
 _ENDS = 300  # of the pieces of a profile
@@ -240,8 +240,11 @@ def profile_figures(mechanism: Any, point: Values) -> list[Figure]:
     marked = all(isinstance(number, (int, float, Fraction)) for number in numbers)
     budget = [[float(number)] for number in numbers] if marked else []
     ends = next(iter(curves.values())).ends
-    last = max(1e-3, 1.15 * float(ends[-1]), 1.5 * budget[0][0] if budget else 0.0)
-    grid = np.unique(np.concatenate([np.linspace(0, last, 150), _thinned(ends, _ENDS)]))
+    reached = [
+        curve.ends[curve.heights(curve.ends) > _PROFILE * curve.heights(np.zeros(1))] for curve in curves.values()
+    ]
+    last = max(1e-3, 1.5 * budget[0][0] if budget else 0.0, *(1.15 * float(each[-1]) for each in reached if each.size))
+    grid = np.unique(np.concatenate([np.linspace(0, last, 150), _thinned(ends[ends <= last], _ENDS)]))
     drawn = []
     for k, (measure, curve) in enumerate(curves.items()):
         x, y = grid, curve.heights(grid)

@@ -77,6 +77,13 @@ class PageRequest:
         with no_files():
             return self.kind.request_of({**self.values, "check": check, **more})
 
+    def within(self, seconds: Fraction) -> Values:
+        """The option that gives a solver so many seconds; none where it has fewer, or where the family has no such
+        option."""
+        option, given = known(self.kind).get("time_limit"), self.values.get("time_limit")
+        fewer = given is not None and given <= seconds
+        return {} if option is None or not option.solver or fewer else {option.name: seconds}
+
     def at(self, name: str, value: Fraction) -> PageRequest:
         """The same with another value of an option."""
         exact = int(value) if self.kind.option(name).kind is int else value

@@ -48,6 +48,7 @@ from workbench.families.registry import family
 
 _SESSIONS = 6  # live at a time
 _MOMENT = Fraction(1, 20)  # seconds of a preliminary solve
+_WHILE, _LONG = Fraction(6), Fraction(60)  # of one beside a slider, and of one that is proven: lanes have limits, too
 _SLOW = 0.1  # seconds of a hot design from which the next ones are preliminary
 _FIRST = 0.6  # of the first design, which also states its model
 _QUICK = 0.12  # seconds within which a hot design is certified while a slider moves
@@ -118,7 +119,7 @@ class Tasks:
         moved = [name for name in kind.hot if name in request.given]
         key = json.dumps([kind.name, moved, fixed], sort_keys=True)
         if key not in self._sessions:
-            self._sessions[key] = _Live(kind.open(request.request("audit")))
+            self._sessions[key] = _Live(kind.open(request.request("audit", **request.within(_WHILE))))
             while len(self._sessions) > _SESSIONS:
                 self._sessions.popitem(last=False)[1].close()
         self._sessions.move_to_end(key)
@@ -133,11 +134,7 @@ class Tasks:
         if self._last is None or self._last[0] != request.key:
             live, begin = self._session(request), time.monotonic()
             try:
-                design = live.session.design(request.point())
-            except NotProven as error:
-                if error.design is None:
-                    raise
-                design = replace(error.design, words=(*error.design.words, f"Not proven: {error}"))
+                design = _reached(partial(live.session.design, request.point()))
             except WorkbenchError:
                 self._drop()
                 raise
@@ -149,14 +146,11 @@ class Tasks:
 
     def _preliminary(self, request: PageRequest) -> Design | None:
         """What a moment of solving gives where designs take long: a design that lacks the proof. None elsewhere."""
-        kind, live = request.kind, self._session(request)
-        limit = next((option.name for option in kind.options if option.name == "time_limit" and option.solver), None)
-        if not live.slow or live.fruitless or limit is None:
-            return None
-        if request.values[limit] is not None and request.values[limit] <= _MOMENT:
+        live, limit = self._session(request), request.within(_MOMENT)
+        if not live.slow or live.fruitless or not limit:
             return None
         if live.brief is None:
-            live.brief = kind.open(request.request("audit", **{limit: _MOMENT}))
+            live.brief = request.kind.open(request.request("audit", **limit))
         try:
             self._last = request.key, live.brief.design(request.point())
         except NotProven as error:
@@ -186,7 +180,8 @@ class Tasks:
         """Designs at another value of an option: in the live session where it is hot, else from a cold start."""
         if name in request.kind.hot:
             return partial(self._session(request).session.design, request.point(**{name: value}))
-        return partial(request.kind.designed, request.at(name, value).request("audit"))
+        there = request.at(name, value)
+        return partial(request.kind.designed, there.request("audit", **there.within(_WHILE)))
 
     # Tasks.
 
@@ -211,7 +206,8 @@ class Tasks:
 
     def certify(self, request: PageRequest) -> View:
         """The certified mechanism, from a cold start, with its certificate's file."""
-        design = request.kind.designed(request.request("certify"))
+        limited = request.request("certify", **request.within(_LONG))
+        design = _reached(partial(request.kind.designed, limited))
         self._last, proof = (request.key, design), design.certificate
         return views.view(design, request) | ({} if proof is None else {"certificate": proof.content().decode()})
 
@@ -350,6 +346,20 @@ class Tasks:
         quick = request.kind.certifies and not live.slow and (live.seconds or 0.0) <= _QUICK
         proven = self._proven(request) if quick else None
         return views.view(proven, request) if proven is not None else self.complete(request)
+
+
+def _reached(solve: Callable[[], Design]) -> Design:
+    """A design, or what there was when time was up, which says so. Raises WorkbenchError."""
+    try:
+        return solve()
+    except NotProven as error:
+        if error.design is None:
+            raise
+        between, bound = str(error), error.design.bound
+        if bound is not None:
+            between = f"the optimum lies between {bound:.9g} and {error.design.objective:.9g}."
+        design: Design = replace(error.design, words=(*error.design.words, f"Not proven to be the best: {between}"))
+        return design
 
 
 def _step(design: Design | None, request: PageRequest, name: str, value: Fraction) -> View | None:

@@ -13,6 +13,8 @@ from workbench.mechanisms.mechanism import as_mechanism
 if TYPE_CHECKING:
     from workbench.families.design import Design
 
+_CALLED = {"mae": "mean absolute error", "mse": "mean squared error", "ell": "least noise parameter ℓ",
+           "decoder_epsilon": "ε towards the decoder"}  # fmt: skip
 _RISKED = 150_000  # masses of comparisons of which the risk is told while one waits
 
 
@@ -20,12 +22,13 @@ def view(design: Design, request: PageRequest, *, proving: bool = False) -> View
     """A design as plain data; nothing that is not in its row, its facts or its tables. proving: its proof is still to
     come, and what its raw answer misses by rounding is not told."""
     kind, given = request.kind, request.given
-    row, certified = design.row(), design.certificate is not None
+    row, certified, facts = design.row(), design.certificate is not None, design.facts()
     raw = kind.certifies and not certified
     return {
         "heading": design.heading,
         "title": kind.title,
-        "facts": [fact for fact in design.facts() if not (raw and proving and _of_rounding(fact))],
+        "facts": [fact for fact in facts if not (raw and proving and _of_rounding(fact))],
+        "note": next((words for name, words in facts if name == "note" and words.startswith("Not proven")), ""),
         "row": row,
         "objective": row["objective"],
         "label": label(design),
@@ -55,7 +58,9 @@ def label(design: Design) -> str:
     in_full = [label for label, words in facts if words == repr(design.objective)]
     columns = [name for name, value in design.family.columns(design).items() if value == design.objective]
     begun = [label for label, words in facts if words.startswith(number) and label != "objective"]
-    return next(iter([*in_full, *begun, *columns]), "objective")
+    words = next(iter([*in_full, *begun, *columns]), "objective")
+    unsaid = words == f"least {getattr(design.request, 'loss', None)}" and "rate" not in words
+    return f"{words} loss" if unsaid else _CALLED.get(words, words)
 
 
 def _reason(design: Design) -> str:

@@ -110,15 +110,15 @@ def test_a_limit_of_the_reader_is_kept(live: Tasks, slow: None) -> None:
     for epsilon in ("1", "1.1", "1.2"):
         view = live.run("design", asked(epsilon, time_limit="0.0000001"))
         assert "preliminary" not in view
-        assert any(words.startswith("Not proven: ") for _, words in view["facts"])
+        assert any(words.startswith("Not proven to be the best: ") for _, words in view["facts"])
 
 
 def test_the_objective_is_never_called_the_bound(live: Tasks) -> None:
     given = {"bins": "-3,-0.5,0.5,3", "epsilon": "1"}
     view = live.run("design", {"family": "quantizer", "given": given})
-    assert view["label"] == "mae"
+    assert view["label"] == "mean absolute error"
     figure = live.run("along", {"family": "quantizer", "given": given, "along": "epsilon"})["figure"]
-    assert figure["y"]["label"] == "mae"
+    assert figure["y"]["label"] == "mean absolute error"
 
 
 def test_no_curve_where_an_option_takes_one_value_only(live: Tasks) -> None:

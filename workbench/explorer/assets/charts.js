@@ -49,7 +49,7 @@ function scale(low, high, from, to, log, zero = null) {
   return at;
 }
 
-const LEFT = 64, RIGHT = 14, TOP = 14, BOTTOM = 46;
+const LEFT = 72, RIGHT = 16, TOP = 14, BOTTOM = 46;
 
 function frame(width, height, figure, x, y, xTicks, yTicks, names) {
   const left = LEFT, bottom = height - BOTTOM, right = width - RIGHT, top = TOP, parts = [];
@@ -162,7 +162,7 @@ function drawLines(figure, width, { mark, drag, limit, pins = [] } = {}) {
   root.append(guide, over);
   root.place = (where) => {
     guide.replaceChildren();
-    if (knob && Number.isFinite(where?.y) && where.y >= y0 && where.y <= y1) knob.setAttribute("transform", `translate(${LEFT},${y(where.y)})`);
+    if (knob && Number.isFinite(where?.y) && where.y >= y0 && where.y <= y1) knob.setAttribute("transform", `translate(${box.right},${y(where.y)})`);
     if (!where || !Number.isFinite(where.x) || where.x > x1 || (where.x < x0 && !(apart && where.x === 0))) return;
     guide.append(svg("line", { x1: x(where.x), x2: x(where.x), y1: box.top, y2: box.bottom, stroke: "var(--ink)", "stroke-dasharray": "4 3" }));
     if (Number.isFinite(where.y) && where.y >= y0 && where.y <= y1)
@@ -180,11 +180,11 @@ function drawLines(figure, width, { mark, drag, limit, pins = [] } = {}) {
     moves(root, where, (px, py, done) => drag(x.invert(inside(px)), done), (px, py) => px >= box.left - 2 && py <= box.bottom);
   }
   if (limit && mark && Number.isFinite(mark.y) && mark.y >= y0 && mark.y <= y1) {
-    knob = svg("path", { d: "M0,0l-11,-7v14z", transform: `translate(${box.left},${y(mark.y)})`, fill: "var(--ink)", style: "cursor:ns-resize" });
+    knob = svg("path", { d: "M1,0l13,-7v14z", transform: `translate(${box.right},${y(mark.y)})`, fill: "var(--ink)", style: "cursor:ns-resize" });
     knob.append(svg("title", {}, `Drag the ${figure.y.label}: finds the least ${figure.x.label}`));
     moves(knob, where, (px, py, done) => {
       const up = Math.min(Math.max(py, box.top), box.bottom);
-      knob.setAttribute("transform", `translate(${box.left},${up})`);
+      knob.setAttribute("transform", `translate(${box.right},${up})`);
       over.replaceChildren(svg("line", { x1: box.left, x2: box.right, y1: up, y2: up, stroke: "var(--ink)", "stroke-dasharray": "2 3" }));
       limit(y.invert(up), done);
     });
@@ -225,7 +225,7 @@ function hover(root, over, where, box, shown, x, y, figure) {
   });
 }
 
-// bars: others {name, x (labels as numbers), y}: outlines over them.
+// bars: others {name, colour, x (labels as numbers), y}: outlines over them.
 function drawBars(figure, width, { proven } = {}) {
   const height = tallness(width), count = figure.values.length, others = figure.others ?? [];
   const place = new Map(figure.labels.map((name, i) => [Number(name), i]));
@@ -244,7 +244,7 @@ function drawBars(figure, width, { proven } = {}) {
   }));
   placed.forEach((values, k) => {
     const [from, to] = [0, 1].map((end) => values.map((_, i) => i - 0.5 + end)), xs = from.flatMap((v, i) => [v, to[i]]), ys = values.flatMap((v) => [v, v]);
-    root.append(svg("path", { d: trace(xs, ys, x, y), fill: "none", stroke: hue(k + 1), "stroke-width": 1.8, "stroke-dasharray": DASHES[(k + 1) % DASHES.length] || null }));
+    root.append(svg("path", { d: trace(xs, ys, x, y), fill: "none", stroke: hue(others[k].colour), "stroke-width": 1.8, "stroke-dasharray": DASHES[others[k].colour % DASHES.length] || null }));
   });
   return root;
 }

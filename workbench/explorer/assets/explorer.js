@@ -8,7 +8,8 @@ class Failure extends Error {}
 const SOLVING = "solving …", PINNED = 4, AT_ONCE = 120;
 const MORE = ["epsilon", "delta", "rho", "mu"], LESS = ["runs"];  // private at more of it too, at less of it too
 
-// Where the cards of a family's page stand: two columns that fill, in the order of interest.
+// The cards of a family's page in the order of interest; each begins in a column, and once all are there the columns are
+// filled evenly.
 const SIDES = { law: 0, privacy: 0, "privacy 1": 0, rivals: 1, pins: 1, formulas: 1, proof: 0, code: 1, missing: 0 };
 const ORDER = ["law", "along", "privacy", "privacy 1", "pins", "rivals", "formulas", "proof", "code", "missing"];
 
@@ -27,8 +28,18 @@ function board(actions = {}) {
     }
     return cards[key];
   };
+  const fresh = (key, title) => { const made = add(key, title); made.node.classList.remove("stale"); return made; };
   const drop = (key) => { cards[key]?.node.remove(); delete cards[key]; };
   const place = () => ({ x: Number(shown?.hot.epsilon ?? NaN), y: Number(shown?.hot.delta ?? (shown?.objective || 0)) });
+  let filled = "";
+  const fill = () => {
+    const now = Object.keys(cards).sort().join();
+    if (filled === now || columns.some((one) => one.contains(root.getRootNode().activeElement))) return;  // a reader is there
+    filled = now;
+    const high = [0, 0], listed = Object.values(cards).sort((a, b) => a.place - b.place).map((made) => [made.node, made.node.offsetHeight + 16]);
+    const sides = listed.map(([, height]) => { const side = Number(high[1] < high[0]); high[side] += height; return side; });
+    listed.forEach(([node], k) => { if (node.parentNode !== columns[sides[k]] || columns[sides[k]].lastChild !== node) columns[sides[k]].append(node); });
+  };
   let shown = null, marked = {}, map = null, pins = [], laws = [], curves = {}, laid = [];
   const mark = (name) => ({ x: Number(shown?.hot[name] ?? NaN), y: shown?.objective, proven: shown?.certified });
   const words = el("div"), alert = el("p", { class: "alert", role: "alert", hidden: true });
@@ -50,7 +61,7 @@ function board(actions = {}) {
     const wanted = shown.figures.map((one, k) => {
       if (one.kind === "bars" && one.labels.every((name) => Number.isFinite(Number(name)))) {
         const others = [...laws, ...pinned(k).filter((pin) => pin.figure.kind === "bars").map((pin) => ({ name: pin.name, x: pin.figure.labels.map(Number), y: pin.figure.values }))];
-        return [{ ...one, others }, { ...options(), proven: shown.certified }];
+        return [{ ...one, others: others.map((law, j) => ({ colour: j + 1, ...law })) }, { ...options(), proven: shown.certified }];
       }
       if (one.kind === "lines" && one.series[0]?.look === "area") {
         const range = [one.series[0].x[0], one.series[0].x.at(-1)], inside = (law) => law.x.map((v, i) => (v >= range[0] && v <= range[1] ? i : -1)).filter((i) => i >= 0);
@@ -85,18 +96,23 @@ function board(actions = {}) {
     renew();
   };
   return {
-    root, add, drop, cards,
+    root, add, drop, cards, fill,
     get view() { return shown; },
     show(view) {
+      const moved = JSON.stringify(view.given) !== JSON.stringify(shown?.given);
+      if (moved) laws = laws.map((law) => ({ ...law, x: [], y: [] }));  // of another budget
       shown = { ...view, told: told(view), unit: unit(view) };
       alert.hidden = true; words.classList.remove("stale");
       words.replaceChildren(...result(shown, { ...actions, pin }).filter(Boolean));
+      actions.taken?.(shown.hot);
       drawLaw();
       for (const [name, node] of Object.entries(marked)) node.mark(mark(name));
       map?.mark(place());
       if (!view.borrowed) add("proof", "Proof").show(...proof(view));
       if (!view.borrowed) add("code", "Code").show(el("h2", {}, "Code"), copyable("Command", view.command), copyable("Python", view.python));
-      for (const made of Object.values(cards)) made.node.classList.remove("stale");
+      for (const [key, made] of Object.entries(cards)) {
+        if (!/^(privacy|rivals)/.test(key)) made.node.classList.remove("stale"); else if (moved) made.node.classList.add("stale");
+      }
       root.dataset.drawn = String(Number(root.dataset.drawn ?? 0) + 1);
       root.dispatchEvent(new CustomEvent("workbench-drawn", { bubbles: true, detail: view }));
     },
@@ -112,7 +128,7 @@ function board(actions = {}) {
       drawCurve(name);
     },
     privacy(made) {
-      made.figures.forEach((one, k) => add(k ? `privacy ${k}` : "privacy", one.title).show(
+      made.figures.forEach((one, k) => fresh(k ? `privacy ${k}` : "privacy", one.title).show(
         ...(k ? [] : [el("h2", {}, "Privacy"), ...leaks(made.risk).map((sentence) => el("p", {}, sentence))]), figureNode(one, options())));
     },
     formulas(figure) {
@@ -121,8 +137,12 @@ function board(actions = {}) {
     },
     rivals(made) {
       laws = made.laws ?? [];
-      if (laws.length) drawLaw();
-      if (made.table?.rows.length) add("rivals", "Other mechanisms").show(figureNode(made.table)); else drop("rivals");
+      drawLaw();
+      const { title, heads, rows } = made.table ?? { rows: [] };
+      if (!rows.length) { drop("rivals"); return; }
+      const mine = { name: "this design", value: shown?.objective, low: shown?.bound, certified: shown?.certified };
+      const others = rows.filter((row) => row[1] !== null).map(([name, value, low, standing]) => ({ name, value, low, certified: standing === "certified", notes: standing }));
+      fresh("rivals", "Other mechanisms").show(others.length && mine.value > 0 ? figureNode({ kind: "dots", title, x: shown.label, rows: [mine, ...others] }, options()) : el("h2", {}, title), table(heads, rows, title));
     },
     reset(whole = true) {
       for (const key of Object.keys(cards)) if (!["law", "proof", "code", "pins"].includes(key)) drop(key);
@@ -133,8 +153,6 @@ function board(actions = {}) {
   };
 }
 
-const called = (label) => ({ mae: "mean absolute error", mse: "mean squared error", ell: "least noise parameter ℓ" })[label] ?? label;
-
 const badge = (view) => view.objective === null ? ["badge bad", "infeasible"]
   : view.certified ? ["badge proven", "✓ certified: proven private in exact arithmetic"]
   : view.proving || view.preliminary ? ["badge open", "proving …"]
@@ -142,10 +160,11 @@ const badge = (view) => view.objective === null ? ["badge bad", "infeasible"]
 
 function result(view, actions) {
   const [kind, words] = badge(view), none = view.objective === null;
-  const bound = view.bound === null || view.bound === undefined ? "" : ` None of this class costs less than ${short(view.bound, 9)}.`;
+  const known = view.bound !== null && view.bound !== undefined, same = known && cell(view.bound) === cell(view.objective);
+  const bound = !known ? "" : same ? " None of this class costs less." : ` None of this class costs less than ${cell(view.bound)}.`;
   return [
     el("h2", {}, view.heading),
-    el("p", { class: "soft" }, none ? view.title : `${called(view.label)}: ${view.title}`),
+    el("p", { class: "soft" }, none ? view.title : `${view.label}: ${view.title}`),
     none ? el("p", { class: "value none" }, "No mechanism meets this request") : el("p", { class: "value" }, cell(view.objective)),
     none ? el("p", { class: "lead" }, view.reason) : "",
     el("p", {}, el("span", { class: kind }, words), " ", view.note ? el("span", { class: "soft" }, view.note) : ""),
@@ -167,7 +186,7 @@ function inverse(view, limit) {
   const input = el("input", { type: "text", inputmode: "decimal", "aria-label": `Largest ${view.label} allowed`, value: short(view.objective, 4) });
   const buttons = Object.entries(view.hot).filter(([name, value]) => typeof value === "number" && !LESS.includes(name) && name !== "alpha" && name !== "max_loss")
     .map(([name]) => el("button", { type: "button", onclick: () => limit(name, Number(input.value)) }, `least ${name}`));
-  return buttons.length ? el("div", { class: "inverse" }, el("span", {}, `For a ${view.label.replace(/^least /, "")} of at most`), input, ...buttons) : "";
+  return buttons.length ? el("div", { class: "inverse" }, el("span", {}, `For ${view.label.replace(/^least /, "")} at most`), input, ...buttons) : "";
 }
 
 // A switch of the theme: as the system has it, or the other one.
@@ -309,9 +328,12 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
   options.open = !matchMedia("(max-width: 800px)").matches;
   const sliders = el("form", { class: "sliders", "aria-label": "Budget", onsubmit: (event) => event.preventDefault() });
   const ask = (task, more = {}, signal, progress = () => {}) => host.ask(task, { ...state, ...more }, signal, progress);
-  const drawn = board({ live: true, sliders, move: (name, value, done) => set(name, threeDigits(value), done), limit: findLeast,
+  const drawn = board({ live: true, sliders, move: (name, value, done) => set(name, threeDigits(value), done), limit: findLeast, taken,
     pick: (x, y) => { if (y !== null) { state.given = { ...state.given, delta: threeDigits(y) }; controls.delta?.set(state.given.delta); } set("epsilon", threeDigits(x), true); } });
   const layout = el("div", { class: "layout" }, options, drawn.root);
+
+  // What a field that is left empty counts as.
+  function taken(hot) { for (const [name, value] of Object.entries(hot)) controls[name]?.node.querySelector("input[type=text]")?.setAttribute("placeholder", short(value)); }
 
   const everywhere = () => JSON.stringify([state.family, "formulas", { ...state.given, epsilon: null, delta: null }]);
   const fixed = (name) => JSON.stringify([state.family, { ...state.given, [name]: null }]);
@@ -331,7 +353,7 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
         if (!again || !steps.size) { invalid(); drawn.show(view); }
         remember(view);
       } catch (error) {
-        if (error.name === "AbortError") { if (!again) say("Stopped."); } else if (/^Stopped: Stopped after/.test(error.message)) { say(""); await proven("prove", mine.signal); } else { fail(error); failed = true; }
+        if (error.name === "AbortError") { if (!again) say("Stopped."); } else if (/^(Stopped: Stopped after|NotProven)/.test(error.message)) { say(""); await proven("prove", mine.signal); } else { fail(error); failed = true; }
       } finally { clearTimeout(late); }
       busy = false; stop.disabled = !slow;
     } while (again && here);
@@ -430,6 +452,7 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
 
   // Everything is there; curves may still become finer.
   function told() {
+    drawn.fill();
     drawn.root.dataset.settled = String(Number(drawn.root.dataset.settled ?? 0) + 1);
     return root.dispatchEvent(new CustomEvent("workbench-settled", { bubbles: true }));
   }
@@ -626,13 +649,14 @@ function exported(root, made) {
   root.replaceChildren(
     el("header", {}, el("h1", {}, `dp-workbench: ${entry.title}`), themed(root), el("p", { class: "status" }, entry.summary)),
     el("div", { class: "layout wide" }, drawn.root));
-  if (made.rivals) drawn.rivals(made.rivals);
   show();
+  if (made.rivals) drawn.rivals(made.rivals);
   for (const [name, figure] of Object.entries(made.along)) drawn.along(name, figure, made.rivals?.overlays[name] ?? []);
   if (made.profile) drawn.privacy(made.profile);
   if (made.formulas) drawn.formulas(made.formulas);
   const missing = Object.entries(made.errors);
   if (missing.length) drawn.add("missing", "Not shown").show(el("h2", {}, "Not shown"), facts(missing.map(([name, words]) => [name, words])));
+  requestAnimationFrame(() => requestAnimationFrame(drawn.fill));  // once charts have their heights
 }
 
 function sections(root, data) {

@@ -108,18 +108,27 @@ function figureNode(figure, options = {}) {
     return box;
   }
   const place = el("div");
+  const hidden = new Set(), seen = (list) => list?.filter((one) => !hidden.has(one.name));
   let drawn = null, width = 0;
   const drawable = figure.kind !== "lines" || figure.series.some((one) => one.x.length > 1);
   const draw = () => {
     width = Math.max(280, Math.round(place.clientWidth || 520));
-    drawn = drawable ? DRAWERS[figure.kind](figure, width, options) : null;
-    place.replaceChildren(drawn ?? el("p", { class: "soft" }, "There are too few values to draw."));
+    const left = { ...figure, series: seen(figure.series), others: seen(figure.others) };
+    drawn = drawable ? DRAWERS[figure.kind](left, width, { ...options, pins: seen(options.pins) }) : null;
+    place.replaceChildren(drawn ?? el("p", { class: "soft" }, hidden.size ? "Nothing is chosen." : "There are too few values to draw."));
   };
   new ResizeObserver(() => { if (Math.abs(place.clientWidth - width) > 1 && place.clientWidth) draw(); }).observe(place);
   box.append(place);
-  const series = figure.kind === "bars" ? [{ name: "this design", look: "area", colour: 0 }, ...(figure.others ?? []).map((one, k) => ({ name: one.name, look: "line", colour: k + 1 }))]
+  const series = figure.kind === "bars" ? [{ name: "this design", look: "area", colour: 0 }, ...(figure.others ?? []).map((one) => ({ name: one.name, look: "line", colour: one.colour }))]
     : figure.kind === "lines" ? [...figure.series, ...(options.pins ?? []).filter((one) => Number.isFinite(one.x)).map((one, k) => ({ name: one.name, look: "filled", colour: 3 + k }))] : [];
-  if (drawable && (series.length > 1 || figure.kind === "lines")) box.append(el("ul", { class: "legend" }, ...series.map((one) => el("li", {}, swatch(one), one.name))));
+  // What the legend names is shown or left out by a click; what a chart is about stays.
+  const entry = (one) => {
+    if (series.length < 2 || one === series[0] && figure.kind === "bars") return el("li", {}, swatch(one), one.name);
+    const button = el("button", { type: "button", "aria-pressed": "true", title: "Show or leave out" }, swatch(one), one.name);
+    button.addEventListener("click", () => { if (!hidden.delete(one.name)) hidden.add(one.name); button.setAttribute("aria-pressed", String(!hidden.has(one.name))); draw(); });
+    return el("li", {}, button);
+  };
+  if (drawable && (series.length > 1 || figure.kind === "lines")) box.append(el("ul", { class: "legend" }, ...series.map(entry)));
   if (figure.kind === "dots") {
     const best = Math.min(...figure.rows.map((one) => one.value)), far = figure.rows.filter((one) => one.value > FARTHEST * best);
     if (far.length) box.append(el("p", { class: "soft" }, `Not drawn, as they cost more than ${FARTHEST} times the best: ${far.map((one) => `${one.name} (${short(one.value, 4)})`).join(", ")}.`));

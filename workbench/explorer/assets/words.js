@@ -14,6 +14,12 @@ function unit(view) {
   return view.label.includes("squared") && view.objective > 0 && view.status !== "infeasible" ? `root mean squared error ${short(Math.sqrt(view.objective), 6)}` : "";
 }
 
+// One less a little, the little rounded down.
+function nearly(little) {
+  const step = 10 ** (Math.floor(Math.log10(little)) - 1);
+  return `1 - ${short(Math.floor(little / step) * step, 2)}`;
+}
+
 // The least distance within which 95 of 100 lie; none where the shown mass is less.
 function radius(pairs) {
   let sum = 0;
@@ -53,7 +59,7 @@ function told(view) {
 function leaks(risk) {
   if (!risk) return [];
   return [`Whoever must tell two neighbours apart by one output is right in at most ${up(100 * risk.guess)} of 100 cases (50 by guessing; advantage ${up(risk.advantage)}).`,
-    risk.factor === null ? "A suspicion of 1/2 becomes certainty for some outputs; the odds move without bound." : `A suspicion of 1/2 becomes at most ${risk.posterior > 0.9995 ? short(risk.posterior, 9) : up(risk.posterior)}; the odds move by a factor of at most ${up(risk.factor)}.`];
+    risk.factor === null ? "A suspicion of 1/2 becomes certainty for some outputs; the odds move without bound." : `A suspicion of 1/2 becomes at most ${risk.posterior > 0.9995 ? nearly(1 / (1 + risk.factor)) : up(risk.posterior)}; the odds move by a factor of at most ${up(risk.factor)}.`];
 }
 
 // The options of `workbench.recommend` that the fields of the first page spell.

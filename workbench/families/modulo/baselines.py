@@ -18,15 +18,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from solvers.arrays import Vector
 from solvers.search import bisect
 from workbench.exact.numbers import exp_bounds
-from workbench.families.requirements import HOCKEY_STICK, ratio_bounds
+from workbench.families.requirements import HOCKEY_STICK, ratio_bounds, ratio_notions
 from workbench.mechanisms.baselines.count_queries import FAMILIES
 from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.audit import Privacy, audit
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import Notion
@@ -34,6 +37,7 @@ from workbench.privacy.notions import notion as named
 
 Table = Vector
 
+CLAMPED = 60  # answers up to which clamped baselines are scanned; beyond they are proven on the line
 _TIE = 1e-11  # two losses this close are one
 SCANNED = {  # the least parameter, which large budgets come near, and the ends of the scan
     "geometric": (1e-12, 0.002, 0.9995), "gaussian": (math.log(0.005), math.log(0.01), math.log(1e4)),
@@ -103,3 +107,32 @@ def data_independent_error(order: int, epsilon: Fraction, delta: Fraction, notio
     odds = Fraction(exp_bounds(required.epsilons[()], 80)[0], 1 << 80)
     private, share = (order - 1) / (order - 1 + odds), 1 - required.delta
     return share * private if required.kind == HOCKEY_STICK else min(share, private)
+
+
+@lru_cache(maxsize=8)
+def scan(name: str, question: ModuloNoise) -> Scan:
+    """One for all tasks of a process."""
+    return Scan(name, question.order - 1, distances(question))
+
+
+def distances(question: ModuloNoise) -> list[int]:
+    """Of neighbours. Beyond N/2 a shift μ may have been meant as μ - N: protect both rather than guess."""
+    order, given = question.order, {shift[0] for shift in question.shifts}
+    return sorted(given | {order - s for s in given if 2 * s > order})
+
+
+def laws_beside(request: Any) -> dict[str, tuple[Any, Vector]]:
+    """Laws of published mechanisms at one budget, for pictures: of data-independent noise, and what the others add to
+    an answer in the middle. name -> (noise values, masses)."""
+    question, epsilon, delta = request.question, request.epsilon, request.delta or Fraction(0)
+    if not isinstance(epsilon, Fraction) or request.notion not in ratio_notions() or request.runs > 1:
+        return {}
+    if not question.scalar or question.order > CLAMPED or request.minimise != "loss":
+        return {}
+    order, middle = question.order, question.order // 2
+    rho = float(data_independent_error(order, epsilon, delta, request.notion))
+    laws: dict[str, Vector] = {"data-independent": np.append(1 - rho, np.full(order - 1, rho / (order - 1)))}
+    for name in SCANNED:
+        if (best := scan(name, question).audited(epsilon, delta, request.notion)) is not None:
+            laws[f"{name}, of the answer {middle}"] = np.roll(best[1].matrix[middle], -middle)
+    return {name: (np.arange(order), law) for name, law in laws.items()}

@@ -307,6 +307,11 @@ class _Modulo(Family):
             *budget_facts(design),
         ]
 
+    def beside(self, design: Design) -> Mapping[str, tuple[Any, Any]]:
+        from workbench.families.modulo.baselines import laws_beside
+
+        return laws_beside(design.request)
+
     def tables(self, design: Design) -> Tables:
         masses, question = design.mechanism.pmf, design.question
         every = masses.size <= _SHOWN

@@ -42,7 +42,7 @@ from workbench.families.frontier_plan import (
     design_row,
     design_task,
 )
-from workbench.families.modulo.baselines import SCANNED, Scan, data_independent_error
+from workbench.families.modulo.baselines import CLAMPED, SCANNED, data_independent_error, distances, scan
 from workbench.families.modulo.family import FAMILY, points
 from workbench.families.modulo.frontier_plots import SERIES, draw
 from workbench.families.modulo.request import ModuloRequest
@@ -63,7 +63,6 @@ _FEW = 5
 _SMALL, _SMOOTH = 16, 40  # noise values up to which it is traced at so many ε at least, between the asked ones too
 _PATIENCE = 5.0  # seconds for the exact frontier at one ε; pieces not proven by then say so
 _REFINING = 1000  # programs at an ε between the asked ones; it is left out where they do not prove all of its pieces
-_CLAMPED = 60  # answers up to which clamped baselines are scanned; beyond they are proven on the line
 _WIDE = {  # series -> published mechanism, for more answers
     "geometric": "clamped geometric",
     "gaussian": "clamped discrete Gaussian",
@@ -108,7 +107,7 @@ def plan(question: Any, values: Values) -> Plan:
     waits = [len(tasks)]
     tasks += _level_tasks(query, [*{request.notion: 0 for _, request in plain}], values, errors)
     if values["baselines"]:
-        names = ["data-independent", *(SCANNED if query.order <= _CLAMPED else _WIDE)]
+        names = ["data-independent", *(SCANNED if query.order <= CLAMPED else _WIDE)]
         tasks += [baseline_task(name, row, partial(_baseline, name, each)) for name in names for row, each in plain]
     relation = "directed" if query.directed else "symmetric"
     title = f"{query!r}, {relation} differences, {loss}"
@@ -219,11 +218,11 @@ def _baseline(name: str, request: ModuloRequest) -> Row:
         raise NotApplicable("it publishes one number, and the answers are tuples")
     elif loss not in ("error-rate", "squared"):
         raise NotApplicable("its loss is the error rate or the square, of which alone clamping is worked out")
-    elif question.order > _CLAMPED:
+    elif question.order > CLAMPED:
         query = Query(question=_finite(question), epsilon=epsilon, delta=delta, notion=notion, loss=loss)
         row = audited_columns(query, published(CHANNEL)[_WIDE[name]].cost(query))
     else:
-        best = _scan(name, question).audited(epsilon, delta, notion)
+        best = scan(name, question).audited(epsilon, delta, notion)
         if best is None:
             raise NotApplicable("no parameter of the scan meets the budget", "infeasible")
         parameter, channel, privacy = best
@@ -239,25 +238,13 @@ def _baseline(name: str, request: ModuloRequest) -> Row:
 
 
 @lru_cache(maxsize=8)
-def _scan(name: str, question: ModuloNoise) -> Scan:
-    """One for all tasks of a process."""
-    return Scan(name, question.order - 1, _distances(question))
-
-
-@lru_cache(maxsize=8)
 def _finite(question: ModuloNoise) -> FiniteQuery:
     """The same answers as a query of channels, without wrapping."""
-    order, distances = question.order, _distances(question)
-    consecutive = distances == [*range(1, len(distances) + 1)]
-    pairs = [(q, q + d) for d in distances for q in range(order - d)]
-    relation: Any = {"max_distance": len(distances)} if consecutive else pairs
+    order, apart = question.order, distances(question)
+    consecutive = apart == [*range(1, len(apart) + 1)]
+    pairs = [(q, q + d) for d in apart for q in range(order - d)]
+    relation: Any = {"max_distance": len(apart)} if consecutive else pairs
     return FiniteQuery(range(order), neighbours=relation)
-
-
-def _distances(question: ModuloNoise) -> list[int]:
-    """Of neighbours. Beyond N/2 a shift μ may have been meant as μ - N: protect both rather than guess."""
-    order, given = question.order, {shift[0] for shift in question.shifts}
-    return sorted(given | {order - s for s in given if 2 * s > order})
 
 
 # Beside the frontier.
@@ -295,7 +282,7 @@ def count_rows(values: Values, epsilon: Fraction, delta: Fraction, bits: Sequenc
                 label = "data-independent noise" if name not in SCANNED else SERIES[name].label
                 yield known(label) | {"objective": row["objective"]}
         if ratio_kind(notion) == HOCKEY_STICK:  # what a channel LP states
-            pairs = [(q, q + s) for s in _distances(question) for q in range(n + 1 - s)]
+            pairs = [(q, q + s) for s in distances(question) for q in range(n + 1 - s)]
             given = {"epsilon": epsilon, "delta": delta, "notion": "dp" if delta else "pure", "loss": "error-rate"}
             yield design_row(
                 partial(design, Labels.uniform(0, n), method="lp", neighbours=pairs, **given),
