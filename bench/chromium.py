@@ -5,6 +5,7 @@ Requests that go anywhere but to this machine are counted; so are errors on the 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -31,6 +32,10 @@ _QUIET = (
     "--remote-debugging-pipe",
     "--hide-scrollbars",
 )
+
+
+class Navigated(Exception):
+    """The page was left while it was asked something."""
 
 
 class Chromium:
@@ -72,6 +77,8 @@ class Chromium:
         while True:
             for answer in self.read(end - time.monotonic()):
                 if answer.get("id") == number:
+                    if "navigated" in str(answer.get("error")):
+                        raise Navigated
                     assert "error" not in answer, answer
                     result: dict[str, Any] = answer["result"]
                     return result
@@ -137,9 +144,10 @@ class Page:
         """Until an expression is true."""
         end = time.monotonic() + seconds
         while True:
-            answer = self.call("Runtime.evaluate", expression=f"!!({condition})", returnByValue=True)
-            if answer["result"].get("value") is True:
-                return
+            with contextlib.suppress(Navigated):
+                answer = self.call("Runtime.evaluate", expression=f"!!({condition})", returnByValue=True)
+                if answer["result"].get("value") is True:
+                    return
             assert time.monotonic() < end, f"not within {seconds:g} s: {condition}"
             time.sleep(0.05)
 

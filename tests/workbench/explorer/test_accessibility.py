@@ -28,7 +28,7 @@ CONTRAST = r"""(() => {
   const paint = (node) => {
     const style = getComputedStyle(node), svg = node instanceof SVGElement;
     const text = svg ? style.fill : style.backgroundColor;
-    if (text === "none" || ["svg", "g"].includes(node.tagName)) return { rgb: [0, 0, 0], alpha: 0 };
+    if (text === "none" || ["svg", "g", "line"].includes(node.tagName)) return { rgb: [0, 0, 0], alpha: 0 };
     const made = parts(text);
     return { rgb: made.rgb, alpha: made.alpha * (svg ? style.fillOpacity * style.opacity : 1) };
   };
