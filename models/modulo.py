@@ -32,6 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -73,15 +74,17 @@ def shifted(sizes: Sequence[int], shift: Shift) -> Positions:
 
 
 class OwnLosses(str):
-    """Losses that are no key of LOSSES, under a name that no others have. values: (N,), row-major, finite, >= 0."""
+    """Losses that are no key of LOSSES, under a name that no others have. exact: (N,), row-major, finite, >= 0; values:
+    the same in floats."""
 
+    exact: tuple[Fraction, ...]
     values: Vector
 
     @classmethod
-    def of(cls, name: str, values: Vector) -> OwnLosses:
+    def of(cls, name: str, exact: Sequence[Fraction], values: Vector) -> OwnLosses:
         """name: made of the values, so that equal names are equal costs."""
         losses = cls(name)
-        losses.values = values
+        losses.exact, losses.values = tuple(exact), values
         return losses
 
 

@@ -9,15 +9,19 @@
     too large    2              a basis has more than LARGEST equations
     unknown      2              a question that is not below: nothing is said about it
 
-What is decided. With x = e^ε the question is the linear program, rows in this order, columns in that of their names:
+What is decided. With x = e^(ε/q) the question is the linear program, rows in this order, columns as they are named:
 
-    modulo    f(η), y_μ(η)        min Σ ρ(η) f(η)
-              Σ f = 1;  for every μ, rising: f(η) - x f(η + μ) - y_μ(η) <= 0, Σ y_μ <= δ
-    channel   M(i,o), s(i,j,o)    min Σ p_i ℓ(i,o) M(i,o)
-              Σ_o M(i,o) = 1;  M(i,o) - x M(j,o) - s(i,j,o) <= 0 for both orders of neighbours, Σ_o s(i,j,o) <= δ
-              with t(o) in place of s where δ = 0 and all are neighbours: t(o) <= M(i,o) <= x t(o)
+    modulo    f(η), y_μ(η)        min Σ ρ(η) f(η), or the largest expected loss z of an answer
+              Σ f = 1;  for every μ, rising, with its budget w: f(η) - x^(qw) f(η + μ) - y_μ(η) <= 0, Σ y_μ <= δ
+    channel   M(i,o), s(i,j,o)    min Σ p_i ℓ(i,o) M(i,o), or the largest expected loss z of an input
+              Σ_o M(i,o) = 1;  M(i,o) - x^(qd) M(j,o) - s(i,j,o) <= 0 for both orders of neighbours at distance d,
+              Σ_o s(i,j,o) <= δ;  with t(o) in place of s where δ = 0 and all are neighbours: t(o) <= M(i,o) <= x t(o)
+    labels    the same (method lp)
+    quantizer the laws at both ends of every piece, see `quantizer`
 
-all columns in [0, 1]; without y, s and their rows where δ = 0; outputs o outside, inputs inside. A basis names what is
+z first, all columns but z in [0, 1]; without y, s and their rows where δ = 0; outputs o outside, inputs inside;
+constraints by name after Σ M = 1 where they are equations, else after privacy. Where a region has no mechanism the
+program is that of the least sum of violations, which must be positive. A basis names what is
 held at which side ("-" lower, "+" upper, "0" basic). Its equations are solved over the rational functions of x. It is
 optimal where its point is within all sides and its multipliers have the right signs: polynomials in x, positive at the
 region's sample, and without a change of sign in the region by Sturm's theorem. Where δ is free, the formulas of the
@@ -34,7 +38,8 @@ from fractions import Fraction
 from itertools import combinations, pairwise
 
 FORMAT, VERSION = "dp-workbench formula", 1
-LARGEST = 60  # equations of a basis: seconds
+LARGEST = 100  # equations of a basis: seconds
+SIMPLE = 10**6  # of a denominator of a share of labels
 BYTES = 16 << 20
 SIGNS = {"-": -1, "0": 0, "+": 1}
 
@@ -207,14 +212,55 @@ def put(f, end):
 
 
 class Program:
-    """Rows: ({column: polynomial}, lower, upper), sides affine in δ as (constant, slope) or None; columns in [0, 1]."""
+    """Rows: ({column: polynomial}, lower, upper), sides affine in δ as (constant, slope) or None; columns between 0 and
+    an upper end, or None."""
 
-    def __init__(self):
-        self.cost, self.rows = [], []
+    def __init__(self, steps, relaxed):
+        self.steps, self.relaxed = steps, relaxed
+        self.cost, self.upper, self.rows = [], [], []
+
+    def columns(self, costs, upper=Fraction(1)):
+        """The first of some columns."""
+        self.cost += costs
+        self.upper += [upper] * len(costs)
+        return len(self.cost) - len(costs)
+
+    def power(self, level, factor=-1):
+        """factor e^(level ε), a polynomial in x."""
+        return [0] * int(level * self.steps) + [factor]
 
     def row(self, entries, low, high):
-        """Columns with the entry 0 are left out."""
-        self.rows.append(({j: p for j, p in entries.items() if p}, low, high))
+        """Entries are lists of rationals; columns with the entry 0 are left out."""
+        self.rows.append(({j: p for j, p in entries.items() if any(p)}, low, high))
+
+    def below(self, entries):
+        """A row that is at most 0."""
+        self.row(entries, None, (0, 0))
+
+    def equal(self, entries, side):
+        """A row with equal sides."""
+        self.row(entries, (side, 0), (side, 0))
+
+    def finished(self):
+        """In integers; relaxed: with two columns for every row, whose sum is to be least."""
+        if self.relaxed:
+            count, size = len(self.cost), len(self.rows)
+            self.cost, self.upper = (
+                [Fraction(0)] * count + [Fraction(1)] * (2 * size),
+                [*self.upper, *[None] * (2 * size)],
+            )
+            self.rows = [
+                (entries | {count + i: [1], count + size + i: [-1]}, low, high)
+                for i, (entries, low, high) in enumerate(self.rows)
+            ]
+        rows, self.rows = self.rows, []
+        for entries, low, high in rows:
+            numbers = [v for p in entries.values() for v in p] + [v for side in (low, high) if side for v in side]
+            scale = math.lcm(*(Fraction(v).denominator for v in numbers))
+            whole = {j: trimmed([int(v * scale) for v in p]) for j, p in entries.items()}
+            sides = [side and (side[0] * scale, side[1] * scale) for side in (low, high)]
+            self.rows.append((whole, *sides))
+        return self
 
 
 def fractions(values):
@@ -222,20 +268,33 @@ def fractions(values):
     return [Fraction(value) for value in values]
 
 
-def modulo(options, delta):
+def known(options, names, notions):
+    """Refuse options that are not of some names."""
+    need(set(options) <= set(names), "A question unknown here.", "unknown")
+    need(options.get("notion", "dp") in notions, "A notion unknown here.", "unknown")
+
+
+def steps_of(levels):
+    """q where all levels are multiples of 1/q."""
+    return math.lcm(*(level.denominator for level in levels))
+
+
+def modulo(options, delta, relaxed):
     """The program of noise."""
-    known = {"sizes", "shifts", "directed", "loss", "notion"}
-    need(set(options) <= known and options.get("notion", "dp") in ("dp", "pure"), "A question unknown here.", "unknown")
+    known(options, {"sizes", "shifts", "directed", "loss", "notion", "epsilon"}, ("dp", "pure", "metric"))
     sizes, shifts = options["sizes"], [s if isinstance(s, list) else [s] for s in options["shifts"]]
     order = math.prod(sizes)
     places = [[]]
     for size in sizes:
         places = [[*place, k] for place in places for k in range(size)]
     index = {tuple(place): k for k, place in enumerate(places)}
-    moves = {tuple(s % size for s, size in zip(shift, sizes, strict=True)) for shift in shifts}
+    levels = {tuple(s % size for s, size in zip(shift, sizes, strict=True)): Fraction(1) for shift in shifts}
+    budgets = options.get("epsilon", "")
+    for part in budgets.split("," if len(sizes) == 1 else ";") if budgets else ():
+        move, _, level = part.partition("=")
+        levels[tuple(int(s) % size for s, size in zip(move.split(","), sizes, strict=True))] = Fraction(level)
     if not options.get("directed", False):
-        moves |= {tuple(-s % size for s, size in zip(move, sizes, strict=True)) for move in moves}
-    moves = sorted(moves)
+        levels |= {tuple(-s % n for s, n in zip(move, sizes, strict=True)): level for move, level in levels.items()}
     kinds = {
         "error-rate": lambda place: int(any(place)),
         "squared": lambda place: sum(k * (n - k) for k, n in zip(place, sizes, strict=True)),
@@ -243,66 +302,221 @@ def modulo(options, delta):
         "circular-squared": lambda place: sum(min(k, n - k) ** 2 for k, n in zip(place, sizes, strict=True)),
     }
     loss = options.get("loss", "error-rate")
-    need(isinstance(loss, str) and loss in kinds, "A loss unknown here.", "unknown")
-    program = Program()
-    program.cost = [Fraction(kinds[loss](place)) for place in places] + [Fraction(0)] * (len(moves) * order * delta)
-    program.row({k: [1] for k in range(order)}, (1, 0), (1, 0))
-    for k, move in enumerate(moves):
-        paid = order * (k + 1)
+    program = Program(steps_of(levels.values()), relaxed)
+    if loss == "worst-squared":
+        errors = [[squared_error(true, place, sizes) for place in places] for true in places]
+        worst, costs = program.columns([Fraction(1)], Fraction(max(map(sum, errors)))), [Fraction(0)] * order
+    else:
+        need(isinstance(loss, list) or loss in kinds, "A loss unknown here.", "unknown")
+        costs = fractions(loss if isinstance(loss, list) else map(kinds[loss], places))
+    first = program.columns(costs)
+    paid = [program.columns([Fraction(0)] * order) for _ in levels] if delta else []
+    program.equal({first + k: [1] for k in range(order)}, 1)
+    if loss == "worst-squared":
+        for row in errors:
+            program.below({first + k: [error] for k, error in enumerate(row)} | {worst: [-1]})
+    for k, (move, level) in enumerate(sorted(levels.items())):
         for e, place in enumerate(places):
-            there = index[tuple((a + b) % n for a, b, n in zip(place, move, sizes, strict=True))]
-            entries = {e: [1]}
-            entries[there] = plus(entries.get(there, []), [0, -1])
-            program.row(entries | ({paid + e: [-1]} if delta else {}), None, (0, 0))
+            there = first + index[tuple((a + b) % n for a, b, n in zip(place, move, sizes, strict=True))]
+            entries = {first + e: [1]}
+            entries[there] = plus(entries.get(there, []), program.power(level))
+            program.below(entries | ({paid[k] + e: [-1]} if delta else {}))
         if delta:
-            program.row({paid + e: [1] for e in range(order)}, None, (0, 1))
-    return program
+            program.row({paid[k] + e: [1] for e in range(order)}, None, (0, 1))
+    return program.finished()
 
 
-def channel(options, delta):
-    """The program of a channel."""
-    known = {"answers", "outputs", "neighbours", "prior", "loss", "notion", "max_shift"}
-    need(set(options) <= known and options.get("notion", "dp") in ("dp", "pure"), "A question unknown here.", "unknown")
-    loss, prior = options.get("loss", "squared"), options.get("prior", "uniform")
+def squared_error(true, noise, sizes):
+    """(((true + noise) mod n) - true)², summed over coordinates."""
+    return sum(((a + b) % n - a) ** 2 for a, b, n in zip(true, noise, sizes, strict=True))
+
+
+def losses_of(loss, answers, outputs):
+    """ℓ(i, o) as rows."""
     powers = {"absolute": 1, "squared": 2, "error-rate": 0}
-    need(isinstance(loss, str) and loss in powers, "A loss unknown here.", "unknown")
-    need(prior == "uniform" or isinstance(prior, list), "A prior unknown here.", "unknown")
+    if isinstance(loss, list):
+        return [fractions(row) for row in loss]
+    need(loss in powers, "A loss unknown here.", "unknown")
+    return [[abs(y - o) ** powers[loss] if powers[loss] else Fraction(y != o) for o in outputs] for y in answers]
+
+
+def relation(near, answers, metric):
+    """(pairs, their distances): on a line the budgets of consecutive answers add up."""
+    if near != "all":
+        need(isinstance(near, list) and all(len(pair) == 2 for pair in near), "Neighbours unknown here.", "unknown")
+        pairs = [tuple(answers.index(Fraction(value)) for value in pair) for pair in near]
+    elif metric:
+        order = sorted(range(len(answers)), key=answers.__getitem__)
+        pairs = sorted((min(pair), max(pair)) for pair in pairwise(order))
+    else:
+        pairs = list(combinations(range(len(answers)), 2))
+    return pairs, [abs(answers[i] - answers[j]) if metric else Fraction(1) for i, j in pairs]
+
+
+def channel(options, delta, relaxed):
+    """The program of a channel."""
+    names = {"answers", "outputs", "neighbours", "prior", "loss", "notion", "max_shift", "constraints"}
+    known(options, names, ("dp", "pure", "metric"))
     answers = fractions(options["answers"])
     outputs = fractions(options.get("outputs") or options["answers"])
-    k, m = len(answers), len(outputs)
-    weights = [Fraction(1)] * k if prior == "uniform" else fractions(prior)
-    weights = [weight / sum(weights) for weight in weights]
-    near = options["neighbours"]
-    pairs = list(combinations(range(k), 2))
-    if near != "all":
-        need(isinstance(near, list), "Neighbours unknown here.", "unknown")
-        pairs = [tuple(answers.index(Fraction(value)) for value in pair) for pair in near]
-    program = Program()
-    program.cost = [
-        weights[i] * (abs(answers[i] - o) ** powers[loss] if powers[loss] else answers[i] != o)
-        for o in outputs
-        for i in range(k)
-    ]
+    k, m, prior = len(answers), len(outputs), options.get("prior", "uniform")
+    losses = losses_of(options.get("loss", "squared"), answers, outputs)
+    metric, near = options.get("notion") == "metric", options["neighbours"]
+    pairs, levels = relation(near, answers, metric)
+    program = Program(steps_of(levels), relaxed)
+    if prior == "worst":
+        worst, weights = program.columns([Fraction(1)], max(map(max, losses))), [Fraction(0)] * k
+    else:
+        weights = [Fraction(1)] * k if prior == "uniform" else fractions(prior)
+        weights = [weight / sum(weights) for weight in weights]
+    first = program.columns([weights[i] * losses[i][o] for o in range(m) for i in range(k)])
+
+    def mass(i, o):
+        return first + i + k * o
+
     for i in range(k):
-        program.row({i + k * o: [1] for o in range(m)}, (1, 0), (1, 0))
-    if near == "all" and not delta:
-        program.cost += [Fraction(0)] * m
-        for side in (0, 1):
-            for o in range(m):
-                for i in range(k):
-                    t, mass = [[1], [0, 1]][side], [[-1], [1]][side]
-                    entries = {i + k * o: mass, k * m + o: t if not side else [0, -1]}
-                    program.row(entries, None, (0, 0))
-        return program
-    ordered = [*pairs, *((j, i) for i, j in pairs)]
-    program.cost += [Fraction(0)] * (len(ordered) * m * delta)
+        program.equal({mass(i, o): [1] for o in range(m)}, 1)
+    constraints(program, options.get("constraints", ()), mass, answers, outputs, ("unbiased", "symmetric"))
+    if near == "all" and not delta and not metric:
+        column = program.columns([Fraction(0)] * m)
+        for o in range(m):
+            for i in range(k):
+                program.below({mass(i, o): [-1], column + o: [1]})
+        for o in range(m):
+            for i in range(k):
+                program.below({mass(i, o): [1], column + o: program.power(1)})
+    else:
+        for level in sorted(set(levels)):
+            own = [pair for pair, other in zip(pairs, levels, strict=True) if other == level]
+            ratios(program, [*own, *((j, i) for i, j in own)], mass, m, level, delta)
+    order = ("row-monotone", "column-monotone", "honest")
+    constraints(program, options.get("constraints", ()), mass, answers, outputs, order)
+    if prior == "worst":
+        for i in range(k):
+            program.below({mass(i, o): [losses[i][o]] for o in range(m)} | {worst: [-1]})
+    return program.finished()
+
+
+def ratios(program, ordered, mass, m, level, delta):
+    """The privacy of ordered pairs with one budget."""
+    paid = program.columns([Fraction(0)] * (len(ordered) * m)) if delta else 0
     for o in range(m):
         for p, (i, j) in enumerate(ordered):
-            paid = {k * m + p + len(ordered) * o: [-1]} if delta else {}
-            program.row({i + k * o: [1], j + k * o: [0, -1]} | paid, None, (0, 0))
+            slack = {paid + p + len(ordered) * o: [-1]} if delta else {}
+            program.below({mass(i, o): [1], mass(j, o): program.power(level)} | slack)
     for p in range(len(ordered)) if delta else ():
-        program.row({k * m + p + len(ordered) * o: [1] for o in range(m)}, None, (0, 1))
-    return program
+        program.row({paid + p + len(ordered) * o: [1] for o in range(m)}, None, (0, 1))
+
+
+def constraints(program, names, mass, answers, outputs, kinds):
+    """The rows of constraints of some kinds, in the order they were asked for."""
+    k, m = len(answers), len(outputs)
+    for name in [name for name in names if name in kinds]:
+        if name == "unbiased":
+            for i, answer in enumerate(answers):
+                program.equal({mass(i, o): [output] for o, output in enumerate(outputs)}, answer)
+        elif name == "symmetric":
+            for i in range((k + 1) // 2):
+                for o in range(m):
+                    own, other = mass(i, o), mass(k - 1 - i, m - 1 - o)
+                    program.equal({own: [1], other: [-1]} if own != other else {}, 0)
+        elif name == "honest":
+            for o, output in enumerate(outputs):
+                for i, answer in enumerate(answers):
+                    own = mass(i, outputs.index(answer))
+                    program.below({mass(i, o): [1], own: [-1]} if output != answer else {})
+        else:
+            by_row = name == "row-monotone"
+            steps = [(i, o) for i in range(k - (not by_row)) for o in range(m - by_row)]
+            for near in (True, False):  # towards the answer's own output masses rise, away from it they fall
+                for i, o in steps:
+                    start, end = (i, o), (i, o + 1) if by_row else (i + 1, o)
+                    at_i, at_o = end if near else start
+                    beyond = (outputs[at_o] - answers[at_i]) * (1 if by_row else -1)
+                    if beyond <= 0 if near else beyond >= 0:
+                        low, high = (start, end) if near else (end, start)
+                        program.below({mass(*low): [1], mass(*high): [-1]})
+    unknown = set(names) - {"unbiased", "symmetric", "honest", "row-monotone", "column-monotone"}
+    need(not unknown, "A constraint unknown here.", "unknown")
+
+
+def labels(options, delta, relaxed):
+    """The program of labels with method lp: that of a channel."""
+    known(options, {"labels", "prior", "outputs", "neighbours", "notion", "loss", "method", "constraints"},
+          ("dp", "pure", "metric"))  # fmt: skip
+    need(options.get("method") == "lp", "A method unknown here.", "unknown")
+    given = options["labels"]
+    low, dots, high = given.partition("..")
+    places = [Fraction(k) for k in range(int(low), int(high) + 1)] if dots else fractions(given.split(","))
+    own = {name: options[name] for name in ("loss", "notion", "constraints") if name in options}
+    prior = options.get("prior", "uniform")
+    weights = [Fraction(1)] * len(places) if prior == "uniform" else fractions(prior)
+    shares = [weight / sum(weights) for weight in weights]
+    need(max(share.denominator for share in shares) <= SIMPLE, "A prior unknown here.", "unknown")
+    near = options.get("neighbours", "all")
+    pairs = list(pairwise(range(len(places)))) if near == "consecutive" else near
+    whole = len(places) * (len(places) - 1) // 2
+    if near != "all":
+        near = "all" if len(pairs) == whole else [[places[i], places[j]] for i, j in pairs]
+    outputs = options.get("outputs")
+    return channel(
+        own | {"answers": places, "outputs": outputs or places, "prior": shares, "neighbours": near}, delta, relaxed
+    )
+
+
+def quantizer(options, delta, relaxed):
+    """The program of unbiased laws affine between knots, inputs uniform on [-c, c]: in units of c
+
+        s_e(i), low(i) >= 0     min Σ_e Σ_i (∫ |x - B_i|^p h_e(x) dx / 2) (s_e(i) + low(i))
+        Σ_i s_e(i) + low(i) = 1,  Σ_i B_i (s_e(i) + low(i)) = x_e,  s_e(i) <= (x - 1) low(i)
+
+    where every piece [a, b] has two points e, a and b, with h_e the affine function that is 1 there and 0 at the other.
+    """
+    known(options, {"bins", "c", "loss", "knots", "notion"}, ("dp", "pure"))
+    need(not delta, "delta unknown here.", "unknown")
+    c, loss = Fraction(options.get("c", 1)), options.get("loss", "absolute")
+    outputs = [value / c for value in fractions(options["bins"])]
+    share = {"absolute": Fraction(1), "squared": Fraction(0)}.get(loss)
+    share = Fraction(loss) if share is None else share
+    extra, m = options.get("knots", 0), len(outputs)
+    spread = {Fraction(2 * k, extra - 1) - 1 for k in range(extra)} if extra else set()
+    knots = sorted({Fraction(-1), Fraction(1), *(b for b in outputs if -1 < b < 1), *spread})
+    points, costs = [], []
+    for a, b in pairwise(knots):
+        for own, other in ((a, b), (b, a)):
+            points.append(own)
+            hat = [-other / (own - other), 1 / (own - other)]
+            ways = [[(-output, 1), 1 if output <= a else -1] for output in outputs]
+            costs.append([
+                (share * c * sign * integral(times_any(hat, error), a, b)
+                 + (1 - share) * c**2 * integral(times_any(hat, times_any(error, error)), a, b)) / 2
+                for error, sign in ways
+            ])  # fmt: skip
+    n, program = len(points), Program(1, relaxed)
+    s = program.columns([costs[e][i] for i in range(m) for e in range(n)], None)
+    low = program.columns([sum(costs[e][i] for e in range(n)) for i in range(m)], None)
+    for factors, sides in (([1] * m, [1] * n), (outputs, points)):
+        for e in range(n):
+            entries = {column: [f] for i, f in enumerate(factors) for column in (s + e + n * i, low + i)}
+            program.equal(entries, sides[e])
+    for i in range(m):
+        for e in range(n):
+            program.below({s + e + n * i: [1], low + i: [1, -1]})
+    return program.finished()
+
+
+def times_any(p, q):
+    """A product of polynomials of rationals."""
+    product = [Fraction(0)] * (len(p) + len(q) - 1)
+    for i, a in enumerate(p):
+        for j, b in enumerate(q):
+            product[i + j] += a * b
+    return product
+
+
+def integral(p, a, b):
+    """Of a polynomial from a to b."""
+    return sum(value * (b ** (k + 1) - a ** (k + 1)) / (k + 1) for k, value in enumerate(p))
 
 
 # Bases.
@@ -354,7 +568,9 @@ def vertex(program, columns, rows):
     free = [j for j, held in enumerate(columns) if not held]
     tight = [i for i, held in enumerate(rows) if held]
     need(len(free) == len(tight), "A basis has another number of equations than of unknowns.", "false")
-    point = {j: number(held > 0) for j, held in enumerate(columns) if held}
+    ends = {j: Fraction(0) if held < 0 else program.upper[j] for j, held in enumerate(columns) if held}
+    need(None not in ends.values(), "A basis holds a column where it has no end.", "false")
+    point = {j: number(end) for j, end in ends.items()}
     equations, rights = [], []
     for i in tight:
         entries, low, high = program.rows[i]
@@ -363,7 +579,7 @@ def vertex(program, columns, rows):
         right = total(number(side[0]), ([], trimmed([side[1]]), [1]))
         for j, p in entries.items():
             if columns[j] > 0:
-                right = total(right, ratio(p, [], [1]), -1)
+                right = total(right, scaled(point[j], p), -1)
         equations.append({j: p for j, p in entries.items() if not columns[j]})
         rights.append(right)
     point |= solved(equations, rights)
@@ -372,7 +588,8 @@ def vertex(program, columns, rows):
     value = number(0)
     for j, cost in enumerate(program.cost):
         value = total(value, scaled(point[j], trimmed([cost.numerator]), [cost.denominator]))
-    primal = [f for j in free for f in (point[j], total(number(1), point[j], -1))]
+    primal = [point[j] for j in free]
+    primal += [total(number(program.upper[j]), point[j], -1) for j in free if program.upper[j] is not None]
     for (entries, low, high), held in zip(program.rows, rows, strict=True):
         if not held:
             activity = number(0)
@@ -466,7 +683,7 @@ def steady(conditions, x, low, high):
 
 
 def formulas(program, entry, delta, low, high):
-    """[(value, lower end, upper end)] of a region, proven. low, high: its ends."""
+    """[(value, lower end, upper end)] of a region, proven; the value is None where there is no mechanism."""
     x = Fraction(entry["sample"])
     for _ in range(400):
         if low.high < x and (high is None or high.low > x):
@@ -477,8 +694,11 @@ def formulas(program, entry, delta, low, high):
             high.halve()
     else:
         raise Refused("false", "A sample is an end of its region.")
-    need(entry["feasible"], "A region without a mechanism is unknown here.", "unknown")
-    parts = []
+    feasible, parts = entry["feasible"], []
+    need(
+        feasible is True or (feasible is False and delta[0] == delta[1]),
+        "Feasible must be true, or false at one delta.",
+    )
     for columns, rows in entry["bases"]:
         need(len(columns) == len(program.cost) and len(rows) == len(program.rows), "A basis of another size.")
         parts.append(vertex(program, [SIGNS[s] for s in columns], [SIGNS[s] for s in rows]))
@@ -487,8 +707,10 @@ def formulas(program, entry, delta, low, high):
     if delta[0] == delta[1]:
         (value, primal, signs) = rest[0]
         need(len(rest) == 1, "A region has more than one formula.", "false")
-        steady([*signs, *(put(f, bottom) for f in primal)], x, low, high)
-        return [(put(value, bottom), bottom, bottom)]
+        value = put(value, bottom)
+        need(feasible or value[0], "The least violation is 0.", "false")
+        steady([*signs, *(put(f, bottom) for f in primal), *([] if feasible else [value])], x, low, high)
+        return [(value if feasible else None, bottom, bottom)]
     conditions = [put(f, bottom) for f in first[1]]
     need(first[0] == rest[0][0] or first is rest[0], "The first basis has another formula.", "false")
     result, start = [], bottom
@@ -528,19 +750,26 @@ def shown_end(data):
     """A δ of a piece: a number or a function."""
     if isinstance(data, (int, float)):
         return None
-    return ratio(data["numerator"], [], data["denominator"])
+    return ratio(trimmed(data["numerator"][:]), [], data["denominator"])
 
 
-def check_pieces(pieces, regions):
+def shown_value(piece):
+    """What a piece shows as the optimum; None for none."""
+    if "numerator" not in piece:
+        return None
+    return ratio(trimmed(piece["numerator"][:]), piece.get("numerator_delta", []), piece["denominator"])
+
+
+def check_pieces(pieces, regions, steps):
     """Refuse pieces that are not those of the regions, and regions that no piece shows."""
     for low, high, parts in regions:
         for value, start, end in parts:
-            middle = math.log(float(low.high + 1) if high is None else float(low.high + high.low) / 2)
+            middle = steps * math.log(float(low.high + 1) if high is None else float(low.high + high.low) / 2)
             fits = [
                 piece
                 for piece in pieces
                 if piece["epsilon"][0] <= middle <= (piece["epsilon"][1] or math.inf)
-                and ratio(piece["numerator"], piece.get("numerator_delta", []), piece["denominator"]) == value
+                and shown_value(piece) == value
                 and all(
                     shown_end(shown) == own
                     or (shown_end(shown) is None and abs(float(at(own[0], 1) / at(own[2], 1)) - shown) < 1e-12)
@@ -551,9 +780,9 @@ def check_pieces(pieces, regions):
     for piece in pieces:
         begin, stop = piece["epsilon"]
         inside = any(
-            ratio(piece["numerator"], piece.get("numerator_delta", []), piece["denominator"]) == value
-            and math.log(float(low.low)) <= (stop or math.inf) + 1e-9
-            and begin - 1e-9 <= (math.inf if high is None else math.log(float(high.high)))
+            shown_value(piece) == value
+            and steps * math.log(float(low.low)) <= (stop or math.inf) + 1e-9
+            and begin - 1e-9 <= (math.inf if high is None else steps * math.log(float(high.high)))
             for low, high, parts in regions
             for value, _, _ in parts
         )
@@ -564,21 +793,23 @@ def check(data):
     """What a file proves, in words. data: its JSON value. Raises Refused."""
     need(isinstance(data, dict) and data.get("format") == FORMAT, f"The format must be {FORMAT!r}.")
     need(data.get("version") == VERSION, f"This checker knows version {VERSION}.", "unknown")
-    need(data["variable"] == "x = exp(epsilon)", "Powers of e^(ε/q) are unknown here.", "unknown")
     kind, options = data["question"]["family"], data["question"]["options"]
-    need(kind in ("modulo", "channel"), f"The family {str(kind)[:40]} is unknown here.", "unknown")
+    kinds = {"modulo": modulo, "channel": channel, "labels": labels, "quantizer": quantizer}
+    need(kind in kinds, f"The family {str(kind)[:40]} is unknown here.", "unknown")
     delta = fractions(data["delta"])
     need(0 <= delta[0] <= delta[1] <= 1 and len(delta) == 2, "delta must be two numbers in order.")
-    program = {"modulo": modulo, "channel": channel}[kind](options, bool(delta[1]))
-    regions = []
+    programs = [kinds[kind](options, bool(delta[1]), relaxed) for relaxed in (False, True)]
+    steps, regions = programs[0].steps, []
+    variable = "x = exp(epsilon)" if steps == 1 else f"x = exp(epsilon/{steps})"
+    need(data["variable"] == variable, f"The variable must be {variable}.", "false")
     for entry in data["regions"]:
         low = End(entry["low"])
         high = None if entry["high"] is None else End(entry["high"])
-        regions.append((low, high, formulas(program, entry, delta, low, high)))
+        regions.append((low, high, formulas(programs[entry["feasible"] is False], entry, delta, low, high)))
     need(regions, "There are no regions.", "false")
     gaps = 0
     first, last = (Fraction(1), None) if data["epsilon"] is None else (
-        exp_bounds(Fraction(data["epsilon"][0]))[0], exp_bounds(Fraction(data["epsilon"][1]))[1]
+        exp_bounds(Fraction(data["epsilon"][0]) / steps)[0], exp_bounds(Fraction(data["epsilon"][1]) / steps)[1]
     )  # fmt: skip
     single = data["epsilon"] is not None and data["epsilon"][0] == data["epsilon"][1]
     gaps += regions[0][0].low > first + Fraction(1, 10**15)
@@ -592,7 +823,7 @@ def check(data):
         f"{gaps} intervals of epsilon are left out, {len(data['open'])} are called open.",
         "false",
     )
-    check_pieces(data["pieces"], regions)
+    check_pieces(data["pieces"], regions, steps)
     words = f"{data['what']}: {len(data['pieces'])} formulas in {len(regions)} intervals of epsilon"
     return words + (f", {len(data['open'])} intervals are open." if gaps else ", without gap.")
 

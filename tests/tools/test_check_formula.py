@@ -28,6 +28,21 @@ QUESTIONS: list[tuple[Any, dict[str, Any]]] = [
     (wb.ModuloNoise(n=12, max_shift=2), {"loss": "circular-squared"}),
     (wb.ModuloNoise(n=8, max_shift=3, directed=True), {"delta": "0..1"}),
     (wb.ModuloNoise(sizes=[3, 4], shifts=[(0, 1), (1, 0)]), {"delta": "0.1", "epsilon": "0.5..2", "loss": "squared"}),
+    (wb.ModuloNoise(n=5, max_shift=2), {"loss": "worst-squared", "delta": "0.1"}),
+    (wb.ModuloNoise(n=5, max_shift=2), {"loss": ["0", "1", "2", "1/3", "2", "1"], "delta": "0.1"}),
+    (wb.ModuloNoise(n=5, max_shift=2), {"notion": "metric", "epsilon": {1: "1/2", 2: 1}}),
+    (wb.FiniteQuery("0,0.5,2", neighbours="all"), {"notion": "metric", "loss": "absolute"}),
+    (COUNTS, {"loss": "absolute", "constraints": ["unbiased"], "delta": "1/20"}),
+    (COUNTS, {"loss": "absolute", "constraints": ["row-monotone", "symmetric"], "delta": "0..1"}),
+    (COUNTS, {"loss": "absolute", "constraints": ["honest", "column-monotone"], "notion": "pure"}),
+    (
+        wb.FiniteQuery("0..2", prior="worst", max_shift=1),
+        {"loss": [[0, 1, 2], [1, 0, "1/3"], [2, 1, 0]], "delta": "0.1"},
+    ),
+    (wb.Labels([0, 1, 4], [1, 2, 3]), {"method": "lp", "outputs": (0, 2, 4), "loss": "squared"}),
+    (wb.Labels(range(4)), {"method": "lp", "neighbours": "consecutive", "notion": "dp", "delta": "0.1"}),
+    (wb.Quantization("-2,-0.5,0.5,2"), {}),  # infeasible up to ε = ln 3
+    (wb.Quantization("-3,-1,1,3", c=2), {"loss": "squared", "knots": 3}),
 ]
 
 
@@ -98,8 +113,38 @@ def test_it_refuses_what_is_changed(change: Callable[[Any], None], free: bool, t
     assert "false" in done.stdout
 
 
-def test_what_it_does_not_know_it_says(tmp_path: Path) -> None:
+def _feasible(data: Any) -> None:
+    data["regions"][0]["feasible"] = True
+
+
+def _violated(data: Any) -> None:
+    data["regions"][-1]["feasible"] = False
+
+
+def _outputs(data: Any) -> None:
+    data["question"]["options"]["bins"] = ["-2", "-0.5", "0.5", "3"]
+
+
+def _scale(data: Any) -> None:
+    data["question"]["options"]["c"] = "3/2"
+
+
+def _power(data: Any) -> None:
+    data["variable"] = "x = exp(epsilon/2)"
+
+
+@pytest.mark.parametrize("change", [_feasible, _violated, _outputs, _scale, _power, _region])
+def test_it_refuses_a_changed_quantizer(change: Callable[[Any], None], tmp_path: Path) -> None:
     (path,) = wb.formula(wb.Quantization("-2,-0.5,0.5,2")).save(tmp_path / "f.json")
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+    assert run(path).returncode in (1, 2)
+    assert "proven" not in run(path).stdout
+
+
+def test_what_it_does_not_know_it_says(tmp_path: Path) -> None:
+    (path,) = wb.formula(COUNTS, loss="pinball:0.3", epsilon=1).save(tmp_path / "f.json")
     assert (run(path).returncode, "unknown" in run(path).stdout) == (2, True)
     path.write_text("{}")
     assert run(path).returncode == 2

@@ -18,7 +18,7 @@ all ε and δ of its piece: no sampling, no rounding.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, overload
@@ -50,8 +50,9 @@ def formula(question: Any, *, epsilon: Any = None, delta: Any = None, time_limit
     """The optimum of a question as a formula in ε, and in δ where an interval of it is given.
 
     question, options: as `workbench.design` takes them. epsilon: a number (the piece that holds there), two numbers or
-    "0.1..4", all ε > 0 by default; delta: a number, two numbers or "0..0.2"; as in `design` by default. time_limit:
-    seconds; what is found until then stands, and what is open is said; so does what is found until Ctrl-C.
+    "0.1..4", all ε > 0 by default; budgets of differences, {1: 1, 2: 2} or "1=1,2=2", are multiplied by ε. delta: a
+    number, two numbers or "0..0.2"; as in `design` by default. time_limit: seconds; what is found until then, or until
+    Ctrl-C, stands, and what is open is said.
     formula("modulo", n="3..20", max_shift=1), or answers="0..3..0..12": the formulas of a range of questions, by n,
     as a table with `.pattern()`.
 
@@ -93,6 +94,8 @@ def formula_of(
     progress: Progress | None = None,
 ) -> Formula:
     """The formula of a family's question. progress: told every few seconds what is proven. Raises as `formula`."""
+    if isinstance(epsilon, Mapping) or (isinstance(epsilon, str) and "=" in epsilon):
+        question, epsilon = replace(question, unit=epsilon), None
     limits, deltas = _ends(epsilon, "epsilon", _EPSILON), _ends(delta, "delta", _DELTA)
     if question.notion is not None and question.notion not in ratio_notions():
         refuse_curved(str(question.notion))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -53,19 +53,32 @@ _DEGREE, _LONG = 10_000, 4_000  # of a polynomial of a file; digits of its numbe
 @dataclass(frozen=True)
 class Question:
     """What is to be answered by a formula. request: that at some ε and δ; values: of the options that spell it; notion:
-    the one that was named, or None."""
+    the one that was named, or None; unit: what ε = 1 is, a budget for each difference where it is no number."""
 
     family: Family
     request: Callable[[Values], Any]
     values: Callable[[], Values]
     notion: Any = None
+    unit: Any = Fraction(1)
+
+    @property
+    def budgets(self) -> str:
+        """The budgets of differences at ε = 1, as their option spells them; "" where there is one for all."""
+        if self.unit == 1:
+            return ""
+        budgets = self.request({"epsilon": self.unit}).epsilon
+        keys = [key if isinstance(key, tuple) else (key,) for key in budgets]
+        parts = [f"{','.join(map(str, key))}={spelled(v)}" for key, v in zip(keys, budgets.values(), strict=True)]
+        return (";" if len(keys[0]) > 1 else ",").join(parts)
 
     def stated(self, deltas: Interval | None) -> tuple[Stated, Interval]:
         """The program, and the interval of δ: that of the request where none is given. Raises InvalidRequest."""
         point = {"delta": (deltas[0] + deltas[1]) / 2} if deltas is not None and deltas[1] else {}
-        given = self.request({"epsilon": Fraction(1)} | point)
+        given = self.request({"epsilon": self.unit} | point)
         own = getattr(given, "delta", None) or Fraction(0)
-        return given.stated(), (own, own) if deltas is None else deltas
+        stated, budgets = given.stated(), self.budgets
+        words = f"{stated.what}, budgets {budgets} times ε" if budgets else stated.what
+        return replace(stated, what=words), (own, own) if deltas is None else deltas
 
 
 @dataclass(frozen=True)
@@ -98,6 +111,8 @@ def record(question: Question, stated: Stated, known: Known) -> Record:
         option = kind.option(name)
         if not option.solver and name not in _ASIDE and value is not None and value != option.default:
             options[name] = spell(value)
+    if question.budgets:
+        options["epsilon"] = question.budgets
     again, _ = _asked({"family": kind.name, "options": options}).stated(known.delta)
     if not same_program(again.program, stated.program):
         raise InvalidRequest("The question cannot be written as options, so that no file can hold its proof.")
@@ -170,10 +185,11 @@ def _asked(question: Any) -> Question:
     fields = take(question, "The question", {"family", "options"})
     if not isinstance(fields["options"], dict) or not isinstance(fields["family"], str):
         refuse("The question", "the name of a family and its options")
-    kind, options = family(fields["family"]), fields["options"]
+    kind, options = family(fields["family"]), {**fields["options"]}
+    unit = options.pop("epsilon", Fraction(1))
     if not set(options) <= {option.name for option in kind.options if not option.solver} - _ASIDE:
         refuse("The options", f"those of the family {kind.name}")
-    return Question(kind, lambda point: kind.spelled(**options, **point), dict)
+    return Question(kind, lambda point: kind.spelled(**options, **point), dict, unit=unit)
 
 
 def _interval(data: Any, what: str) -> Interval:

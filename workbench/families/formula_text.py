@@ -37,7 +37,8 @@ class Style:
 def _words_power(exponent: Fraction) -> str:
     if exponent == 1:
         return "e^ε"
-    return f"e^({exponent.numerator if exponent.denominator == 1 else exponent}ε)"
+    top, below = exponent.numerator, exponent.denominator
+    return f"e^({'' if top == 1 else top}ε{'' if below == 1 else f'/{below}'})"
 
 
 def _latex_power(exponent: Fraction) -> str:

@@ -278,3 +278,17 @@ def test_a_file_holds_the_prior_of_labels(tmp_path: Path) -> None:
     found = wb.formula(wb.Labels([0, 1, 4, 5], [2, 3, 1, 1]), method="lp", outputs=(0, 1, 2), loss="squared")
     (path,) = found.save(tmp_path / "f.json")
     assert wb.check(path).to_dict() == found.to_dict()
+
+
+def test_worst_case_losses_that_are_no_doubles_are_exact() -> None:
+    """The largest loss bounds the worst case: as a double it lies below 1/3."""
+    query = wb.FiniteQuery("0..1", max_shift=1, prior="worst")
+    assert wb.formula(query, loss=[["1/3", "1/3"], ["1/3", "1/3"]]).to_dict()["pieces"][0]["denominator"] == [3]
+
+
+def test_losses_of_noise_and_budgets_of_differences_are_exact() -> None:
+    found = wb.formula(wb.ModuloNoise(n=1, max_shift=1), loss=[0, "1/3"], epsilon={1: "1/2"})
+    assert found.what.endswith("budgets 1=0.5 times ε")
+    assert found.pieces[0].text() == "1 / (3e^(ε/2) + 3)"
+    design = wb.design(wb.ModuloNoise(n=1, max_shift=1), loss=[0, "1/3"], epsilon={1: "1/2"})
+    assert float(found(1)[0]) == pytest.approx(design.objective, rel=1e-12)

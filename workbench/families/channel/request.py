@@ -325,7 +325,7 @@ class ChannelRequest(BudgetRequest):
         known = {float(v): v for row in (*table, *(q.numbers or ())) for v in row}
         known |= {-value: -number for value, number in known.items()}
         data = program.template
-        sections = {"A": data.A.data, "row_lower": data.row_lower, "row_upper": data.row_upper}
+        sections = {"A": data.A.data, "row_lower": data.row_lower, "row_upper": data.row_upper, "upper": data.upper}
         exact = {name: places(values.tolist(), known) for name, values in sections.items()}
         if q.prior is not None:
             exact["c"] = {

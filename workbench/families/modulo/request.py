@@ -131,7 +131,8 @@ class ModuloRequest(BudgetRequest):
         program = self.model(None if broken is None else dict(zip(self.budgets, broken, strict=True))).program
         first, order = program.block("f").start, self.question.order
         if self.prior is None:
-            costs = [exact(value, "loss") for value in self.losses.ravel().tolist()]
+            values = self.loss.exact if isinstance(self.loss, OwnLosses) else self.losses.ravel().tolist()
+            costs = [exact(value, "loss") for value in values]
         else:
             squares = np.array(loss_vector("worst-squared", self.question.sizes), dtype=int).T.tolist()
             costs = [sum(map(operator.mul, self.prior, row), Fraction(0)) for row in squares]
@@ -252,7 +253,7 @@ def own_losses(given: Any, question: ModuloNoise) -> Any:
     if len(given) != question.order:
         InvalidRequest.must("loss", f"{question.order} numbers, one for every noise value", len(given))
     values = np.array([float(value) for value in given])
-    return OwnLosses.of(f"own-{hashlib.sha256(values.tobytes()).hexdigest()[:12]}", values)
+    return OwnLosses.of(f"own-{hashlib.sha256(values.tobytes()).hexdigest()[:12]}", given, values)
 
 
 def _called(loss: Callable[[Any], Any], question: ModuloNoise, k: int) -> Fraction:
