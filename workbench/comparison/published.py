@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -29,10 +28,9 @@ from workbench.families.base import Family
 from workbench.families.baseline import Baseline, own_baselines
 from workbench.families.channel.family import FAMILY as CHANNEL
 from workbench.families.channel.frontier import other
-from workbench.families.frontier_plan import NotApplicable
 from workbench.families.noise.family import FAMILY as NOISE
 from workbench.families.outcome import translated_errors
-from workbench.families.published import Published, published
+from workbench.families.published import Published, costs, published
 from workbench.families.quantizer.family import FAMILY as QUANTIZER
 from workbench.families.quantizer.limit import mae_limit
 from workbench.families.quantizer.published import UNBIASED
@@ -65,19 +63,17 @@ class Setting:
 
     def rows(self, epsilon: Fraction, delta: Fraction, loss: str) -> list[Row]:
         """Every entry that applies at one budget, with its distance from the optimum where that is known."""
-        request, costs = self.request(epsilon, delta, loss), {}
-        for entry in self.entries.values():
-            with suppress(NotApplicable):
-                costs[entry] = entry.cost(request)
+        request = self.request(epsilon, delta, loss)
+        known_costs = costs(self.entries, request)
         lower, upper = self.optimum(request)
-        upper = min([upper, *(cost.objective for cost in costs.values())])
+        upper = min([upper, *(cost.objective for cost in known_costs.values())])
         known = lower > 0 and upper - lower <= CLOSE * upper
         common = {"loss": loss, "epsilon": float(epsilon), "delta": float(delta)}
         return [
             {
                 **common,
-                "mechanism": entry.name,
-                "source": entry.source,
+                "mechanism": name,
+                "source": self.entries[name].source,
                 "parameter": cost.words,
                 "objective": cost.objective,
                 "lower": lower if known else None,
@@ -85,7 +81,7 @@ class Setting:
                 "most_percent": _above(cost.objective, lower) if known else None,
                 "least_percent": _above(cost.objective, upper) if known else None,
             }
-            for entry, cost in costs.items()
+            for name, cost in known_costs.items()
         ]
 
 

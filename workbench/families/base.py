@@ -109,7 +109,7 @@ class Family(Reports):
     programs: ClassVar[str | None] = None  # module with `instances()`
     no_formula: ClassVar[str] = "it states no linear program with powers of e^epsilon in it"
     recommendation: ClassVar[str | None] = None  # module with `candidates(query)`
-    baselines: ClassVar[str | None] = None  # module with `PUBLISHED`
+    baselines: ClassVar[Sequence[str]] = ()  # modules with `PUBLISHED`
 
     @property
     @abstractmethod

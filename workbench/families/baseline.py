@@ -33,10 +33,10 @@ from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exact, nearest_float, round_up
 from workbench.exact.plain import is_whole, plain_list
 from workbench.families.base import Family, Request
-from workbench.families.frontier_plan import NotApplicable, Task, baseline_task
+from workbench.families.frontier_plan import NotApplicable
+from workbench.families.published import Published, Reference
 from workbench.io.files import read_table
 from workbench.io.plugins import plugins
-from workbench.io.result import Row
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
@@ -79,19 +79,26 @@ class Baseline:
         return as_mechanism(given)
 
 
-def baseline_tasks(kind: Family, points: Iterable[tuple[Row, Request]], own: Sequence[Baseline] = ()) -> list[Task]:
-    """One task for every baseline of a family at every point: (columns that name the point, request).
-
-    own: of the user, beside those of other packages."""
+def joined(kind: Family, own: Sequence[Baseline] = ()) -> list[Published]:
+    """The baselines of other packages for a family, and those of the user, as entries of its list of the published."""
     theirs = [*baselines_of(kind.name), *((baseline, "own") for baseline in own)]
-    if not theirs:
-        return []
-    places = list(points)
     return [
-        baseline_task(baseline.name, {**point, "package": package}, partial(_answer, kind, baseline, package, request))
+        Published(
+            baseline.name,
+            package,
+            "",
+            partial(_cost, kind, baseline, package),
+            _once,
+            any_budget=True,
+            fixed={"package": package},
+        )
         for baseline, package in theirs
-        for point, request in places
     ]
+
+
+def _once(request: Any) -> bool:
+    """Whether a budget is for one run, which alone is audited."""
+    return bool(getattr(request, "runs", 1) == 1)
 
 
 def baselines_of(family: str) -> list[tuple[Baseline, str]]:
@@ -100,9 +107,9 @@ def baselines_of(family: str) -> list[tuple[Baseline, str]]:
     return [(baseline, package) for baseline, package in every if baseline.family == family]
 
 
-def _answer(kind: Family, baseline: Baseline, package: str, request: Request) -> Row:
+def _cost(kind: Family, baseline: Baseline, package: str, request: Request) -> Reference:
     with code_of(package):
-        return audited_row(kind, request, baseline.built(request))
+        return _audited(kind, request, baseline.built(request))
 
 
 @contextmanager
@@ -116,23 +123,25 @@ def code_of(package: str) -> Iterator[None]:
         raise NotApplicable(f"{package}: {type(error).__name__}: {error}", "failed") from error
 
 
-def audited_row(kind: Family, request: Any, given: Mechanism) -> Row:
-    """What a mechanism costs, if it meets the budget of a request under the neighbour relation of its question."""
+def _audited(kind: Family, request: Any, given: Mechanism) -> Reference:
+    """What a mechanism costs under the neighbour relation of a request's question. Raises NotApplicable where it misses
+    the budget."""
     loss, mechanism = kind.loss(request, given), kind.related(request, given)
     budget = getattr(request, "claim", None)
     if isinstance(budget, Claim) and not budget.in_epsilon_delta:
-        private = holds(mechanism, budget)
-        words = None if private else f"The mechanism misses the request: {request.notion}, {budget.budget_words()}"
-        status, value = ("audited", loss) if private else ("not_certified", None)
-        return {"private": private, "status": status, "objective": value, "failure": words}
-    privacy = audit(mechanism, request.epsilon)
-    claim = (getattr(request, "notion", "pure"), request.epsilon, getattr(request, "delta", None) or 0)
-    exact = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}
-    if not on_real_inputs(mechanism):
-        exact["pdp_delta"] = round_up(privacy.pdp_delta)
-    if not privacy.meets(*claim):
-        return {**exact, "private": False, "status": "not_certified", "failure": privacy.verdict(*claim)}
-    return {**exact, "private": True, "status": "audited", "objective": loss, "failure": None}
+        private, exact = holds(mechanism, budget), {}
+        words = f"The mechanism misses the request: {request.notion}, {budget.budget_words()}"
+    else:
+        privacy = audit(mechanism, request.epsilon)
+        claim = (getattr(request, "notion", "pure"), request.epsilon, getattr(request, "delta", None) or 0)
+        exact = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}
+        if not on_real_inputs(mechanism):
+            exact["pdp_delta"] = round_up(privacy.pdp_delta)
+        private = privacy.meets(*claim)
+        words = "" if private else privacy.verdict(*claim)
+    if not private:
+        raise NotApplicable(words, "not_certified", {**exact, "private": False})
+    return Reference(loss, True, status="audited", more={**exact, "private": True, "failure": None})
 
 
 # One's own.

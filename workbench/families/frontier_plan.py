@@ -84,11 +84,12 @@ Task = Callable[[], Iterable[Row]]
 
 
 class NotApplicable(InvalidRequest):
-    """A published mechanism cannot serve a query; the message says why. status: of its row."""
+    """A published mechanism cannot serve a query; the message says why. status, more: of its row, and other columns of
+    it."""
 
-    def __init__(self, message: str, status: str = "not applicable") -> None:
+    def __init__(self, message: str, status: str = "not applicable", more: Values | None = None) -> None:
         super().__init__(message)
-        self.status = status
+        self.columns: Row = {**(more or {}), "status": status, "failure": message}
 
 
 @dataclass(frozen=True)
@@ -160,11 +161,11 @@ def later(module: str, name: str) -> Callable[..., Any]:
 def compared(
     points: Callable[[Any, Values], Iterable[tuple[Row, Request]]], **fixed: Any
 ) -> Callable[[Any, Values], Iterable[tuple[Row, Request]]]:
-    """Of some points those that baselines are compared at: a loss minimised, of one run. fixed: values of options."""
+    """Of some points those that baselines are compared at: a loss minimised. fixed: values of options."""
     return lambda question, values: [
         (row, request)
         for row, request in points(question, {**values, **fixed})
-        if getattr(request, "minimise", "loss") == "loss" and getattr(request, "runs", 1) == 1
+        if getattr(request, "minimise", "loss") == "loss"
     ]
 
 
@@ -195,7 +196,7 @@ def baseline_task(name: str, point: Row, answer: Callable[[], Row], curve: str =
         try:
             return [known | answer()]
         except NotApplicable as error:
-            return [known | {"status": error.status, "failure": str(error)}]
+            return [known | error.columns]
         except WorkbenchError as error:
             return [failed_row(error, **known)]
 

@@ -1,19 +1,25 @@
 """Published mechanisms: one registry, on which frontiers, `recommend`, the explorer and `reproduce published` draw.
 
-A family lists its own in a module that `Family.baselines` names, as PUBLISHED = (Published(...), ...): whose mechanism
-it is, what of it is scaled to the budget, and what it then costs a request. Whatever cannot serve a request raises
-NotApplicable with the reason. Baselines of users and of other packages join by `workbench.families.baseline`.
+A family lists its own in modules that `Family.baselines` names, as PUBLISHED = (Published(...), ...): whose mechanism
+it is, what of it is scaled to the budget, where it applies, and what it then costs a request. Whatever cannot serve a
+request raises NotApplicable with the reason. Baselines of users and of other packages join the same list
+(`workbench.families.baseline`).
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from workbench.families.frontier_plan import Row, Task, baseline_task
+from solvers.search import Deadline
+from workbench.exact.objects import Values
+from workbench.families.frontier_plan import NotApplicable, Row, Task, baseline_task
+from workbench.families.requirements import ratio_notions
+from workbench.privacy.audit import audit
 
 if TYPE_CHECKING:
     from workbench.families.base import Family
@@ -24,22 +30,30 @@ class Reference:
     """What a published mechanism costs at a budget.
 
     objective: its loss; certified: whether exact arithmetic proves it private; mechanism: what was audited, None of a
-    closed form; symbol, value: of its parameter."""
+    closed form; symbol, value: of its parameter; status, more: of its row where there is no mechanism to be audited,
+    and further columns of it."""
 
     objective: float
     certified: bool = False
     mechanism: Any = None
     symbol: str = ""
     value: float | None = None
+    status: str = "closed form"
+    more: Values = field(default_factory=dict)
 
     @property
     def words(self) -> str:
         """The parameter."""
         return f"{self.symbol} = {self.value:.6g}" if self.symbol else ""
 
-    def row(self) -> Row:
-        """Of a closed form."""
-        return {"objective": self.objective, "parameter": self.value, "status": "closed form"}
+    def row(self, request: Any) -> Row:
+        """The columns of a frontier, with the exact audit of the mechanism."""
+        row: Row = {"objective": self.objective, "parameter": self.value, "status": self.status, **self.more}
+        if self.mechanism is None:
+            return row
+        privacy = audit(self.mechanism, request.epsilon or 0)
+        exact = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}
+        return {**row, **exact, "private": self.certified, "status": "audited", "failure": None}
 
 
 @dataclass(frozen=True)
@@ -47,35 +61,54 @@ class Published:
     """One published mechanism of a family.
 
     name: in tables; source: author and year; parameter: what is scaled to the budget, and how far; cost: of a request
-    of the family (or a query with the same fields). It raises NotApplicable. with_prior: whether it is fitted to the
-    prior of the query."""
+    of the family (or a query with the same fields). It raises NotApplicable. serves: whether it is for a question, or
+    also for a budget where any_budget says so: others are compared at those of one run and one ratio alone. with_prior:
+    whether it is fitted to the prior of the query. fixed: columns of its rows that are the same at every point of a
+    frontier."""
 
     name: str
     source: str
     parameter: str
     cost: Callable[[Any], Reference]
+    serves: Callable[[Any], bool] = lambda request: True
+    any_budget: bool = False
     with_prior: bool = False
+    fixed: Values = field(default_factory=dict)
+
+    def listed(self, request: Any) -> bool:
+        """Whether frontiers and reports list it for a request."""
+        return self.serves(request) and (self.any_budget or (request.runs == 1 and request.notion in ratio_notions()))
+
+    def row(self, request: Any) -> Row:
+        """That of a frontier."""
+        clock = Deadline()
+        return self.cost(request).row(request) | {"seconds": clock.elapsed}
 
 
 def published(kind: Family) -> Mapping[str, Published]:
     """What a family lists, by name."""
-    if kind.baselines is None:
-        return {}
-    entries: tuple[Published, ...] = importlib.import_module(kind.baselines).PUBLISHED
-    return {entry.name: entry for entry in entries}
+    modules = (importlib.import_module(name) for name in kind.baselines)
+    return {entry.name: entry for module in modules for entry in module.PUBLISHED}
 
 
-def published_tasks(
-    entries: Iterable[Published],
-    points: Iterable[tuple[Row, Any]],
-    columns: Callable[[Any, Reference], Row] = lambda request, reference: reference.row(),
-) -> list[Task]:
-    """One task for every entry at every point of a frontier: (columns that name the point, request)."""
-    places = list(points)
+def costs(entries: Mapping[str, Published], request: Any) -> dict[str, Reference]:
+    """What those that serve a request cost it, by name."""
+    known: dict[str, Reference] = {}
+    for name, entry in entries.items():
+        if entry.listed(request):
+            with suppress(NotApplicable):
+                known[name] = entry.cost(request)
+    return known
 
-    def answer(entry: Published, request: Any) -> Row:
-        return columns(request, entry.cost(request))
 
-    return [
-        baseline_task(entry.name, row, partial(answer, entry, request)) for entry in entries for row, request in places
-    ]
+def published_tasks(entries: Iterable[Published], points: Iterable[tuple[Row, Any]]) -> list[Task]:
+    """One task for every entry at every point of a frontier that it serves: (columns that name the point, request).
+    Points that do not differ but in its fixed columns are one."""
+    places, tasks = list(points), {}
+    for entry in entries:
+        for point, request in places:
+            row = {**point, **entry.fixed}
+            key = (entry.name, *map(str, row.items()))
+            if key not in tasks and entry.listed(request):
+                tasks[key] = baseline_task(entry.name, row, partial(entry.row, request))
+    return [*tasks.values()]

@@ -13,18 +13,22 @@ from typing import Any
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.objects import Values
 from workbench.families.base import Family
-from workbench.families.baseline import baseline_tasks, own_baselines, read_baselines
+from workbench.families.baseline import joined, own_baselines, read_baselines
 from workbench.families.frontier_plan import COLUMNS, Frontier, Plan, Task, failed_row
-from workbench.families.option import Option, count, read
+from workbench.families.option import Option, count, flag, read
+from workbench.families.published import published, published_tasks
 from workbench.families.registry import families, family_of
 from workbench.io.parameter_grid import Grid
 from workbench.io.result import Progress, Result, Row, check_progress, silent
 
-BASELINE = Option(
-    "baseline",
-    read_baselines,
-    kind=list,
-    help="Repeatable: your own, a CSV of noise,probability or a matrix, or .json (Python: or a function of ε, δ).",
+COMPARED = (
+    Option("baselines", flag, True, "What is published, by other packages too, at the same budgets.", kind=bool),
+    Option(
+        "baseline",
+        read_baselines,
+        kind=list,
+        help="Repeatable: your own, a CSV of noise,probability or a matrix, or .json (Python: or a function of ε, δ).",
+    ),
 )
 
 
@@ -71,19 +75,22 @@ def frontier(
 
 
 def frontier_of(kind: Family) -> Frontier:
-    """The frontier of a family, with the option for baselines of one's own. Raises InvalidRequest where it has none."""
+    """The frontier of a family, with the options for what it is compared with. Raises InvalidRequest where it has
+    none."""
     offered: Frontier = importlib.import_module(_named(kind.name).frontier or "").FRONTIER
-    return offered if offered.points is None else replace(offered, options=(*offered.options, BASELINE))
+    return offered if offered.points is None else replace(offered, options=(*offered.options, *COMPARED))
 
 
 def plan_of(kind: Family, question: Any, values: Values) -> Plan:
-    """The plan of a family, with the baselines of other packages. question: None where options spell it."""
+    """The plan of a family, with what is published for it, by other packages and by the user too. question: None where
+    options spell it."""
     offered = frontier_of(kind)
     plan = offered.plan(question, values)
-    own = own_baselines(values.get("baseline") or (), kind.name)
-    if offered.points is None or not (own or values.get("baselines", True)):
+    own, listed = own_baselines(values.get("baseline") or (), kind.name), published(kind).values()
+    if offered.points is None or not (own or values["baselines"]):
         return plan
-    return replace(plan, tasks=[*plan.tasks, *baseline_tasks(kind, offered.points(question, values), own)])
+    entries = [*(listed if values["baselines"] else ()), *joined(kind, own)]
+    return replace(plan, tasks=[*plan.tasks, *published_tasks(entries, offered.points(question, values))])
 
 
 def with_frontiers() -> dict[str, Family]:

@@ -52,7 +52,7 @@ _AUDITED = 12_000_000  # masses that an audit of a channel compares
 BudgetedQuery: TypeAlias = "ChannelRequest | Query"  # a finite query, what its outputs cost, and a budget
 
 
-def audited(query: BudgetedQuery, channel: Channel) -> Reference:
+def audited(query: Query, channel: Channel) -> Reference:
     """Any channel for a query: its exact loss, and the audit. Raises InvalidRequest where it does not fit the query."""
     q = query.question
     if (len(channel.rows), len(channel.outputs)) != (q.k, q.m):
@@ -61,20 +61,20 @@ def audited(query: BudgetedQuery, channel: Channel) -> Reference:
         )
     pairs, epsilon = budgets_of(query)
     audited_channel = Channel.of([row.integers for row in channel.rows], pairs)
-    claim = Claim.of(query.notion, audited_channel, {"epsilon": epsilon, "delta": query.delta or Fraction(0)})
+    budget = query.parameters or {"epsilon": epsilon, "delta": query.delta}
+    claim = Claim.of(query.notion, audited_channel, dict(budget))
     rows = np.array([row.integers for row in channel.rows], dtype=object)
     return Reference(float(loss_of(rows, query.losses, q.prior)), holds(audited_channel, claim), audited_channel)
 
 
 def budgets_of(query: BudgetedQuery) -> tuple[Any, Any]:
     """The ordered neighbouring positions, and their budgets."""
-    q = query.question
-    assert query.epsilon is not None
-    if not notion(query.notion).per_distance:
-        return [*q.listed, *((j, i) for i, j in q.listed)], query.epsilon
+    q, epsilon = query.question, query.epsilon
+    if epsilon is None or not notion(query.notion).per_distance:
+        return [*q.listed, *((j, i) for i, j in q.listed)], epsilon
     pairs, distances = q.metric_pairs()
     both = [*pairs, *((j, i) for i, j in pairs)]
-    return both, {pair: query.epsilon * d for pair, d in zip(both, distances * 2, strict=True)}
+    return both, {pair: epsilon * d for pair, d in zip(both, distances * 2, strict=True)}
 
 
 def epsilon_delta(query: BudgetedQuery) -> tuple[Fraction, Fraction]:
@@ -275,19 +275,29 @@ def _randomized_response(query: BudgetedQuery) -> Reference:
     return Reference(_expected(query, rows), holds(pair, claim), pair, "p", float(chance))
 
 
+def _of_answers(query: BudgetedQuery) -> bool:
+    """Whether those of distances are for a question: of answers that are no places."""
+    return not query.question.planar
+
+
 PUBLISHED = (
-    *(Published(f"clamped {name}", SOURCES[name][0], SOURCES[name][1], _clamped(name)) for name in NAMES),
-    Published(
-        "exponential",
-        "McSherry and Talwar 2007",
-        "r, the least that is proven",
-        selection(partial(_on_the_grid, largest=None), softmax, _exponential_rows),
-    ),
-    Published(
-        "permute-and-flip",
-        "McKenna and Sheldon 2020",
-        "r, the least that is proven",
-        selection(partial(_on_the_grid, largest=_FLIPPED), _flipped, _flipped_rows),
+    *(
+        Published(name, source, parameter, cost, _of_answers)
+        for name, source, parameter, cost in (
+            *((f"clamped {name}", *SOURCES[name], _clamped(name)) for name in NAMES),
+            (
+                "exponential",
+                "McSherry and Talwar 2007",
+                "r, the least that is proven",
+                selection(partial(_on_the_grid, largest=None), softmax, _exponential_rows),
+            ),
+            (
+                "permute-and-flip",
+                "McKenna and Sheldon 2020",
+                "r, the least that is proven",
+                selection(partial(_on_the_grid, largest=_FLIPPED), _flipped, _flipped_rows),
+            ),
+        )
     ),
     Published("randomized response", "Warner 1965; Kairouz et al. 2014", "p, the largest", _randomized_response),
 )

@@ -30,7 +30,6 @@ from workbench.families.option import (
     Place,
     anything,
     count,
-    flag,
     listed,
     one_of,
     spell,
@@ -171,7 +170,7 @@ class _Channels(Family):
     )  # fmt: skip
     frontier = "workbench.families.channel.family"
     recommendation = "workbench.families.channel.frontier"
-    baselines = "workbench.families.channel.baselines"
+    baselines = ("workbench.families.channel.baselines", "workbench.families.channel.place_baselines")
 
     def read(self, given: Values, place: Place = "python", *, spelled: bool = False) -> Record:
         """See `Family.read`; an ε "0.7/km" is per unit of the coordinates afterwards."""
@@ -381,7 +380,6 @@ FRONTIER = Frontier(
         Option("notion", several(convex_or_ratio_notion), "dp", "dp, pure, pdp, metric, renyi, zcdp, gdp; or several."),
         FAMILY.option("loss"),
         SHARED,
-        Option("baselines", flag, True, "Geometric noise and randomized response at the same budgets.", kind=bool),
         SOLVER,
         CERTIFY,
     ),

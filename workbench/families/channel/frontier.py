@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.exact.objects import Record, Values
 from workbench.families.baseline import Baseline, baselines_of, code_of, own_baselines
-from workbench.families.channel.baselines import BudgetedQuery, audited
+from workbench.families.channel.baselines import audited
 from workbench.families.channel.family import FAMILY
 from workbench.families.channel.output_cells import CONVEX
-from workbench.families.channel.place_baselines import PLACES
 from workbench.families.channel.query_channels import design_of
 from workbench.families.channel.request import ChannelTooLarge
 from workbench.families.frontier_plan import (
@@ -27,19 +26,17 @@ from workbench.families.frontier_plan import (
     NotApplicable,
     Plan,
     Plots,
-    Row,
     Task,
     design_task,
 )
 from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.notion_points import notion_plots, notion_requests
-from workbench.families.published import Published, Reference, published, published_tasks
+from workbench.families.published import Published, published
 from workbench.families.recommendation import Candidate, Query, RealQuery, TimeShares, Value, best_design, designed
 from workbench.families.requirements import is_hockey_stick, ratio_notions
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FREE
 from workbench.mechanisms.range_query import RangeQuery
-from workbench.privacy.audit import audit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,35 +63,8 @@ def plan(question: Any, values: Values) -> Plan:
         return Plan("", [])
     request = points[0][1]
     tasks: list[Task] = [design_task(row, request, "channel") for row, request in points]
-    if values["baselines"]:
-        compared = [
-            (row, request)
-            for row, request in points
-            if request.minimise == "loss" and request.notion in ratio_notions() and request.runs == 1
-        ]
-        listed = PLACES if request.question.planar else published(FAMILY).values()
-        tasks += published_tasks(listed, compared, _columns)
     title = f"{request.question!r}, {request.losses.name} loss"
     return Plan(title, tasks, lambda table: _draw(table, title, request.losses.name))
-
-
-def audited_columns(query: BudgetedQuery, reference: Reference) -> Row:
-    """The row of a published mechanism."""
-    privacy = audit(reference.mechanism, query.epsilon or 0)
-    return {
-        "objective": reference.objective,
-        "parameter": reference.value,
-        "dp_delta": privacy.dp_delta.upper,
-        "pure_epsilon": privacy.pure_epsilon,
-        "private": reference.certified,
-        "status": "audited",
-        "failure": None,
-    }
-
-
-def _columns(request: Any, reference: Reference) -> Row:
-    """The audit of a reference; noise on the plane is private by its density, and has no masses to be audited."""
-    return reference.row() if reference.mechanism is None else audited_columns(request, reference)
 
 
 def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
@@ -107,7 +77,6 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
 
 _CHANNELS = ("integer noise, clamped", "modulo noise", *published(FAMILY))  # on the same outputs
 _SPELLING = ("answers", "places", "outputs", "max_shift", "neighbours", "prior")
-_RESPONSE = "randomized response"  # for any answers, also where they are places
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
@@ -130,14 +99,13 @@ def candidates(query: Query) -> Iterable[Candidate]:
                         minimises=True, several=True)  # fmt: skip
     except ChannelTooLarge as error:
         yield Candidate("best channel", reason=str(error))
-    listed = published(FAMILY)
-    if query.question.planar:
-        listed = {**{entry.name: entry for entry in PLACES}, _RESPONSE: listed[_RESPONSE]}
-    for name, entry in listed.items():
+    for name, entry in published(FAMILY).items():
+        if not entry.serves(query):
+            continue
         if name == "clamped staircase" and query.grid is not None and query.grid.reach == 1:
             yield Candidate(name, reason="between answers one step apart it is the geometric noise")
             continue
-        simplicity = int(name != _RESPONSE)
+        simplicity = int(name != "randomized response")
         words = f"published ({entry.source}), made for {'the' if entry.with_prior else 'no'} prior"
         yield Candidate(name, words, None, partial(_usual, query, entry), simplicity=simplicity)
     others = [

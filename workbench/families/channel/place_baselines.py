@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,9 +29,6 @@ from workbench.families.channel.baselines import BudgetedQuery, budgets_of, epsi
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.published import Published, Reference
 from workbench.mechanisms.plane import Plane
-
-if TYPE_CHECKING:
-    pass
 
 _BITS = 80  # of the largest weight
 _FAR = 60  # times 1/ε
@@ -141,12 +138,17 @@ def _law(corners: _Corners, x: list[int], y: list[int], at: list[tuple[int, int]
     return law
 
 
-PLACES = (
+def _of_places(query: BudgetedQuery) -> bool:
+    return query.question.planar
+
+
+PUBLISHED = (
     Published(
         "planar Laplace, remapped",
         "Andrés et al. 2013; Chatzikokolakis et al. 2017",
         "epsilon, the largest",
         laplace,
+        _of_places,
         with_prior=True,
     ),
     Published(
@@ -154,5 +156,6 @@ PLACES = (
         "McSherry and Talwar 2007",
         "r, the largest that is proven",
         selection(_gaps, softmax, _rows, float, turns=55),
+        _of_places,
     ),
 )

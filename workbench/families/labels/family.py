@@ -22,7 +22,6 @@ from workbench.families.option import (
     SOLVER,
     SOLVING,
     Option,
-    flag,
     listed,
     one_of,
     parameter,
@@ -165,7 +164,7 @@ class _LabelFamily(Family):
     frontier = "workbench.families.labels.family"
     programs = "workbench.families.labels.programs"
     recommendation = "workbench.families.labels.recommendation"
-    baselines = "workbench.families.labels.published"
+    baselines = ("workbench.families.labels.published",)
 
     @property
     def question(self) -> type[Labels]:
@@ -354,7 +353,6 @@ FRONTIER = Frontier(
         Option(
             "method", several(one_of(*METHODS)), "bins,lp", "bins, printed, lp, unbiased; several separated by commas."
         ),
-        Option("baselines", flag, True, "Laplace, staircase and randomized responses.", kind=bool),
         SOLVER,
     ),
     later("workbench.families.labels.frontier", "plan"),

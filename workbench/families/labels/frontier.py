@@ -23,8 +23,8 @@ from workbench.families.api import design
 from workbench.families.frontier_plan import Plan, Plots, Row, Task, budget_row, design_row, design_task
 from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.labels.family import FAMILY, points
-from workbench.families.labels.published import NOISES, rivals
-from workbench.families.published import Reference, published_tasks
+from workbench.families.labels.published import NOISES
+from workbench.families.published import costs, published
 from workbench.mechanisms.label_randomizers.labels import Labels
 
 if TYPE_CHECKING:
@@ -46,15 +46,8 @@ def plan(question: Any, values: Values) -> Plan:
         InvalidRequest.must("method", "lp among others where delta > 0", repr(",".join(values["method"])))
     tasks: list[Task] = [design_task(row, request, request.method) for row, request in points(question, values)]
     labels, loss = question or values["labels"], values["loss"]
-    if values["baselines"]:
-        plain = list(points(question, {**values, "method": ("lp",), "delta": [Fraction(0)]}))
-        tasks += published_tasks(rivals(plain[0][1]), plain, _columns)
     title = f"{labels!r}, {loss} loss"
     return Plan(title, tasks, lambda table: _draw(table, title, loss))
-
-
-def _columns(request: Any, reference: Reference) -> Row:
-    return reference.row() | {"pure_epsilon": float(request.epsilon)}
 
 
 def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
@@ -85,7 +78,7 @@ def label_rows(values: Values, epsilon: Fraction, delta: Fraction, bits: Sequenc
         used = row.get("outputs_used")
         yield row if used is None else row | {"needs_bits": math.log2(used)}
     request = FAMILY.request(labels, epsilon=epsilon, loss="squared")
-    for entry in rivals(request):
-        name, error = entry.name, {"loss": "squared", "objective": entry.cost(request).objective}
+    for name, cost in costs(published(FAMILY), request).items():
+        error = {"loss": "squared", "objective": cost.objective}
         needs = None if name in NOISES else math.log2(labels.k)
         yield budget_row("labels", "(ε, δ)-DP, squared loss", NOISES.get(name, name), epsilon, delta, needs, **error)

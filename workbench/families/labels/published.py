@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
-from workbench.families.frontier_plan import NotApplicable
 from workbench.families.published import Published, Reference
 from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
 from workbench.mechanisms.label_randomizers.labels import Labels
@@ -15,43 +15,36 @@ from workbench.mechanisms.label_randomizers.randomized_response import Randomize
 NOISES = {"laplace": "clipped Laplace", "staircase": "clipped staircase", "exponential": "exponential mechanism"}
 
 
-def _noise(name: str) -> Callable[[Any], Reference]:
-    def cost(request: Any) -> Reference:
-        labels, kind = request.question, request.named_loss.kind
-        if kind not in ("squared", "absolute") or labels.k < 2:
-            raise NotApplicable("its loss is known for the losses squared and absolute")
-        low, high = float(labels.values[0]), float(labels.values[-1])
-        return Reference(LabelNoise(name, low, high, request.epsilon, loss=kind).loss(labels, kind))
-
-    return cost
+def _pure(request: Any, loss: float) -> Reference:
+    return Reference(loss, more={"pure_epsilon": float(request.epsilon)})
 
 
-def _response(build: Callable[[Labels, Fraction], RandomizedResponse]) -> Callable[[Any], Reference]:
-    def cost(request: Any) -> Reference:
-        if request.question.k < 2:
-            raise NotApplicable("it is for two labels or more")
-        return Reference(float(build(request.question, request.epsilon).loss(request.named_loss)))
-
-    return cost
+def _noise(name: str, request: Any) -> Reference:
+    labels, kind = request.question, request.named_loss.kind
+    low, high = float(labels.values[0]), float(labels.values[-1])
+    return _pure(request, LabelNoise(name, low, high, request.epsilon, loss=kind).loss(labels, kind))
 
 
+def _response(build: Callable[[Labels, Fraction], RandomizedResponse], request: Any) -> Reference:
+    return _pure(request, float(build(request.question, request.epsilon).loss(request.named_loss)))
+
+
+def _entry(name: str, source: str, parameter: str, cost: Callable[[Any], Reference], *losses: str) -> Published:
+    """losses: those that it is known for, any where none is named. As it is pure, δ is not used."""
+
+    def serves(request: Any) -> bool:
+        return request.question.k > 1 and (not losses or request.named_loss.kind in losses)
+
+    return Published(name, source, parameter, cost, serves, fixed={"delta": 0.0, "notion": "pure"})
+
+
+_POWERS = ("squared", "absolute")
 PUBLISHED = (
-    Published("laplace", "Dwork et al. 2006", "scale (high - low)/ε, clipped", _noise("laplace")),
-    Published("staircase", "Geng and Viswanath 2014", "γ, best before it is clipped", _noise("staircase")),
-    Published("exponential", "McSherry and Talwar 2007", "ε/2 of the range", _noise("exponential")),
-    Published("RRWithPrior", "Ghazi et al. 2021", "k, the best", _response(with_prior)),
-    Published("k-ary RR", "Kairouz et al. 2014", "the own label with odds e^ε", _response(k_ary)),
+    _entry("laplace", "Dwork et al. 2006", "scale (high - low)/ε, clipped", partial(_noise, "laplace"), *_POWERS),
+    _entry(
+        "staircase", "Geng and Viswanath 2014", "γ, best before it is clipped", partial(_noise, "staircase"), *_POWERS
+    ),
+    _entry("exponential", "McSherry and Talwar 2007", "ε/2 of the range", partial(_noise, "exponential"), *_POWERS),
+    _entry("RRWithPrior", "Ghazi et al. 2021", "k, the best", partial(_response, with_prior)),
+    _entry("k-ary RR", "Kairouz et al. 2014", "the own label with odds e^ε", partial(_response, k_ary)),
 )
-
-
-def rivals(request: Any) -> list[Published]:
-    """Those that apply to the labels and the loss of a request."""
-
-    def applies(entry: Published) -> bool:
-        try:
-            entry.cost(request)
-        except NotApplicable:
-            return False
-        return True
-
-    return [entry for entry in PUBLISHED if applies(entry)]

@@ -17,18 +17,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from solvers.arrays import Vector
 from solvers.search import bisect
-from workbench.exact.numbers import exp_bounds
+from workbench.exact.numbers import exp_bounds, round_up
+from workbench.families.channel.baselines import PUBLISHED as OF_ANSWERS
+from workbench.families.frontier_plan import NotApplicable
+from workbench.families.published import Published, Reference
+from workbench.families.recommendation import Query
 from workbench.families.requirements import HOCKEY_STICK, ratio_bounds, ratio_notions
 from workbench.mechanisms.baselines.count_queries import FAMILIES
 from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.audit import Privacy, audit
 from workbench.privacy.claim import Claim
@@ -37,8 +43,16 @@ from workbench.privacy.notions import notion as named
 
 Table = Vector
 
-CLAMPED = 60  # answers up to which clamped baselines are scanned; beyond they are proven on the line
 _TIE = 1e-11  # two losses this close are one
+CLAMPED = 60  # answers up to which clamped baselines are scanned; beyond they are proven on the line
+_WIDE = {  # series -> published mechanism, for more answers
+    "geometric": "clamped geometric",
+    "gaussian": "clamped discrete Gaussian",
+    "exponential": "exponential",
+    "truncated geometric": "clamped truncated geometric",
+    "staircase": "clamped staircase",
+}
+_OF_ANSWERS = {entry.name: entry for entry in OF_ANSWERS}
 SCANNED = {  # the least parameter, which large budgets come near, and the ends of the scan
     "geometric": (1e-12, 0.002, 0.9995), "gaussian": (math.log(0.005), math.log(0.01), math.log(1e4)),
     "exponential": (0.01, 0.02, 60.0),
@@ -109,16 +123,26 @@ def data_independent_error(order: int, epsilon: Fraction, delta: Fraction, notio
     return share * private if required.kind == HOCKEY_STICK else min(share, private)
 
 
+def distances(question: ModuloNoise) -> list[int]:
+    """Of neighbours. Beyond N/2 a shift μ may have been meant as μ - N: protect both rather than guess."""
+    order, given = question.order, {shift[0] for shift in question.shifts}
+    return sorted(given | {order - s for s in given if 2 * s > order})
+
+
 @lru_cache(maxsize=8)
 def scan(name: str, question: ModuloNoise) -> Scan:
     """One for all tasks of a process."""
     return Scan(name, question.order - 1, distances(question))
 
 
-def distances(question: ModuloNoise) -> list[int]:
-    """Of neighbours. Beyond N/2 a shift μ may have been meant as μ - N: protect both rather than guess."""
-    order, given = question.order, {shift[0] for shift in question.shifts}
-    return sorted(given | {order - s for s in given if 2 * s > order})
+@lru_cache(maxsize=8)
+def _finite(question: ModuloNoise) -> FiniteQuery:
+    """The same answers as a query of channels, without wrapping."""
+    order, near = question.order, distances(question)
+    consecutive = near == [*range(1, len(near) + 1)]
+    pairs = [(q, q + d) for d in near for q in range(order - d)]
+    relation: Any = {"max_distance": len(near)} if consecutive else pairs
+    return FiniteQuery(range(order), neighbours=relation)
 
 
 def laws_beside(request: Any) -> dict[str, tuple[Any, Vector]]:
@@ -136,3 +160,50 @@ def laws_beside(request: Any) -> dict[str, tuple[Any, Vector]]:
         if (best := scan(name, question).audited(epsilon, delta, request.notion)) is not None:
             laws[f"{name}, of the answer {middle}"] = np.roll(best[1].matrix[middle], -middle)
     return {name: (np.arange(order), law) for name, law in laws.items()}
+
+
+def _independent(request: Any) -> Reference:
+    if request.loss == "worst-squared":
+        raise NotApplicable("its loss is a mean, not that of the worst noise")
+    delta = request.delta or Fraction(0)
+    rho = float(data_independent_error(request.question.order, request.epsilon, delta, request.notion))
+    return Reference(rho * float(request.losses[1:].mean()), value=rho)
+
+
+def _clamped(name: str, request: Any) -> Reference:
+    """A law of one parameter, scanned; for more answers that of the channels, proven on the line."""
+    question, notion, loss = request.question, request.notion, request.loss
+    if not question.scalar:
+        raise NotApplicable("it publishes one number, and the answers are tuples")
+    if loss not in ("error-rate", "squared"):
+        raise NotApplicable("its loss is the error rate or the square, of which alone clamping is worked out")
+    epsilon, delta = request.epsilon, request.delta or Fraction(0)
+    if question.order > CLAMPED:
+        query = Query(question=_finite(question), epsilon=epsilon, delta=delta, notion=notion, loss=loss)
+        return _OF_ANSWERS[_WIDE[name]].cost(query)
+    best = scan(name, question).audited(epsilon, delta, notion)
+    if best is None:
+        raise NotApplicable("no parameter of the scan meets the budget", "infeasible")
+    parameter, channel, privacy = best
+    exact = {
+        "pdp_delta": round_up(privacy.pdp_delta),
+        "dp_delta": privacy.dp_delta.upper,
+        "pure_epsilon": privacy.pure_epsilon,
+    }
+    return Reference(channel.error_rate if loss == "error-rate" else channel.mse, value=parameter, status="scan",
+                     more=exact)  # fmt: skip
+
+
+def _many(request: Any) -> bool:
+    return bool(request.question.order > CLAMPED)
+
+
+PUBLISHED = (
+    Published("data-independent", "Kadam et al. 2024", "ρ, the least", _independent),
+    *(
+        Published(name, _OF_ANSWERS[wide].source, "the least of a scan, or that is proven", partial(_clamped, name))
+        if name in SCANNED
+        else replace(_OF_ANSWERS[wide], name=name, cost=partial(_clamped, name), serves=_many)
+        for name, wide in _WIDE.items()
+    ),
+)

@@ -199,6 +199,7 @@ class _Modulo(Family):
     frontier = "workbench.families.modulo.family"
     programs = "workbench.families.modulo.programs"
     recommendation = "workbench.families.modulo.frontier"
+    baselines = ("workbench.families.modulo.baselines",)
 
     @property
     def question(self) -> type[ModuloNoise]:
@@ -372,7 +373,6 @@ FRONTIER = Frontier(
         Option(
             "level", _levels, "auto", "Errors for the level curves δ(ε), a grid; auto chooses four, none draws none."
         ),
-        Option("baselines", flag, True, "Published mechanisms at the same budgets.", kind=bool),
         SOLVER,
         replace(TIME_LIMIT, help="Seconds of one solve; then its interval counts."),
         Option("whole", flag, False, "Trace every exact piece to its end, however long it takes.", kind=bool),

@@ -14,9 +14,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -26,32 +25,25 @@ from models import oracles
 from models.modulo_frontier import Limit, delta_frontier
 from models.modulo_level_frontier import LEAST, Piece
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import round_up
 from workbench.exact.objects import Values
 from workbench.families.api import design
-from workbench.families.channel.family import FAMILY as CHANNEL
-from workbench.families.channel.frontier import audited_columns
 from workbench.families.channel.query_channels import design_of
 from workbench.families.frontier_plan import (
-    NotApplicable,
     Plan,
     Row,
     Task,
-    baseline_task,
     budget_row,
     design_row,
     design_task,
 )
-from workbench.families.modulo.baselines import CLAMPED, SCANNED, data_independent_error, distances, scan
+from workbench.families.modulo.baselines import SCANNED, distances
 from workbench.families.modulo.family import FAMILY, points
 from workbench.families.modulo.frontier_plots import SERIES, draw
-from workbench.families.modulo.request import ModuloRequest
 from workbench.families.outcome import translated_errors
-from workbench.families.published import published
+from workbench.families.published import costs, published
 from workbench.families.recommendation import Candidate, Query, Value, designed
 from workbench.families.requirements import HOCKEY_STICK, ratio_kind, ratio_notions
 from workbench.mechanisms.answer_grid import AnswerGrid
-from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.notions import notion as named
@@ -63,13 +55,6 @@ _FEW = 5
 _SMALL, _SMOOTH = 16, 40  # noise values up to which it is traced at so many ε at least, between the asked ones too
 _PATIENCE = 5.0  # seconds for the exact frontier at one ε; pieces not proven by then say so
 _REFINING = 1000  # programs at an ε between the asked ones; it is left out where they do not prove all of its pieces
-_WIDE = {  # series -> published mechanism, for more answers
-    "geometric": "clamped geometric",
-    "gaussian": "clamped discrete Gaussian",
-    "exponential": "exponential",
-    "truncated geometric": "clamped truncated geometric",
-    "staircase": "clamped staircase",
-}
 
 
 def round_levels(errors: Sequence[float]) -> list[Fraction]:
@@ -106,9 +91,6 @@ def plan(question: Any, values: Values) -> Plan:
     tasks += [design_task(row, request, "optimal") for row, request in every if request.minimise == "epsilon"]
     waits = [len(tasks)]
     tasks += _level_tasks(query, [*{request.notion: 0 for _, request in plain}], values, errors)
-    if values["baselines"]:
-        names = ["data-independent", *(SCANNED if query.order <= CLAMPED else _WIDE)]
-        tasks += [baseline_task(name, row, partial(_baseline, name, each)) for name in names for row, each in plain]
     relation = "directed" if query.directed else "symmetric"
     title = f"{query!r}, {relation} differences, {loss}"
     return Plan(title, tasks, partial(draw, title=title, loss=loss), learn=learn, waits=waits)
@@ -203,50 +185,6 @@ def _levels(
     return rows
 
 
-def _baseline(name: str, request: ModuloRequest) -> Row:
-    """What a published mechanism costs. Raises NotApplicable."""
-    begin, question, notion, loss = time.perf_counter(), request.question, request.notion, request.loss
-    epsilon, delta = request.epsilon, request.delta or Fraction(0)
-    assert isinstance(epsilon, Fraction)
-    if loss == "worst-squared":
-        raise NotApplicable("its loss is a mean, not that of the worst noise")
-    if name == "data-independent":
-        rho = float(data_independent_error(question.order, epsilon, delta, notion))
-        mean = float(request.losses[1:].mean())
-        row: Row = {"objective": rho * mean, "parameter": rho, "status": "closed form"}
-    elif not question.scalar:
-        raise NotApplicable("it publishes one number, and the answers are tuples")
-    elif loss not in ("error-rate", "squared"):
-        raise NotApplicable("its loss is the error rate or the square, of which alone clamping is worked out")
-    elif question.order > CLAMPED:
-        query = Query(question=_finite(question), epsilon=epsilon, delta=delta, notion=notion, loss=loss)
-        row = audited_columns(query, published(CHANNEL)[_WIDE[name]].cost(query))
-    else:
-        best = scan(name, question).audited(epsilon, delta, notion)
-        if best is None:
-            raise NotApplicable("no parameter of the scan meets the budget", "infeasible")
-        parameter, channel, privacy = best
-        row = {
-            "objective": channel.error_rate if loss == "error-rate" else channel.mse,
-            "parameter": parameter,
-            "pdp_delta": round_up(privacy.pdp_delta),
-            "dp_delta": privacy.dp_delta.upper,
-            "pure_epsilon": privacy.pure_epsilon,
-            "status": "scan",
-        }
-    return row | {"seconds": time.perf_counter() - begin}
-
-
-@lru_cache(maxsize=8)
-def _finite(question: ModuloNoise) -> FiniteQuery:
-    """The same answers as a query of channels, without wrapping."""
-    order, apart = question.order, distances(question)
-    consecutive = apart == [*range(1, len(apart) + 1)]
-    pairs = [(q, q + d) for d in apart for q in range(order - d)]
-    relation: Any = {"max_distance": len(apart)} if consecutive else pairs
-    return FiniteQuery(range(order), neighbours=relation)
-
-
 # Beside the frontier.
 
 
@@ -276,11 +214,9 @@ def count_rows(values: Values, epsilon: Fraction, delta: Fraction, bits: Sequenc
         )
         yield row | {"bound": None}  # what it proves holds for noise modulo n + 1
         request: Any = FAMILY.request(question, epsilon=epsilon, delta=delta, notion=notion)
-        for name in (*SCANNED, "data-independent"):
-            with suppress(NotApplicable):
-                row = _baseline(name, request)
-                label = "data-independent noise" if name not in SCANNED else SERIES[name].label
-                yield known(label) | {"objective": row["objective"]}
+        for name, cost in costs(published(FAMILY), request).items():
+            label = SERIES[name].label if name in SCANNED else "data-independent noise"
+            yield known(label) | {"objective": cost.objective}
         if ratio_kind(notion) == HOCKEY_STICK:  # what a channel LP states
             pairs = [(q, q + s) for s in distances(question) for q in range(n + 1 - s)]
             given = {"epsilon": epsilon, "delta": delta, "notion": "dp" if delta else "pure", "loss": "error-rate"}

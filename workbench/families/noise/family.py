@@ -94,7 +94,7 @@ class _NoiseFamily(Family):
     frontier = "workbench.families.noise.frontier_options"
     programs = "workbench.families.noise.programs"
     recommendation = "workbench.families.noise.recommendation"
-    baselines = "workbench.families.noise.published"
+    baselines = ("workbench.families.noise.published",)
     examples = (
         "design noise --on integers --sensitivity 1 --epsilon 1 --delta 1e-5",
         "design noise --on integers --clamp 0..100 --loss squared --epsilon 1 --delta 1e-5 --notion dp --json",

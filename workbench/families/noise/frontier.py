@@ -10,18 +10,14 @@ baseline    known noise at the same budget, in floating point: for comparison on
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from models.oracles.canonical_noise import discrete_gaussian, rounded_gaussian
 from workbench.exact.objects import Values
 from workbench.families.frontier_plan import LEAST_EPSILON, Plan, Plots, Row, Task, design_task
 from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.noise.family import FAMILY
-from workbench.families.noise.published import beside
 from workbench.families.notion_points import notion_plots, notion_requests
 from workbench.families.requirements import hockey_stick_notions
-from workbench.mechanisms.integer_noise import IntegerNoise
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,8 +42,6 @@ def plan(question: Any, values: Values) -> Plan:
     points = list(notion_requests(FAMILY, question, values))
     limits = len({request.runs for _, request in points}) > 1
     tasks: list[Task] = [_point(row, request, limits) for row, request in points]
-    if values["baselines"]:
-        tasks += [partial(_baselines, row, request) for row, request in points if request.minimise == "loss"]
     request = points[0][1] if points else None
     title = "" if request is None else f"{request.question!r}, {request.loss_name} loss"
     return Plan(title, tasks, lambda table: _draw(table, title, "" if request is None else request.loss_name))
@@ -64,22 +58,6 @@ def _point(row: Row, request: NoiseRequest, limits: bool) -> Task:
         return rows
 
     return compute
-
-
-def _baselines(row: Row, request: NoiseRequest) -> list[Row]:
-    losses = beside(request)
-    if request.convex and isinstance(request.question, IntegerNoise) and request.line_losses[0].even:
-        values, d = request.claim.values, request.question.sensitivity
-
-        def loss(eta: int) -> float:
-            return float(request.line_losses[0].at(eta))
-
-        if (mu := request.claim.notion.gaussian_mu(values)) is not None:
-            losses = [("rounded Gaussian", rounded_gaussian(float(mu) / d, loss))]
-        if (variance := request.claim.notion.gaussian_variance(values)) is not None:
-            losses = [("discrete Gaussian", discrete_gaussian(d * d * float(variance), loss))]
-    known = {"curve": "baseline", "status": "closed form", **row}
-    return [known | {"mechanism": name, "objective": value} for name, value in losses]
 
 
 def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:

@@ -8,7 +8,7 @@ from functools import partial
 from workbench.families.frontier_plan import Frontier, compared, later, several
 from workbench.families.noise.family import FAMILY
 from workbench.families.notion_points import OPTIONS, RUNS, notion_requests
-from workbench.families.option import CERTIFY, SOLVER, TIME_LIMIT, Option, flag
+from workbench.families.option import CERTIFY, SOLVER, TIME_LIMIT, Option
 
 FRONTIER = Frontier(
     "Least loss of noise on all integers or reals against ε and δ, ρ, μ or Rényi's ε, with bounds; least ε of losses.",
@@ -18,7 +18,6 @@ FRONTIER = Frontier(
         Option("notion", several(FAMILY.option("notion").read), "dp", "dp, pure, renyi, zcdp, gdp; several by commas."),
         FAMILY.option("loss"),
         replace(RUNS, default="1", help="Grid of how many runs share the budget, of integer noise."),
-        Option("baselines", flag, True, "Geometric, Gaussian and Laplace noise at the same budgets.", kind=bool),
         SOLVER,
         replace(TIME_LIMIT, help="Seconds of one design; then the best so far counts."),
         CERTIFY,

@@ -16,11 +16,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from models.oracles import line_noise
+from models.oracles.canonical_noise import discrete_gaussian, rounded_gaussian
 from solvers.search import bisect
 from workbench.exact.numbers import ln_up
 from workbench.families.frontier_plan import NotApplicable
@@ -28,45 +30,35 @@ from workbench.families.integer_laws import NAMES, SOURCES, FittedLaw, fitted_la
 from workbench.families.integer_laws import masses as masses_of
 from workbench.families.noise.problem import exact_loss
 from workbench.families.noise.request import NoiseRequest
-from workbench.families.published import Published, Reference
+from workbench.families.published import Published, Reference, costs
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 
+SHAPED = ("geometric", "discrete Gaussian")  # those that several runs have (`published_shapes`)
 _WIDEST = 1 << 22  # values of a law that is computed for comparison
 Vector = NDArray[np.float64]
 
 
 def beside(request: NoiseRequest) -> list[tuple[str, float]]:
     """(noise, its mean loss), best first."""
-    if request.convex or request.worst:
-        return []
-    if request.runs > 1 and isinstance(request.question, IntegerNoise):
-        power = line_noise.POWERS[request.loss_name]
-        means = {label: float((law * np.abs(x) ** power).sum()) for label, (x, law) in _integer_laws(request).items()}
-    else:
-        means = {}
-        for entry in PUBLISHED:
-            with suppress(NotApplicable):
-                means[entry.name] = entry.cost(request).objective
-    return sorted(means.items(), key=lambda row: row[1])
+    every = costs({entry.name: entry for entry in PUBLISHED}, request)
+    return sorted(((name, cost.objective) for name, cost in every.items()), key=lambda row: row[1])
 
 
 # On the reals.
 
 
-def _on_reals(law: Callable[[float, float, str], tuple[float, str, float]]) -> Callable[[NoiseRequest], Reference]:
-    """An entry of (ε, δ, loss) -> (loss, symbol, parameter) for Δ = 1, both grown by Δ."""
+def _real(request: NoiseRequest) -> bool:
+    """Whether the loss of noise on the reals is known: of one run, not clamped, absolute or squared."""
+    question = request.question
+    clamped = isinstance(question, IntegerNoise) or getattr(question, "clamp", None) is not None
+    return not clamped and request.loss_name in line_noise.POWERS
 
-    def cost(request: NoiseRequest) -> Reference:
-        if isinstance(request.question, IntegerNoise):
-            raise NotApplicable("it is noise on the reals")
-        clamped = getattr(request.question, "clamp", None) is not None
-        if request.loss_name not in line_noise.POWERS or request.runs > 1 or clamped:
-            raise NotApplicable("its loss is known for one run, not clamped, and the losses absolute and squared")
-        spread = float(request.question.sensitivity)
-        loss, symbol, value = law(float(request.epsilon or 0), float(request.delta), request.loss_name)
-        return Reference(loss * spread ** line_noise.POWERS[request.loss_name], False, None, symbol, value * spread)
 
-    return cost
+def _on_reals(law: Callable[[float, float, str], tuple[float, str, float]], request: NoiseRequest) -> Reference:
+    """law: (ε, δ, loss) -> (loss, symbol, parameter) for Δ = 1; both grow by Δ."""
+    spread = float(request.question.sensitivity)
+    loss, symbol, value = law(float(request.epsilon or 0), float(request.delta), request.loss_name)
+    return Reference(loss * spread ** line_noise.POWERS[request.loss_name], False, None, symbol, value * spread)
 
 
 def _laplace(epsilon: float, delta: float, loss: str) -> tuple[float, str, float]:
@@ -125,39 +117,61 @@ def curves(request: NoiseRequest, edges: Vector) -> dict[str, tuple[Vector, Vect
 
 
 def _integer_laws(request: NoiseRequest) -> dict[str, tuple[Vector, Vector]]:
-    epsilon, delta, d = float(request.epsilon or 0), float(request.delta), int(request.question.sensitivity)
     if request.runs > 1:
-        from models.repeated_wide_noise import RepeatedWideNoise, published_shapes  # slow to import
-
-        shapes = published_shapes(d)
-        return {name: RepeatedWideNoise(request.runs, epsilon, delta, d, shapes[name]).law() for name in shapes}
-    return {name: _drawn(fit) for name, (fit, _) in _fitted(request).items() if _size(fit) <= _WIDEST}
-
-
-def _fitted(request: NoiseRequest) -> dict[str, tuple[FittedLaw, float]]:
-    """name -> the best law of that name, and its exact mean loss, of clamped noise the expected loss."""
-    laws: dict[str, tuple[FittedLaw, float]] = {}
+        return {name: _run_law(name, request) for name in SHAPED}
+    laws: dict[str, FittedLaw] = {}
     for name in NAMES:
         with suppress(NotApplicable):
-            laws[name] = _fit(name, request)
-    return laws
+            laws[name] = _fit(name, request)[0]
+    return {name: _drawn(fit) for name, fit in laws.items() if _size(fit) <= _WIDEST}
+
+
+def _run_law(name: str, request: NoiseRequest) -> tuple[Vector, Vector]:
+    """(values, masses) of the noise of one of several runs."""
+    from models.repeated_wide_noise import RepeatedWideNoise, published_shapes  # slow to import
+
+    epsilon, delta, d = float(request.epsilon or 0), float(request.delta), int(request.question.sensitivity)
+    return RepeatedWideNoise(request.runs, epsilon, delta, d, published_shapes(d)[name]).law()
 
 
 def _fit(name: str, request: NoiseRequest) -> tuple[FittedLaw, float]:
+    """The best law of a name, and its exact mean loss, of clamped noise the expected loss."""
     question = request.question
-    if not isinstance(question, IntegerNoise):
-        raise NotApplicable("it is noise on the integers")
+    assert isinstance(question, IntegerNoise)
     fitted = fitted_laws(name, question.sensitivity, request.epsilon, request.delta, request.notion)
     losses = [(fit, float(exact_loss(AdditiveIntegerNoise(question, fit.law), request))) for fit in fitted]
     return min(losses, key=lambda pair: pair[1])
 
 
-def _on_integers(name: str) -> Callable[[NoiseRequest], Reference]:
-    def cost(request: NoiseRequest) -> Reference:
-        fit, loss = _fit(name, request)
-        return Reference(loss, fit.holds(), fit.mechanism, fit.symbol, fit.value)
+def _on_integers(name: str, request: NoiseRequest) -> Reference:
+    if request.convex:
+        value, d = _gaussian_parameter(name, request), request.question.sensitivity
+        assert value is not None
+        scale, mean = (d * d * value, discrete_gaussian) if name in NAMES else (value / d, rounded_gaussian)
+        return Reference(mean(scale, lambda eta: float(request.line_losses[0].at(eta))))
+    if request.runs > 1:
+        x, law = _run_law(name, request)
+        return Reference(float((law * np.abs(x) ** line_noise.POWERS[request.loss_name]).sum()))
+    fit, loss = _fit(name, request)
+    return Reference(loss, fit.holds(), fit.mechanism, fit.symbol, fit.value)
 
-    return cost
+
+def _gaussian_parameter(name: str, request: NoiseRequest) -> float | None:
+    """σ²/D² or μ of the Gaussian noise that meets a notion of several bounds exactly; None where there is none."""
+    measured = request.claim.notion
+    known = {"discrete Gaussian": measured.gaussian_variance, "rounded Gaussian": measured.gaussian_mu}
+    value = known[name](request.claim.values) if name in known else None
+    return None if value is None else float(value)
+
+
+def _listed(name: str, request: NoiseRequest) -> bool:
+    """Whether noise of a name on the integers is listed: under a notion of several bounds the Gaussian one that meets
+    it, for losses that are even; for several runs what has a shape."""
+    if not isinstance(request.question, IntegerNoise):
+        return False
+    if request.convex:
+        return request.line_losses[0].even and _gaussian_parameter(name, request) is not None
+    return name in NAMES and not request.worst and (request.runs == 1 or name in SHAPED)
 
 
 def _drawn(fitted: FittedLaw) -> tuple[Vector, Vector]:
@@ -190,10 +204,21 @@ def gaussian_sigma(epsilon: float, delta: float) -> float:
 
 
 PUBLISHED = (
-    Published("Laplace", "Dwork et al. 2006", "b = Δ/(ε - 2 ln(1 - δ)), the least scale", _on_reals(_laplace)),
-    Published("staircase (pure)", "Geng and Viswanath 2014", "γ, best for the loss; δ unused", _on_reals(_staircase)),
-    Published("truncated Laplace", "Geng et al. 2020", "A, the least support", _on_reals(_truncated)),
-    Published("Gaussian", "Balle and Wang 2018", "σ, the least by its exact δ(ε)", _on_reals(_gaussian)),
-    Published("uniform", "Geng et al. 2019", "w, and an atom at 0 for large δ; ε unused", _on_reals(_uniform)),
-    *(Published(name, SOURCES[name][0], SOURCES[name][1], _on_integers(name)) for name in NAMES),
+    *(
+        Published(name, source, parameter, partial(_on_reals, law), _real)
+        for name, source, parameter, law in (
+            ("Laplace", "Dwork et al. 2006", "b = Δ/(ε - 2 ln(1 - δ)), the least scale", _laplace),
+            ("staircase (pure)", "Geng and Viswanath 2014", "γ, best for the loss; δ unused", _staircase),
+            ("truncated Laplace", "Geng et al. 2020", "A, the least support", _truncated),
+            ("Gaussian", "Balle and Wang 2018", "σ, the least by its exact δ(ε)", _gaussian),
+            ("uniform", "Geng et al. 2019", "w, and an atom at 0 for large δ; ε unused", _uniform),
+        )
+    ),
+    *(
+        Published(name, source, parameter, partial(_on_integers, name), partial(_listed, name), any_budget=True)
+        for name, (source, parameter) in {
+            **SOURCES,
+            "rounded Gaussian": ("Awan and Vadhan 2023", "1/μ, the deviation before it is rounded"),
+        }.items()
+    ),
 )

@@ -109,7 +109,7 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
         )
         words = f"unbiased; {levels // 2} bits a message; pure, δ unused"
         yield Candidate(f"quantizer, {levels} outputs", words, command, best)
-    for entry in PUBLISHED:
+    for entry in (entry for entry in PUBLISHED if entry.serves(query)):
         unbiased = "unbiased; " if entry.name in UNBIASED else ""
         words = f"{unbiased}published ({entry.source}); a closed form in floating point, not certified"
         yield Candidate(entry.name, words, None, partial(_closed_form, query, entry))

@@ -102,7 +102,7 @@ class _Quantizer(Family):
     frontier = "workbench.families.quantizer.frontier_options"
     programs = "workbench.families.quantizer.programs"
     recommendation = "workbench.families.quantizer.budgets"
-    baselines = "workbench.families.quantizer.published"
+    baselines = ("workbench.families.quantizer.published",)
 
     @property
     def question(self) -> type[Quantization]:

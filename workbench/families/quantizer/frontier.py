@@ -14,16 +14,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.exact.objects import Values
-from workbench.families.frontier_plan import NotApplicable, Plan, Plots, Row, Task, baseline_task, design_task
+from workbench.families.frontier_plan import Plan, Plots, Row, Task, baseline_task, design_task
 from workbench.families.frontier_plots import Quantity, Series, all_series, by_panel, heat
 from workbench.families.outcome import translated_errors
 from workbench.families.quantizer.frontier_options import points
 from workbench.families.quantizer.limit import mae_limit
-from workbench.families.quantizer.search import best_rqm
-from workbench.mechanisms.baselines.poisson_binomial import PoissonBinomial, poisson_binomial
-from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.quantization_error import error_function
-from workbench.privacy.audit import audit_extremes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +33,6 @@ SERIES = {
     "rqm": Series("RQM", 3, "--", jumps=True), "pbm": Series("PBM", 4, "--"),
     "laplace": Series("Laplace, any real output", 7, ":"),
 }  # fmt: skip
-_RQM = 8  # outputs up to which RQM's parameters are searched
 
 
 def plan(question: Any, values: Values) -> Plan:
@@ -52,13 +46,6 @@ def plan(question: Any, values: Values) -> Plan:
     request = plain[0][1]
     if request.loss == "absolute" and request.question.density.shape is None:
         tasks += [baseline_task("any outputs", row, partial(_limit, request), "limit") for row, request in unlimited]
-    if values["baselines"]:
-        tasks += [
-            baseline_task(name, row, partial(_published, name, request))
-            for name, places in (("rqm", plain), ("pbm", plain), ("laplace", unlimited))
-            for row, request in places
-            if name != "rqm" or row["levels"] <= _RQM
-        ]
     title = f"Unbiased quantizers of x in [-1, 1], {request.question.density.name} inputs"
     return Plan(title, tasks, lambda table: _draw(table, title, str(request.loss)))
 
@@ -75,30 +62,6 @@ def _limit(request: QuantizerRequest) -> Row:
     with translated_errors():
         limit = mae_limit(float(request.epsilon))
     return {"objective": limit.upper, "bound": limit.lower, "status": "bounds"}
-
-
-def _published(name: str, request: QuantizerRequest) -> Row:
-    """RQM and PBM with so many outputs; Laplace noise of scale b = 2/ε: MAE b, mean squared error 2b²."""
-    m, density, epsilon = request.question.levels, request.question.density, request.epsilon
-    a, b = error_function(request.loss)
-    if name == "laplace":
-        scale = 2 / float(epsilon)
-        errors = {"objective": a * scale + b * 2 * scale**2, "mae": scale, "mse": 2 * scale**2}
-        return errors | {"pure_epsilon": float(epsilon), "status": "closed form"}
-    mechanism: Quantizer | PoissonBinomial | None
-    mechanism = best_rqm(m, epsilon, request.loss, density) if name == "rqm" else poisson_binomial(m, epsilon=epsilon)
-    if mechanism is None:
-        raise NotApplicable("no parameter of the search meets the budget", "infeasible")
-    private = audit_extremes(mechanism, 0).pure_epsilon if isinstance(mechanism, Quantizer) else mechanism.epsilon
-    mae, mse = mechanism.mae(density), mechanism.mse(density)
-    return {
-        "objective": a * mae + b * mse,
-        "pure_epsilon": private,
-        "mae": mae,
-        "mse": mse,
-        "reach": float(mechanism.outputs[-1]),
-        "status": "searched" if name == "rqm" else "closed form",
-    }
 
 
 def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:

@@ -9,7 +9,7 @@ from typing import Any
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Values
 from workbench.families.frontier_plan import EPSILON, BudgetTask, Frontier, Row, compared, later, several
-from workbench.families.option import SOLVER, Option, count, flag, one_of
+from workbench.families.option import SOLVER, Option, count, one_of
 from workbench.families.quantizer.family import FAMILY, METHODS
 from workbench.io.parameter_grid import whole_grid
 
@@ -37,7 +37,6 @@ FRONTIER = Frontier(
         Option("loss", FAMILY.option("loss").read, "absolute", "absolute, squared, or a share of absolute in [0, 1]."),
         replace(FAMILY.option("density"), help="Of the inputs: uniform, or normal:MU,SIGMA clipped to [-1, 1]."),
         Option("starts", count(1, 7), 2, "Starts of the search over outputs.", kind=int, least=1, most=7),
-        Option("baselines", flag, True, "RQM, PBM and Laplace at the same budgets.", kind=bool),
         SOLVER,
     ),
     later("workbench.families.quantizer.frontier", "plan"),

@@ -20,10 +20,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.published import Published, Reference
+from workbench.families.quantizer.search import best_rqm
+from workbench.families.recommendation import RealQuery
+from workbench.mechanisms.baselines.poisson_binomial import poisson_binomial
+from workbench.mechanisms.quantization_error import error_function
+from workbench.privacy.audit import audit_extremes
+
+if TYPE_CHECKING:
+    from workbench.families.quantizer.request import QuantizerRequest
+
+_RQM = 8  # outputs up to which RQM's parameters are searched
 
 _ROOT = 405 * math.sqrt(241)
 _SWITCH = math.log((-5 + 2 * (6353 - _ROOT) ** (1 / 3) + 2 * (6353 + _ROOT) ** (1 / 3)) / 27)  # ε*
@@ -56,22 +67,74 @@ def _optimal(epsilon: float) -> Losses:
     return 2 * absolute, 4 * (1 / (6 * a) + (a - 1 / a) * (2 * d**3 / 3 + 4 * d**4 / 3))
 
 
-def _of_range(losses: Callable[[float], Losses]) -> Callable[[Any], Reference]:
-    """An entry of the losses on [-1, 1]; request: a `RealQuery`."""
+def _of_range(losses: Callable[[float], Losses], query: RealQuery) -> Reference:
+    """losses: of ε, on [-1, 1]."""
+    half, power = float(query.width) / 2, 1 if query.loss == "absolute" else 2
+    return Reference(losses(float(query.epsilon))[power - 1] * half**power)
 
-    def cost(request: Any) -> Reference:
-        if not request.local:
-            raise NotApplicable("it protects all of the range")
-        half, power = float(request.width) / 2, 1 if request.loss == "absolute" else 2
-        return Reference(losses(float(request.epsilon))[power - 1] * half**power)
 
-    return cost
+def _ranged(query: Any) -> bool:
+    return isinstance(query, RealQuery) and query.local
+
+
+# Of quantizers with so many outputs, x in [-1, 1].
+
+
+def _rqm(request: QuantizerRequest) -> Reference:
+    best = best_rqm(request.question.levels, request.epsilon, request.loss, request.question.density)
+    if best is None:
+        raise NotApplicable("no parameter of the search meets the budget", "infeasible")
+    return _errors(request, best, audit_extremes(best, 0).pure_epsilon, "searched")
+
+
+def _pbm(request: QuantizerRequest) -> Reference:
+    mechanism = poisson_binomial(request.question.levels, epsilon=request.epsilon)
+    return _errors(request, mechanism, mechanism.epsilon)
+
+
+def _errors(request: QuantizerRequest, mechanism: Any, private: float, status: str = "closed form") -> Reference:
+    a, b = error_function(request.loss)
+    density = request.question.density
+    mae, mse = mechanism.mae(density), mechanism.mse(density)
+    more = {"pure_epsilon": private, "mae": mae, "mse": mse, "reach": float(mechanism.outputs[-1])}
+    return Reference(a * mae + b * mse, status=status, more=more)
+
+
+def _laplace(request: QuantizerRequest) -> Reference:
+    """Noise of scale b = 2/ε: MAE b, mean squared error 2b²."""
+    (a, b), scale = error_function(request.loss), 2 / float(request.epsilon)
+    errors = {"pure_epsilon": float(request.epsilon), "mae": scale, "mse": 2 * scale**2}
+    return Reference(a * scale + b * 2 * scale**2, more=errors)
+
+
+def _quantized(request: Any) -> bool:
+    return not isinstance(request, RealQuery)
+
+
+def _few(request: Any) -> bool:
+    return _quantized(request) and request.question.levels <= _RQM
 
 
 PUBLISHED = (
-    Published("Duchi et al.", "Duchi, Jordan and Wainwright 2018", "B; δ unused", _of_range(_duchi)),
-    Published("piecewise", "Wang et al. 2019", "C; δ unused", _of_range(_piecewise)),
-    Published("hybrid", "Wang et al. 2019", "C, the share of both; δ unused", _of_range(_hybrid)),
-    Published("optimal piecewise", "Zheng, Mishra and Hu 2025", "D; biased; δ unused", _of_range(_optimal)),
+    *(
+        Published(name, source, parameter, partial(_of_range, losses), _ranged)
+        for name, source, parameter, losses in (
+            ("Duchi et al.", "Duchi, Jordan and Wainwright 2018", "B; δ unused", _duchi),
+            ("piecewise", "Wang et al. 2019", "C; δ unused", _piecewise),
+            ("hybrid", "Wang et al. 2019", "C, the share of both; δ unused", _hybrid),
+            ("optimal piecewise", "Zheng, Mishra and Hu 2025", "D; biased; δ unused", _optimal),
+        )
+    ),
+    Published("rqm", "Youn et al. 2023", "q, the largest on a grid of outer outputs", _rqm, _few, any_budget=True),
+    Published("pbm", "Chen et al. 2022", "θ, the largest", _pbm, _quantized, any_budget=True),
+    Published(
+        "laplace",
+        "Dwork et al. 2006",
+        "b = 2/ε; any real output",
+        _laplace,
+        _quantized,
+        any_budget=True,
+        fixed={"levels": None},
+    ),
 )
 UNBIASED = ("Duchi et al.", "piecewise", "hybrid")

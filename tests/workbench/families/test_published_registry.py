@@ -1,0 +1,82 @@
+"""The one list of published mechanisms: every frontier, report and recommendation says what stands in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from models.repeated_wide_noise import published_shapes
+from workbench.families.noise.published import SHAPED
+from workbench.families.published import costs, published
+from workbench.families.registry import family, our_families
+from workbench.frontiers.run import frontier_of
+
+ASKED: dict[str, dict[str, Any]] = {
+    "modulo": {"n": 4, "max_shift": 1, "level": "none"},
+    "channel": {"answers": "0..2", "max_shift": 1},
+    "noise": {},
+    "labels": {"labels": "0..2", "method": "lp"},
+    "quantizer": {"levels": "2,3", "starts": 1},
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_frontier_lists_what_the_registry_has_for_its_requests(name: str):
+    kind, given = family(name), {**ASKED[name], "epsilon": "1"}
+    given |= {} if name == "quantizer" else {"delta": "0.1"}
+    rows = [row for row in wb.frontier(name, **given) if row["curve"] == "baseline"]
+    shown = {row["mechanism"] for row in rows}
+    assert shown
+    assert shown <= {*published(kind)}
+    assert "baselines" in {option.name for option in frontier_of(kind).options}
+    assert not [row for row in wb.frontier(name, **given, baselines=False) if row["curve"] == "baseline"]
+    for row in rows:
+        assert row.get("objective") is not None or row["failure"], row
+
+
+def test_every_entry_says_whose_it_is_and_what_is_scaled():
+    entries = [entry for kind in our_families() for entry in published(kind).values()]
+    assert len(entries) > 30
+    for entry in entries:
+        assert any(word.strip(";,").isdigit() for word in entry.source.split()), entry.name
+        assert entry.parameter, entry.name
+
+
+def test_noise_beside_a_design_is_audited_in_frontiers():
+    request = family("noise").request(wb.IntegerNoise(1), epsilon=1, delta="0.01", loss="squared")
+    known = costs(published(family("noise")), request)
+    rows = wb.frontier(wb.IntegerNoise(1), epsilon="1", delta="0.01", loss="squared")
+    shown = {row["mechanism"]: row for row in rows if row["curve"] == "baseline"}
+    assert set(shown) == {"geometric", "truncated geometric", "discrete Gaussian", "staircase"} == set(known)
+    for name, row in shown.items():
+        assert row["objective"] == known[name].objective
+        assert row["private"] is True
+        assert row["dp_delta"] <= 0.01
+
+
+def test_several_runs_have_the_shapes_that_are_listed():
+    assert tuple(published_shapes(2)) == SHAPED
+    rows = wb.frontier(wb.IntegerNoise(1), epsilon="4", delta="1e-5", loss="squared", runs="1,2")
+    shown = {row["mechanism"] for row in rows if row["curve"] == "baseline" and row["runs"] == 2}
+    assert shown == set(SHAPED)
+
+
+def test_gaussian_noise_stands_beside_a_design_under_its_own_notion():
+    """σ² = 1/2ρ = 5 for ρ = .1; beyond a few steps the discrete law has that variance."""
+    design = wb.design(wb.IntegerNoise(1), notion="zcdp", rho="0.1", loss="squared")
+    beside = design.family.json(design)["beside"]
+    assert beside["discrete Gaussian"] == pytest.approx(5, rel=1e-9)
+    assert design.objective < beside["discrete Gaussian"]
+
+
+def test_ones_own_mechanism_is_audited_under_every_notion():
+    response = {"mine": [[0.7 if i == j else 0.1 for j in range(4)] for i in range(4)]}
+    given: dict[str, Any] = {"answers": "0..3", "max_shift": 1, "notion": "zcdp", "baseline": response, "only": "mine"}
+    (row,) = wb.recommend(rho=2, **given)
+    assert row["certified"] is True
+    assert row["objective"] == pytest.approx((2 * 0.1 * (1 + 4 + 9) + 2 * 0.1 * (1 + 1 + 4)) / 4)
+    (row,) = wb.recommend(rho="0.1", **given)
+    assert row["objective"] is None
+    assert "not private" in row["notes"]
