@@ -13,7 +13,7 @@ not enough either. The same holds of δ at a fixed ε.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from copy import copy
 from dataclasses import replace
@@ -103,18 +103,22 @@ class ProblemSession(Session):
         except Infeasible as refused:
             if least == "loss" or "would do" in str(refused):
                 raise
-            raise Infeasible(f"{refused}{self._enough(request)}") from None
+            raise Infeasible(f"{refused}{self._enough(request, ('epsilon', 'loss'))}") from None
 
-    def _enough(self, request: Any) -> str:
-        """The least ε and the least loss that would do with the largest δ that was allowed."""
+    def _enough(self, request: Any, names: Sequence[str]) -> str:
+        """The least ε, δ or loss that would do, each with the rest as it was asked, and the largest δ that was
+        allowed."""
         words, delta = "", Fraction(1) if request.delta is None else request.delta
         options = replace(request.options, time_limit=min(request.options.time_limit or SECONDS, SECONDS))
-        sides: dict[str, Values] = {"epsilon": {"epsilon": Fraction(_LARGEST)}, "loss": {"max_loss": None}}
-        for name, changed in sides.items():
+        sides: dict[str, Values] = {
+            "epsilon": {"epsilon": Fraction(_LARGEST)}, "delta": {"delta": Fraction(1)}, "loss": {"max_loss": None}
+        }  # fmt: skip
+        for name in names:
             other = copy(self)
             other._programs = Programs(getattr(request, "solver", "highs"))
             with suppress(WorkbenchError), closing(other):
-                other.request = replace(request, delta=delta, minimise=name, options=options, **changed)
+                changed = {"delta": delta, "minimise": name, "options": options, **sides[name]}
+                other.request = replace(request, **changed)
                 best = other.design()
                 if best.bound is not None and best.objective - best.bound <= _KNOWN * best.objective:
                     words += least_words(name, best.objective, "")
@@ -140,7 +144,9 @@ class ProblemSession(Session):
         try:
             optimum = _least_epsilon(at, request, least, name)
         except Infeasible as refused:
-            raise Infeasible(f"{refused}{self._enough(request) if name == 'delta' else ''}") from None
+            names = ("epsilon", "loss") if name == "delta" else ("epsilon", "delta")
+            tried = name == "epsilon" and getattr(request, name) >= _LARGEST  # this was asked for here
+            raise Infeasible(f"{refused}{'' if tried else self._enough(request, names)}") from None
         return replace(optimum, request=replace(request, **{name: getattr(optimum.request, name)}))
 
 

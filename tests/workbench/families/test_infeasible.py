@@ -157,3 +157,29 @@ def test_noise_whose_bound_stays_zero_is_an_interval():
     design = wb.design(wb.RealNoise(1), epsilon=20, delta=".01", loss="squared")
     assert design.bound == 0 < design.objective < 1e-4
     assert any("optimum lies between 0" in sentence for sentence in design.words)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [wb.IntegerNoise(1), wb.FiniteQuery("0..3", max_shift=1), wb.ModuloNoise(n=4, max_shift=1)],
+    ids=["noise", "channel", "modulo"],
+)
+def test_a_limit_of_epsilon_says_what_would_do(question: Any) -> None:
+    """Each told budget meets the loss, a little less of it does not."""
+    most = {"loss": "squared", "max_loss": "0.1"}
+    with pytest.raises(wb.Infeasible, match="there the least is") as caught:
+        wb.design(question, **most, minimise="epsilon", epsilon="0.5", delta="0.01")
+    epsilon, delta = value(str(caught.value), "epsilon"), value(str(caught.value), "delta")
+    for told, given in ((epsilon, {"delta": "0.01"}), (delta, {"epsilon": "0.5"})):
+        name = "epsilon" if told == epsilon else "delta"
+        losses = [
+            wb.design(question, loss="squared", **given, **{name: told * (1 + step)}).objective
+            for step in (1e-5, -1e-4)
+        ]
+        assert losses[0] <= 0.1 < losses[1]
+
+
+def test_what_is_more_than_is_tried_is_not_told() -> None:
+    with pytest.raises(wb.Infeasible, match=r"there the least is [0-9.]+\.$"):
+        wb.design(wb.FiniteQuery("0..2", neighbours="all"), minimise="epsilon", epsilon="0.1", max_loss="1e-9",
+                  loss="squared", notion="pure")  # fmt: skip
