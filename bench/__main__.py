@@ -11,8 +11,10 @@ import inspect
 import math
 import pkgutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 from rich.console import Console
 
 import bench
@@ -35,8 +37,9 @@ def main(names: list[str]) -> int:
         module = importlib.import_module(f"bench.bench_{name}")
         err.print(f"{name} ...", highlight=False)
         larger = full and "full" in inspect.signature(module.run).parameters
-        frame = module.run(full=True) if larger else module.run()
-        frame.to_csv(folder / f"{name}.csv", index=False, float_format="%.4g", lineterminator="\n")
+        made, frame = module.run(full=True) if larger else module.run(), pd.DataFrame()
+        for frame in made if isinstance(made, Iterator) else [made]:  # of a long one, as rows come
+            frame.to_csv(folder / f"{name}.csv", index=False, float_format="%.4g", lineterminator="\n")
         cells = [[_short(cell) for cell in row] for row in frame.astype(object).to_numpy().tolist()]
         out.print(table(module.TITLE, list(frame.columns), cells))
     return 0

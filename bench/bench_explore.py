@@ -2,13 +2,17 @@
 
     python -m bench.bench_explore [WORDS OF A CASE]
 
+Rows are stored as they come, and a case that is measured alone replaces its row.
+
 latency    milliseconds from an `input` event of the first slider of the budget to the frame after a design for the new
            value is drawn, one event after the other, once the page has settled
 preliminary  how many of these drawings came before the design of that very budget: another one, which is private at it
            too, with the interval of the least loss (they say so, and the solver goes on)
 green      seconds from the last event until what is shown is certified (without: until the page is settled)
+cpu        milliseconds of the processor for one such event, of the server and of the browser
 line       seconds from the command to the line with the address
 paint      seconds from the command to the first contentful paint of the page in a browser that is already open
+load       how many processes wanted a processor meanwhile: of more than there are, latencies are theirs, too
 memory     megabytes (proportional set size) of all processes of the server, after the drags (rest) and while the slow
            worker is there as well (busy)
 """
@@ -80,26 +84,28 @@ _DRAG = """(async () => {
   }
   return times;
 })()"""
+_TICKS = os.sysconf("SC_CLK_TCK")
 _BACK = """(() => { const slider = document.querySelector('.sliders input[type=range]:enabled');
   slider.value = slider.dataset.base; slider.dispatchEvent(new Event('input')); })()"""
 _SETTLED = "document.querySelector('main')?.dataset.settled"
 
 
-def run(words: Sequence[str] = ()) -> pd.DataFrame:
-    """One row for each case whose name has all words; empty without Chromium."""
+def run(words: Sequence[str] = (), known: Sequence[dict[str, Any]] = ()) -> Iterator[pd.DataFrame]:
+    """One row for each case whose name has all words, in the table of known ones, which grows by a row at a time;
+    nothing without Chromium."""
     if EXECUTABLE is None:
         print("Chromium is missing: nothing is measured.", file=sys.stderr)
-        return pd.DataFrame()
+        return
     chosen = {name: state for name, state in CASES.items() if all(word in name for word in words)}
-    rows = []
+    rows = {row["case"]: row for row in known}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, Chromium(Path(folder)) as browser:
         for name, state in chosen.items():
             try:
-                rows.append(_case(browser, name, state))
+                rows[name] = _case(browser, name, state)
             except AssertionError as error:
-                rows.append({"case": name, "failure": str(error)})
-            print(rows[-1], file=sys.stderr)
-    return pd.DataFrame(rows)
+                rows[name] = {"case": name, "failure": str(error)}
+            print(rows[name], file=sys.stderr)
+            yield pd.DataFrame([rows[case] for case in CASES if case in rows])
 
 
 def _case(browser: Chromium, name: str, state: str) -> dict[str, Any]:
@@ -121,8 +127,11 @@ def _case(browser: Chromium, name: str, state: str) -> dict[str, Any]:
         page.wait(_SETTLED, 200)
         page.js(_DRAG.replace("COUNT", "3").replace("FIRST", "0"), 200)  # warm
         events: list[Any] = []
+        before = _processor(server.pid) + _processor(browser.process)
         while len(events) < EVENTS and time.time() - begin < _LONGEST:
             events += page.js(_DRAG.replace("COUNT", "4").replace("FIRST", str(len(events))), 200)
+        spent = _processor(server.pid) + _processor(browser.process) - before
+        load = os.getloadavg()[0]
         page.js(_BACK)
         end = time.time()
         times = sorted(milliseconds for milliseconds, _ in events)
@@ -140,6 +149,8 @@ def _case(browser: Chromium, name: str, state: str) -> dict[str, Any]:
         "preliminary": sum(early for _, early in events),
         "median_ms": statistics.median(times),
         "p95_ms": times[int(0.95 * len(times))],
+        "cpu_ms": 1e3 * spent / len(events),
+        "load": load,
         "line_s": line,
         "paint_s": paint / 1e3 - begin,
         "design_s": drawn,
@@ -156,6 +167,15 @@ def _tree(pid: int) -> Iterator[int]:
             yield from _tree(int(child))
 
 
+def _processor(pid: int) -> float:
+    """Seconds of the processor of a process and all that it has started."""
+    ticks = 0
+    for process in _tree(pid):
+        with contextlib.suppress(OSError):  # it has ended meanwhile, and counts as its parent's
+            ticks += sum(map(int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:15]))
+    return ticks / _TICKS
+
+
 def _memory(pid: int) -> float:
     total = 0
     for process in _tree(pid):
@@ -166,7 +186,7 @@ def _memory(pid: int) -> float:
 
 
 if __name__ == "__main__":
-    print(
-        run(sys.argv[1:]).to_string(index=False, float_format=lambda value: f"{value:.3g}"),
-        f"(load {os.getloadavg()[0]:.1f})",
-    )
+    file = Path("results/bench/explore.csv")
+    stored = pd.read_csv(file).to_dict("records") if file.exists() else []
+    for frame in run(sys.argv[1:], [{str(name): value for name, value in row.items()} for row in stored]):
+        frame.to_csv(file, index=False, float_format="%.4g", lineterminator="\n")

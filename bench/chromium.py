@@ -34,6 +34,11 @@ _QUIET = (
 )
 
 
+_KEYS = {  # code, name, text
+    "Tab": (9, "Tab", ""), "Enter": (13, "Enter", "\r"), "Space": (32, " ", " "), "ArrowRight": (39, "ArrowRight", ""),
+}  # fmt: skip
+
+
 class Navigated(Exception):
     """The page was left while it was asked something."""
 
@@ -128,6 +133,13 @@ class Page:
         self.call("Page.navigate", url=address)
         self.wait("document.readyState === 'complete' && !!document.getElementById('app')?.childElementCount")
 
+    def reach(self, address: str, seconds: float = 60.0) -> None:
+        """Load an address of a server that may be starting."""
+        end = time.monotonic() + seconds
+        while "errorText" in self.call("Page.navigate", url=address):
+            assert time.monotonic() < end, f"nobody answers at {address}"
+            time.sleep(0.2)
+
     def size(self, width: int, height: int) -> None:
         """Set the window's size."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
@@ -155,6 +167,14 @@ class Page:
         """A mouse event: mouseMoved, mousePressed, mouseReleased."""
         button = "left" if kind != "mouseMoved" else "none"
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, buttons=buttons, clickCount=1)
+
+    def press(self, *keys: str) -> None:
+        """Press and release keys, one after the other: Tab, Enter, Space, ArrowRight, or a letter."""
+        for key in keys:
+            code, name, text = _KEYS.get(key, (ord(key[0].upper()), key, key))
+            named: dict[str, Any] = {"key": name, "code": key, "windowsVirtualKeyCode": code}
+            self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **named)
+            self.call("Input.dispatchKeyEvent", type="keyUp", **named)
 
     def click(self, words: str) -> None:
         """Press the button that says something."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -101,3 +102,63 @@ def test_axe_finds_nothing_in_both_themes(page: Page) -> None:
     for dark in (False, True):
         looked_at(page, dark=dark)
         assert violations(page) == []
+
+
+# A session without a mouse.
+
+
+def tab_to(page: Page, condition: str) -> None:
+    """Go on by Tab until the focus is on an element of which a condition of `one` holds; every stop can be seen."""
+    for _ in range(150):
+        page.press("Tab")
+        held, seen = page.js(f"""(() => {{ const one = document.activeElement, style = getComputedStyle(one);
+            const box = one.getBoundingClientRect();
+            return [Boolean({condition}), one === document.body || (box.width > 0 && style.outlineStyle !== 'none')];
+        }})()""")
+        assert seen, page.js("document.activeElement.outerHTML.slice(0, 200)")
+        if held:
+            return
+    raise AssertionError(f"the focus never comes to {condition}")
+
+
+def test_a_whole_session_by_keyboard_alone(browser: Chromium, server: Server, tmp_path: Path) -> None:
+    page = browser.open(server.address(PAGES["query"]))
+    page.wait("document.querySelector('main.home')?.dataset.drawn")
+    tab_to(page, "one.id === 'query-epsilon'")
+    page.press("2", "Enter")  # the focus of Tab selects what is there
+    page.wait("new URLSearchParams(location.hash.slice(1)).get('epsilon') === '2'")
+    page.wait(
+        "!document.querySelector('.stale') && !document.querySelector('main').textContent.includes('being solved')"
+    )
+    tab_to(page, "one.textContent === 'integer noise, clamped' && one.closest('table')")
+    page.press("Enter")
+    page.wait(SETTLED, 90)
+    tab_to(page, "one.textContent === 'Pin to compare'")
+    page.press("Space")
+    page.wait("document.querySelector('[aria-label^=Remove]')")
+    before = page.js("document.querySelector('.value').textContent")
+    tab_to(page, "one.getAttribute('aria-label') === 'epsilon, slider'")
+    page.press("ArrowRight", "ArrowRight")
+    page.wait(f"document.querySelector('.value').textContent !== '{before}'")
+    page.wait("document.querySelector('.hero .badge.proven')")
+    assert page.js("document.activeElement.getAttribute('aria-label')") == "epsilon, slider"
+    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    tab_to(page, "one.textContent === 'Save' && one.tagName === 'SUMMARY'")
+    page.press("Enter")
+    tab_to(page, "one.textContent === 'SVG'")
+    page.press("Enter")
+    tab_to(page, "one.textContent === 'Save the certificate'")
+    page.press("Enter")
+    end = time.monotonic() + 20
+    while len([*tmp_path.glob("*.svg"), *tmp_path.glob("*.json")]) < 2 and time.monotonic() < end:
+        time.sleep(0.1)
+    assert {file.suffix for file in tmp_path.iterdir()} == {".svg", ".json"}
+    # what is being typed is not lost when what is shown is renewed
+    page.js("document.querySelector('.inverse input').focus()")
+    page.press("7")
+    typed = page.js("document.querySelector('.inverse input').value")
+    page.give("option-epsilon", "1.7")
+    page.wait("document.querySelector('.hero .badge.proven') && location.hash.includes('epsilon=1.7')")
+    assert page.js("document.activeElement.closest('.inverse') && document.activeElement.value") == typed
+    assert page.complaints == []
+    browser.close_pages()

@@ -5,7 +5,7 @@
 // page.js is the host of a page, widget.js that of a notebook.
 
 class Failure extends Error {}
-const SOLVING = "solving …", PINNED = 4, AT_ONCE = 120;
+const SOLVING = "solving …", PINNED = 4, AT_ONCE = 120, FOLDED = 900;  // of a page up to so wide options are folded
 const MORE = ["epsilon", "delta", "rho", "mu"], LESS = ["runs"];  // private at more of it too, at less of it too
 
 // The cards of a family's page in the order of interest; each begins in a column, and once all are there the columns are
@@ -103,7 +103,7 @@ function board(actions = {}) {
       if (moved) laws = laws.map((law) => ({ ...law, x: [], y: [] }));  // of another budget
       shown = { ...view, told: told(view), unit: unit(view) };
       alert.hidden = true; words.classList.remove("stale");
-      words.replaceChildren(...result(shown, { ...actions, pin }).filter(Boolean));
+      renewed(words, result(shown, { ...actions, pin }).filter(Boolean));
       actions.taken?.(shown.hot);
       drawLaw();
       for (const [name, node] of Object.entries(marked)) node.mark(mark(name));
@@ -325,7 +325,8 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
   const save = el("button", { type: "button", onclick: () => once("export", "computing the page", (made) => download(`explore-${state.family}.html`, made.html, "text/html")) }, "Export page");
   const form = el("form", { "aria-label": "Request", onsubmit: (event) => event.preventDefault() });
   const options = el("details", { class: "controls" }, el("summary", {}, "Question and options"), form);
-  options.open = !matchMedia("(max-width: 800px)").matches;
+  const measured = new ResizeObserver(([{ contentRect }]) => { if (contentRect.width) { options.open = contentRect.width > FOLDED; measured.disconnect(); } });
+  measured.observe(root);
   const sliders = el("form", { class: "sliders", "aria-label": "Budget", onsubmit: (event) => event.preventDefault() });
   const ask = (task, more = {}, signal, progress = () => {}) => host.ask(task, { ...state, ...more }, signal, progress);
   const drawn = board({ live: true, sliders, move: (name, value, done) => set(name, threeDigits(value), done), limit: findLeast, taken,
@@ -573,7 +574,7 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
     state = { family: name, given: given ?? { ...entry.first } };
     family.value = name;
     list(entry);
-    room = { unfit: entry.options.filter((one) => !(one.name in state.given) && SYMBOLS[one.name] && !["epsilon", "delta"].includes(one.name)).map((one) => one.name), instead: {}, moved: Object.keys(state.given) };
+    room = { unfit: entry.options.filter((one) => !(one.name in state.given) && (SYMBOLS[one.name] || ["curve", "tradeoff"].includes(one.name)) && !["epsilon", "delta"].includes(one.name)).map((one) => one.name), instead: {}, moved: Object.keys(state.given) };
     build();
     drawn.reset(); curves.clear(); steps.clear(); took = 0; slow?.abort(); slow = null; clearTimeout(timer);
     say("");

@@ -95,6 +95,8 @@ function saved(shown, drawn, options, said) {
 
 const key = (figure, options) => JSON.stringify([figure.kind, figure.title, figure.note ?? "", (figure.series ?? figure.others ?? []).map((one) => [one.name, one.look]), (options.pins ?? []).length]);
 
+const HIDDEN = new Map();  // title of a figure -> what a reader has left out of it
+
 // A figure in a box that redraws it when its width changes. options: what charts.js takes, and whether it is proven.
 function figureNode(figure, options = {}) {
   const box = el("figure", {}, el("h2", {}, figure.title));
@@ -108,7 +110,8 @@ function figureNode(figure, options = {}) {
     return box;
   }
   const place = el("div");
-  const hidden = new Set(), seen = (list) => list?.filter((one) => !hidden.has(one.name));
+  const hidden = HIDDEN.get(figure.title) ?? new Set(), seen = (list) => list?.filter((one) => !hidden.has(one.name));
+  HIDDEN.set(figure.title, hidden);
   let drawn = null, width = 0;
   const drawable = figure.kind !== "lines" || figure.series.some((one) => one.x.length > 1);
   const draw = () => {
@@ -124,7 +127,7 @@ function figureNode(figure, options = {}) {
   // What the legend names is shown or left out by a click; what a chart is about stays.
   const entry = (one) => {
     if (series.length < 2 || one === series[0] && figure.kind === "bars") return el("li", {}, swatch(one), one.name);
-    const button = el("button", { type: "button", "aria-pressed": "true", title: "Show or leave out" }, swatch(one), one.name);
+    const button = el("button", { type: "button", "aria-pressed": String(!hidden.has(one.name)), title: "Show or leave out" }, swatch(one), one.name);
     button.addEventListener("click", () => { if (!hidden.delete(one.name)) hidden.add(one.name); button.setAttribute("aria-pressed", String(!hidden.has(one.name))); draw(); });
     return el("li", {}, button);
   };
@@ -148,6 +151,19 @@ function figureNode(figure, options = {}) {
   return box;
 }
 
+// Other children in a place; what a reader has opened, is at, or is typing stays so.
+const USED = "button, input, a, summary, details, [tabindex]";
+function renewed(place, children) {
+  const found = () => [...place.querySelectorAll(USED)], before = found(), active = place.getRootNode().activeElement, at = before.indexOf(active);
+  const open = before.map((node) => node.open);
+  place.replaceChildren(...children);
+  open.forEach((was, k) => { const node = found()[k]; if (was && node?.tagName === "DETAILS") node.open = true; });
+  const there = at < 0 ? null : found()[at];
+  if (!there) return;
+  if (active.type === "text" && there.type === "text") { there.value = active.value; there.setSelectionRange(active.selectionStart, active.selectionEnd); }
+  there.focus();
+}
+
 // A card keeps its place while its content is renewed.
 function card(title, kind = "") {
   const body = el("div"), node = el("section", { class: `card ${kind}`, "aria-label": title }, body);
@@ -155,7 +171,7 @@ function card(title, kind = "") {
   node.append(said);
   return {
     node,
-    show: (...children) => { body.replaceChildren(...children.filter((child) => child !== "")); body.classList.remove("stale"); said.hidden = true; },
+    show: (...children) => { renewed(body, children.filter((child) => child !== "")); body.classList.remove("stale"); said.hidden = true; },
     say: (words, bad = false) => { said.textContent = words; said.hidden = !words; said.className = bad ? "error" : "soft"; },
     title: () => body.replaceChildren(el("h2", {}, title)),
     stale: () => body.classList.add("stale"),
@@ -215,7 +231,7 @@ function control(option, value, tell, words = null) {
   };
   // Points a:b of a curve: a slider for every b but those at its ends.
   const pointed = () => {
-    const parts = text.value.split(",").map((part) => part.split(":"));
+    const parts = text.value.split(",").filter(Boolean).map((part) => part.split(":"));
     if (points.childElementCount === parts.length) { parts.forEach((part, k) => points.children[k].set(part)); return; }
     points.replaceChildren(...parts.map((part, k) => {
       const one = el("input", { type: "range", min: "0", max: "1000", step: "1" }), said = el("output"), node = el("label", {}, said, one);

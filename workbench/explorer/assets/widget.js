@@ -30,7 +30,8 @@ function kernel(model) {
 }
 
 function render({ model, el: place }) {
-  const shadow = place.attachShadow({ mode: "open" }), root = el("div", { class: "cell" }), host = kernel(model);
+  const shadow = place.attachShadow({ mode: "open" }), root = el("div", { class: "cell" }), host = kernel(model), light = document.body.dataset.jpThemeLight;
+  if (light) root.dataset.theme = light === "true" ? "light" : "dark";  // as JupyterLab has it
   shadow.append(el("style", {}, model.get("style")), root);
   mount(root, { mode: "live", families: JSON.parse(model.get("families")) }, host);
   return host.leave;
