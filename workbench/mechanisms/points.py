@@ -52,9 +52,13 @@ def _spelled(given: str | Path, name: str) -> Iterable[Any]:
 
 
 def cells_of(given: Any, name: str, constraint: str = "numbers, as a list or as a CSV file") -> list[Any]:
-    """The entries of a list or of a data frame of one column, or the cells of a CSV file. Raises InvalidRequest."""
+    """The entries of a list or of a data frame of one column, or the cells of a CSV file of one row or column. Raises
+    InvalidRequest."""
     if isinstance(given, (str, Path)):
-        return [cell for row in read_table(given, name) for cell in row if cell]
+        rows = [[cell for cell in row if cell] for row in read_table(given, name)]
+        if len(rows) > 1 and (widest := max(map(len, rows))) > 1:  # read in a row, they would be something else
+            InvalidRequest.must(name, "one row or one column of a file", f"{len(rows)} rows of up to {widest} cells")
+        return [cell for row in rows for cell in row]
     return plain_list(given, name, constraint)
 
 

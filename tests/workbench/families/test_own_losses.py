@@ -123,6 +123,18 @@ def test_losses_and_priors_of_noise_are_lists_frames_and_files_with_a_header(tmp
     weights = [[0.5, 0.25, 0.25], pd.DataFrame({"share": [0.5, 0.25, 0.25]}), tmp_path / "prior.csv"]
     prior = [wb.design(group, epsilon=1, loss="prior-squared", prior=given).objective for given in weights]
     assert prior == [prior[0]] * 3
-    (tmp_path / "losses.csv").write_text("0,1\nx,4\n")
+    (tmp_path / "losses.csv").write_text("0\nx\n4\n")
     with pytest.raises(wb.InvalidRequest, match=r"^line 2, column 1 of losses.csv must be a finite number"):
         wb.design(group, epsilon=1, loss=tmp_path / "losses.csv")
+
+
+@pytest.mark.parametrize("question", [wb.IntegerNoise(1, clamp=(0, 3)), wb.ModuloNoise(n=3, max_shift=1)])
+def test_a_table_is_not_read_as_a_list_of_losses(question: object, tmp_path: Path):
+    """Rows of a noise value and its loss, one after the other, are other losses."""
+    (tmp_path / "loss.csv").write_text("0,0\n1,1\n2,4\n3,9\n")
+    with pytest.raises(wb.InvalidRequest, match=r"one row or one column of a file\. Got 4 rows"):
+        wb.design(question, epsilon=1, loss=str(tmp_path / "loss.csv"))
+    for text in ("0,1,4,9\n", "0\n1\n4\n9\n", "loss\n0\n1\n4\n9\n"):
+        (tmp_path / "loss.csv").write_text(text)
+        made = wb.design(question, epsilon=1, loss=str(tmp_path / "loss.csv"))
+        assert made.objective == wb.design(question, epsilon=1, loss=[0, 1, 4, 9]).objective

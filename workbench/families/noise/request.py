@@ -122,9 +122,10 @@ class NoiseRequest(BudgetRequest):
         clamp, own = self.clamp, not isinstance(self.loss, str)
         ends = not self.tailed
         if self.reals and self.loss not in ("absolute", "squared"):
-            given = self.loss if isinstance(self.loss, str) and self.loss != "error-rate" else None
-            words = "absolute or squared for noise on the reals"
-            InvalidRequest.must("loss", words, given or ("a list" if own else "error-rate"))
+            words = (
+                "absolute or squared for noise on the reals; others are designed in steps, on the integers, with the "
+            )
+            InvalidRequest.must("loss", f"{words}sensitivity counted in them", "a list" if own else self.loss)
         if self.unit != 1 and (clamp is None or not isinstance(self.loss, str)):
             raise InvalidRequest("unit must be left out but for a named loss of clamped answers.")
         if isinstance(self.loss, AnswerLoss) and (clamp is None or len(self.loss.values) != clamp[1] - clamp[0] + 1):
