@@ -142,6 +142,11 @@ class Parametric:
         self._session: Session | None = None
         self._vertices: dict[Basis, Vertex] = {}
 
+    @property
+    def degree(self) -> int:
+        """The highest power of x among the parameters."""
+        return max((entry.degree() for entries in self.powers.values() for entry in entries), default=1)
+
     def _parameters(self) -> list[Entry]:
         """What every entry of the stacked parameter vector is."""
         stacked: list[Entry] = []

@@ -189,7 +189,7 @@ def _without(gap: Ends, region: Region) -> list[Ends]:
 
 def _sampled(program: Parametric, gap: Ends, deltas: Interval) -> Region:
     """The region around a rational within a gap, cut to the gap."""
-    return _region(program, _between(*gap), gap, deltas)
+    return _region(program, _between(*gap, max(1, program.degree)), gap, deltas)
 
 
 def _region(program: Parametric, samples: Iterable[Fraction], gap: Ends, deltas: Interval) -> Region:
@@ -208,10 +208,12 @@ def _region(program: Parametric, samples: Iterable[Fraction], gap: Ends, deltas:
     raise NoRationalSolution(f"No basis that the solver proposes is exactly optimal near x = {float(gap[0]):g}.")
 
 
-def _between(low: Root, high: Root | None) -> Iterator[Fraction]:
-    """Rationals inside an interval, of few digits; its harmonic middle first, as large x have small masses."""
+def _between(low: Root, high: Root | None, degree: int) -> Iterator[Fraction]:
+    """Rationals inside an interval, of few digits; its harmonic middle first, as large x have small masses. degree: of
+    x, whose powers are small numbers where it is near 1."""
     if high is None:
-        yield from (2 * low.high + Fraction(k, 7) for k in range(1, _TRIES))
+        low = low.within(Fraction(1, degree))
+        yield from (low.high + (low.high + Fraction(k, 7)) / degree for k in range(1, _TRIES))
         return
     while low.high >= high.low:
         low, high = low.refined(), high.refined()

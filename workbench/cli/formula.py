@@ -71,8 +71,8 @@ def _command(kind: Family) -> Callable[..., None]:
 
         several_of = several(counts, {option.name: given.get(option.name) for option in options if option.question})
         if several_of is not None:
-            if (save is not None and save.suffix.lower() != ".csv") or plot is not None:
-                InvalidRequest.must("save", "a .csv file, without plot, for a range of questions", save or plot)
+            if plot is not None:
+                InvalidRequest.must("plot", "left out for a range of questions", plot)
             return _series(*several_of, solve, save, pattern)
         if pattern:
             InvalidRequest.must("pattern", "given with a range such as n 3..20 or answers 0..3..0..12", "one question")
@@ -98,7 +98,7 @@ def _series(
     conjectures = result.pattern() if pattern else []
     rows = result.to_frame()
     if save is not None:
-        save.write_text(rows.to_csv(index=False, lineterminator="\n"), "utf-8")
+        result.save(save)
 
     def shown() -> Iterator[Any]:
         heads = {"from_epsilon": "from ε", "to_epsilon": "to ε", "from_delta": "from δ", "to_delta": "to δ"}

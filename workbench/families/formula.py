@@ -31,12 +31,12 @@ from workbench.exact.objects import Progress, Record, Values
 from workbench.families.formula_certificate import Known, Question, record, x_bounds
 from workbench.families.formula_object import Formula
 from workbench.families.formula_pieces import epsilons, pieces_of
+from workbench.families.formula_series import SILENT, series, several
 from workbench.families.outcome import translated_errors
 from workbench.families.registry import family, family_of
 from workbench.families.requirements import MASS_ABOVE_RATIO, ratio_kind, ratio_notions
 from workbench.families.stated import Interval, Stated, refuse_curved
 
-_SILENT = 5.0  # seconds
 _LARGEST = 20  # ε: beyond it masses are below what doubles hold
 _EPSILON = "a number, or two in order such as 0.1..4"
 _DELTA = "a number, or two in order such as 0..0.2"
@@ -62,8 +62,6 @@ def formula(question: Any, *, epsilon: Any = None, delta: Any = None, time_limit
     spelled = isinstance(question, str)
     kind = family(question) if spelled else family_of(question)
     if spelled:
-        from workbench.families.formula_series import series, several
-
         counts = {option.name for option in kind.given_in("command") if option.question and option.kind is int}
         if (ranged := several(counts, options)) is not None:
             name, each = ranged
@@ -176,11 +174,11 @@ class _Told:
     """Says every few seconds how many intervals are proven, and the last one."""
 
     def __init__(self, say: Progress, steps: int) -> None:
-        self.say, self.steps, self.count, self.next = say, steps, 0, Deadline(_SILENT)
+        self.say, self.steps, self.count, self.next = say, steps, 0, Deadline(SILENT)
 
     def __call__(self, region: Region) -> None:
         self.count += 1
         if self.next.passed:
             low, high = epsilons(region.ends, self.steps)
             self.say(f"{self.count} intervals of epsilon are proven, the last from {low:.6g} to {high:.6g}.")
-            self.next = Deadline(_SILENT)
+            self.next = Deadline(SILENT)

@@ -17,8 +17,10 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from solvers.search import Deadline
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Progress, Record, Values
 from workbench.families.formula_object import Formula
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from solvers.polynomials import Poly
     from workbench.families.formula_pieces import Piece
 
+SILENT = 5.0  # seconds
 _NUMBERS = re.compile(r"(\d+)\.\.(\d+)")
 _LISTS = re.compile(r"(-?\d+)\.\.(-?\d+)\.\.\1\.\.(-?\d+)")
 _PERIODS = (1, 2, 3, 4)  # of a quasi-polynomial in n
@@ -72,10 +75,19 @@ class FormulaSeries:
     def __str__(self) -> str:
         return "\n".join(f"{self.name} = {value}: {each}" for value, each in self.formulas.items())
 
-    def to_frame(self) -> pd.DataFrame:
+    @property
+    def result(self) -> Result:
         """The rows of every formula, after the value of the option."""
         rows = [{self.name: n, **row} for n, each in self.formulas.items() for row in each.rows]
-        return Result(f"formulas by {self.name}", rows, name="formulas").to_frame()
+        return Result(f"formulas by {self.name}", rows, name="formulas")
+
+    def to_frame(self) -> pd.DataFrame:
+        """The rows of every formula, after the value of the option."""
+        return self.result.to_frame()
+
+    def save(self, path: str | Path) -> list[Path]:
+        """Write them as .csv, .tex or .json. Raises InvalidRequest, OSError."""
+        return self.result.save(path)
 
     def to_dict(self) -> Record:
         """JSON-ready."""
@@ -119,14 +131,16 @@ def series(
 ) -> FormulaSeries:
     """The formulas of several values of an option; after Ctrl-C those that are proven.
 
-    solve: the formula of a value; progress: told after each.
+    solve: the formula of a value; progress: told every few seconds.
     """
     known: dict[int, Formula] = {}
+    silent = Deadline(SILENT)
     try:
         for value in values:
             known[value] = solve(value)
-            if progress is not None:
-                progress(f"{name} = {value}: {len(known[value].pieces)} pieces.")
+            if progress is not None and silent.passed:
+                progress(f"{name} = {value} is proven.")
+                silent = Deadline(SILENT)
     except KeyboardInterrupt:
         if not known:
             raise

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Interval = tuple[Fraction, Fraction]
 
 MOST_ROWS = 4_000  # of a program whose bases are solved symbolically: a minute or two a basis
+MOST_POWERS = 200  # of x, in the entries of a program
 
 _SIMPLE = 10**6  # of a denominator
 
@@ -54,6 +55,9 @@ def stated(
         InvalidRequest.must("the program of a formula", f"of at most {MOST_ROWS} rows and columns", size)
     steps = lcm(*(level.denominator for level in levels))
     powers = [int(level * steps) for level in levels]
+    if max(powers) > MOST_POWERS:
+        wanted = f"multiples of a common unit, the largest of at most {MOST_POWERS} of it"
+        InvalidRequest.must("the budgets of a formula", wanted, f"{max(powers)} units")
     delta = "delta" if "delta" in program.parameters else None
     return Stated(Parametric(program, {"exp_epsilon": powers}, delta, exact=exact), masses, what, steps)
 

@@ -155,6 +155,9 @@ def test_half_distances_have_powers_of_a_root_of_e() -> None:
         ("formula quantizer --bins=-2,2 --density normal:0,1", "density must be uniform"),
         ("formula channel --answers 0..5 --max-shift 1 --epsilon 2..1", "epsilon must be"),
         ("formula channel --answers 0..5 --max-shift 1 --delta 0..2", "delta must be"),
+        ("formula channel --answers 0..5 --max-shift 1 --outputs free", "needs listed outputs"),
+        ("formula channel --range 0..10 --sensitivity 1 --cells 4", "needs listed outputs"),
+        ("formula channel --answers 0,0.001,1 --neighbours all --notion metric", "at most 200"),
         ("formula channel --answers 0..900 --max-shift 1", "of at most 4000 probabilities"),
     ],
 )
@@ -284,6 +287,15 @@ def test_worst_case_losses_that_are_no_doubles_are_exact() -> None:
     """The largest loss bounds the worst case: as a double it lies below 1/3."""
     query = wb.FiniteQuery("0..1", max_shift=1, prior="worst")
     assert wb.formula(query, loss=[["1/3", "1/3"], ["1/3", "1/3"]]).to_dict()["pieces"][0]["denominator"] == [3]
+
+
+def test_high_powers_are_sampled_where_they_are_no_huge_numbers() -> None:
+    query = wb.FiniteQuery("0,0.01,1", neighbours="all")
+    found = wb.formula(query, notion="metric", loss="absolute")
+    assert not found.open
+    for epsilon in (0.3, 2):
+        design = wb.design(query, notion="metric", loss="absolute", epsilon=epsilon)
+        assert float(found(epsilon)[0]) == pytest.approx(design.objective, rel=1e-9)
 
 
 def test_losses_of_noise_and_budgets_of_differences_are_exact() -> None:

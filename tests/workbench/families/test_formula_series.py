@@ -87,7 +87,7 @@ def test_the_command_prints_one_table_and_the_conjecture(tmp_path: Path) -> None
     [
         ("--n 8 --pattern", "pattern must be given with a range"),
         ("--n 6..3", "n must be a range that rises"),
-        ("--n 3..6 --plot a.png", "save must be a .csv file"),
+        ("--n 3..6 --plot a.png", "plot must be left out"),
         ("--n x", "n must be an integer"),
     ],
 )
@@ -95,3 +95,11 @@ def test_what_it_refuses(arguments: str, sentence: str) -> None:
     done = CliRunner().invoke(app, f"formula modulo --max-shift 1 {arguments}".split())
     assert done.exit_code
     assert sentence in str(done.exception)
+
+
+def test_a_range_is_one_table_for_a_paper(tmp_path: Path) -> None:
+    line = f"formula modulo --n 3..5 --max-shift 1 --save {tmp_path / 'table.tex'}"
+    assert CliRunner().invoke(app, line.split()).exit_code == 0
+    text = (tmp_path / "table.tex").read_text()
+    assert text.count(r"\\") == 4
+    assert r"\toprule" in text

@@ -25,6 +25,7 @@ from workbench.families.stated import Stated, check_size, places, refuse_curved,
 from workbench.io.files import spelled
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.mechanisms.range_query import RangeQuery
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion
 
@@ -318,6 +319,10 @@ class ChannelRequest(BudgetRequest):
         refuse_curved(self.notion)
         if self.minimise != "loss" or self.runs > 1:
             raise InvalidRequest("A formula is that of the least loss of one run: leave minimise and runs out.")
+        if self.question.free or isinstance(self.question, RangeQuery):
+            raise InvalidRequest(
+                "A formula needs listed outputs: a search over real ones, or cells, is no linear program."
+            )
         check_size(self.question.k * self.question.m)
         q, losses, program = self.question, self.losses, self.model().program
         first = program.block("M").start
