@@ -16,7 +16,8 @@ bounds add those that a point breaks (`More`).
 
 Vertices break bounds by far, and at steep ratios. Where even laws are a point of the program, the way from a point
 within all bounds to each optimum is followed, and tangents are those where it leaves a bound (in-out separation,
-Ben-Ameur and Neto 2007); the answer is the cheapest point of these ways that is within all bounds.
+Ben-Ameur and Neto 2007); the answer is the cheapest point of these ways that is within all bounds. Where all bounds are
+smooth, an interior-point method finds the first of these points (`models.convex_interior`), and its tangents.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from models.requirements import HOCKEY_STICK, Bound
+from models.convex_interior import Levels, interior_point
+from models.requirements import HOCKEY_STICK, RELATIVE_ENTROPY, Bound
 from models.tangents import allowance, term_tangents, terms
 from solvers.arrays import Flags, Integers, Ints, Pair, Vector
 from solvers.backend import solve
@@ -50,6 +52,7 @@ _SPECK = 1e-9  # mass beside which ratios do not count
 _HALVINGS, _INWARDS = 40, 0.5  # of the way to an optimum; of the way that is inside, by which the point inside follows
 _FIRST, _LESS = 3, 1e-3  # bounds of a comparison, those that the way leaves first; as _LITTLE
 _CLOSE, _IDLE, _GAIN = 1e-10, 8, 0.9  # relative gap that is enough; rounds, and share of the gap that they must close
+_ENOUGH, _COLUMNS, _MISSED = 5e-8, 1500, 1e-9  # the gap from an interior point; columns of one; what rows may miss
 _MANY, _RECENT = 1000, 5  # rows from which tangents are left out that did not press, but for those of the last rounds
 
 
@@ -143,8 +146,8 @@ class TangentProgram:
     """The program as far as it is stated.
 
     base: the rows of x, without a moving number; few: whether the comparisons are so much alike (shifts of one law)
-    that a bound gains tangents at few of them in a round, a hockey stick at its worst alone; solver: HiGHS goes on
-    from basis to basis unless there are whole numbers.
+    that a bound gains tangents at few of them in a round, a hockey stick at its worst alone; levels: bounds of which
+    `More` gives some; solver: HiGHS goes on from basis to basis unless there are whole numbers.
     """
 
     def __init__(
@@ -155,8 +158,10 @@ class TangentProgram:
         solver: str = "highs",
         *,
         few: bool = False,
+        levels: Levels | None = None,
     ) -> None:
         self.base, self.compared, self.few, self.size = base, compared, few, base.shape[1]
+        self.levels = levels
         live = solver == "highs" and not base.is_mip
         self.master = GrowingProgram(base, _TOLERANCE) if live else RestatedProgram(base, solver)
         self.bounds: list[StatedBound] = []
@@ -184,6 +189,10 @@ class TangentProgram:
             self.x, self.rounds = np.maximum(self.point.x[: self.size], 0.0), self.rounds + 1
             if self.rounds == 1 and not self.few:
                 self._start()
+                if self.even is not None and self._state_inside(deadline):
+                    continue
+            if self.rounds == 2 and self.least - self.point.value <= _ENOUGH * abs(self.point.value):
+                break
             new = self._left(self.point, more) if self.even is not None else self._broken(self.point, more, precision)
             if not new or (deadline is not None and deadline.passed):
                 break
@@ -227,6 +236,30 @@ class TangentProgram:
         at_best = solve(replace(self.base, template=replace(data, lower=lower, upper=upper)), solver="highs").x
         if at_best is not None:
             self.even = self.inside = at_best
+
+    def _state_inside(self, deadline: Deadline | None) -> bool:
+        """Whether the interior-point method knows a point, whose tangents are stated."""
+        stated = [b.stated for b in self.bounds if self.levels is None or b.stated.kind == RELATIVE_ENTROPY]
+        smooth = all(bound.kind != HOCKEY_STICK and allowance(bound) > 0 for bound in stated)
+        if not smooth or self.size > _COLUMNS or self.base.is_mip:
+            return False
+        assert self.even is not None
+        compared = self.compared.entries, self.compared.first, self.compared.second
+        met = interior_point(self.base.template, compared, stated, self.levels, self.even, deadline)
+        if met is None:
+            return False
+        x, pressing = met
+        data, rows = self.base.template, self.base.template.A @ x
+        missed = np.concatenate([data.row_lower - rows, rows - data.row_upper, x - data.upper])
+        if missed.max() > _MISSED:
+            return False
+        self.inside = self.reached = x
+        self.least = float(data.c @ x) + data.offset
+        self._know(bound for bound, _ in pressing)
+        known, (p, q) = {bound.stated: bound for bound in self.bounds}, self.compared.laws(self.inside)
+        for bound, at in pressing:
+            self._state(known[bound], at, p[at], q[at], np.ones(p.shape[1], dtype=bool))
+        return True
 
     def _left(self, point: Point, more: More | None) -> bool:
         """Whether the way from the point inside to the last one leaves a bound, of which more is now stated. The point

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from models.convex_interior import Levels
 from models.requirements import Bound
 from models.tangent_program import Comparisons, TangentProgram
 from solvers.arrays import Ints, Vector
@@ -38,6 +39,12 @@ class ClaimedBounds:
         self.claim, self.values = claim, claim.at(label)
         self.bounds: list[Bound] = [*map(in_numbers, claim.notion.relaxed(self.values))]
 
+    @property
+    def levels(self) -> Levels | None:
+        """Of the notion, in numbers."""
+        levels = self.claim.notion.levels(self.values)
+        return None if levels is None else Levels(*levels[:2], lambda level: in_numbers(levels[2](level)))
+
     def more(self, p: Vector, q: Vector) -> Iterable[Bound]:
         """Further bounds that two laws break, which later programs start from."""
         new = [*map(in_numbers, self.claim.notion.cuts(p, q, self.values))]
@@ -57,7 +64,7 @@ def solve_by_tangents(
     options, solver = request.options, request.solver
     with translated_errors():
         stated = ClaimedBounds(request.claim, label)
-        live, known = TangentProgram(base, compared, stated.bounds), None
+        live, known = TangentProgram(base, compared, stated.bounds, levels=stated.levels), None
         try:
             live.solve(stated.more, _EXCESS, Deadline(options.time_limit))
             known = live.solution()

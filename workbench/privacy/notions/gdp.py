@@ -35,10 +35,10 @@ _LARGEST = 20  # μ of a program, whose tangents are at e^(μ²/2)
 def _tangent(mu: float, epsilon: float) -> HockeyStick:
     """The hockey stick of N(0, 1) against N(μ, 1) at ε, Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ), rounded up (Dong, Roth and Su
     2022, Cor. 2.13). ε may be negative."""
-    normal, at = NormalDist(), Fraction(epsilon).limit_denominator(1 << 20)
+    at = Fraction(epsilon).limit_denominator(1 << 20)
     x = float(at)
-    delta = normal.cdf(mu / 2 - x / mu) - math.exp(x) * normal.cdf(-mu / 2 - x / mu)
-    return HockeyStick(at, Fraction(min(1.0, max(delta, 0.0) + 1e-14)))
+    tails = [math.erfc((x / mu + side * mu / 2) / math.sqrt(2)) / 2 for side in (-1, 1)]  # each to its last digits
+    return HockeyStick(at, Fraction(min(1.0, max(tails[0] - math.exp(x) * tails[1], 0.0) + 1e-14)))
 
 
 class TradeOff:

@@ -227,6 +227,11 @@ class Notion(ABC):
         none, or `relaxed` says all. What is implied is safe: bounds are never tighter than the budget."""
         return ()
 
+    def levels(self, values: Values) -> tuple[float, float, Callable[[float], Requirement]] | None:
+        """(low, high, the requirement of a level between) of a budget that amounts to a smooth range of requirements,
+        none broken beyond it but by little; None of any other."""
+        return None
+
 
 class LeastParameter(Notion):
     """A notion whose first parameter is a number >= 0, and which measures the least one that a pair of laws has."""

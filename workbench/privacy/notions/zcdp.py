@@ -10,7 +10,7 @@ equal: e^ρ is transcendental for rational ρ != 0). A claim that is tight at so
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -193,6 +193,12 @@ class ZCDP(LeastParameter):
         step = min(max((before - behind) / (2 * bend), -1.0), 1.0)
         order = 1 + (float(grid[at]) - 1) * 2 ** (step / 64)
         return (self._order(Fraction(round(order * 2**20), 2**20), values["rho"]),)
+
+    def levels(self, values: Values) -> tuple[float, float, Callable[[float], Requirement]]:
+        """Orders α as ln(α - 1)."""
+        rho = values["rho"]
+        most = min(2.0**10, math.sqrt(0.25 + _STEEPEST / float(rho)) - 0.5)
+        return math.log(2.0**-6), math.log(most), lambda level: self._order(1 + Fraction(math.exp(level)), rho)
 
     @staticmethod
     def _order(alpha: Fraction, rho: Fraction) -> Requirement:
