@@ -245,13 +245,13 @@ class TangentProgram:
             return False
         assert self.even is not None
         compared = self.compared.entries, self.compared.first, self.compared.second
-        met = interior_point(self.base.template, compared, stated, self.levels, self.even, deadline)
-        if met is None:
+        answer = interior_point(self.base.template, compared, stated, self.levels, self.even, deadline)
+        if answer is None:
             return False
-        x, pressing = met
+        x, pressing = answer
         data, rows = self.base.template, self.base.template.A @ x
-        missed = np.concatenate([data.row_lower - rows, rows - data.row_upper, x - data.upper])
-        if missed.max() > _MISSED:
+        excess = np.concatenate([data.row_lower - rows, rows - data.row_upper, x - data.upper])
+        if excess.max() > _MISSED:
             return False
         self.inside = self.reached = x
         self.least = float(data.c @ x) + data.offset
