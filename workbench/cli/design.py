@@ -60,6 +60,9 @@ def design_command(kind: Family) -> Callable[..., None]:
         request = kind.request_of(kind.read(present(given), "command") | fixed)
         optimum = _optimum(request) if formula else None
         design = kind.designed(request)
+        if design.status == "infeasible":
+            sentence = dict(design.facts()).get("not reachable", "No design meets the request.")
+            return Report(design.to_dict, stopped=f"Infeasible: {sentence}")
         if save is not None:
             design.save(save)
         if plot is not None:
@@ -68,9 +71,6 @@ def design_command(kind: Family) -> Callable[..., None]:
             from workbench.explorer.page import design_page, write_page
 
             write_page(html, design_page(design))
-        if design.status == "infeasible":
-            sentence = dict(design.facts()).get("not reachable", "No design meets the request.")
-            return Report(design.to_dict, stopped=f"Infeasible: {sentence}")
         more: Record = {}
         shown: list[Any] = []
         if optimum is not None:
@@ -81,7 +81,7 @@ def design_command(kind: Family) -> Callable[..., None]:
             shown += map(note, (str(design.shadow_prices), _UNIQUE[design.unique]))
         return Report(lambda: design.to_dict() | more, (*_shown(design), *shown))
 
-    without = [*([] if kind.certifies else ["raw", "save"]), *([] if kind.draws else ["plot"])]
+    without = [*([] if kind.certifies else ["raw"]), *([] if kind.draws else ["plot"])]
     return command("design", run, options, without, kind.summary)
 
 

@@ -93,6 +93,14 @@ def test_design_laplace(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "x = 0.5" in capsys.readouterr().err
 
 
+def test_why_a_design_has_no_file_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InvalidRequest, match="proven by its construction"):
+        run("design", "laplace", "--epsilon", "1", "--bits", "5", "--save", "laplace.json")
+    run("design", "laplace", "--epsilon", "11", "--bits", "5", "--save", "laplace.json")
+    assert "Not reachable" in capsys.readouterr().err
+    assert not (folder / "laplace.json").exists()
+
+
 def test_a_useless_decoder_guarantee_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("design", "laplace", "--epsilon", "10.4", "--bits", "5")
     assert "the decoder learns nearly everything" in capsys.readouterr().out
