@@ -32,14 +32,51 @@ _TINY = 1e-18  # of what is added in a pivot
 
 
 class Factors(ABC):
-    """The factors of the blocks of some outputs; `factor` first. n: variables of a block, of which k are labels."""
+    """The factors of the blocks of some outputs; `factor` first. n: variables of a block, of which k are labels;
+    weights: (k, outputs) of the losses that are summed beside the masses, or None."""
 
     k: int
     n: int
+    weights: Vector | None = None
+
+    def pull(self, q: Vector, outputs: int) -> Vector:
+        """Σ W q, (n, outputs)."""
+        out = np.zeros((self.n, outputs))
+        out[: self.k] = q[: self.k, None]
+        if self.weights is not None:
+            out[: self.k] += self.weights * q[self.k :, None]
+        return out
+
+    def sums(self, x: Vector) -> Vector:
+        """Σ_o W' x. (K,)"""
+        labels = x[: self.k]
+        plain = labels.sum(axis=1)
+        return plain if self.weights is None else np.concatenate([plain, (self.weights * labels).sum(axis=1)])
+
+    def least(self, costs: Vector, z: Vector, q: Vector) -> Vector:
+        """What the sums prove at multipliers z: the least reduced cost of every label, 0 of losses. (K,)"""
+        reduced = (costs - self.adjoint(self.feasible(z)))[: self.k]
+        if self.weights is None:
+            return np.asarray(reduced.min(axis=1))
+        reduced = reduced - self.weights * q[self.k :, None]
+        return np.concatenate([reduced.min(axis=1), np.zeros(self.k)])
+
+    def masses(self, x: Vector) -> Vector:
+        """M, (k, outputs), in the order of the labels."""
+        return x[: self.k]
+
+    def multipliers(self, z: Vector) -> Vector:
+        """Of the privacy rows, (rows, outputs)."""
+        return z
+
+    def placed(self, costs: Vector) -> Vector:
+        """Costs of masses (k, outputs) as those of all variables."""
+        return np.concatenate([costs, np.zeros((self.n - self.k, costs.shape[1]))])
 
     @abstractmethod
-    def inside(self, share: float, outputs: int) -> Vector:
-        """A point (n, outputs) that is strictly feasible but for its sums, share its masses."""
+    def inside(self, share: Vector, outputs: int) -> Vector:
+        """A point (n, outputs) that is strictly feasible but for its sums; share: (k, 1), its masses, all equal where
+        nothing but the sums is shared."""
 
     @abstractmethod
     def rows(self, x: Vector) -> Vector:
@@ -58,8 +95,8 @@ class Factors(ABC):
         """Factors at x, w = G x and z, all > 0."""
 
     @abstractmethod
-    def summed(self, weights: Vector | None) -> Vector:
-        """Σ_o of the labels' part (k, k) of the inverses; with weights (k, outputs) that of [I; W] H⁻¹ [I, W]."""
+    def summed(self) -> Vector:
+        """Σ_o of the labels' part (k, k) of the inverses; with weights that of [I; W] H⁻¹ [I, W]."""
 
     @abstractmethod
     def solve(self, right: Vector) -> Vector:
@@ -73,9 +110,9 @@ class AllPairs(Factors):
         self.k, self.n, self._ratio = k, k + 1, ratio
         self._a = self._u = self._sigma = np.empty(0)
 
-    def inside(self, share: float, outputs: int) -> Vector:
+    def inside(self, share: Vector, outputs: int) -> Vector:
         """Equal masses, t half way down."""
-        x = np.full((self.n, outputs), share)
+        x = np.full((self.n, outputs), share[0])
         x[-1] /= np.sqrt(self._ratio)
         return x
 
@@ -100,8 +137,9 @@ class AllPairs(Factors):
         self._u = (low + self._ratio * high) / self._a
         self._sigma = (low * (high / self._a)).sum(axis=0) * (self._ratio - 1) ** 2
 
-    def summed(self, weights: Vector | None) -> Vector:
+    def summed(self) -> Vector:
         """A diagonal and one product."""
+        weights = self.weights
         u = self._u / np.sqrt(self._sigma)
         u = u if weights is None else np.concatenate([u, weights * u])
         total = u @ u.T
@@ -127,16 +165,8 @@ class Order:
     """
 
     def __init__(self, k: int, first: Positions, second: Positions, ratios: Vector) -> None:
-        from scipy.sparse.csgraph import reverse_cuthill_mckee  # slow to import
-
         ones, count = np.ones(first.size), first.size
-        graph = sp.csr_array((ones, (first, second)), shape=(k, k))
-        self.place = np.arange(k)
-        order = reverse_cuthill_mckee(sp.csr_array(graph + graph.T), symmetric_mode=True)
-        place = np.empty(k, dtype=int)
-        place[order] = np.arange(k)
-        if _band(place, first, second) < _band(self.place, first, second):
-            self.place = place
+        self.place = near_places(k, first, second)
         self.order = np.argsort(self.place)
         self.k, self.band = k, max(1, _band(self.place, first, second))
         self.ratios, self.i, self.j = ratios[:, None], self.place[first], self.place[second]
@@ -153,6 +183,17 @@ class Order:
         self.block = min(k, self.band if 16 <= self.band <= 64 else 24 if self.band < 16 else 48)
 
 
+def near_places(k: int, first: Positions, second: Positions) -> Positions:
+    """Where each of k labels comes in an order of small bandwidth: the one that is, or reverse Cuthill-McKee's."""
+    from scipy.sparse.csgraph import reverse_cuthill_mckee  # slow to import
+
+    graph = sp.csr_array((np.ones(first.size), (first, second)), shape=(k, k))
+    order = reverse_cuthill_mckee(sp.csr_array(graph + graph.T), symmetric_mode=True)
+    place, given = np.empty(k, dtype=int), np.arange(k)
+    place[order] = given
+    return place if _band(place, first, second) < _band(given, first, second) else given
+
+
 def _band(place: Positions, first: Positions, second: Positions) -> int:
     return int(np.abs(place[first] - place[second]).max(initial=0))
 
@@ -164,9 +205,17 @@ class Graph(Factors):
         self._order, self.k, self.n = order, order.k, order.k
         self._factors = self._pivots = self._x = np.empty(0)
 
-    def inside(self, share: float, outputs: int) -> Vector:
+    def masses(self, x: Vector) -> Vector:
+        """Labels as they were."""
+        return x[self._order.place]
+
+    def multipliers(self, z: Vector) -> Vector:
+        """Without those of labels in no row."""
+        return z[: self._order.i.size]
+
+    def inside(self, share: Vector, outputs: int) -> Vector:
         """Equal masses."""
-        return np.full((self.n, outputs), share)
+        return np.full((self.n, outputs), share[0])
 
     def rows(self, x: Vector) -> Vector:
         """λ x_b - x_a."""
@@ -187,33 +236,14 @@ class Graph(Factors):
         step = max(16, _WINDOW // (b * b + 1))
         for at in range(0, m, step):
             part = slice(at, at + step)
-            self._eliminated(
-                np.ascontiguousarray(weights[:, part]), sums[:, part].copy(), self._factors[:, :, part],
-                self._pivots[:, part],
-            )  # fmt: skip
+            band = np.zeros((n + b, 2 * b + 1, sums[:, part].shape[1]))
+            band[order.low, order.high - order.low + b] = weights[:, part]
+            band[order.high, order.low - order.high + b] = weights[:, part]
+            eliminate(band, sums[:, part].copy(), self._factors[:, :, part], self._pivots[:, part])
 
-    def _eliminated(self, weights: Vector, sums: Vector, factors: Vector, pivots: Vector) -> None:
-        order, n, b = self._order, self.n, self._order.band
-        m, size = sums.shape[1], 8
-        band = np.zeros((n + b, 2 * b + 1, m))  # of label a: weights to a - b..a + b
-        band[order.low, order.high - order.low + b] = weights
-        band[order.high, order.low - order.high + b] = weights
-        down, along = (2 * b + 1) * m * size, m * size
-        for a in range(n):
-            row = band[a, b + 1 :]
-            beside = row.sum(axis=0)
-            pivot = np.maximum(sums[a] + beside, _TINY * (np.abs(sums[a]) + beside) + 1e-300)
-            share = row / pivot
-            factors[a], pivots[a] = share, pivot
-            reach = min(b, n - 1 - a)
-            if reach:
-                sums[a + 1 : a + reach + 1] += share[:reach] * sums[a]
-                window = as_strided(band[a + 1, b:], (reach, reach, m), (down - along, along, size))
-                window += share[:reach, None] * row[None, :reach]
-
-    def summed(self, weights: Vector | None) -> Vector:
+    def summed(self) -> Vector:
         """By Takahashi's recursion, in blocks of labels, from the last."""
-        n = self.n
+        n, weights = self.n, self.weights
         twice = 1 if weights is None else 2
         total = np.zeros((twice, twice, n, n))
         step = max(1, _INVERSES // (n * n))
@@ -240,7 +270,7 @@ class Graph(Factors):
             shares = np.zeros((x.shape[0], height, height + b + 1))
             for i in range(height):
                 shares[:, i, i + 1 : i + 1 + b] = factors[:, start + i]
-            own = _unit_inverse(shares[:, :, :height], b)
+            own = unit_inverse(shares[:, :, :height], b)
             within = (own / pivots[:, None, start:end]) @ own.transpose(0, 2, 1)
             if beyond:
                 onto = own @ shares[:, :, height : height + beyond]
@@ -261,18 +291,45 @@ class Graph(Factors):
 
     def solve(self, right: Vector) -> Vector:
         """V (V H V)⁻¹ V."""
-        n, b, factors = self.n, self._order.band, self._factors
-        y = np.concatenate([self._x * right, np.zeros((b, right.shape[1]))])
-        for a in range(n - 1):
-            y[a + 1 : a + b + 1] += factors[a] * y[a]
-        y[:n] /= self._pivots
-        y[n:] = 0
-        for a in range(n - 2, -1, -1):
-            y[a] += (factors[a] * y[a + 1 : a + b + 1]).sum(axis=0)
-        return np.asarray(self._x * y[:n])
+        return self._x * substitute(self._factors, self._pivots, self._x * right)
 
 
-def _unit_inverse(shares: Vector, band: int) -> Vector:
+def eliminate(band: Vector, sums: Vector, factors: Vector, pivots: Vector) -> None:
+    """L D L' of Laplacians plus diagonals, many beside each other: what is eliminated is never subtracted from.
+
+    band: (n + b, 2 b + 1, outputs), of label a the weights to a - b..a + b; sums: (n + b, outputs) of rows: both are
+    used up. factors: (n, b, outputs) and pivots: (n, outputs) are written.
+    """
+    n, b, m = factors.shape
+    size = band.itemsize
+    down, along = (2 * b + 1) * m * size, m * size
+    for a in range(n):
+        row = band[a, b + 1 :]
+        beside = row.sum(axis=0)
+        pivot = np.maximum(sums[a] + beside, _TINY * (np.abs(sums[a]) + beside) + 1e-300)
+        share = row / pivot
+        factors[a], pivots[a] = share, pivot
+        reach = min(b, n - 1 - a)
+        if reach:
+            sums[a + 1 : a + reach + 1] += share[:reach] * sums[a]
+            window = as_strided(band[a + 1, b:], (reach, reach, m), (down - along, along, size))
+            window += share[:reach, None] * row[None, :reach]
+
+
+def substitute(factors: Vector, pivots: Vector, right: Vector) -> Vector:
+    """The solution (n, outputs) of what `eliminate` left."""
+    n, b, _ = factors.shape
+    y = np.concatenate([right, np.zeros((b, right.shape[1]))])
+    for a in range(n - 1):
+        y[a + 1 : a + b + 1] += factors[a] * y[a]
+    y[:n] /= pivots
+    y[n:] = 0
+    for a in range(n - 2, -1, -1):
+        y[a] += (factors[a] * y[a + 1 : a + b + 1]).sum(axis=0)
+    return y[:n]
+
+
+def unit_inverse(shares: Vector, band: int) -> Vector:
     """(I - F)⁻¹ of strictly upper triangular F >= 0 with a band. (outputs, h, h)"""
     height = shares.shape[1]
     inverse = np.zeros_like(shares)

@@ -1,8 +1,10 @@
-"""What outputs share in `models.block_interior`: sums of masses, of losses in the worst case, and their multipliers.
+"""What outputs share in `models.block_interior`: sums of masses, of losses in the worst case, of slacks where δ > 0.
 
-    (S + diag(0, s/π)) dq - [0, 1] dω = what sums lack,    Σ dq[k:] = Σ π - 1,    π = -q[k:]
+    Σ_o v_o = 1,    Σ_o ℓ_o v_o + r = ω (worst case),    Σ_o s_o + r = δ (δ > 0),    r >= 0
 
-the second part, with slacks s >= 0 of Σ_o ℓ_o v_o + s = ω, only where the worst input counts.
+    (S + diag(r/π at sums that have one)) dq - [0, 1, 0] dω = what sums lack,    Σ dq of losses = Σ π - 1,    π = -q
+
+the last only where there is an ω.
 """
 
 from __future__ import annotations
@@ -10,10 +12,11 @@ from __future__ import annotations
 import numpy as np
 
 from models.scaled_cholesky import ScaledCholesky
-from solvers.arrays import Vector
+from solvers.arrays import Flags, Positions, Vector
 
 _SHIFTS = (0.0, *(10.0**power for power in range(-16, -5)))  # of the scaled Schur complement, where it is not positive
 _REFINED = 3
+_BANDED = 4  # times narrower than the whole, from which a band is factored
 
 
 def longest(value: Vector, move: Vector) -> float:
@@ -23,90 +26,99 @@ def longest(value: Vector, move: Vector) -> float:
 
 
 class Sums:
-    """What is summed over outputs, and what only the worst case has: ω, slacks s, and π = -q[k:]."""
+    """What is summed over outputs, (K,), with what is left of each that is at most its limit.
 
-    def __init__(self, k: int, worst: bool, at: Vector) -> None:
-        """at: the sums at the start."""
-        self.k, self.worst = k, worst
-        self.q = np.zeros(2 * k if worst else k)
-        self.slack = np.empty(0)
-        self.top = 0.0
-        if worst:
-            self.q[k:] = -1 / k
-            self.top = 1.5 * float(at[k:].max())
-            self.slack = self.top - at[k:]
+    limit: (K,), 1 of masses, δ of slacks, 0 of losses, which are at most ω; most: positions of those that are at most
+    their limit; rises: of these, whether that is ω.
+    """
+
+    def __init__(
+        self, limit: Vector, most: Positions, rises: Flags, at: Vector, scale: float, band: int | None = None
+    ) -> None:
+        """at: the sums at the start; scale: of slack times multiplier there; band: of the Schur complement."""
+        self.limit, self.most, self.rises, self.worst = limit, most, rises, bool(rises.any())
+        self.fixed = np.delete(np.arange(limit.size), most)
+        self._ones = np.zeros(limit.size)
+        self._ones[most] = rises
+        self.q = np.zeros(limit.size)
+        self._band = band if band is not None and _BANDED * band < limit.size else None
+        self.top = 1.5 * float(at[most][rises].max()) if self.worst else 0.0
+        bound = limit[most] + self.top * rises
+        self.slack = np.maximum(bound - at[most], 0.5 * bound)
+        self.q[most] = np.where(rises, -1 / max(1, int(rises.sum())), -scale / self.slack)
         self.d_q, self.d_top, self.d_slack = np.zeros_like(self.q), 0.0, np.zeros_like(self.slack)
         self._goal = np.empty(0)
 
     @property
+    def multipliers(self) -> Vector:
+        """π of all sums that are at most their limit."""
+        return -self.q[self.most]
+
+    @property
     def weights(self) -> Vector:
-        """π."""
-        return -self.q[self.k :]
+        """π of the losses."""
+        return np.asarray(self.multipliers[self.rises])
 
     def missing(self, sums: Vector) -> Vector:
         """What the sums at a point lack."""
-        lack = 1 - sums[: self.k]
-        return np.concatenate([lack, self.top - self.slack - sums[self.k :]]) if self.worst else lack
+        lack = self.limit - sums
+        lack[self.most] += self.top * self.rises - self.slack
+        return lack
+
+    def excess(self, sums: Vector) -> float:
+        """How far they are from what they must be."""
+        over = (sums - self.limit)[self.most[~self.rises]].max(initial=0.0)
+        return max(float(np.abs(1 - sums[self.fixed]).max()), float(over))
 
     def complementarity(self) -> float:
-        """s · π."""
-        return float(self.slack @ self.weights) if self.worst else 0.0
+        """r · π."""
+        return float(self.slack @ self.multipliers)
 
     def factor(self, system: Vector) -> None:
         """Scaled to a diagonal of ones, shifted where floats do not have it positive. Raises LinAlgError."""
-        if self.worst:
-            at = np.arange(self.k, 2 * self.k)
-            system[at, at] += self.slack / self.weights
-        self.factors = ScaledCholesky(system, _SHIFTS, _REFINED)
+        system[self.most, self.most] += self.slack / self.multipliers
+        self.factors = ScaledCholesky(system, _SHIFTS, _REFINED, self._band)
 
     def step(self, lack: Vector, aim: float | None) -> Vector:
         """More multipliers for what sums lack at the first turn of a direction."""
-        if not self.worst:
-            self.d_q = self.factors.solve(lack)
-            return self.d_q
-        goal = -self.slack * self.weights + (0.0 if aim is None else aim + self.d_slack * self.d_q[self.k :])
+        pi = self.multipliers
+        goal = -self.slack * pi + (0.0 if aim is None else aim + self.d_slack * self.d_q[self.most])
         self._goal = goal
-        lack = lack - np.concatenate([np.zeros(self.k), goal / self.weights])
+        lack = lack.copy()
+        lack[self.most] -= goal / pi
         more, self.d_top = self._bordered(lack, self.weights.sum() - 1)
         self.d_q = more
-        self.d_slack = (goal + self.slack * more[self.k :]) / self.weights
+        self.d_slack = (goal + self.slack * more[self.most]) / pi
         return more
 
     def refine(self, lack: Vector) -> Vector:
         """More multipliers for what the direction leaves of `missing`: lack - sums of dx."""
-        if not self.worst:
-            more = self.factors.solve(lack)
-            self.d_q = self.d_q + more
-            return more
-        lack = lack + np.concatenate([np.zeros(self.k), self.d_top - self.d_slack])
-        more, top = self._bordered(lack, self.weights.sum() - 1 - self.d_q[self.k :].sum())
+        lack = lack.copy()
+        lack[self.most] += self.d_top * self.rises - self.d_slack
+        more, top = self._bordered(lack, self.weights.sum() - 1 - self._ones @ self.d_q)
         self.d_q, self.d_top = self.d_q + more, self.d_top + top
-        self.d_slack = (self._goal + self.slack * self.d_q[self.k :]) / self.weights
+        self.d_slack = (self._goal + self.slack * self.d_q[self.most]) / self.multipliers
         return more
 
     def _bordered(self, right: Vector, total: float) -> tuple[Vector, float]:
-        """(q, ω) with S q - [0, 1] ω = right and Σ q[k:] = total."""
-        ones = np.concatenate([np.zeros(self.k), np.ones(self.k)])
-        a, b = self.factors.solve(right), self.factors.solve(ones)
-        top = (total - a[self.k :].sum()) / b[self.k :].sum()
+        """(q, ω) with S q - [0, 1, 0] ω = right and Σ q of losses = total."""
+        a = self.factors.solve(right)
+        if not self.worst:
+            return a, 0.0
+        b = self.factors.solve(self._ones)
+        top = (total - self._ones @ a) / (self._ones @ b)
         return a + top * b, float(top)
 
     def longest(self) -> tuple[float, float]:
-        """The longest steps that keep s and π >= 0."""
-        if not self.worst:
-            return np.inf, np.inf
-        return longest(self.slack, self.d_slack), longest(self.weights, -self.d_q[self.k :])
+        """The longest steps that keep r and π >= 0."""
+        return longest(self.slack, self.d_slack), longest(self.multipliers, -self.d_q[self.most])
 
     def ahead(self, primal: float, dual: float) -> float:
-        """s · π after steps."""
-        if not self.worst:
-            return 0.0
-        weights = self.weights - dual * self.d_q[self.k :]
-        return float((self.slack + primal * self.d_slack) @ weights)
+        """r · π after steps."""
+        return float((self.slack + primal * self.d_slack) @ (self.multipliers - dual * self.d_q[self.most]))
 
     def move(self, primal: float, dual: float) -> None:
         """Take the direction."""
         self.q = self.q + dual * self.d_q
-        if self.worst:
-            self.top += primal * self.d_top
-            self.slack = self.slack + primal * self.d_slack
+        self.top += primal * self.d_top
+        self.slack = self.slack + primal * self.d_slack

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from models.block_factors import AllPairs, Factors, Graph, Order
-from models.block_interior import BlockPoint, Blocks, Interior
+from models.block_interior import BlockPoint, Interior
+from models.block_parts import Blocks
 from solvers.search import Deadline
 
 
@@ -34,18 +35,18 @@ def dense_order(k: int) -> Order:
 def test_inverses_are_those_of_dense_matrices(factors: Factors) -> None:
     rng = np.random.default_rng(5)
     outputs = 3
-    x = factors.inside(0.3, outputs) * rng.uniform(0.9, 1.1, outputs)
+    x = factors.inside(np.array([[0.3]]), outputs) * rng.uniform(0.9, 1.1, outputs)
     w = factors.rows(x)
     z = rng.uniform(0.5, 2, w.shape)
     factors.factor(x, w, z)
     matrix = np.column_stack([factors.rows(unit[:, None])[:, 0] for unit in np.eye(factors.n)])
     inverses = [np.linalg.inv(matrix.T @ np.diag(z[:, o] / w[:, o]) @ matrix) for o in range(outputs)]
     labels = [inverse[: factors.k, : factors.k] for inverse in inverses]
-    np.testing.assert_allclose(factors.summed(None), sum(labels), rtol=1e-9)
-    weights = rng.uniform(0, 2, (factors.k, outputs))
+    np.testing.assert_allclose(factors.summed(), sum(labels), rtol=1e-9)
+    factors.weights = weights = rng.uniform(0, 2, (factors.k, outputs))
     both = [np.vstack([np.eye(factors.k), np.diag(weights[:, o])]) for o in range(outputs)]
     wanted = sum(each @ inverse @ each.T for each, inverse in zip(both, labels, strict=True))
-    np.testing.assert_allclose(factors.summed(weights), wanted, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(factors.summed(), wanted, rtol=1e-9, atol=1e-12)
     right = rng.normal(size=(factors.n, outputs))
     solved = np.column_stack([inverses[o] @ right[:, o] for o in range(outputs)])
     np.testing.assert_allclose(factors.solve(right), solved, rtol=1e-8, atol=1e-10)

@@ -8,28 +8,51 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 NAME, METHODS = "block", ("auto", "block", "program")
 FEW = 2_000  # compared masses up to which a program is solved in a moment, to a vertex
 _TURNS, _FLOPS, _CALL = 30, 2e9, 4e-6  # iterations, operations a second, seconds of a step of an elimination
+_SCATTERED, _OUTPUT = 4e-9, 1.5e-4  # seconds of a number that is added to the Schur complement, of an output with δ > 0
 _PROGRAM, _POWER = 1e-6, 1.45
 _HELD = 12  # arrays of (rows, outputs) that are held at a time
+_EXACT = 120  # bytes of an integer of the exact bound
 _BESIDE = 250_000_000  # bytes of inverses and of the program itself
 
 Pairs = Sequence[tuple[int, int]]
 
 
-def less(k: int, m: int, pairs: Pairs | None, compared: int) -> bool:
-    """Whether the method takes less time than the program, from FEW masses compared on. pairs: None for all."""
-    return bool(seconds(k, m, pairs) < _PROGRAM * float(compared) ** _POWER)
+class BlocksSize(NamedTuple):
+    """k inputs, m outputs; pairs: None for all; width: with δ > 0 the inputs whose masses an output states, at most."""
+
+    k: int
+    m: int
+    pairs: Pairs | None
+    width: int | None = None
+
+    @property
+    def summed(self) -> tuple[float, float]:
+        """(of an output, of all): sums over outputs where δ > 0, of an input and of the pairs that it begins."""
+        each = 1 + 2 * len(self.pairs or ()) / self.k
+        return (self.width or 0) * each, self.k * each
 
 
-def seconds(k: int, m: int, pairs: Pairs | None) -> float:
+def less(size: BlocksSize, compared: int) -> bool:
+    """Whether the method takes less time than the program, from FEW masses compared on."""
+    return bool(seconds(size) < _PROGRAM * float(compared) ** _POWER)
+
+
+def seconds(size: BlocksSize) -> float:
     """What the method takes, about."""
+    k, m, pairs, width = size
     if pairs is None:
         return _TURNS * (2.0 * k * k * m + k**3 / 3) / _FLOPS
+    if width is not None:
+        own, all_ = size.summed
+        of_output = _OUTPUT + _SCATTERED * own**2 + 2.0 * width**3 / _FLOPS
+        return _TURNS * (m * of_output + min(all_ * own**2, all_**3 / 3) / _FLOPS)
     b = bandwidth(pairs)
     return _TURNS * (m * k * b * (2.0 * b + 2.0 * k) / _FLOPS + 12 * k * _CALL)
 
@@ -40,21 +63,25 @@ def bandwidth(pairs: Pairs) -> int:
     return int(np.abs(i - j).max())
 
 
-def memory(k: int, m: int, pairs: Pairs | None) -> int:
+def memory(size: BlocksSize) -> float:
     """Bytes that the method holds at most, about."""
+    k, m, pairs, width = size
     rows = 2 * k if pairs is None else 2 * len(pairs)
+    if width is not None:
+        own, all_ = size.summed
+        return 8 * (3 * _HELD * own * m + 4 * width**2 * m + 3 * all_**2) + _EXACT * rows * m + _BESIDE
     factors = 0 if pairs is None else k * bandwidth(pairs) * m
     return 8 * (_HELD * rows * m + factors + 8 * k * m) + _BESIDE
 
 
-def too_large(k: int, m: int, pairs: Pairs | None) -> str | None:
+def too_large(size: BlocksSize) -> str | None:
     """Why blocks do not fit into the memory of this machine, and what would; None where they do."""
     free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    need = memory(k, m, pairs)
+    need = memory(size)
     if need <= free:
         return None
-    fit = int(k * ((free - _BESIDE) / (need - _BESIDE)) ** (1 / 2))
+    fit = int(size.k * ((free - _BESIDE) / (need - _BESIDE)) ** (1 / 2))
     return (
         f"The blocks must fit into the {free / 1e9:.3g} GB of memory of this machine; about {fit} inputs would. "
-        f"Got {k} inputs and {m} outputs, which need {need / 1e9:.3g} GB."
+        f"Got {size.k} inputs and {size.m} outputs, which need {need / 1e9:.3g} GB."
     )

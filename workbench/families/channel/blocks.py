@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from models.block_interior import BlockPoint, Blocks, Interior
-from solvers.arrays import Vector
+from models.block_interior import BlockPoint, Interior
+from models.block_parts import Blocks
+from solvers.arrays import Flags, Vector
 from solvers.program import Block, Data, Program
 from solvers.search import Deadline
 from solvers.solution import PointStatus, Solution, Termination
@@ -30,11 +31,11 @@ class Outcome(NamedTuple):
 
     masses: Vector
     solution: Solution
-    bound: Fraction | None
+    bound: Fraction
 
 
-def solved(request: ChannelRequest) -> Outcome:
-    """The answer of the method, with its exact bound."""
+def solved(request: ChannelRequest, support: Flags | None = None) -> Outcome:
+    """The answer of the method, with its exact bound. support: masses that are stated, None for all."""
     epsilons = request.levels()[1]
     if request.pairs is None:
         ends, ratios = (None, None), np.exp([float(epsilons[0])])
@@ -44,12 +45,11 @@ def solved(request: ChannelRequest) -> Outcome:
         ends, ratios = (first, second), np.exp([float(epsilon) for epsilon in edges.epsilons])
     limit = request.options.time_limit
     gap = _GAP if request.options.gap is None else float(request.options.gap)
-    blocks = Blocks(request.losses.floats, request.weights, *ends, ratios)
+    delta = request.bounds.delta
+    blocks = Blocks(request.losses.floats, request.weights, *ends, ratios, float(delta), support)
     report = None if request.progress is None else _report(request.progress, gap)
     point = Interior(blocks, report).solve(gap, Deadline(None if limit is None else float(limit)))
-    bound = least_loss_bound(
-        request.losses, request.question.prior, request.edges, Fraction(0), _multipliers(request, point)
-    )
+    bound = least_loss_bound(request.losses, request.question.prior, request.edges, delta, _multipliers(request, point))
     return Outcome(point.masses, _solution(request, point, bound), bound)
 
 
@@ -101,13 +101,14 @@ def _solution(request: ChannelRequest, point: BlockPoint, bound: Fraction) -> So
     ended = {"optimal": Termination.OPTIMAL, "time limit": Termination.TIME_LIMIT}
     if point.interrupted:
         ended["interrupted"] = Termination.INTERRUPTED
-    if point.objective - float(bound) <= _CLOSE * abs(point.objective):  # by the exact bound, whatever it ended for
+    feasible = math.isfinite(point.objective)  # else pairs still use more than δ
+    if feasible and point.objective - float(bound) <= _CLOSE * abs(point.objective):  # whatever it ended for
         ended[point.why] = Termination.OPTIMAL
     return Solution(
         program,
         np.empty(0),
         ended.get(point.why, Termination.NUMERICAL),
-        PointStatus.FEASIBLE,
+        PointStatus.FEASIBLE if feasible else PointStatus.INFEASIBLE,
         x=x,
         native_bound=float(bound),
         iterations=point.iterations,

@@ -9,18 +9,15 @@ route                              where the masses come from
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from models.channel import ChannelModel
 from models.modulo import MASS_SCALE
 from models.oracles.finite_channel import post_processed
-from solvers.arrays import Flags
 from solvers.solution import Solution, Termination
 from workbench.errors import Infeasible, NotProven
 from workbench.exact.distribution import Distribution
@@ -41,7 +38,6 @@ from workbench.mechanisms.channel import Channel
 
 LARGE = 2_000  # compared masses from which interior point with crossover is faster than simplex
 _DIRECT, _STATED = 2_000, 40_000  # masses of a line, certified or not, from which the closed form comes first
-_TRUNCATED = 5_000  # masses from which those that δ makes needless are left out at first
 _PROVEN = 5e-10  # relative gap, by the exact bound, above which the other algorithm is asked as well
 _CLOSE, _STATABLE = 1e-7, 100_000  # relative gap, and masses, from and up to which a program follows the blocks
 _LOST = Fraction(1, 1 << 28)  # of δ, where binaries bound a mass: what rounding moves cannot be mixed away there
@@ -95,11 +91,17 @@ class ChannelProblem(Problem):
         return Answer(raw, bound, solution, "exact repair", law, solution.objective or 0.0)
 
     def _by_blocks(self) -> Answer | None:
-        """Output by output; None where that proves less than a program may, which is small enough to be stated."""
-        request = self.request
-        masses, solution, bound = blocks.solved(request)
-        value = solution.objective or 0.0
-        open_ = bound is None or value - float(bound) > _CLOSE * abs(value)
+        """Output by output, first without the masses that δ makes needless; None where that proves less than a program
+        may, which is small enough to be stated."""
+        request, best = self.request, None
+        for support in {id(each): each for each in (request.support, None)}.values():
+            masses, solution, bound = blocks.solved(request, support)
+            value = solution.objective or 0.0
+            if best is not None and best[1].bound is not None:
+                bound = max(bound, best[2])
+            best, open_ = (masses, solution, bound), value - float(bound) > _CLOSE * abs(value)
+            if not open_ or solution.termination in _LAST:
+                break
         if open_ and request.method == "auto" and solution.termination not in _LAST and request.compared <= _STATABLE:
             return None
         law = to_integers(masses), None
@@ -113,7 +115,7 @@ class ChannelProblem(Problem):
         given = request.options.algorithm is not None or programs.backend.name != "highs" or request.bounds.mass
         names = [None] if given else ["interior-point", "simplex"] if large else ["simplex", "interior-point"]
         order: list[tuple[str | None, bool, float]] = [(name, False, 1.0) for name in names]
-        if self.support() is not None:
+        if self.request.support is not None:
             order.insert(0, (names[0], True, 1.0))
         if request.minimise == "loss" and not request.bounds.mass:
             order.append((None if given else "simplex", False, MASS_SCALE))
@@ -145,7 +147,7 @@ class ChannelProblem(Problem):
         whether the masses that δ makes needless are left out; cost: of the program (`solvers.program`)."""
         request, live = self.request, programs.live
         bounds, (groups, epsilons) = request.bounds, request.levels()
-        support = self.support() if truncated else None
+        support = request.support if truncated else None
         shape = (
             bool(bounds.delta) or request.minimise == "delta",
             groups,
@@ -179,25 +181,6 @@ class ChannelProblem(Problem):
             assert request.max_loss is not None
             return least_delta_bound(request.losses, prior, request.edges, request.max_loss, multipliers)
         return least_loss_bound(request.losses, prior, request.edges, request.bounds.delta, multipliers)
-
-    def support(self) -> Flags | None:
-        """The masses (k, m) worth stating where δ > 0 cuts long tails off: outputs that are the cheapest of an input
-        so near that e^(-ε hops) is not far below δ. A guess that decides speed only; None where it saves little."""
-        request = self.request
-        delta, masses = float(request.bounds.delta), request.question.k * request.question.m
-        if not delta or request.bounds.mass or request.minimise != "loss" or masses < _TRUNCATED or request.extended:
-            return None
-        from scipy.sparse.csgraph import dijkstra  # slow to import
-
-        pairs, epsilon = np.array(request.pairs), float(min(request.bounds.epsilons.values()))
-        ones = np.ones(len(pairs))
-        graph = csr_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(request.question.k, request.question.k))
-        reach = 1.25 * (math.log(1 / delta) + 4) / epsilon
-        near = dijkstra(graph, directed=False, unweighted=True, limit=reach) <= reach
-        stated = np.zeros((request.question.k, request.question.m), dtype=bool)
-        for y, o in enumerate(request.losses.floats.argmin(axis=1).tolist()):
-            stated[:, o] |= near[:, y]
-        return stated if stated.sum() < masses // 2 else None
 
     # Designs.
 

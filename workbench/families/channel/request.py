@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -9,6 +10,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from models.channel import ChannelModel, Pairs, UserRows
 from models.modulo import MASS_SCALE
@@ -16,7 +18,7 @@ from solvers.arrays import Flags, Ints
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Progress
 from workbench.families.budget import BudgetRequest
-from workbench.families.channel.block_work import FEW, NAME, less, too_large
+from workbench.families.channel.block_work import FEW, NAME, BlocksSize, less, too_large
 from workbench.families.channel.losses import LossTable, OwnLoss
 from workbench.families.channel.output_cells import CONVEX, LOWER
 from workbench.families.channel.repair import Edges, cheapest, loss_of
@@ -33,6 +35,7 @@ LARGEST, LEAST = 20, Fraction(1, 10**9)  # ε: e^ε is a coefficient of the prog
 MOST, _MOST_CUT = 1_000_000, 20_000  # masses that a program compares, that of several bounds; a minute or two
 MOST_CELLS = 1_100_000  # of a channel that needs no program
 MOST_BINARIES = 4_000
+_TRUNCATED = 5_000  # masses from which those that δ makes needless are left out at first
 _RATIO = 1e-7  # ε up to which floats do not tell ratios from 1
 
 
@@ -143,7 +146,7 @@ class ChannelRequest(BudgetRequest):
         if self.by_post_processing:
             self._at_most("channel", "masses", masses, MOST_CELLS, masses)
         elif self.by_blocks:
-            if (reason := too_large(q.k, q.m, self.pairs)) is not None:
+            if (reason := too_large(self.blocks_size)) is not None:
                 raise ChannelTooLarge(reason)
         else:
             self._at_most("program", "compared masses", self.compared, self.MOST, masses)
@@ -192,6 +195,24 @@ class ChannelRequest(BudgetRequest):
         """How many masses the program compares: two for every input, or ordered pair, and every output."""
         return self.question.m * 2 * (self.question.k if self.pairs is None else len(self.pairs))
 
+    @cached_property
+    def support(self) -> Flags | None:
+        """The masses (k, m) worth stating where δ > 0 cuts long tails off: outputs that are the cheapest of an input
+        so near that e^(-ε hops) is not far below δ. A guess that decides speed only; None where it saves little."""
+        delta, q = float(self.bounds.delta), self.question
+        if not delta or self.bounds.mass or self.minimise != "loss" or q.k * q.m < _TRUNCATED or self.extended:
+            return None
+        from scipy.sparse.csgraph import dijkstra  # slow to import
+
+        pairs, epsilon = np.array(self.pairs), float(min(self.bounds.epsilons.values()))
+        graph = csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(q.k, q.k))
+        reach = 1.25 * (math.log(1 / delta) + 4) / epsilon
+        near = dijkstra(graph, directed=False, unweighted=True, limit=reach) <= reach
+        stated = np.zeros((q.k, q.m), dtype=bool)
+        for y, o in enumerate(self.losses.floats.argmin(axis=1).tolist()):
+            stated[:, o] |= near[:, y]
+        return stated if stated.sum() < q.k * q.m // 2 else None
+
     @property
     def extended(self) -> bool:
         """Whether there are extra constraints."""
@@ -204,17 +225,26 @@ class ChannelRequest(BudgetRequest):
             wanted = f"one that method {NAME} takes: {self._blocks_refused} (method program takes others)"
             return self._blocks_refused is None or InvalidRequest.must("the request", wanted, self.budget_words)
         free = self.method == "auto" and self.solver == "highs" and self.options.algorithm is None
-        if not free or self.compared < FEW or not less(self.question.k, self.question.m, self.pairs, self.compared):
+        if not free or self.compared < FEW or not less(self.blocks_size, self.compared):
             return False
         return self._blocks_refused is None
+
+    @property
+    def blocks_size(self) -> BlocksSize:
+        """Of the blocks."""
+        q, support = self.question, self.support
+        width = None if not self.bounds.delta else q.k if support is None else int(support.sum(axis=0).max())
+        return BlocksSize(q.k, q.m, self.pairs, width)
 
     @property
     def _blocks_refused(self) -> str | None:
         """What a request must be that outputs do not tie; None where it is."""
         if self.cut:
             return f"a notion of one bound on ratios, not {self.notion}"
-        if self.bounds.delta or self.minimise == "delta":
-            return "delta = 0, since with delta > 0 outputs share the slack of every pair"
+        if self.minimise == "delta":
+            return "a given delta, not the least"
+        if self.bounds.mass:
+            return f"delta = 0 for {self.notion}, whose delta has binaries"
         if self.question.free or self.runs > 1:
             return "outputs that are listed, and one run"
         if self.more is not None:

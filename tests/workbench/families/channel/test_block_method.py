@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from solvers.solution import PointStatus
 from workbench.families.channel import block_work, blocks
+from workbench.families.channel.family import FAMILY
 
 FORMS = ("all", "line", "graph", "metric", "parts", "rectangle")
 
@@ -33,8 +35,10 @@ def asked(seed: int) -> tuple[wb.FiniteQuery, dict[str, object]]:
         "rectangle": "consecutive",
     }[form]
     question = wb.FiniteQuery(range(k), range(m), neighbours=neighbours, prior=prior)
-    notion = "metric" if form == "metric" else "pure"
-    return question, {"loss": loss, "epsilon": f"{rng.uniform(0.1, 3):.2f}", "notion": notion}
+    options = {"loss": loss, "epsilon": f"{rng.uniform(0.1, 3):.2f}"}
+    if seed % 7 < 3 and form != "metric":
+        return question, {**options, "notion": "dp", "delta": f"{10 ** rng.uniform(-7, -0.5):.2g}"}
+    return question, {**options, "notion": "metric" if form == "metric" else "pure"}
 
 
 def agree(seed: int) -> None:
@@ -78,18 +82,42 @@ def test_all_pairs_take_their_own_form() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"epsilon": 1, "delta": "1e-3"}, "delta = 0"),
+        ({"epsilon": 1, "delta": "1e-3", "notion": "pdp"}, "delta = 0 for pdp"),
         ({"epsilon": 1, "notion": "pure", "constraints": ["symmetric"]}, "ties outputs to each other .method program"),
         ({"epsilon": 1, "notion": "pure", "constraints": ["column-monotone"]}, "differs from output to output"),
         ({"epsilon": 1, "notion": "pure", "constraints": lambda M: [M[0, 0] >= 0.5]}, "of one's own"),
         ({"notion": "zcdp", "rho": 1}, "one bound on ratios"),
-        ({"epsilon": 1, "minimise": "delta", "max_loss": 1}, "delta = 0"),
+        ({"epsilon": 1, "minimise": "delta", "max_loss": 1}, "a given delta"),
     ],
 )
 def test_what_ties_outputs_is_refused_in_one_sentence(options: dict[str, object], words: str) -> None:
     with pytest.raises(wb.InvalidRequest, match=words) as error:
         wb.design(wb.FiniteQuery("0..5", max_shift=1), method="block", **options)
     assert str(error.value).count("\n") == 0
+
+
+@pytest.mark.parametrize(("shift", "delta", "optimum"), [(1, "1e-5", 0.8373337726784), (2, "0.01", 1.71058905632)])
+def test_outputs_share_the_slack_of_every_pair(shift: int, delta: str, optimum: float) -> None:
+    """Masses that delta makes needless are left out, and the bound is exact all the same."""
+    question = wb.FiniteQuery("0..99", max_shift=shift)
+    design = wb.design(question, loss="absolute", epsilon=1, delta=delta, method="block")
+    request = design.request
+    assert request.support.sum() < request.support.size // 2
+    assert design.bound <= optimum + 1e-7
+    assert design.objective == pytest.approx(optimum, abs=2e-7)
+    assert design.objective - design.bound <= 1e-8
+
+
+def test_masses_that_were_needed_after_all_are_stated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A support that is too small proves nothing: all masses follow."""
+    question = wb.FiniteQuery("0..19", max_shift=1)
+    request = FAMILY.request(question, loss="absolute", epsilon=1, delta="0.01", method="block")
+    near = np.abs(np.subtract.outer(np.arange(20), np.arange(20))) <= 1
+    monkeypatch.setitem(vars(request), "support", near)
+    design = FAMILY.designed(request)
+    assert design.objective - design.bound <= 1e-8
+    few = blocks.solved(request, near)
+    assert few.solution.point is PointStatus.INFEASIBLE
 
 
 def test_a_time_limit_leaves_a_certified_channel() -> None:
@@ -145,8 +173,8 @@ def test_what_does_not_fit_into_memory_is_refused_with_the_size_that_does(monkey
     with pytest.raises(wb.InvalidRequest, match=r"memory of this machine; about \d+ inputs would") as error:
         wb.design(wb.FiniteQuery("0..499", neighbours="all"), epsilon=1, notion="pure", method="block")
     fit = int(re.findall(r"about (\d+) inputs", str(error.value))[0])
-    assert block_work.too_large(fit, fit, None) is None
-    assert block_work.too_large(2 * fit, 2 * fit, None) is not None
+    assert block_work.too_large(block_work.BlocksSize(fit, fit, None)) is None
+    assert block_work.too_large(block_work.BlocksSize(2 * fit, 2 * fit, None)) is not None
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from scipy.optimize import linprog
 from scipy.sparse import lil_array
 
 import workbench as wb
-from workbench.families.channel.problem import ChannelProblem
 from workbench.families.registry import family
 
 Q = wb.FiniteQuery
@@ -219,7 +218,7 @@ def test_long_lines_need_no_program(monkeypatch: pytest.MonkeyPatch):
 
 def test_large_programs_leave_out_what_delta_makes_needless_and_prove_it():
     request = family("channel").request(Q("0..80", max_shift=1), epsilon=2, delta="1e-4")
-    support = ChannelProblem(request).support()
+    support = request.support
     assert support.sum() < support.size / 3
     assert close(wb.design(request.question, epsilon=2, delta="1e-4"))
 

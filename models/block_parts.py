@@ -1,0 +1,229 @@
+"""Parts of the interior point of `models.block_interior`: some outputs each, wherever a `Team` holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from models.block_factors import AllPairs, Factors, Graph, Order
+from models.block_slack import Pairs, Slack
+from models.block_sums import Sums, longest
+from solvers.arrays import Flags, Positions, Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """What is solved: losses (k, m), times the prior (k,) unless that is None, for the worst input.
+
+    first, second, ratios: (rows,) rows v[first] <= ratio v[second]; None: all pairs under one ratio, ratios (1,).
+    delta: of every row its slacks' sum; stated: (k, m) masses that may be positive where delta > 0, None for all.
+    """
+
+    losses: Vector
+    prior: Vector | None
+    first: Positions | None
+    second: Positions | None
+    ratios: Vector
+    delta: float = 0.0
+    stated: Flags | None = None
+
+
+class State(NamedTuple):
+    """Where a part is: x, w = G x, and its multipliers z."""
+
+    x: Vector
+    w: Vector
+    z: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What a part is made of, wherever that is. costs: (k, m), scaled, of labels as they were; ratios of `blocks`."""
+
+    blocks: Blocks
+    costs: Vector
+    scale: float = 1.0
+
+    @property
+    def worst(self) -> bool:
+        """Whether the largest loss counts, and is summed."""
+        return self.blocks.prior is None
+
+    @cached_property
+    def order(self) -> Order | None:
+        """Of a graph without slacks."""
+        blocks = self.blocks
+        if blocks.first is None or blocks.second is None or blocks.delta:
+            return None
+        return Order(self.costs.shape[0], blocks.first, blocks.second, blocks.ratios)
+
+    @cached_property
+    def pairs(self) -> Pairs | None:
+        """Of slacks."""
+        blocks = self.blocks
+        if blocks.first is None or blocks.second is None or not blocks.delta:
+            return None
+        return Pairs(self.costs.shape[0], blocks.first, blocks.second, blocks.ratios, weighted=self.worst)
+
+    @property
+    def place(self) -> Positions:
+        """The position of every label's mass among the sums."""
+        if self.pairs is not None:
+            return self.pairs.mass
+        return np.arange(self.costs.shape[0]) if self.order is None else self.order.place
+
+    def sums(self, at: Vector) -> Sums:
+        """What is summed. at: the sums at the start."""
+        k, most, rises = self.costs.shape[0], np.empty(0, dtype=int), np.empty(0, dtype=bool)
+        limit, band = np.ones(k), None
+        if self.pairs is not None:
+            most, limit = np.concatenate([self.pairs.loss, self.pairs.pair]), np.ones(self.pairs.size)
+            limit[self.pairs.loss], limit[self.pairs.pair] = 0.0, self.blocks.delta
+            rises = np.arange(most.size) < self.pairs.loss.size
+            band = None if self.worst else self.pairs.band(self.stated)
+        elif self.worst:
+            most, rises, limit = np.arange(k, 2 * k), np.ones(k, dtype=bool), np.repeat([1.0, 0.0], k)
+        return Sums(limit, most, rises, at, self.scale, band)
+
+    @property
+    def stated(self) -> Flags:
+        """Masses that may be positive."""
+        return np.ones(self.costs.shape, dtype=bool) if self.blocks.stated is None else self.blocks.stated
+
+    def part(self, outputs: slice) -> Part:
+        """Some of the outputs."""
+        costs, m = self.costs[:, outputs], self.costs.shape[1]
+        share = np.ones((self.costs.shape[0], 1)) / m
+        if self.pairs is not None:
+            share = 1 / self.stated.sum(axis=1, keepdims=True)
+            factors: Factors = Slack(self.pairs, self.stated[:, outputs], costs if self.worst else None)
+        elif self.order is None:
+            factors = AllPairs(costs.shape[0], float(self.blocks.ratios[0]))
+        else:
+            factors, costs = Graph(self.order), costs[self.order.order]
+        if self.worst:
+            factors.weights, costs = costs, np.zeros_like(costs)
+        return Part(factors, costs, share, self.scale)
+
+
+class Part:
+    """Some outputs: their point, and what of it is summed."""
+
+    def __init__(self, factors: Factors, costs: Vector, share: Vector, scale: float) -> None:
+        """costs: (k, outputs), in the order of the factors; share: (k, 1), masses at the start; scale: of multipliers
+        there."""
+        self._f = factors
+        self._outputs = costs.shape[1]
+        x = factors.inside(share, self._outputs)
+        self._costs = factors.placed(costs)
+        w = factors.rows(x)
+        self.restore(State(x, w, scale / w))
+
+    def restore(self, state: State) -> None:
+        """Be there."""
+        self.x, self.w, self.z = state
+        self._right = self._residual = np.empty(0)
+        self._dx, self._dw, self._dz = np.zeros_like(self.x), np.zeros_like(self.w), np.zeros_like(self.z)
+
+    def state(self) -> State:
+        """Where it is; what is handed over is never changed."""
+        return State(self.x, self.w, self.z)
+
+    def start(self) -> tuple[Vector, float, int]:
+        """(sums, what multipliers 1/w pull at labels, how many there are)."""
+        pulled = self._f.adjoint(1 / self.w)
+        return self._f.sums(self.x), float(np.abs(self._f.masses(pulled)).sum()), self.w.size
+
+    def masses(self, x: Vector) -> Vector:
+        """M of a point, (k, outputs)."""
+        return self._f.masses(x)
+
+    def multipliers(self, z: Vector) -> Vector:
+        """Of the privacy rows, (rows, outputs)."""
+        return self._f.multipliers(z)
+
+    def measured(self, q: Vector) -> tuple[Vector, float, float, Vector]:
+        """(sums, cost, w · z, what the sums prove)."""
+        cost = float((self._costs * self.x).sum())
+        least = self._f.least(self._costs, self.z, q)
+        return self._f.sums(self.x), cost, float((self.w * self.z).sum()), least
+
+    def system(self) -> Vector:
+        """The part's share of the Schur complement. (K, K)"""
+        self._f.factor(self.x, self.w, self.z)
+        return self._f.summed()
+
+    def begin(self, q: Vector, aim: float | None) -> Vector:
+        """Start a direction, towards w z = aim with the second order of the last one, or 0; Σ W' H⁻¹ h."""
+        more = np.zeros_like(self.w) if aim is None else (aim - self._dw * self._dz) / self.w
+        slack = self._costs - self._f.pull(q, self._outputs)
+        self._residual = slack - self._f.adjoint(self.z)
+        self._right = self._f.adjoint(more) - slack
+        self._dx, self._dw = np.zeros_like(self.x), np.zeros_like(self.w)
+        self._dz = more - self.z
+        return self._f.sums(self._f.solve(self._right))
+
+    def end(self, more: Vector, total: Vector) -> tuple[Vector, float]:
+        """Take a step with `more` multipliers, `total` of them in this direction: (sums of dx, the largest residual of
+        the multipliers)."""
+        step = self._f.solve(self._right + self._f.pull(more, self._outputs))  # at once: either alone is far larger
+        self._dx += step
+        move = self._f.rows(step)
+        self._dw += move
+        self._dz -= self.z / self.w * move
+        self._right = self._f.pull(total, self._outputs) + self._f.adjoint(self._dz) - self._residual
+        return self._f.sums(self._dx), float(np.abs(self._right).max())
+
+    def again(self) -> Vector:
+        """Start a refinement of the direction."""
+        return self._f.sums(self._f.solve(self._right))
+
+    def longest(self) -> tuple[float, float]:
+        """The longest steps that keep w and z >= 0."""
+        return longest(self.w, self._dw), longest(self.z, self._dz)
+
+    def ahead(self, primal: float, dual: float) -> float:
+        """w · z after steps."""
+        return float(((self.w + primal * self._dw) * (self.z + dual * self._dz)).sum())
+
+    def move(self, primal: float, dual: float) -> State:
+        """Take the direction; where it leads."""
+        self.x = self.x + primal * self._dx
+        self.w, self.z = self.w + primal * self._dw, self.z + dual * self._dz
+        return self.state()
+
+
+class Lost(Exception):
+    """A team lost parts and made them again, with nothing in them: all parts are to be restored."""
+
+
+class Team(Protocol):
+    """Parts, in the order of their outputs. Every call may raise `Lost`."""
+
+    def each(self, name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Call a method of every part with its own arguments."""
+
+    def restart(self, setup: Setup) -> None:
+        """Make all parts, of these."""
+
+    @property
+    def count(self) -> int:
+        """Of parts."""
+
+
+class Here:
+    """A team of one part in this process."""
+
+    count = 1
+
+    def restart(self, setup: Setup) -> None:
+        """See `Team`."""
+        self._part = setup.part(slice(None))
+
+    def each(self, name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """See `Team`."""
+        return [getattr(self._part, name)(*arguments[0])]
