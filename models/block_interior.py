@@ -70,8 +70,11 @@ class BlockPoint:
 
 
 def _summed(each: Iterable[Vector]) -> Vector:
-    first, *others = each
-    return sum(others, first)
+    total, *others = each
+    total = total.copy()  # it may be read-only, and is changed
+    for other in others:
+        total += other
+    return total
 
 
 @dataclass
@@ -140,7 +143,7 @@ class Interior:
     def _unpacked(self, name: str, each: list[Vector]) -> Vector:
         while True:
             try:
-                return np.concatenate(self._team.each(name, [(one,) for one in each]), axis=1)
+                return np.concatenate(self._team.each(name, [(part,) for part in each]), axis=1)
             except Lost:
                 continue
 

@@ -202,7 +202,9 @@ class Lost(Exception):
 
 
 class Team(Protocol):
-    """Parts, in the order of their outputs. Every call may raise `Lost`."""
+    """Parts, `count` of them, in the order of their outputs. Every call may raise `Lost`."""
+
+    count: int
 
     def each(self, name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a method of every part with its own arguments."""
@@ -210,13 +212,9 @@ class Team(Protocol):
     def restart(self, setup: Setup) -> None:
         """Make all parts, of these."""
 
-    @property
-    def count(self) -> int:
-        """Of parts."""
 
-
-class Here:
-    """A team of one part in this process."""
+class Here(Team):
+    """One part in this process."""
 
     count = 1
 

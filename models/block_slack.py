@@ -92,7 +92,7 @@ class Slack(Factors):
         the weights of its pairs; all blocks as large as the largest."""
         at = np.searchsorted(self.outputs, np.arange(outputs + 1))
         pair_at = np.searchsorted(self.pair_outputs, np.arange(outputs + 1))
-        size = int(np.diff(at).max())
+        size = max(1, int(np.diff(at).max()))
         local = np.arange(self.stated) - at[self.outputs]
         self._slot = self.outputs, local
         both = np.flatnonzero(second >= 0)

@@ -25,6 +25,7 @@ EVERYWHERE: frozenset[Place] = frozenset(("command", "python", "sweep"))
 _HUGE = 10**300
 _LARGEST_PARAMETER, _LARGEST_ORDER = 10**100, 10**9
 PYTHON: frozenset[Place] = frozenset(("python",))
+HERE: frozenset[Place] = frozenset(("command", "python"))  # of how, not of what: no row of a sweep depends on it
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from solvers.program import Block, Data, Program
 from solvers.search import Deadline
 from solvers.solution import PointStatus, Solution, Termination
 from workbench.exact.objects import Progress
+from workbench.families.channel.block_teams import team_of
 from workbench.families.channel.block_work import NAME
 from workbench.families.channel.lower_bound import least_loss_bound
 from workbench.families.channel.request import ChannelRequest
@@ -48,7 +49,12 @@ def solved(request: ChannelRequest, support: Flags | None = None) -> Outcome:
     delta = request.bounds.delta
     blocks = Blocks(request.losses.floats, request.weights, *ends, ratios, float(delta), support)
     report = None if request.progress is None else _report(request.progress, gap)
-    point = Interior(blocks, report).solve(gap, Deadline(None if limit is None else float(limit)))
+    team = team_of(min(request.jobs, request.question.m), request.cluster)
+    try:
+        point = Interior(blocks, report, team).solve(gap, Deadline(None if limit is None else float(limit)))
+    finally:
+        if team is not None:
+            team.close()
     bound = least_loss_bound(request.losses, request.question.prior, request.edges, delta, _multipliers(request, point))
     return Outcome(point.masses, _solution(request, point, bound), bound)
 

@@ -19,6 +19,7 @@ from workbench.families.notion_points import RUNS as SHARED
 from workbench.families.notion_points import notion_requests
 from workbench.families.option import (
     CERTIFY,
+    HERE,
     MAX_LOSS,
     MINIMISE,
     NOTION_PARAMETERS,
@@ -33,6 +34,7 @@ from workbench.families.option import (
     listed,
     one_of,
     spell,
+    text,
 )
 from workbench.families.requirements import convex_or_ratio_notion
 from workbench.io.shown import Facts
@@ -157,6 +159,8 @@ class _Channels(Family):
             "method", one_of("auto", "block", "program"), "auto",
             "block: an interior point output by output; program: that of --solver; auto: what takes less work.",
         ),
+        Option("jobs", count(1, 1024), 1, "Processes that share the outputs (method block).", kind=int, places=HERE),
+        Option("cluster", text, help="Instead: tcp://host:8786, a Dask scheduler whose workers do.", places=HERE),
         MINIMISE,
         RUNS,
         PROGRESS,

@@ -49,7 +49,8 @@ class ChannelRequest(BudgetRequest):
 
     loss: a name, a matrix (k, m), or a function (input, output) -> number; losses: its table. epsilon: with notion
     "metric" per unit of distance. constraints: names of `models.channel.CONSTRAINTS`; more: a function of the CVXPY
-    variable. method: of `block_work.METHODS`. unit: of coordinates. progress: told a line now and then.
+    variable. method: of `block_work.METHODS`. jobs: processes that hold outputs; cluster: the address of a scheduler,
+    whose workers do. unit: of coordinates. progress: told a line now and then.
     """
 
     question: FiniteQuery
@@ -59,6 +60,8 @@ class ChannelRequest(BudgetRequest):
     constraints: tuple[str, ...] = ()
     more: UserRows | None = None
     method: str = "auto"
+    jobs: int = 1
+    cluster: str | None = None
     unit: str | None = None
     progress: Progress | None = None
 
@@ -221,8 +224,13 @@ class ChannelRequest(BudgetRequest):
     @cached_property
     def by_blocks(self) -> bool:
         """Whether it is answered output by output. Raises InvalidRequest where that was asked for and cannot be."""
-        if self.method == NAME:
-            wanted = f"one that method {NAME} takes: {self._blocks_refused} (method program takes others)"
+        spread = self.jobs > 1 or self.cluster is not None
+        if spread and self.method == "program":
+            wanted = f"left out for method program; method {NAME} takes them"
+            InvalidRequest.must("jobs and cluster", wanted, self.cluster or self.jobs)
+        if self.method == NAME or spread:
+            asked_for = f"method {NAME}" if self.method == NAME else f"jobs or cluster (method {NAME})"
+            wanted = f"one that {asked_for} takes: {self._blocks_refused} (method program takes others)"
             return self._blocks_refused is None or InvalidRequest.must("the request", wanted, self.budget_words)
         free = self.method == "auto" and self.solver == "highs" and self.options.algorithm is None
         if not free or self.compared < FEW or not less(self.blocks_size, self.compared):

@@ -100,7 +100,7 @@ def test_draws_of_whole_outputs_have_no_point(capsys):
         (f"{COUNT} --minimise epsilon", "max_loss must be given"),
         ("design channel --answers 0..4 --neighbours unknown.csv --epsilon 1", "Got 7, which is no input"),
         ("design channel --answers 0..4000 --max-shift 1 --epsilon 1", "inputs must be 1 to 4000"),
-        ("design channel --answers 0..900 --max-shift 1 --epsilon 1 --delta 0.1", "would fit"),
+        ("design channel --answers 0..900 --max-shift 1 --epsilon 1 --delta 0.1 --method program", "would fit"),
         (f"{COUNT} --notion renyi", "alpha must be given for the notion renyi"),
         (
             "design channel --answers 0..4 --max-shift 1 --epsilon 1 --minimise epsilon --max-loss 0.01",

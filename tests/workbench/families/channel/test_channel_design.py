@@ -254,7 +254,7 @@ def test_bad_requests_are_one_sentence(request_, sentence: str):
 
 def test_what_is_too_large_is_refused_with_the_size_that_would_fit():
     with pytest.raises(wb.InvalidRequest, match=r"at most 1000000 compared masses; 408 inputs, .* would fit") as error:
-        wb.design(Q("0..900", max_shift=3), epsilon=1, delta="0.01")
+        wb.design(Q("0..900", max_shift=3), epsilon=1, delta="0.01", method="program")
     assert "Got 4859994 (901 inputs, 901 outputs, 2697 pairs)" in str(error.value)
     family("channel").request(Q("0..407", max_shift=3), epsilon=1, delta="0.01")
     with pytest.raises(wb.InvalidRequest, match="at most 4000 binaries"):
