@@ -85,7 +85,7 @@ class Objective:
     def words(self) -> str:
         """The loss in one sentence, for an objective that holds."""
         if self.losses is None or self.name in PART_LOSSES:
-            return f"Its {self.name} is {round_up(self.value)!r}, recomputed."
+            return f"Its {self.name} loss is {round_up(self.value)!r}, recomputed."
         return f"Its loss is {round_up(self.value)!r} by numbers that this file states, under the name {self.name!r}."
 
 

@@ -41,7 +41,7 @@ def test_a_known_name_has_its_known_losses_and_others_are_stated_by_the_file():
     losses = known_losses("squared", (5,))
     value = Objective("squared", Fraction(0), losses).of(noise().mechanism)
     data["objective"] = {"name": "squared", "value": str(value), "losses": [*map(str, losses)]}
-    assert f"Its squared is {float(value)!r}, recomputed." in from_dict(data).words
+    assert f"Its squared loss is {float(value)!r}, recomputed." in from_dict(data).words
 
 
 def channel(loss: str = "squared") -> Certificate:
