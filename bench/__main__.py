@@ -37,8 +37,8 @@ def main(names: list[str]) -> int:
         module = importlib.import_module(f"bench.bench_{name}")
         err.print(f"{name} ...", highlight=False)
         larger = full and "full" in inspect.signature(module.run).parameters
-        made, frame = module.run(full=True) if larger else module.run(), pd.DataFrame()
-        for frame in made if isinstance(made, Iterator) else [made]:  # of a long one, as rows come
+        rows, frame = module.run(full=True) if larger else module.run(), pd.DataFrame()
+        for frame in rows if isinstance(rows, Iterator) else [rows]:  # of a long one, as rows come
             frame.to_csv(folder / f"{name}.csv", index=False, float_format="%.4g", lineterminator="\n")
         cells = [[_short(cell) for cell in row] for row in frame.astype(object).to_numpy().tolist()]
         out.print(table(module.TITLE, list(frame.columns), cells))

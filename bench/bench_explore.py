@@ -130,7 +130,7 @@ def _case(browser: Chromium, name: str, state: str) -> dict[str, Any]:
         before = _processor(server.pid) + _processor(browser.process)
         while len(events) < EVENTS and time.time() - begin < _LONGEST:
             events += page.js(_DRAG.replace("COUNT", "4").replace("FIRST", str(len(events))), 200)
-        spent = _processor(server.pid) + _processor(browser.process) - before
+        used = _processor(server.pid) + _processor(browser.process) - before
         load = os.getloadavg()[0]
         page.js(_BACK)
         end = time.time()
@@ -149,7 +149,7 @@ def _case(browser: Chromium, name: str, state: str) -> dict[str, Any]:
         "preliminary": sum(early for _, early in events),
         "median_ms": statistics.median(times),
         "p95_ms": times[int(0.95 * len(times))],
-        "cpu_ms": 1e3 * spent / len(events),
+        "cpu_ms": 1e3 * used / len(events),
         "load": load,
         "line_s": line,
         "paint_s": paint / 1e3 - begin,

@@ -189,7 +189,7 @@ class TangentProgram:
             self.x, self.rounds = np.maximum(self.point.x[: self.size], 0.0), self.rounds + 1
             if self.rounds == 1 and not self.few:
                 self._start()
-                if self.even is not None and self._state_inside(deadline):
+                if self.even is not None and self._state_inside(self.even, deadline):
                     continue
             if self.rounds == 2 and self.least - self.point.value <= _ENOUGH * abs(self.point.value):
                 break
@@ -237,27 +237,24 @@ class TangentProgram:
         if at_best is not None:
             self.even = self.inside = at_best
 
-    def _state_inside(self, deadline: Deadline | None) -> bool:
+    def _state_inside(self, even: Vector, deadline: Deadline | None) -> bool:
         """Whether the interior-point method knows a point, whose tangents are stated."""
         stated = [b.stated for b in self.bounds if self.levels is None or b.stated.kind == RELATIVE_ENTROPY]
         smooth = all(bound.kind != HOCKEY_STICK and allowance(bound) > 0 for bound in stated)
         if not smooth or self.size > _COLUMNS or self.base.is_mip:
             return False
-        assert self.even is not None
-        compared = self.compared.entries, self.compared.first, self.compared.second
-        answer = interior_point(self.base.template, compared, stated, self.levels, self.even, deadline)
+        data, compared = self.base.template, (self.compared.entries, self.compared.first, self.compared.second)
+        answer = interior_point(data, compared, stated, self.levels, even, deadline)
         if answer is None:
             return False
-        x, pressing = answer
-        data, rows = self.base.template, self.base.template.A @ x
+        x, rows = answer[0], data.A @ answer[0]
         excess = np.concatenate([data.row_lower - rows, rows - data.row_upper, x - data.upper])
         if excess.max() > _MISSED:
             return False
-        self.inside = self.reached = x
-        self.least = float(data.c @ x) + data.offset
-        self._know(bound for bound, _ in pressing)
-        known, (p, q) = {bound.stated: bound for bound in self.bounds}, self.compared.laws(self.inside)
-        for bound, at in pressing:
+        self.inside, self.reached, self.least = x, x, float(data.c @ x) + data.offset
+        self._know(bound for bound, _ in answer[1])
+        known, (p, q) = {bound.stated: bound for bound in self.bounds}, self.compared.laws(x)
+        for bound, at in answer[1]:
             self._state(known[bound], at, p[at], q[at], np.ones(p.shape[1], dtype=bool))
         return True
 
