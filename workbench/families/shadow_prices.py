@@ -1,19 +1,22 @@
-"""What one unit of a budget is worth at a design, and which neighbours decide.
+"""What one unit of a budget is worth at a design, and which neighbours and constraints decide.
 
     V(ε, δ)          the optimum of the class the family designs for
     dV/dε, dV/dδ     from below and from above; they differ where two formulas of V meet (V falls in both, convex in δ)
 
 Where the optimum has a formula (`workbench.formula`) both sides are its derivatives there, proven: enclosed between
-rationals and rounded to doubles. A neighbour decides where its comparison would miss a budget less by a billionth.
+rationals and rounded to doubles. A neighbour decides where its comparison would miss a budget less by a billionth. A
+constraint of the request decides where the solver's multipliers of its rows are not 0: |dV/db| of its sides b.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from solvers.arrays import Ints
 from solvers.optimal_face import unique
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
 _NEAR = Fraction(1, 10**9)  # of a budget
 _BITS = 128
 _MOST = 2_000  # comparisons that are measured
+_SHOWN = 8
+_OF_MODELS = ("constraint[", "ratio_", "least", "most", "losses", "aux_")  # rows that no constraint of a request states
+_ZERO = 1e-7  # of a multiplier, as a share of the largest loss
 
 Sides = tuple[float | None, float]  # from below (None: there is nothing below), from above
 
@@ -40,13 +46,17 @@ Sides = tuple[float | None, float]  # from below (None: there is nothing below),
 @dataclass(frozen=True)
 class ShadowPrices:
     """epsilon, delta: (dV/dε, dV/dδ) from below and from above, None where no formula gives them; binding: the labels
-    of the comparisons that decide; of: how many comparisons there are; words: why something is missing."""
+    of the comparisons that decide, and names: what they compare; of: how many comparisons there are; constraints: of
+    the request, by name: how many rows decide, of how many, and the largest multiplier; words: why something is
+    missing."""
 
     epsilon: Sides | None
     delta: Sides | None
     binding: tuple[Ints, ...]
     of: int
     words: str = ""
+    names: tuple[str, ...] = ()
+    constraints: Mapping[str, tuple[int, int, float]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         lines = [
@@ -54,13 +64,14 @@ class ShadowPrices:
             for name, sides in (("epsilon", self.epsilon), ("delta", self.delta))
             if sides is not None
         ]
-        shown = ", ".join("-".join(map(str, label)) for label in self.binding[:8])
-        more = f", and {len(self.binding) - 8} more" if len(self.binding) > 8 else ""
-        lines += (
-            [f"{len(self.binding)} of {self.of} comparisons use up the budget to a billionth: {shown}{more}"]
-            if shown
-            else []
-        )
+        shown = ", ".join(self.names[:_SHOWN])
+        more = f", and {len(self.names) - _SHOWN} more" if len(self.names) > _SHOWN else ""
+        if shown:
+            lines.append(f"{len(self.names)} of {self.of} comparisons use up the budget to a billionth: {shown}{more}")
+        for name, (binding, rows, price) in self.constraints.items():
+            count = "" if rows == 1 else f" in {binding} of {rows} rows"
+            decides = f"decides{count}, a unit is worth {'' if rows == 1 else 'up to '}{price:.6g}"
+            lines.append(f"the constraint {name} {decides if binding else 'does not decide'}")
         return "; ".join([*lines, *([self.words] if self.words else [])]) + "."
 
     def _repr_html_(self) -> str:
@@ -69,7 +80,10 @@ class ShadowPrices:
     def to_dict(self) -> Record:
         """JSON-ready."""
         prices = {"epsilon": self.epsilon and [*self.epsilon], "delta": self.delta and [*self.delta]}
-        return {**prices, "binding": [[*label] for label in self.binding], "comparisons": self.of, "words": self.words}
+        parts = "binding", "rows", "price"
+        named = {name: dict(zip(parts, values, strict=True)) for name, values in self.constraints.items()}
+        known = {"binding": [[*label] for label in self.binding], "names": [*self.names], "comparisons": self.of}
+        return {**prices, **known, "constraints": named, "words": self.words}
 
 
 def _side(below: float | None, above: float) -> str:
@@ -85,14 +99,42 @@ def shadow_prices(design: Any) -> ShadowPrices:
         epsilon, delta = _prices(design.request)
     except WorkbenchError as error:
         words = str(error).rstrip(".")
+    constraints = _constraints(design)
     if design.mechanism is None or (less := _less(design.claim)) is None:
-        return ShadowPrices(epsilon, delta, (), 0, words)
+        return ShadowPrices(epsilon, delta, (), 0, words, (), constraints)
     every = list(itertools.islice(measure(design.mechanism, less), _MOST + 1))
     if len(every) > _MOST:
         words = f"{words} more than {_MOST} comparisons are not listed".lstrip()
-        return ShadowPrices(epsilon, delta, (), len(every), words)
+        return ShadowPrices(epsilon, delta, (), len(every), words, (), constraints)
     binding = tuple(result.label for result in every if not less.met_by(result))
-    return ShadowPrices(epsilon, delta, binding, len(every), words)
+    names = tuple(_name(label, design) for label in binding)
+    return ShadowPrices(epsilon, delta, binding, len(every), words, names, constraints)
+
+
+def _name(label: Ints, design: Any) -> str:
+    """What a comparison compares: two inputs, by what they are where they are known, or a difference."""
+    own = getattr(design.mechanism, "labelled", None)
+    inputs = own[0] if own else getattr(design.question, "values", None)
+    if inputs is not None and len(label) == 2:
+        each = (inputs[at] for at in label)
+        return " to ".join(f"{float(x):g}" if isinstance(x, (Fraction, float)) else str(x) for x in each)
+    return str(label[0]) if len(label) == 1 else str(label)
+
+
+def _constraints(design: Any) -> dict[str, tuple[int, int, float]]:
+    """Those of the request, by the labels of their rows in the program that was solved."""
+    request, solution = design.request, design.solution
+    asks = getattr(request, "constraints", None) or getattr(request, "more", None)
+    if not asks or solution is None or solution.row_dual is None:
+        return {}
+    zero = _ZERO * float(np.abs(solution.data.c).max())
+    known: dict[str, tuple[int, int, float]] = {}
+    for block in solution.program.rows:
+        if not block.name.startswith(_OF_MODELS):
+            prices = np.abs(solution.row_dual[block.start : block.start + block.size])
+            binding, rows, price = known.get(block.name, (0, 0, 0.0))
+            known[block.name] = binding + int((prices > zero).sum()), rows + block.size, max(price, float(prices.max()))
+    return known
 
 
 def only_optimum(design: Any) -> bool | None:

@@ -58,7 +58,36 @@ def test_the_neighbours_that_decide_are_named() -> None:
     prices = design.shadow_prices
     assert prices.of == 6
     assert set(prices.binding) == {(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)}
-    assert "6 of 6 comparisons" in str(prices)
+    assert "6 of 6 comparisons use up the budget to a billionth: 0 to 1, 1 to 0" in str(prices)
+    named = wb.design(wb.FiniteQuery(["a", "b"], neighbours="all"), epsilon=1, loss="error-rate").shadow_prices
+    assert named.to_dict()["names"] == ["a to b", "b to a"]
+
+
+def _capped(limit: float) -> Any:
+    return lambda M: [(M[1, 1] <= limit).set_label("a cap"), (M[0, 0] <= 0.99).set_label("a loose cap")]
+
+
+def test_constraints_decide_by_name_with_their_price() -> None:
+    """By name and of one's own: what a cap is worth is what designs with caps nearby cost less."""
+    query = wb.FiniteQuery("0..3", max_shift=1)
+    cap, step = 0.4, 1e-4
+    costs = []
+    for limit in (cap, cap + step):
+        constraints = ["row-monotone", _capped(limit)]
+        design = wb.design(query, epsilon=1, delta="0.05", loss="squared", constraints=constraints)
+        costs.append(design.objective)
+        prices = design.shadow_prices
+    binding, rows, price = prices.constraints["a cap"]
+    assert (binding, rows) == (1, 1)
+    assert price == pytest.approx((costs[0] - costs[1]) / step, rel=1e-3)
+    assert prices.constraints["a loose cap"][:2] == (0, 1)
+    assert prices.constraints["row-monotone"][:2] == (0, 12)
+    assert "the constraint a cap decides, a unit is worth" in str(prices)
+    assert "the constraint a loose cap does not decide" in str(prices)
+    assert prices.to_dict()["constraints"]["a cap"]["rows"] == 1
+    noise = wb.design(wb.ModuloNoise(6, max_shift=1), loss="eta-squared", epsilon=1, zero_mean=True).shadow_prices
+    assert noise.constraints["mean zero"][:2] == (1, 1)
+    assert not wb.design(wb.ModuloNoise(6, max_shift=1), epsilon=1).shadow_prices.constraints
 
 
 def test_what_has_no_formula_says_why() -> None:
