@@ -15,24 +15,37 @@ the rationals they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from operator import mul
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from .arrays import Flags, Vector
+from .arrays import Flags, Positions, Vector
 from .data import Data
 from .errors import NoRationalSolution
 from .program import Program
 
 Rational: TypeAlias = int | Fraction
+Integers = NDArray[np.object_]  # of any size
 
 _DENSE = 400  # unknowns of an exact basis
+
+
+class Entries(NamedTuple):
+    """Rows, columns and values of the entries of A, and c, as integers over a common denominator."""
+
+    row: Positions
+    column: Positions
+    value: Integers
+    cost: Integers
+    common: int
 
 
 @dataclass(frozen=True)
@@ -96,8 +109,33 @@ class RationalLP:
         self.columns, self.bits = columns, bits
         self.cost: list[Rational] = [0] * columns
         self.bounds: list[tuple[Rational | None, Rational | None]] = [(0, 1)] * columns
-        self.rows: list[dict[int, Rational]] = []
         self.sides: list[tuple[Rational | None, Rational | None]] = []
+        self._listed: tuple[list[int], list[int], list[Rational]] | None = None
+
+    @cached_property
+    def rows(self) -> list[dict[int, Rational]]:
+        """The entries of every row that are not 0, by their columns."""
+        rows: list[dict[int, Rational]] = [{} for _ in self.sides]
+        for i, j, value in zip(*self._listed or ((), (), ()), strict=True):
+            if value:
+                rows[i][j] = value
+        return rows
+
+    @cached_property
+    def integers(self) -> Entries:
+        """Matrix and costs over their common denominator."""
+        listed = self._listed or (
+            [i for i, row in enumerate(self.rows) for _ in row],
+            [j for row in self.rows for j in row],
+            [value for row in self.rows for value in row.values()],
+        )
+        common = math.lcm(*{v.denominator for v in {id(v): v for v in (*listed[2], *self.cost)}.values()})
+
+        def over(values: Iterable[Rational]) -> Integers:
+            return object_array(each(lambda v: v.numerator * (common // v.denominator), values))
+
+        i, j = (np.array(part, dtype=np.intp) for part in listed[:2])
+        return Entries(i, j, over(listed[2]), over(self.cost), common)
 
     @classmethod
     def of(cls, data: Data, bits: int = 320, moved: Mapping[str, Mapping[int, Fraction]] | None = None) -> RationalLP:
@@ -115,15 +153,11 @@ class RationalLP:
             return numbers
 
         lp = cls(data.c.size, bits)
-        lp.cost = [v or 0 for v in section("c", data.c)]
+        lp.cost = each(lambda v: v or 0, section("c", data.c))
         lp.bounds = [*zip(section("lower", data.lower), section("upper", data.upper), strict=True)]
+        lp.sides = [*zip(section("row_lower", data.row_lower), section("row_upper", data.row_upper), strict=True)]
         columns = np.repeat(np.arange(lp.columns), np.diff(data.A.indptr)).tolist()
-        rows: list[dict[int, Rational]] = [{} for _ in range(data.row_lower.size)]
-        for i, j, v in zip(data.A.indices.tolist(), columns, section("A", data.A.data), strict=True):
-            rows[i][j] = v or 0
-        sides = zip(section("row_lower", data.row_lower), section("row_upper", data.row_upper), strict=True)
-        for entries, (low, high) in zip(rows, sides, strict=True):
-            lp.row(entries, low, high)
+        lp._listed = data.A.indices.tolist(), columns, each(lambda v: v or 0, section("A", data.A.data))
         return lp
 
     @classmethod
@@ -152,19 +186,28 @@ class RationalLP:
 
     def bound(self, y: Sequence[Fraction]) -> Fraction | None:
         """L(y) of the module's docstring, a lower bound of the minimum; None where it is -∞."""
-        total, reduced = Fraction(0), [Fraction(c) for c in self.cost]
-        for value, row, (low, high) in zip(y, self.rows, self.sides, strict=True):
+        common = math.lcm(*{v.denominator for v in y})
+        return self.bound_over([v.numerator * (common // v.denominator) for v in y], common)
+
+    def bound_over(self, y: Sequence[int], common: int) -> Fraction | None:
+        """L(y / common)."""
+        i, j, a, c, own = self.integers
+        total, usable = Fraction(0), object_array([0] * len(y))
+        for row, (value, (low, high)) in enumerate(zip(y, self.sides, strict=True)):
             side = low if value > 0 else high
             if value and side is not None:
-                total += value * side
-                for j, a in row.items():
-                    reduced[j] -= a * value
-        for cost, (low, high) in zip(reduced, self._boxes(), strict=True):
+                usable[row] = value
+                if side:
+                    total += value * side * own
+        reduced = c * common
+        np.subtract.at(reduced, j, a * usable[i])
+        for cost, (low, high) in zip(reduced.tolist(), self._boxes(), strict=True):
             end = low if cost > 0 else high
             if cost and end is None:
                 return None
-            total += cost * (end or 0)
-        return total
+            if end:
+                total += cost * end
+        return total / (own * common)
 
     def _boxes(self) -> list[list[Rational | None]]:
         """Lower and upper bounds of the columns; one that is missing is replaced by the best that a row implies.
@@ -172,7 +215,7 @@ class RationalLP:
         In a row Σ a_j x_j <= hi, x_j <= (hi - least activity of the others)/a_j for a_j > 0, and >= for a_j < 0.
         """
         boxes = [list(ends) for ends in self.bounds]
-        if all(None not in ends for ends in boxes):
+        if not any(low is None or high is None for low, high in boxes):
             return boxes
         for row, (low, high) in zip(self.rows, self.sides, strict=True):
             for sign, side in ((1, high), (-1, low)):  # sign * row <= sign * side
@@ -194,7 +237,23 @@ class RationalLP:
         """Add low <= Σ entries[j] x_j <= high (None: no bound); returns its position."""
         self.rows.append({j: v for j, v in entries.items() if v})
         self.sides.append((low, high))
+        self._listed = None
+        self.__dict__.pop("integers", None)
         return len(self.rows) - 1
+
+
+def each(function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
+    """A function of every value, called once for each object: of which there are few where there are many values."""
+    listed = [*values]
+    made = {key: function(value) for key, value in {id(value): value for value in listed}.items()}
+    return [made[id(value)] for value in listed]
+
+
+def object_array(values: Sequence[Any]) -> Integers:
+    """Integers of any size as an array."""
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out
 
 
 def _different(values: Vector) -> dict[float, Fraction]:

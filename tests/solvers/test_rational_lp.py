@@ -13,10 +13,12 @@ import scipy.sparse as sp
 
 import workbench as wb
 from bench.bench_certify import KINDS, design, question
+from solvers.backend import backend
 from solvers.data import Data
 from solvers.errors import NoRationalSolution
-from solvers.rational_lp import RationalLP
-from solvers.rational_refinement import _floats, _objects, scaled, solve_rational
+from solvers.program import Program
+from solvers.rational_lp import RationalLP, object_array
+from solvers.rational_refinement import _floats, scaled, solve_rational
 from solvers.session import Session
 from workbench.families.modulo.family import FAMILY
 from workbench.families.modulo.problem import ModuloProblem
@@ -64,6 +66,33 @@ def test_thirds_are_reached_to_two_hundred_bits():
     assert refined.vertex() == [Fraction(1, 3), Fraction(2, 3)]
 
 
+def test_an_optimal_basis_is_enough(monkeypatch):
+    """Where the first basis is optimal in exact numbers, or one that is given, no other round is solved."""
+    solved, solve = [], Session.solve
+    monkeypatch.setattr(Session, "solve", lambda self, *a, **b: solved.append(solve(self, *a, **b)) or solved[-1])
+    first = solve_rational(knapsack())
+    assert len(solved) == 1
+    data = Data(
+        *(
+            np.array([-1.0, -1.0]),
+            0.0,
+            sp.csc_array(np.array([[3.0, 1.0], [1.0, 3.0]])),
+            np.full(2, -np.inf),
+            np.ones(2),
+        ),
+        *(np.zeros(2), np.ones(2), np.zeros(2, dtype=bool)),
+    )
+    with backend("highs").open(Program("knapsack", data)) as session:
+        basis = session.solve().basis
+    again = solve_rational(knapsack(), basis=basis)
+    assert len(solved) == 2
+    assert again.vertex() == first.vertex() == [Fraction(1, 4), Fraction(1, 4)]
+    assert (again.x, again.bound) == (first.x, first.bound)
+    worse = type(basis)()
+    worse.col_status, worse.row_status = [type(basis.col_status[0]).kLower] * 2, [type(basis.col_status[0]).kBasic] * 2
+    assert solve_rational(knapsack(), basis=worse).vertex() == first.vertex()  # the origin is no optimum
+
+
 def test_masses_far_below_the_solver_come_out_right():
     # a chain x_{k+1} = x_k / 2^12 of ten steps: 2^-120, which any float solver calls zero
     lp = RationalLP(11)
@@ -89,8 +118,6 @@ def test_infeasible_and_badly_stated_programs_are_refused():
 
 @pytest.mark.parametrize("solver", ["highs", "gurobi"])
 def test_random_designs_end_certified_without_loss(solver):
-    from solvers.backend import backend
-
     if not backend(solver).licence().usable:
         pytest.skip("no licence")
     rng = random.Random(4)
@@ -108,14 +135,20 @@ def test_random_designs_end_certified_without_loss(solver):
     assert certified >= 22
 
 
-def test_chains_of_steep_ratios_reach_every_digit_and_a_bound():
-    """x_0 >= e^-17.5 x_1 >= ...: eight steps down to 1e-61, whose bases HiGHS changes without counting iterations."""
-    steep, n = Fraction(39824784), 9
+def steep_chain(steep: Fraction, n: int) -> RationalLP:
+    """x_0 <= steep x_1 <= ...: steps down to what a solver does not see, whose bases HiGHS changes without counting
+    iterations."""
     lp = RationalLP(n)
     lp.cost = [0] + [1] * (n - 1)
     lp.row(dict.fromkeys(range(n), 1), 1, 1)
     for k in range(n):
         lp.row({k: Fraction(1), (k + 1) % n: -steep}, None, 0)
+    return lp
+
+
+def test_chains_of_steep_ratios_reach_every_digit_and_a_bound():
+    steep, n = Fraction(39824784), 9  # e^17.5: down to 1e-61
+    lp = steep_chain(steep, n)
     wider = RationalLP(n)
     wider.cost, wider.sides = lp.cost, lp.sides
     steeper = steep * (1 + Fraction(1, 1 << 40))
@@ -169,8 +202,8 @@ def test_integers_and_floats_are_turned_into_each_other_exactly():
     rng = random.Random(7)
     values = [rng.choice((-1, 1)) * rng.getrandbits(rng.randrange(1, 700)) for _ in range(300)]
     for shift in (0, 1, 300, 650):
-        assert _floats(_objects(values), shift).tolist() == [float(Fraction(v, 1 << shift)) for v in values]
-    beyond = _floats(_objects([1 << 5000, -(1 << 5000), 3]), 0).tolist()
+        assert _floats(object_array(values), shift).tolist() == [float(Fraction(v, 1 << shift)) for v in values]
+    beyond = _floats(object_array([1 << 5000, -(1 << 5000), 3]), 0).tolist()
     assert beyond == [2.0**1000, -(2.0**1000), 3.0]
     numbers = [0.0, -0.1, 1.5, 5e-324, -1e300]
     numbers += [rng.uniform(-1, 1) * 2.0 ** rng.randrange(-300, 100) for _ in range(200)]
@@ -192,5 +225,7 @@ def test_a_round_that_fails_hot_is_solved_again_from_nothing(monkeypatch):
         return replace(solution, termination=Termination.NUMERICAL) if len(starts) == 3 else solution
 
     monkeypatch.setattr(Session, "solve", once_lost)
-    assert solve_rational(knapsack()).vertex() == [Fraction(1, 4), Fraction(1, 4)]
+    lp = steep_chain(Fraction(39824784), 9)
+    point = solve_rational(lp)
+    assert point.bound == pytest.approx(point.objective, rel=1e-15)
     assert starts[2:4] == ["hot", "cold"]

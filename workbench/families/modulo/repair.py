@@ -34,7 +34,6 @@ from workbench.exact.numbers import exp_bounds, round_down, round_up
 from workbench.families.modulo.request import ModuloRequest
 from workbench.families.oracle import meets
 from workbench.families.outcome import translated_errors
-from workbench.families.requirements import MASS_ABOVE_RATIO
 from workbench.families.user_constraints import TOLERATED, residual
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.privacy.audit import Privacy, audit
@@ -122,7 +121,7 @@ def certify_noise(
     """
     candidates = _Candidates(lambda candidate: (bool(candidate.residual), candidate.objective))  # constraints first
     raw = AdditiveNoise.from_pmf(request.question, np.maximum(solution["f"], 0.0))
-    exactly = partial(_exactly, request, deadline=deadline or Deadline())
+    exactly = partial(_exactly, request, solution, deadline=deadline or Deadline())
     affordable = request.question.order * len(request.budgets) <= CELLS
     for route, pattern in _patterns(request, solution, raw) if affordable else []:
         candidates.attempt(partial(exactly, pattern, route))
@@ -131,7 +130,7 @@ def certify_noise(
     claimed = solution.objective
     mechanisms = candidates.mechanisms
     short = not mechanisms or (claimed is not None and candidates.best.objective > Fraction(claimed) * (1 + _CLOSE))
-    if short and affordable and request.bounds.kind == MASS_ABOVE_RATIO:  # without violations there always is one
+    if short and affordable and request.bounds.mass:  # without violations there always is one
         nothing = {shift: np.zeros(request.question.order, dtype=bool) for shift in request.budgets}
         candidates.attempt(lambda: exactly(nothing, "exact optimum without violations"))
     law = closed_form() if short and request.constraints is None else None
@@ -186,14 +185,18 @@ def _exact_program(request: ModuloRequest, program: Program, *, relaxed: bool = 
     return RationalLP.at(program, values, 320)
 
 
-def _solve_exactly(request: ModuloRequest, program: Program, time_limit: float | None) -> RationalPoint:
-    """The solution of a pattern's program; its bound holds for the request where that asks for no pattern.
+def _solve_exactly(
+    request: ModuloRequest, program: Program, solution: Solution, time_limit: float | None
+) -> RationalPoint:
+    """The solution of a pattern's program, from the basis of the request's solution where its program is the same; its
+    bound holds for the request where that asks for no pattern.
 
     Raises NotCertified, also when there is no time.
     """
     with translated_errors():
         relaxed = None if request.bounds.mass else _exact_program(request, program, relaxed=True)
-        return solve_rational(_exact_program(request, program), relaxed=relaxed, time_limit=time_limit)
+        basis = solution.basis if solution.program is program and solution.solver == "highs" else None
+        return solve_rational(_exact_program(request, program), relaxed=relaxed, time_limit=time_limit, basis=basis)
 
 
 def is_proven(solution: Solution) -> bool:
@@ -232,7 +235,7 @@ def refined(request: ModuloRequest, solution: Solution, time_limit: float | None
     """The answer to a linear program with the exact one's point and bound; as it is where that has none."""
     clock = Deadline()
     try:
-        exact = _solve_exactly(request, request.model().program, time_limit)
+        exact = _solve_exactly(request, request.model().program, solution, time_limit)
     except NotCertified:
         return solution
     if exact.bound is None:
@@ -252,12 +255,14 @@ def refined(request: ModuloRequest, solution: Solution, time_limit: float | None
     )
 
 
-def _exactly(request: ModuloRequest, pattern: Pattern | None, route: str, deadline: Deadline) -> Certified:
+def _exactly(
+    request: ModuloRequest, solution: Solution, pattern: Pattern | None, route: str, deadline: Deadline
+) -> Certified:
     """The exact program of a pattern, solved, repaired and judged. Raises NotCertified, also when there is no time."""
     if deadline.passed:
         raise NotCertified("There was no time left for the exact program of the solver's pattern.")
     program = request.model(pattern).program
-    point, f = _solve_exactly(request, program, deadline.left), program.block("f")
+    point, f = _solve_exactly(request, program, solution, deadline.left), program.block("f")
     masses = slice(f.start, f.start + f.size)
     if request.constraints is not None:
         try:
