@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import mul
 from typing import Any, NamedTuple, TypeAlias
 
@@ -129,13 +129,12 @@ class RationalLP:
             [j for row in self.rows for j in row],
             [value for row in self.rows for value in row.values()],
         )
-        common = math.lcm(*{v.denominator for v in {id(v): v for v in (*listed[2], *self.cost)}.values()})
-
-        def over(values: Iterable[Rational]) -> Integers:
-            return object_array(each(lambda v: v.numerator * (common // v.denominator), values))
-
+        different = {id(value): value for value in (*listed[2], *self.cost)}
+        common = math.lcm(*{value.denominator for value in different.values()})
+        over = {key: value.numerator * (common // value.denominator) for key, value in different.items()}
         i, j = (np.array(part, dtype=np.intp) for part in listed[:2])
-        return Entries(i, j, over(listed[2]), over(self.cost), common)
+        values, cost = (object_array([over[id(value)] for value in part]) for part in (listed[2], self.cost))
+        return Entries(i, j, values, cost, common)
 
     @classmethod
     def of(cls, data: Data, bits: int = 320, moved: Mapping[str, Mapping[int, Fraction]] | None = None) -> RationalLP:
@@ -153,11 +152,11 @@ class RationalLP:
             return numbers
 
         lp = cls(data.c.size, bits)
-        lp.cost = each(lambda v: v or 0, section("c", data.c))
+        lp.cost = [v or 0 for v in section("c", data.c)]
         lp.bounds = [*zip(section("lower", data.lower), section("upper", data.upper), strict=True)]
         lp.sides = [*zip(section("row_lower", data.row_lower), section("row_upper", data.row_upper), strict=True)]
         columns = np.repeat(np.arange(lp.columns), np.diff(data.A.indptr)).tolist()
-        lp._listed = data.A.indices.tolist(), columns, each(lambda v: v or 0, section("A", data.A.data))
+        lp._listed = data.A.indices.tolist(), columns, [v for v in section("A", data.A.data) if v is not None]
         return lp
 
     @classmethod
@@ -258,7 +257,12 @@ def object_array(values: Sequence[Any]) -> Integers:
 
 def _different(values: Vector) -> dict[float, Fraction]:
     """The different finite ones of some floats, as the rationals they are."""
-    return {v: Fraction(v) for v in set(values[np.isfinite(values)].tolist())}
+    return {v: _rational(v) for v in set(values[np.isfinite(values)].tolist())}
+
+
+@lru_cache(1024)
+def _rational(value: float) -> Fraction:
+    return Fraction(value)
 
 
 def _nearest(value: Fraction, sides: tuple[Rational | None, Rational | None]) -> Fraction:
