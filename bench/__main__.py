@@ -26,7 +26,8 @@ out = Console(width=None if sys.stdout.isatty() else 200)  # benchmarks have man
 def main(names: list[str]) -> int:
     """Run and store; returns the exit code."""
     full, names = "--full" in names, [name for name in names if name != "--full"]
-    known = sorted(m.name.removeprefix("bench_") for m in pkgutil.iter_modules(bench.__path__) if m.name != "__main__")
+    modules = [module.name for module in pkgutil.iter_modules(bench.__path__)]
+    known = sorted(name.removeprefix("bench_") for name in modules if name.startswith("bench_"))
     unknown = [name for name in names if name not in known]
     if unknown:
         print(f"benchmark must be one of {', '.join(known)}. Got {', '.join(unknown)}.", file=sys.stderr)

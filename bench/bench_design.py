@@ -10,13 +10,12 @@ certified   `wb.design(...)`: the same with the exact program of its pattern, re
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 
 import workbench as wb
+from bench import TURNS, in_turns
 from models.modulo import ModuloModel, loss_vector
 from solvers.backend import backend
 from workbench.families.requirements import ratio_kind
@@ -29,12 +28,13 @@ SIZES = (8, 20, 40)
 REPEATS = 60
 
 
-def measure(n: int, notion: str, delta: float) -> dict[str, Any]:
-    """Milliseconds of CPU for one question: the least of REPEATS runs of each kind, and the ratios to the solver."""
+def measure(n: int, notion: str, delta: float, loss: str = "error-rate") -> dict[str, Any]:
+    """Milliseconds of CPU for one question, the least of several runs of each kind, and the ratios to the solver, which
+    for PDP with a δ is given the printed integer program."""
     question = wb.ModuloNoise(n=n, max_shift=3)
     differences = question.differences
-    losses = loss_vector("error-rate", question.sizes)
-    model = ModuloModel(question.sizes, differences, ratio_kind(notion), losses, "error", delta > 0)
+    losses = loss_vector(loss, question.sizes)
+    model = ModuloModel(question.sizes, differences, ratio_kind(notion), losses, positive_delta=delta > 0)
     values, solver = model.values([1.0], delta, None), backend("highs")
 
     def bare() -> None:
@@ -42,31 +42,22 @@ def measure(n: int, notion: str, delta: float) -> dict[str, Any]:
             session.solve(values)
 
     def raw() -> None:
-        wb.design(question, epsilon=1, delta=delta, notion=notion, certify=False)
+        wb.design(question, epsilon=1, delta=delta, notion=notion, loss=loss, certify=False)
 
     def certified() -> None:
-        wb.design(question, epsilon=1, delta=delta, notion=notion)
+        wb.design(question, epsilon=1, delta=delta, notion=notion, loss=loss)
 
-    row: dict[str, Any] = {"n": n, "notion": notion, "delta": delta}
-    row |= {f"{name}_ms": 1e3 * seconds for name, seconds in _least(solver=bare, raw=raw, certified=certified).items()}
+    row: dict[str, Any] = {"n": n, "notion": notion, "delta": delta, "loss": loss}
+    turns = REPEATS if not (notion == "pdp" and delta) else TURNS  # a mixed-integer program
+    times, _ = in_turns({"solver": bare, "raw": raw, "certified": certified}, turns)
+    row |= {f"{name}_ms": 1e3 * seconds for name, seconds in times.items()}
     return row | {f"{name}_ratio": row[f"{name}_ms"] / row["solver_ms"] for name in ("raw", "certified")}
 
 
-def _least(**calls: Callable[[], None]) -> dict[str, float]:
-    """The least CPU seconds of each call, warm; they take turns, so that a busy machine slows all alike."""
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for turn in range(REPEATS + 1):
-        for name, call in calls.items():
-            begin = time.process_time()
-            call()
-            if turn:
-                times[name].append(time.process_time() - begin)
-    return {name: min(several) for name, several in times.items()}
-
-
 def run() -> pd.DataFrame:
-    """Every size, as the pure linear program and as DP with a delta."""
-    return pd.DataFrame([measure(n, notion, delta) for n in SIZES for notion, delta in (("pdp", 0.0), ("dp", 0.1))])
+    """Every size, as the pure linear program and as DP with a delta; one size as PDP with a delta; one large one."""
+    rows = [measure(n, notion, delta) for n in SIZES for notion, delta in (("pdp", 0.0), ("dp", 0.1))]
+    return pd.DataFrame([*rows, measure(20, "pdp", 0.1), measure(400, "pdp", 0.0, "squared")])
 
 
 if __name__ == "__main__":

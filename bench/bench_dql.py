@@ -6,12 +6,12 @@ All rows run in one thread on one core, in turns, and the best of several turns 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 
+from bench import in_turns
 from workbench.mechanisms.dyadic_laplace import elias
 from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
 from workbench.mechanisms.dyadic_laplace.randomness import LocalStream, SharedStream
@@ -59,12 +59,7 @@ def run() -> pd.DataFrame:
     stream = write_stream(few, mechanism, KEY)
     tasks["file: write_stream"] = (few.size, lambda: write_stream(few, mechanism, KEY))
     tasks["file: read_stream"] = (few.size, lambda: read_stream(stream, KEY))
-    best = dict.fromkeys(tasks, float("inf"))
-    for _ in range(TURNS):
-        for name, (_, task) in tasks.items():
-            begin = time.perf_counter()
-            task()
-            best[name] = min(best[name], time.perf_counter() - begin)
+    best, _ = in_turns({name: task for name, (_, task) in tasks.items()}, TURNS)
     frame = pd.DataFrame(
         {
             "task": list(tasks),

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 import workbench as wb
+from bench import seconds_of
 
 TITLE = "optima as formulas in e^epsilon and delta"
 CASES: tuple[tuple[str, Any, dict[str, Any], float | None], ...] = (
@@ -28,17 +29,12 @@ CASES: tuple[tuple[str, Any, dict[str, Any], float | None], ...] = (
 
 def run() -> pd.DataFrame:
     """One row a formula."""
-    wb.formula(wb.FiniteQuery("0..2", max_shift=1), loss="absolute")  # imports
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for name, question, options, limit in CASES:
-            begin = time.process_time()
-            formula = wb.formula(question, **options)
-            seconds = time.process_time() - begin
+            seconds, formula = seconds_of(partial(wb.formula, question, **options))
             (path,) = formula.save(Path(folder) / "formula.json")
-            begin = time.process_time()
-            wb.check(path)
-            checked = time.process_time() - begin
+            checked, _ = seconds_of(partial(wb.check, path))
             rows.append(
                 {
                     "formula": name,

@@ -19,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint, minimize
 
+from bench import in_turns, seconds_of
 from models.quantizer import LawModel, smallest_reach
 from solvers.backend import solve
 from solvers.canonical import compile
@@ -76,15 +77,6 @@ def _row(task: str, seconds: float, target: float, other: str, its: float, resul
     return [task, seconds, target, other, its, its / seconds, result]
 
 
-def _best(f: Callable[[], Any], repeat: int) -> tuple[float, Any]:
-    times, value = [], None
-    for _ in range(repeat):
-        begin = time.perf_counter()
-        value = f()
-        times.append(time.perf_counter() - begin)
-    return min(times), value
-
-
 def _exact_lp() -> list[list[Any]]:
     knots = np.linspace(-1, 1, 41)
 
@@ -101,8 +93,8 @@ def _exact_lp() -> list[list[Any]]:
         program = compile(stated(model), "exact quantizer in CVXPY")
         return solve(program, model.values(np.expm1(1.0), BINS, points, loss)).objective
 
-    seconds, value = _best(cold, 5)
-    slow, same = _best(through_cvxpy, 2)
+    seconds, value = seconds_of(cold, 5)
+    slow, same = seconds_of(through_cvxpy)
     problem = exact_problem(knots, 4, LAW, symmetric=True)
     problem.solve(1.0, BINS)
     moves = iter(np.linspace(0.9, 1.1, 60))
@@ -121,9 +113,9 @@ def _exact_lp() -> list[list[Any]]:
 def _median(f: Callable[[], Any], repeat: int) -> tuple[float, Any]:
     times, value = [], None
     for _ in range(repeat):
-        begin = time.perf_counter()
+        begin = time.process_time()
         value = f()
-        times.append(time.perf_counter() - begin)
+        times.append(time.process_time() - begin)
     return float(np.median(times)), value
 
 
@@ -134,12 +126,12 @@ def _search() -> list[list[Any]]:
         runs = []
         for full in (False, True):
             live = Live()
-            begin = time.perf_counter()
+            begin = time.process_time()
             answers: list[OptmAnswer | None] = []
             for big, small in itertools.product(outer, inner):
                 hint = next((answer.bounds for answer in reversed(answers) if answer is not None), None)
                 answers.append(optm([-big, -small, small, big], epsilon, full=full, hint=hint, live=live))
-            runs.append((time.perf_counter() - begin, live.solves, answers))
+            runs.append((time.process_time() - begin, live.solves, answers))
             live.close()
         (quick, few, pruned), (slow, many, full_answers) = runs
         equal = all(
@@ -163,8 +155,8 @@ def _search() -> list[list[Any]]:
 
 def _optimised() -> list[list[Any]]:
     rows = []
-    small, four = _best(lambda: optimised_bins(4, LawQuestion(Fraction(1))), 1)
-    seconds, sixteen = _best(lambda: optimised_bins(16, LawQuestion(Fraction(1))), 1)
+    small, four = seconds_of(lambda: optimised_bins(4, LawQuestion(Fraction(1))))
+    seconds, sixteen = seconds_of(lambda: optimised_bins(16, LawQuestion(Fraction(1))))
     rows.append(
         _row(
             "exact LP, 16 optimised bins, 41 knots",
@@ -175,7 +167,7 @@ def _optimised() -> list[list[Any]]:
             f"MAE {sixteen.objective:.6f} and {four.objective:.6f}",
         )
     )
-    seconds, answer = _best(lambda: mvu(LawQuestion(Fraction(1), uniform(), "squared"), 16, starts=2), 1)
+    seconds, answer = seconds_of(lambda: mvu(LawQuestion(Fraction(1), uniform(), "squared"), 16, starts=2))
     rows.append(
         _row(
             "MVU, 16 outputs, with its bound",
@@ -205,12 +197,9 @@ def _alphabets(epsilon: float) -> list[list[Any]]:
         assert answer is not None
         return answer
 
-    begin = time.process_time()  # of one thread: a ratio that other load does not move
-    optimum = ours()
-    seconds = time.process_time() - begin
-    begin = time.process_time()
-    values = [_trust_constr(points, start, epsilon) for start in starts]
-    its = time.process_time() - begin
+    calls = {"ours": ours, "its": lambda: [_trust_constr(points, start, epsilon) for start in starts]}
+    times, answers = in_turns(calls)
+    seconds, its, optimum, values = times["ours"], times["its"], answers["ours"], answers["its"]
     errors = f"{optimum.value:.6f} and {min(values):.6f} (of {', '.join(f'{value:.4f}' for value in values)})"
     return [
         _row(f"MVU's alphabet, 4 inputs, ε = {epsilon:g}, 4 starts", seconds, 1.0, "SciPy trust-constr", its, errors)

@@ -1,8 +1,8 @@
-"""What a cold command costs, in CPU of one process from its start to its end, beside loading CVXPY alone.
+"""What a cold command costs, in CPU of one process from its start to its end, beside one that loads numpy and highspy.
 
     python -m bench.bench_startup
 
-Designs of noise, quantizers and labels by bins write their programs directly and load no modelling language
+Programs of noise, channels, quantizers and labels are written directly and load no modelling language
 (`models.affine_program`), so that a whole cold design, certificate included, takes less than `import cvxpy` would.
 """
 
@@ -11,22 +11,36 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pandas as pd
 
 __all__ = ["TITLE", "run"]
 
-TITLE = "Cold commands, CPU beside importing CVXPY"
+TITLE = "Cold commands, CPU beside importing numpy and highspy"
 
 TURNS = 5
-YARDSTICK = "import cvxpy"
+YARDSTICK = "import numpy, highspy"
+IMPORTS = ("import scipy.sparse", "import cvxpy")
+COUNT = "--answers 0..10 --max-shift 1 --loss absolute --epsilon 1"
 COMMANDS = {
     "help": "--help",
-    "design modulo --help": "design noise --help",
-    "noise, PDP": "design modulo --n 20 --max-shift 2 --epsilon 1 --delta 0.05 --notion pdp",
-    "noise, DP": "design modulo --n 20 --max-shift 2 --epsilon 1 --delta 0.05 --notion dp",
-    "quantizer": "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1",
-    "labels by bins": "design labels --labels 0..20 --epsilon 1",
+    "design channel --help": "design channel --help",
+    "design modulo, PDP": "design modulo --n 20 --max-shift 2 --epsilon 1 --delta 0.05 --notion pdp",
+    "design modulo, DP": "design modulo --n 20 --max-shift 2 --epsilon 1 --delta 0.05 --notion dp",
+    "design channel": f"design channel {COUNT}",
+    "design noise": "design noise --sensitivity 1 --loss absolute --epsilon 1",
+    "design noise, DP": "design noise --sensitivity 1 --loss absolute --epsilon 1 --delta 1e-5",
+    "design quantizer": "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1",
+    "design labels": "design labels --labels 0..20 --epsilon 1",
+    "design labels, lp": "design labels --labels 0..10 --epsilon 1 --method lp",
+    "recommend": f"recommend {COUNT}",
+    "formula": "formula channel --answers 0..3 --max-shift 1 --loss absolute",
+    "frontier": "frontier modulo --n 8 --max-shift 1 --epsilon 1 --delta 0",
+    "check": "check made.json",
+    "audit": "audit made.json --epsilon 1",
+    "sample": "sample made.json --answer 3 --count 5",
 }
 
 
@@ -39,18 +53,29 @@ def _cpu(arguments: list[str]) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+def _calls(folder: Path) -> dict[str, list[str]]:
+    """Name -> arguments of a Python process. folder: with a certificate, made.json."""
+    _cpu(["-m", "workbench", "design", "channel", *COUNT.split(), "--save", str(folder / "made.json")])
+    calls = {name: ["-c", name] for name in (YARDSTICK, *IMPORTS)}
+    for name, line in COMMANDS.items():
+        calls[name] = ["-m", "workbench", *line.replace("made.json", str(folder / "made.json")).split()]
+    checker = Path(__file__).parents[1] / "tools" / "check_certificate.py"
+    return calls | {"tools/check_certificate.py": [str(checker), str(folder / "made.json")]}
+
+
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"OPENBLAS_NUM_THREADS": "1"}
 
 
 def run() -> pd.DataFrame:
     """The least of five turns of every command; they take turns, so that a busy machine slows all alike."""
-    calls = {YARDSTICK: ["-c", YARDSTICK]} | {name: ["-m", "workbench", *c.split()] for name, c in COMMANDS.items()}
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for turn in range(TURNS + 1):
-        for name, arguments in calls.items():
-            seconds = _cpu(arguments)
-            if turn:
-                times[name].append(seconds)
+    with TemporaryDirectory() as folder:
+        calls = _calls(Path(folder))
+        times: dict[str, list[float]] = {name: [] for name in calls}
+        for turn in range(TURNS + 1):
+            for name, arguments in calls.items():
+                seconds = _cpu(arguments)
+                if turn:
+                    times[name].append(seconds)
     least = {name: min(several) for name, several in times.items()}
     rows = [{"command": name, "cpu_s": value, "ratio": value / least[YARDSTICK]} for name, value in least.items()]
     return pd.DataFrame(rows)

@@ -6,7 +6,6 @@ an upper bound of the optimum, which the intervals' program reaches without a gr
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 import workbench as wb
+from bench import seconds_of
 
 TITLE = "Unbiased label randomizers: cones over intervals of labels, certified (CPU seconds)"
 
@@ -36,9 +36,7 @@ def _row(kind: str, k: int, epsilon: Any) -> tuple[Any, ...]:
     labels = wb.Labels.uniform(0, k - 1)
     if kind == "lognormal":
         labels = wb.Labels(np.sort(np.random.default_rng(5).lognormal(size=k)))
-    begin = time.process_time()
-    design = wb.design(labels, epsilon=epsilon, method="unbiased")
-    seconds = time.process_time() - begin
+    seconds, design = seconds_of(lambda: wb.design(labels, epsilon=epsilon, method="unbiased"))
     assert design.certificate is not None
     assert design.certificate.bias is not None
     assert design.certificate.bias.worst == 0
@@ -47,11 +45,9 @@ def _row(kind: str, k: int, epsilon: Any) -> tuple[Any, ...]:
         size = (Path(folder) / "made.json").stat().st_size / 1000
     grid_loss = grid_seconds = None
     if k <= GRID:
-        begin = time.process_time()
-        plain = wb.design(
-            labels, epsilon=epsilon, method="lp", outputs=tuple(range(-3 * k, 4 * k)), constraints=("unbiased",)
-        )
-        grid_loss, grid_seconds = plain.objective, time.process_time() - begin
+        options = {"method": "lp", "outputs": tuple(range(-3 * k, 4 * k)), "constraints": ("unbiased",)}
+        grid_seconds, plain = seconds_of(lambda: wb.design(labels, epsilon=epsilon, **options))
+        grid_loss = plain.objective
     assert design.bound is not None
     gap = (design.objective - design.bound) / design.objective
     return (
