@@ -3,6 +3,7 @@ method and numpy's Generator.choice."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -27,7 +28,7 @@ def run() -> pd.DataFrame:
         generator = np.random.default_rng(1)
         alias = DiscreteAliasUrn(p, random_state=np.random.default_rng(1))
         exact, seeded = Sampler(masses), Sampler(masses, Source(insecure_seed=1))
-        calls = {
+        calls: dict[str, Callable[[], object]] = {
             "exact, OS entropy": partial(exact.draw, count),
             "exact, seeded": partial(seeded.draw, count),
             "SciPy alias": partial(alias.rvs, count),
