@@ -79,8 +79,8 @@ def run() -> pd.DataFrame:
 
 def certified(n: int, epsilon: str, delta: str) -> wb.Design:
     """Ours."""
-    made: wb.Design = wb.design("channel", answers=f"0..{n}", max_shift=1, epsilon=epsilon, delta=delta)
-    return made
+    design: wb.Design = wb.design("channel", answers=f"0..{n}", max_shift=1, epsilon=epsilon, delta=delta)
+    return design
 
 
 def _answer(solve: Callable[..., Any], case: tuple[int, str, str]) -> Any:

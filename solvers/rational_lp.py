@@ -244,8 +244,8 @@ class RationalLP:
 def each(function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
     """A function of every value, called once for each object: of which there are few where there are many values."""
     listed = [*values]
-    made = {key: function(value) for key, value in {id(value): value for value in listed}.items()}
-    return [made[id(value)] for value in listed]
+    values_of = {key: function(value) for key, value in {id(value): value for value in listed}.items()}
+    return [values_of[id(value)] for value in listed]
 
 
 def object_array(values: Sequence[Any]) -> Integers:

@@ -154,10 +154,10 @@ class _Refinement:
         )
         goal = self.P + self.S - accuracy - 1
         right = (sides - self._point(x))[n + rows]
-        found = system.solved(right, self.S, goal), system.transposed.solved(self.c[columns], self.S, goal)
-        if found[0] is None or found[1] is None:
+        correct = system.solved(right, self.S, goal), system.transposed.solved(self.c[columns], self.S, goal)
+        if correct[0] is None or correct[1] is None:
             return None
-        x[columns], y[rows] = found
+        x[columns], y[rows] = correct
         point = self._result(x, y, bounded, ~free[n:], ~free[:n])
         proven = point.bound is not None and point.objective - point.bound <= abs(point.objective) / _CLOSE
         return point if proven and point.violation <= Fraction(1, 1 << accuracy) else None
