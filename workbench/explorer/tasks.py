@@ -48,7 +48,8 @@ from workbench.families.registry import family
 
 _SESSIONS = 6  # live at a time
 _MOMENT = Fraction(1, 20)  # seconds of a preliminary solve
-_WHILE, _LONG = Fraction(6), Fraction(60)  # of one beside a slider, and of one that is proven: lanes have limits, too
+_WHILE, _LONG = Fraction(6), Fraction(60)  # of one beside a slider, and of others: lanes have limits, too
+_ROUNDING = 1e-6  # relative, of a solver's answer
 _SLOW = 0.1  # seconds of a hot design from which the next ones are preliminary
 _FIRST = 0.6  # of the first design, which also states its model
 _QUICK = 0.12  # seconds within which a hot design is certified while a slider moves
@@ -89,11 +90,13 @@ class Tasks:
         self.files = frozenset(files)
         self._sessions: OrderedDict[str, _Live] = OrderedDict()
         self._last: tuple[str, Design] | None = None
+        self._limit = _LONG
         self._rows: OrderedDict[str, dict[Fraction, tuple[View, str]]] = OrderedDict()  # of curves that go on
 
     def run(self, task: str, request: Values, tell: Tell = silent) -> View:
         """One task. request: family, given (option -> text), and what the task takes. Raises WorkbenchError."""
         InvalidRequest.unless_among(TASKS, "task", task)
+        self._limit = _WHILE if task == "design" else _LONG
         if task == "recommend":
             return alone.recommend(request, tell)
         kind, given = family(request.get("family", "")), request.get("given")
@@ -119,7 +122,7 @@ class Tasks:
         moved = [name for name in kind.hot if name in request.given]
         key = json.dumps([kind.name, moved, fixed], sort_keys=True)
         if key not in self._sessions:
-            self._sessions[key] = _Live(kind.open(request.request("audit", **request.within(_WHILE))))
+            self._sessions[key] = _Live(kind.open(request.request("audit", **request.within(self._limit))))
             while len(self._sessions) > _SESSIONS:
                 self._sessions.popitem(last=False)[1].close()
         self._sessions.move_to_end(key)
@@ -181,7 +184,7 @@ class Tasks:
         if name in request.kind.hot:
             return partial(self._session(request).session.design, request.point(**{name: value}))
         there = request.at(name, value)
-        return partial(request.kind.designed, there.request("audit", **there.within(_WHILE)))
+        return partial(request.kind.designed, there.request("audit", **there.within(_LONG)))
 
     # Tasks.
 
@@ -238,7 +241,7 @@ class Tasks:
             if time.monotonic() - begin > (_PATIENCE if solved >= _FEWEST else _LONGEST):
                 break
             there = request.at(name, value)
-            row, design = attempt(self._solver(request, name, value))
+            row, design = attempt(partial(_reached, self._solver(request, name, value)))
             known[value] = {**row, name: float(value)}, "" if design is None else views.label(design)
             solved += 1
             request.tell(len(known), len(grid), _step(design, there, name, value))
@@ -281,7 +284,7 @@ class Tasks:
         reach = request.range(name)
 
         def within(value: Fraction) -> bool:
-            solve = self._solver(request, name, value)
+            solve = partial(_reached, self._solver(request, name, value))
             objective = attempt(solve)[0].get("objective")
             return objective is not None and objective <= limit
 
@@ -349,17 +352,21 @@ class Tasks:
 
 
 def _reached(solve: Callable[[], Design]) -> Design:
-    """A design, or what there was when time was up, which says so. Raises WorkbenchError."""
+    """A design, or what there was when time was up, which says so. Raises WorkbenchError; NotProven for an answer that
+    is below its bound by more than rounding, which no private one is."""
     try:
-        return solve()
+        design = solve()
     except NotProven as error:
         if error.design is None:
             raise
         between, bound = str(error), error.design.bound
         if bound is not None:
             between = f"the optimum lies between {bound:.9g} and {error.design.objective:.9g}."
-        design: Design = replace(error.design, words=(*error.design.words, f"Not proven to be the best: {between}"))
-        return design
+        design = replace(error.design, words=(*error.design.words, f"Not proven to be the best: {between}"))
+    low = -math.inf if design.bound is None or design.certificate is not None else design.bound
+    if low - design.objective > _ROUNDING * abs(low):
+        raise NotProven("The solver was stopped before its law was private.", bound=low)
+    return design
 
 
 def _step(design: Design | None, request: PageRequest, name: str, value: Fraction) -> View | None:

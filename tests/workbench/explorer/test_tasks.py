@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from workbench.errors import InvalidRequest
+import workbench as wb
+from workbench.errors import InvalidRequest, NotProven
 from workbench.explorer import tasks
 from workbench.explorer.figures import tradeoffs
 from workbench.explorer.given import listing
@@ -168,3 +170,17 @@ def test_what_may_jump_is_drawn_in_steps(live: Tasks) -> None:
         for e in (1.0, 2.0)
     ]
     assert [one["steps"] for one in tradeoffs(rows)[0]["series"]] == [True]
+
+
+def test_what_is_stopped_before_it_is_private_is_no_answer(live: Tasks) -> None:
+    """Certified, or refused: a law that breaks its budget costs less than any private one."""
+    given = {"n": "60", "max_shift": "7", "epsilon": "0.7", "delta": "0.13", "notion": "pdp", "loss": "squared"}
+    stopped = live.run("certify", {"family": "modulo", "given": given | {"time_limit": "0.3"}})
+    assert stopped["certified"]
+    assert stopped["note"].startswith("Not proven to be the best: ")
+    good = wb.design("modulo", n=8, max_shift=3, epsilon=1, certify=False)
+    below = replace(good, objective=0.9 * good.objective, bound=good.objective)
+    with pytest.raises(NotProven, match="before its law was private"):
+        tasks._reached(lambda: below)
+    near = replace(below, objective=good.objective * (1 - 1e-9))
+    assert tasks._reached(lambda: near) is near

@@ -180,7 +180,7 @@ function drawLines(figure, width, { mark, drag, limit, pins = [] } = {}) {
     moves(root, where, (px, py, done) => drag(x.invert(inside(px)), done), (px, py) => px >= box.left - 2 && py <= box.bottom);
   }
   if (limit && mark && Number.isFinite(mark.y) && mark.y >= y0 && mark.y <= y1) {
-    knob = svg("path", { d: "M1,0l13,-7v14z", transform: `translate(${box.right},${y(mark.y)})`, fill: "var(--ink)", style: "cursor:ns-resize" });
+    knob = svg("path", { class: "knob", d: "M1,0l13,-7v14z", transform: `translate(${box.right},${y(mark.y)})`, fill: "var(--ink)", style: "cursor:ns-resize" });
     knob.append(svg("title", {}, `Drag the ${figure.y.label}: finds the least ${figure.x.label}`));
     moves(knob, where, (px, py, done) => {
       const up = Math.min(Math.max(py, box.top), box.bottom);
@@ -353,6 +353,7 @@ function standalone(node, page) {
   if (before) page.dataset.theme = before; else delete page.dataset.theme;
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
   copy.setAttribute("width", width); copy.setAttribute("height", height);
+  copy.querySelector(".knob")?.remove();
   copy.prepend(svg("rect", { width, height, fill: "#ffffff" }));
   return new XMLSerializer().serializeToString(copy);
 }
