@@ -301,7 +301,8 @@ def along(name: str, label: str, rows: Sequence[Values], *, scale: str, steps: b
     between = "keep the last value, as the least error jumps" if steps else "only join them for the eye"
     note = f"Marks are computed; the thin lines {between}." if len(solved) > 1 else ""
     note += f" {len(failed)} of {len(rows)} values have no design there: {failed[0]}" if failed else ""
-    title = f"{label.removeprefix('least ').capitalize()} against {NAMES.get(name, name)}"
+    what = label.removeprefix("least ")
+    title = f"{what[:1].upper() if what.isascii() else what[:1]}{what[1:]} against {NAMES.get(name, name)}"
     more = {"along": name, "note": note, "zero": scale == "share"}
     figure = _lines(title, NAMES.get(name, name), label, drawn, log=scale != "count", **more)
     figure["y"]["log"] = bool(y) and min(y) > 0 and max(y) > _TALL * min(y)
