@@ -36,7 +36,7 @@ from workbench.comparison.recommend_words import (
 )
 from workbench.errors import InvalidRequest, NotProven, WorkbenchError
 from workbench.exact.numbers import positive
-from workbench.exact.objects import Values
+from workbench.exact.objects import Record, Values
 from workbench.families.baseline import read_baselines
 from workbench.families.channel.family import FAMILY, FINITE
 from workbench.families.channel.losses import loss_table
@@ -46,6 +46,7 @@ from workbench.families.design import Design
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.option import NOTION_PARAMETERS, Option, one_of, read, seconds, text
 from workbench.families.recommendation import (
+    AnyQuery,
     Candidate,
     Query,
     RealQuery,
@@ -56,7 +57,8 @@ from workbench.families.recommendation import (
     texts,
 )
 from workbench.io.result import Plots, Progress, Result, Row, check_progress, silent
-from workbench.mechanisms.quantization import read_range
+from workbench.mechanisms.quantization import read_range, spelled_range
+from workbench.mechanisms.range_query import RangeQuery
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,15 +96,12 @@ OPTIONS: tuple[Option, ...] = (
 )
 
 
+_BUDGETS = {"notion", "minimise", "max_loss", "runs", "delta", "epsilon", "only", "time_limit"}
 REAL_OPTIONS: tuple[Option, ...] = (
     Option("range", read_range, help="Real answers between two numbers: 0..200000.", required=True),
     Option("sensitivity", positive, help="How far neighbouring answers differ at most; all of the range."),
     Option("loss", one_of("absolute", "squared"), "squared", "absolute or squared."),
-    Option("notion", one_of("dp", "pure"), "dp", "dp or pure."),
-    FAMILY.option("delta"),
-    Option("epsilon", positive, help="Privacy budget > 0.", required=True),
-    Option("only", text, help="One class, by its name."),
-    _LIMIT,
+    *(each for each in OPTIONS if each.name in _BUDGETS or each in NOTION_PARAMETERS),
 )
 
 
@@ -172,59 +171,64 @@ def recommend(
     check_progress(progress)
     given = {"epsilon": epsilon, "delta": delta, "notion": notion, "loss": loss, "time_limit": time_limit, **question}
     if given.get("range") is not None:
-        known = {each.name for each in (*REAL_OPTIONS, *FINITE)}
-        if left := [each.name for each in OPTIONS if given.get(each.name) is not None and each.name not in known]:
-            why = "its classes are known for one run at a given epsilon and delta; list answers instead, LOW..HIGH:STEP"
-            raise InvalidRequest(f"{', '.join(left)} must be left out with a range: {why}.")
-        return _real(read(REAL_OPTIONS, given, "request with a range"), progress)
+        values = read(REAL_OPTIONS, given, "request with a range")
+        return _compared(*_real(values, _budget(values, given)), progress, values["only"])
     given, more = restated(given)
     values = read(OPTIONS, given)
-    finite_query = FAMILY.spelled_question({"answers": None, **values})
+    query, subject = _finite(values, _budget(values, given))
+    return _compared(query, subject, progress, values["only"], more)
+
+
+def _budget(values: Values, given: Values) -> Record:
+    """What queries of both kinds have. Raises InvalidRequest."""
     least = values["minimise"] == "epsilon"
     if least != (values["max_loss"] is not None):
         raise InvalidRequest("minimise epsilon and max_loss must be given together.")
     other = {each.name: values[each.name] for each in NOTION_PARAMETERS if values[each.name] is not None}
     if values["epsilon"] is None and not least and not other:
         raise InvalidRequest("epsilon must be given. Got none.")
-    words = texts(given | ({"delta": None} if other or not values["delta"] else {}))
-    query = Query(question=finite_query, words=words, own=values["baseline"] or (), parameters=other,
-                  max_loss=values["max_loss"], runs=values["runs"], **_budget(values))  # fmt: skip
+    budget = {name: values[name] for name in ("epsilon", "notion", "loss", "max_loss", "runs")}
+    words = texts({**given, **({"delta": None} if other or not values["delta"] else {})})
+    time = TimeShares(float(values["time_limit"]))
+    return budget | {"delta": values["delta"] or Fraction(0), "parameters": other, "words": words, "time": time}
+
+
+def _finite(values: Values, budget: Record) -> tuple[Query, str]:
+    """Of finitely many answers, and what the table is of. Raises InvalidRequest."""
+    query = Query(question=FAMILY.spelled_question({"answers": None, **values}), own=values["baseline"] or (), **budget)
     try:  # what no class could serve is refused; a channel too large is a row of its own
         request: Any = FAMILY.request(query.question, loss=query.loss, **query.budget)
-        if least:
+        if query.max_loss is not None:
             request.check_max_loss()
     except ChannelTooLarge:
         assert query.losses  # whose errors are the user's as well
-    subject = f"{finite_query!r}, {query.losses.name} loss"
-    return _compared(query, f"least epsilon, {subject} at most {float(values['max_loss']):g}" if least else subject,
-                     progress, values["only"], more)  # fmt: skip
+    return query, _subject(query, f"{query.question!r}, {query.losses.name} loss")
 
 
-def _budget(values: Values) -> Values:
-    budget = {name: values[name] for name in ("epsilon", "notion", "loss")}
-    return budget | {"delta": values["delta"] or Fraction(0), "time": TimeShares(float(values["time_limit"]))}
-
-
-def _real(values: Values, progress: Progress) -> Recommendation:
+def _real(values: Values, budget: Record) -> tuple[RealQuery, str]:
     """The same for real answers in a range."""
     low, high = values["range"]
-    query = RealQuery(low=low, high=high, sensitivity=values["sensitivity"] or high - low, **_budget(values))
+    budget["words"] |= {"range": spelled_range((low, high))}
+    query = RealQuery(low=low, high=high, sensitivity=values["sensitivity"] or high - low, **budget)
     if query.sensitivity > query.width:
         InvalidRequest.must("sensitivity", "at most the width of the range", float(query.sensitivity))
-    if query.notion == "pure" and query.delta:
-        InvalidRequest.must("delta", "0 for the notion pure", float(query.delta))
+    question = RangeQuery(values["range"], sensitivity=query.sensitivity)
+    budget = query.one_budget if query.max_loss is None else {**query.one_budget, "epsilon": Fraction(1)}
+    FAMILY.request(question, loss=query.loss, **budget)  # what no class could serve is refused
+    if query.max_loss is not None and query.max_loss >= query.constant:
+        need = f"less than {float(query.constant):.9g}, what one output for every answer costs (any epsilon is enough)"
+        InvalidRequest.must("max_loss", need, f"{float(query.max_loss):g}")
     apart = f"neighbours at most {float(query.sensitivity):g} apart"
     relation = "every two neighbours" if query.local else apart
-    return _compared(
-        query,
-        f"real answers in [{float(low):g}, {float(high):g}], {relation}, {query.loss} error",
-        progress,
-        values["only"],
-    )
+    return query, _subject(query, f"real answers in [{float(low):g}, {float(high):g}], {relation}, {query.loss} error")
+
+
+def _subject(query: AnyQuery, words: str) -> str:
+    return words if query.max_loss is None else f"least epsilon, {words} at most {float(query.max_loss):g}"
 
 
 def _compared(
-    query: Query | RealQuery, subject: str, progress: Progress, only: str | None, more: Sequence[str] = ()
+    query: AnyQuery, subject: str, progress: Progress, only: str | None, more: Sequence[str] = ()
 ) -> Recommendation:
     begin = time.perf_counter()
     candidates = list(all_candidates(query))
@@ -233,7 +237,7 @@ def _compared(
         candidates = [candidate for candidate in candidates if candidate.name == only]
     values: dict[str, Value] = {}
     rows = _solved(query, candidates, progress, values)
-    rows = sorted(_best_so_far(rows, candidates), key=_by_loss)
+    rows = sorted(_best_so_far(rows, candidates, values), key=_by_loss)
     budget = {name: value for name, value in query.budget.items() if name not in ("notion", "minimise", "max_loss")}
     shown = ", ".join(f"{name} = {float(v) if isinstance(v, Fraction) else v:g}" if isinstance(v, (int, Fraction))
                       else f"{name} = {v}" for name, v in budget.items())  # fmt: skip
@@ -257,7 +261,7 @@ def _compared(
 
 
 def _solved(
-    query: Query | RealQuery, candidates: Sequence[Candidate], progress: Progress, values: dict[str, Value]
+    query: AnyQuery, candidates: Sequence[Candidate], progress: Progress, values: dict[str, Value]
 ) -> list[Row]:
     """The rows, those without programs first, and what was found by class; after Ctrl-C what was ready."""
     waiting, rows = sorted(candidates, key=lambda candidate: candidate.programs), []
@@ -279,21 +283,28 @@ def _by_loss(row: Row) -> tuple[bool, float]:
     return row["objective"] is None, row["objective"] or 0.0
 
 
-def _best_so_far(rows: list[Row], candidates: Sequence[Candidate]) -> Iterator[Row]:
-    """The rows; a class that was stopped has what others in it cost, where that is less."""
+def _best_so_far(rows: list[Row], candidates: Sequence[Candidate], values: dict[str, Value]) -> Iterator[Row]:
+    """The rows; a class that was stopped is that of the best mechanism in it that others found, where it costs less,
+    and costs no less than what is proven of a class that contains it."""
     contains = {candidate.name: candidate.contains for candidate in candidates}
+    bounds = {row["class"]: row["bound"] or 0.0 for row in rows}
     for row in rows:
-        inside = [other for other in certified(rows) if other["class"] in contains[row["class"]]]
+        name = row["class"]
+        if _STOPPED not in row["notes"]:
+            yield row
+            continue
+        above = [bounds[other] for other in bounds if name in contains[other]]
+        row = row | {"bound": max([bounds[name], *above])}
+        inside = [other for other in certified(rows) if other["class"] in contains[name]]
         least = min(inside, key=_by_loss, default=None)
-        less = least is not None and (row["objective"] is None or least["objective"] < row["objective"])
-        if _STOPPED in row["notes"] and least is not None and less:
-            notes = f"{row['notes']}; {BORROWED} {least['class']}"
-            shared = {name: least[name] for name in ("objective", "certified", *_OF_LAWS)}
-            row = row | {**shared, "notes": notes}
+        if least is not None and (row["objective"] is None or least["objective"] < row["objective"]):
+            shared = {known: least[known] for known in ("objective", "certified", *_OF_LAWS)}
+            row = row | {**shared, "notes": f"{row['notes']}; {BORROWED} {least['class']}"}
+            values[name] = values[least["class"]]
         yield row
 
 
-def _row(query: Query | RealQuery, candidate: Candidate, values: dict[str, Value]) -> Row:
+def _row(query: AnyQuery, candidate: Candidate, values: dict[str, Value]) -> Row:
     row: Row = dict.fromkeys(COLUMNS) | {"class": candidate.name, "notes": candidate.reason or candidate.needs}
     if candidate.solve is None:
         return row | {"command": candidate.command}
@@ -311,13 +322,14 @@ def _row(query: Query | RealQuery, candidate: Candidate, values: dict[str, Value
     values[candidate.name] = value
     notes = ": ".join(filter(None, (candidate.needs, value.parameter)))
     if value.stopped:
-        notes += f"; {_STOPPED}: the optimum of its class lies between the bound and this loss"
+        what = "loss" if query.max_loss is None else "epsilon"
+        notes += f"; {_STOPPED}: the optimum of its class lies between the bound and this {what}"
         command = command and f"{command} --time-limit {_MORE}"
     known = {"objective": value.objective, "bound": value.bound, "certified": value.certified}
     return row | known | _of_laws(query, value) | {"command": command, "notes": notes}
 
 
-def _of_laws(query: Query | RealQuery, value: Value) -> Row:
+def _of_laws(query: AnyQuery, value: Value) -> Row:
     """What the laws say beside the loss, where they are not too many."""
     if isinstance(query, RealQuery) or value.mechanism is None:
         return {}

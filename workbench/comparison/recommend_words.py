@@ -9,7 +9,7 @@ from typing import Any
 from workbench.comparison.published import own_distances
 from workbench.exact.objects import Values
 from workbench.families.channel.query_channels import float_laws
-from workbench.families.recommendation import Candidate, Query, RealQuery
+from workbench.families.recommendation import AnyQuery, Candidate, Query, RealQuery
 from workbench.io.result import Row
 from workbench.mechanisms.points import shown
 
@@ -79,10 +79,10 @@ def sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate], me
             yield f"{extra} costs {row['objective'] / best['objective']:.3g}x."
 
 
-def _least(query: Query, best: Row) -> str:
+def _least(query: AnyQuery, best: Row, where: str = "") -> str:
     bound, at = best["bound"], f"a loss of at most {float(query.max_loss or 0):g}"
     proven = "" if bound is None else f", and none of its class does with less than {shown_loss(bound)}"
-    return f"For {at} use the {best['class']}: epsilon = {shown_loss(best['objective'])}{proven}."
+    return f"For {at} use the {best['class']}{where}: epsilon = {shown_loss(best['objective'])}{proven}."
 
 
 def _if_wrong(best: Row, served: Sequence[Row]) -> Iterator[str]:
@@ -117,6 +117,11 @@ def of_reals(query: RealQuery, rows: list[Row]) -> Iterator[str]:
         yield _NONE
         return
     unbiased = [row for row in served if row["notes"].startswith("unbiased")]
+    if query.max_loss is not None:
+        yield _least(query, served[0])
+        if unbiased and served[0] not in unbiased:
+            yield _least(query, unbiased[0], " where many answers are averaged (unbiased)")
+        return
     if unbiased:
         yield _use(unbiased[0], " where many answers are averaged (unbiased)")
     if served[0] not in unbiased:
@@ -126,7 +131,6 @@ def of_reals(query: RealQuery, rows: list[Row]) -> Iterator[str]:
             others = f"No channel of the range costs less than {shown_loss(bound)}."
         name = served[0]["class"]
         yield f"For one answer alone the {name} (biased) costs least of the classes compared: {loss}. {others}"
-    constant = float(query.width / 4 if query.loss == "absolute" else query.width**2 / 12)
-    if served[0]["objective"] > constant:
-        middle = float(query.low + query.width / 2)
+    if served[0]["objective"] > query.constant:
+        middle, constant = float(query.low + query.width / 2), float(query.constant)
         yield f"Publishing {middle:g} whatever the answer costs {constant:.9g}: one answer tells less than that here."

@@ -28,7 +28,6 @@ from workbench.families.registry import families
 from workbench.io.files import spelled
 from workbench.mechanisms.answer_grid import AnswerGrid, answer_grid
 from workbench.mechanisms.finite_query import FiniteQuery
-from workbench.mechanisms.quantization import spelled_range
 from workbench.privacy.notions import notion
 
 
@@ -111,13 +110,15 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class _Budget:
-    """parameters: the budget of a notion without ε and δ; max_loss: for which the least ε is sought, instead of the
-    least loss; runs: that the budget is for."""
+    """words: option, where given -> its text on a command line (None: it has none); parameters: the budget of a notion
+    without ε and δ; max_loss: for which the least ε is sought, instead of the least loss; runs: that the budget is
+    for."""
 
     epsilon: Fraction = None  # type: ignore[assignment]  # of a notion that has none
     delta: Fraction = Fraction(0)
     notion: str = "dp"
     time: TimeShares | None = None
+    words: Mapping[str, str | None] | None = None
     parameters: Values = field(default_factory=dict)
     max_loss: Fraction | None = None
     runs: int = 1
@@ -137,15 +138,33 @@ class _Budget:
         least = {} if self.max_loss is None else {"minimise": "epsilon", "max_loss": self.max_loss}
         return self.one_budget | least | ({"runs": self.runs} if self.runs > 1 else {})
 
+    def command(self, words: str, *names: str, **more: object) -> str | None:
+        """A command line: words, then the options of the query by name, as they were given, then others, the budget;
+        None where one of them is no text."""
+        given = self.words or {}
+        shown: dict[str, str | None] = {name: given[name] for name in names if name in given}
+        shown |= {name: None if value is None else str(value) for name, value in more.items()}
+        for name, value in self.budget.items():
+            if name != "notion" and (value or name != "delta"):
+                shown[name] = given.get(name) or (spelled(value) if isinstance(value, Fraction) else str(value))
+        if any(value is None for value in shown.values()):
+            return None
+        return f"{command_line(words, shown)} --notion {self.notion}"
+
+    def of_one_class(self, name: str) -> str | None:
+        """The command line that makes one class alone, whatever it is; None where the query is no text."""
+        given = {known: value for known, value in (self.words or {}).items() if known != "time_limit"}
+        if not given or None in given.values():
+            return None
+        return command_line("recommend", {**given, "only": name})
+
 
 @dataclass(frozen=True, kw_only=True)
 class Query(_Budget):
-    """A finite query with its budget. words: option, where given -> its text on a command line (None: it has none);
-    own: baselines of the user, as `workbench.families.baseline` reads them."""
+    """A finite query with its budget. own: baselines of the user, as `workbench.families.baseline` reads them."""
 
     question: FiniteQuery
     loss: OwnLoss = "squared"
-    words: Mapping[str, str | None] | None = None
     own: tuple[tuple[str, Any], ...] = ()
 
     @cached_property
@@ -162,26 +181,6 @@ class Query(_Budget):
     def per_distance(self) -> bool:
         """Whether ε is per unit of distance."""
         return notion(self.notion).per_distance
-
-    def command(self, words: str, *names: str, **more: object) -> str | None:
-        """A command line: words, then the options of the query by name, as they were given, then others; None where one
-        of them is no text."""
-        given = self.words or {}
-        shown: dict[str, str | None] = {name: given[name] for name in names if name in given}
-        shown |= {name: None if value is None else str(value) for name, value in more.items()}
-        for name, value in self.budget.items():
-            if name != "notion" and (value or name != "delta"):
-                shown[name] = given.get(name) or (spelled(value) if isinstance(value, Fraction) else str(value))
-        if any(value is None for value in shown.values()):
-            return None
-        return f"{_command(words, shown)} --notion {self.notion}"
-
-    def of_one_class(self, name: str) -> str | None:
-        """The command line that makes one class alone, whatever it is; None where the query is no text."""
-        given = {known: value for known, value in (self.words or {}).items() if known != "time_limit"}
-        if not given or None in given.values():
-            return None
-        return _command("recommend", {**given, "only": name})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,74 +206,144 @@ class RealQuery(_Budget):
         """Whether every two answers are neighbours."""
         return self.sensitivity == self.width
 
-    def of_one_class(self, name: str) -> str | None:
-        """The command line that makes one class alone."""
-        return f"{self.budgeted('recommend')} --only {shlex.quote(name)}"
-
-    def command(self, words: str, **more: object) -> str:
-        """A command line: words, then options."""
-        return _command(words, more)
-
-    def budgeted(self, words: str) -> str:
-        """A command line: words, then the range, the loss and the budget."""
-        given: dict[str, object] = {"range": spelled_range((self.low, self.high))}
-        given |= {} if self.local else {"sensitivity": spelled(self.sensitivity)}
-        given |= {"loss": self.loss, "epsilon": spelled(self.epsilon)}
-        return self.command(
-            words, **given, **({"delta": spelled(self.delta)} if self.delta else {}), notion=self.notion
-        )
+    @property
+    def constant(self) -> Fraction:
+        """What publishing the middle costs, whatever the answer is."""
+        return self.width / 4 if self.loss == "absolute" else self.width**2 / 12
 
 
-def _command(words: str, options: Values) -> str:
+def command_line(words: str, options: Values) -> str:
+    """A command: words, then options."""
     texts = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in options.items()]
     return " ".join(["workbench", words, *texts])
 
 
-def all_candidates(query: Query | RealQuery) -> Iterator[Candidate]:
+AnyQuery = Query | RealQuery
+REAL = ("range", "sensitivity", "loss")  # options of a real query beside its budget
+
+
+def all_candidates(query: AnyQuery) -> Iterator[Candidate]:
     """Those of every family, those of other packages last; a family serves real queries where its module has
-    `real_candidates(query)`. Where the budget is for several runs, those that take no such budget say so."""
-    for candidate in _candidates(query):
-        if query.runs > 1 and not candidate.several and candidate.solve is not None:
-            reason = f"no budget of {query.runs} runs is worked out for it here"
-            yield replace(candidate, solve=None, command=None, reason=reason)
-        else:
-            yield candidate
+    `real_candidates(query)`. Of T runs each has (ε/T, δ/T), which adds up to the budget, and is the best of it where
+    δ = 0; with δ classes that take budgets of several runs do better."""
+    if query.runs == 1:
+        yield from _candidates(query)
+        return
+    shares = {name: getattr(query, name) / query.runs for name in ("epsilon", "delta")}
+    words = {name: text for name, text in (query.words or {}).items() if name != "runs"}
+    words |= {name: spelled(share) for name, share in shares.items() if name in words}
+    several = {each.name: each for each in _candidates(query) if each.several} if query.delta else {}
+    for candidate in _candidates(replace(query, runs=1, words=words, **shares)):
+        yield several.get(candidate.name) or _shared(query, candidate)
+
+
+def _shared(query: AnyQuery, candidate: Candidate) -> Candidate:
+    """A class at an equal share of the budget."""
+    solve = candidate.solve
+    if solve is None:
+        return candidate
+
+    def value() -> Value:
+        found = solve()
+        return found._replace(bound=None) if query.delta else found
+
+    each = f"each of {query.runs} runs has an equal share of the budget"
+    return replace(candidate, solve=value, needs=f"{candidate.needs}; {each}")
 
 
 _LEAST, _MOST = 1e-4, 20.0  # ε that are tried
-_TURNS = 22
+_FACTOR, _TURNS = 4.0, 40  # of ε, until a loss is on either side; of the search between them
+_NEAR = 1e-6  # relative, of the ends
+_BELOW = (0.02, 0.06)  # relative, below the least that was found: where a bound that is less near may exclude ε
 
 
-def least_epsilon(query: Query | RealQuery, name: str) -> Value:
-    """A class at the least ε at which it costs no more than the query's max_loss, by bisection on its loss; no bound.
+def least_epsilon(query: AnyQuery, name: str) -> Value:
+    """A class at the least ε found at which it costs no more than the query's max_loss: by chords of its loss, in
+    logarithms. bound: the largest ε tried at which a
+    proven bound is above max_loss, since the least loss of a class falls with ε.
 
-    Raises NotApplicable, also where no ε up to 20 is enough.
+    Raises NotApplicable, also where no ε up to 20 is enough, and NotProven where the time is up before any is.
     """
-    most = query.max_loss
-    assert most is not None
+    search = _LeastEpsilon(query, name)
+    top, low = math.log(query.epsilon or _MOST), math.log(_LEAST)
+    try:
+        high = min(0.0, top)
+        while high < top and not search.enough(high):
+            high, low = min(top, high + math.log(_FACTOR)), high
+        if high == top and not search.enough(high):
+            raise NotApplicable(f"no epsilon up to {math.exp(top):g} is enough for this loss")
+        while low < high - math.log(_FACTOR) and search.enough(at := high - math.log(_FACTOR)):
+            high = at
+        low = max(low, high - math.log(_FACTOR))
+        low, high = bisect(search.enough, low, high, tolerance=_NEAR, turns=_TURNS, middle=search.between)
+        for step in _BELOW if search.bounded else ():
+            if search.excluded < math.exp(high - 1.5 * step):
+                search.enough(high - step)
+    except NotProven as error:
+        if search.best is None or error.interrupted:
+            raise
+        return search.value(stopped=True)
+    return search.value()
 
-    def at(epsilon: Fraction) -> Value:
-        plain = replace(query, max_loss=None, epsilon=epsilon)
-        candidate = next(each for each in all_candidates(plain) if each.name == name)
+
+class _LeastEpsilon:
+    """The search for the least ε of a class. best: the least that was enough, and what was found there; excluded: the
+    largest that is proven not to be."""
+
+    def __init__(self, query: AnyQuery, name: str) -> None:
+        assert query.max_loss is not None
+        self._query, self._name, self._most = query, name, float(query.max_loss)
+        self._deadline = Deadline(None if query.time is None else query.time.share)
+        self._logs: dict[float, float] = {}  # of ε -> of the loss over the largest
+        self._ends: set[float] = set()
+        self._kept: set[float] = set()
+        self.best: tuple[Fraction, Value] | None = None
+        self.excluded = 0.0
+
+    @property
+    def bounded(self) -> bool:
+        """Whether something is proven of the class."""
+        return self.best is not None and self.best[1].bound is not None
+
+    def enough(self, log: float) -> bool:
+        """Whether ε = e^log is. Raises NotApplicable, NotProven where the time is up."""
+        if self._deadline.passed:
+            raise NotProven("The search stopped at its time limit.", bound=self.excluded)
+        epsilon, left = Fraction(f"{math.exp(log):.9g}"), self._deadline.left
+        time = None if left is None else TimeShares(left)
+        plain = replace(self._query, max_loss=None, epsilon=epsilon, time=time)
+        candidate = next(each for each in all_candidates(plain) if each.name == self._name)
         if candidate.solve is None:
             raise NotApplicable(candidate.reason or "it does not apply")
-        return candidate.solve()
+        value = candidate.solve()
+        if value.bound is not None and value.bound > self._most:
+            self.excluded = max(self.excluded, float(epsilon))
+        self._logs[log] = math.log(max(value.objective, 1e-300) / self._most)
+        within = value.objective <= self._most and (value.certified or value.mechanism is None)
+        if within and (self.best is None or epsilon <= self.best[0]):
+            self.best = epsilon, value
+        return within
 
-    def enough(log: float) -> bool:
-        value = at(Fraction(math.exp(log)))
-        return value.certified and value.objective <= float(most)
+    def between(self, low: float, high: float) -> float:
+        """Where to ask next: where the chord of both ends meets it, an end that the last chords kept pulled towards it
+        (the Illinois rule); half-way where the loss at an end is not known."""
+        kept = {low, high} & self._ends
+        for end in kept & self._kept:
+            self._logs[end] = self._logs.get(end, 0.0) / 2
+        self._ends, self._kept = {low, high}, kept
+        above, below = self._logs.get(low, 0.0), self._logs.get(high, 0.0)
+        share = above / (above - below) if above > 0 > below else 0.5
+        return low + min(max(share, 1e-3), 1 - 1e-3) * (high - low)
 
-    top = Fraction(query.epsilon or Fraction(_MOST))
-    if not enough(math.log(top)):
-        raise NotApplicable(f"no epsilon up to {float(top):g} is enough for this loss")
-    least = bisect(enough, math.log(_LEAST), math.log(top), turns=_TURNS)[1]
-    epsilon = min(top, Fraction(f"{math.exp(least) * (1 + 1e-9):.9g}"))
-    value = at(epsilon)
-    words = "; ".join(filter(None, (value.parameter, f"loss {value.objective:.9g}")))
-    return value._replace(objective=float(epsilon), bound=None, parameter=words)
+    def value(self, stopped: bool = False) -> Value:
+        """What was found, ε being the objective."""
+        assert self.best is not None
+        epsilon, value = self.best
+        words = "; ".join(filter(None, (value.parameter, f"loss {value.objective:.9g}")))
+        return value._replace(objective=float(epsilon), bound=self.excluded or None, parameter=words, stopped=stopped)
 
 
-def _candidates(query: Query | RealQuery) -> Iterator[Candidate]:
+def _candidates(query: AnyQuery) -> Iterator[Candidate]:
     real = isinstance(query, RealQuery)
     for kind in families():
         if kind.recommendation is not None:

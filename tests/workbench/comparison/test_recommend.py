@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from fractions import Fraction
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import workbench as wb
 from workbench.cli import main
 from workbench.comparison.recommend import COLUMNS
+from workbench.mechanisms.range_query import RangeQuery
 
 
 def run(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
@@ -211,10 +213,65 @@ def test_budgets_of_other_notions(budget):
 
 
 def test_a_budget_of_several_runs():
-    rows = {row["class"]: row for row in wb.recommend(answers="0..3", max_shift=1, epsilon=2, delta="1e-5", runs=4)}
-    assert rows["best channel"]["certified"]
-    assert (
-        rows["best channel"]["objective"]
-        > wb.recommend(answers="0..3", max_shift=1, epsilon=2, delta="1e-5")[0]["objective"]
-    )
-    assert rows["clamped geometric"]["notes"] == "no budget of 4 runs is worked out for it here"
+    given = {"answers": "0..3", "max_shift": 1}
+    rows = {row["class"]: row for row in wb.recommend(**given, epsilon=2, delta="1e-5", runs=4, time_limit=300)}
+    shared = {row["class"]: row for row in wb.recommend(**given, epsilon="0.5", delta="2.5e-6", time_limit=300)}
+    best, geometric = rows["best channel"], rows["clamped geometric"]
+    assert best["certified"]
+    assert wb.recommend(**given, epsilon=2, delta="1e-5")[0]["objective"] < best["objective"]
+    assert best["objective"] <= shared["best channel"]["objective"] * (1 + 1e-6)  # sharing is one way
+    assert geometric["objective"] == pytest.approx(shared["clamped geometric"]["objective"], rel=1e-12)
+    assert geometric["bound"] is None
+    assert "each of 4 runs has an equal share of the budget" in geometric["notes"]
+
+
+def test_pure_budgets_of_several_runs_are_equal_shares():
+    several = wb.recommend(answers="0..3", max_shift=1, epsilon=2, runs=4)
+    shared = wb.recommend(answers="0..3", max_shift=1, epsilon="0.5")
+    assert [row["objective"] for row in several] == [row["objective"] for row in shared]
+    assert several[0]["bound"] == shared[0]["bound"]
+    assert several[0]["command"] == shared[0]["command"].replace("--epsilon 0.5", "--epsilon 1/2")
+
+
+# Real answers.
+
+
+def test_the_least_epsilon_of_a_range():
+    table = wb.recommend(range="0..8", minimise="epsilon", max_loss="4.5", time_limit=300)
+    rows = {row["class"]: row for row in table if row["objective"] is not None}
+    assert rows["Laplace"]["objective"] == pytest.approx(8 * math.sqrt(2 / 4.5), rel=1e-5)
+    for name in ("channel on a grid", "quantizer, 4 outputs", "real noise, clamped"):
+        row = rows[name]
+        assert row["certified"]
+        at = wb.recommend(range="0..8", epsilon=row["objective"], only=name, time_limit=300)[0]
+        assert 4.4 < at["objective"] <= 4.5 * (1 + 1e-12)
+    best = table[0]
+    assert best["class"] == "channel on a grid"
+    assert 0.9 * best["objective"] < best["bound"] < best["objective"]
+    excluded = wb.design(RangeQuery("0..8"), epsilon=repr(best["bound"]))
+    assert excluded.bound > 4.5
+    assert table.sentences[0].startswith("For a loss of at most 4.5 use the channel on a grid: epsilon = ")
+    with pytest.raises(wb.InvalidRequest, match=r"max_loss must be less than 5\.33333333, what one output"):
+        wb.recommend(range="0..8", minimise="epsilon", max_loss=6)
+
+
+def test_a_range_for_several_runs_and_other_notions():
+    several = wb.recommend(range="0..8", epsilon=2, runs=4, only="channel on a grid", time_limit=300)[0]
+    assert several["objective"] == wb.recommend(range="0..8", epsilon="0.5", only="channel on a grid")[0]["objective"]
+    for budget, variance in (
+        ({"notion": "zcdp", "rho": "0.1"}, 5.0),
+        ({"notion": "gdp", "mu": "0.5"}, 4.0),
+        ({"notion": "renyi", "alpha": 4, "epsilon": 1}, 2.0),
+    ):
+        noise = wb.recommend(range="0..8", **budget, only="Gaussian")[0]
+        assert noise["objective"] == pytest.approx(64 * variance)
+        assert "not known for the notion" in wb.recommend(range="0..8", **budget, only="Laplace")[0]["notes"]
+    channel = wb.design(RangeQuery("0..8", cells=2), notion="zcdp", rho="0.1")
+    assert 0 < channel.bound < channel.objective < 64 / 12
+    assert channel.certificate is not None
+
+
+def test_a_search_for_the_least_epsilon_that_is_stopped_says_so():
+    row = wb.recommend(range="0..8", minimise="epsilon", max_loss="1", time_limit="0.01", only="real noise, clamped")[0]
+    assert "stopped" in row["notes"]
+    assert row["command"].endswith("--time-limit 600")

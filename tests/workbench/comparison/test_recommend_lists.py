@@ -308,12 +308,6 @@ def test_an_own_loss_keeps_the_outputs_and_says_so():
     assert "others are chosen for the losses squared, huber, absolute, pinball alone" in rows["best channel"]["notes"]
 
 
-@pytest.mark.parametrize("given", [{"runs": 2}, {"minimise": "epsilon", "max_loss": 2}, {"notion": "zcdp", "rho": 1}])
-def test_what_a_range_does_not_take_is_one_sentence(given: dict):
-    with pytest.raises(wb.InvalidRequest, match="must be left out with a range: its classes are known for one run at"):
-        wb.recommend(range="0..8", **{"epsilon": 1, **given})
-
-
 def test_the_least_epsilon_where_every_two_answers_are_neighbours():
     rows = by_class(wb.recommend(answers="0..3", neighbours="all", minimise="epsilon", max_loss="0.6"))
     bins, best = rows["RR-on-Bins"], rows["best channel"]

@@ -85,9 +85,10 @@ def _without(values: Values, names: Iterable[str], when: str) -> None:
 def _check_range(values: Values) -> None:
     """Refuse what is not known for real answers in a range."""
     InvalidRequest.unless_among(("absolute", "squared"), "loss of a range", values["loss"])
-    InvalidRequest.unless_among(("dp", "pure"), "notion of a range", values["notion"])
-    if values["minimise"] != "loss" or values["runs"] != 1 or values["constraints"]:
-        raise InvalidRequest("minimise, runs and constraints must be left out with a range.")
+    if notion(values["notion"]).per_distance:
+        InvalidRequest.must("notion of a range", "none whose budget is per distance", repr(values["notion"]))
+    if values["minimise"] != "loss" or values["constraints"]:
+        raise InvalidRequest("minimise and constraints must be left out with a range.")
 
 
 def _loss(value: Any, name: str) -> Any:
@@ -247,21 +248,24 @@ class _Channels(Family):
         if isinstance(question, RangeQuery):
             _check_range(values)
         losses = loss_table(question, values["loss"])
-        return ChannelRequest(question=question, losses=losses, **completed(values, LARGEST))
+        request = ChannelRequest(question=question, losses=losses, **completed(values, LARGEST))
+        if request.cut and question.free and not isinstance(question, RangeQuery):  # whose bounds seldom meet
+            InvalidRequest.must("outputs", f"a list where notion is {request.notion}", "'free'")
+        return request
 
     def open(self, request: Any) -> Session:
         from workbench.families.channel.problem import ChannelProblem
         from workbench.families.channel.request import LEAST
         from workbench.families.pipeline import ProblemSession
 
-        if isinstance(request.question, RangeQuery):
-            from workbench.families.channel.range import RangeSession
-
-            return RangeSession(request)
         if request.runs > 1:  # many runs are found by programs in CVXPY, slow to import
             from workbench.families.many_runs import ManyRuns
 
             return ManyRuns(request)
+        if isinstance(request.question, RangeQuery):
+            from workbench.families.channel.range import RangeSession
+
+            return RangeSession(request)
         if request.question.free:
             from workbench.families.channel.free_outputs import FreeOutputsSession
 

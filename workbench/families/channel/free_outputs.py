@@ -102,7 +102,7 @@ class FreeOutputsProblem(ChannelProblem):
         bound: Fraction | None = None
         best = self._moved(self._inputs)
         anchors = self._first(best)
-        for _ in range(_ROUNDS):
+        for round_ in range(1, _ROUNDS + 1):
             if self._work > _WORK or self._deadline.passed:
                 break
             try:
@@ -110,6 +110,8 @@ class FreeOutputsProblem(ChannelProblem):
                 least = None if below.answer.bound is None else Fraction(below.answer.bound) - shift
                 if least is not None and (bound is None or least > bound):
                     bound = least
+                if (tell := self.request.progress) is not None:
+                    tell(f"outputs, round {round_}: loss {best.value:.9g}, bound {float(bound or 0):.9g}")
                 if below.stopped or self._enough(best.value, bound):
                     break
                 near = [*below.points, *self._beside(anchors, below), *_used(best)]

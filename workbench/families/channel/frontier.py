@@ -32,7 +32,16 @@ from workbench.families.frontier_plan import (
 from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.notion_points import notion_plots, notion_requests
 from workbench.families.published import Published, published
-from workbench.families.recommendation import Candidate, Query, RealQuery, TimeShares, Value, best_design, designed
+from workbench.families.recommendation import (
+    REAL,
+    Candidate,
+    Query,
+    RealQuery,
+    TimeShares,
+    Value,
+    best_design,
+    designed,
+)
 from workbench.families.requirements import is_hockey_stick, ratio_notions
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FREE
@@ -85,7 +94,6 @@ def candidates(query: Query) -> Iterable[Candidate]:
     prior = "the worst input" if query.question.prior is None else "the prior"
     free = {"outputs": FREE} if _may_choose(query) else {}
     command = query.command("design channel", *_SPELLING, **free, **_loss(query))
-    several = query.runs > 1
     question = query.question.freed() if free else query.question
     options = {"loss": query.loss, **query.budget}
     try:
@@ -94,7 +102,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
         words = f"made for {prior}" + ("" if question.free else f"; publishes only the outputs, {bits} bits")
         if query.losses.named is None and query.question.numbers is not None:
             words += f" (others are chosen for the losses {', '.join(CONVEX[:-1])} alone)"
-        contains = () if several or query.parameters else _CHANNELS
+        contains = (*_CHANNELS, *(("RR-on-Bins",) if question.free else ()))
         yield Candidate("best channel", words, command, best, contains=contains, programs=True, simplicity=3,
                         minimises=True, several=True)  # fmt: skip
     except ChannelTooLarge as error:
@@ -121,7 +129,8 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     question = RangeQuery((query.low, query.high), sensitivity=query.sensitivity)
     words = "biased; made for answers uniform on the range; publishes values of its own"
     best = partial(_ranged, question, query.time, loss=query.loss, **query.budget)
-    yield Candidate("channel on a grid", words, query.budgeted("design channel"), best, programs=True)
+    command = query.command("design channel", *REAL) if query.max_loss is None else None
+    yield Candidate("channel on a grid", words, command, best, programs=True, several=True)
 
 
 def _ranged(question: RangeQuery, time: TimeShares | None, **options: Any) -> Value:
@@ -132,7 +141,7 @@ def _ranged(question: RangeQuery, time: TimeShares | None, **options: Any) -> Va
 def _may_choose(query: Query) -> bool:
     """Whether a channel may publish any real numbers: nobody said which, and the loss has a proof over all of them."""
     named = query.losses.named
-    given = "outputs" in (query.words or {}) or query.question.outputs != query.question.inputs or query.runs > 1
+    given = "outputs" in (query.words or {}) or query.question.outputs != query.question.inputs
     known = named is not None and named.kind in CONVEX and named.kind != "error-rate"
     return not given and known and query.question.numbers is not None and is_hockey_stick(query.notion)
 

@@ -28,6 +28,7 @@ from workbench.mechanisms.range_query import RangeQuery
 
 _CELLS = (8, 16, 32, 64, 128)  # at first; refined until cost and bound are within
 _MORE = (12, 24, 48, 96)  # where they are not: the loss does not fall with every refinement
+_BY_TANGENTS = (4, 8)  # cells under a notion of several bounds
 _CLOSE = 0.01  # of each other, relative
 _MASSES = 33_000  # compared on the cells' own middles; with δ half
 
@@ -58,6 +59,8 @@ class RangeSession(Session):
             bound = max(bound, 0.0 if below is None else below.bound or 0.0)
             if best is None or cost < best[0]:
                 best = cost, cells, design
+            if request.progress is not None:
+                request.progress(f"{count} cells: loss {float(best[0]):.9g}, bound {bound:.9g}")
             if best[0] - Fraction(bound) <= Fraction(_CLOSE) * best[0]:
                 break
         assert best is not None
@@ -83,7 +86,10 @@ def _counts(request: ChannelRequest) -> list[int]:
     """How many cells are tried: such that the sensitivity is so many cells, where that is possible."""
     question = _range(request)
     whole = ((question.high - question.low) / question.sensitivity).numerator
-    dividing = list(dict.fromkeys(whole * -(-count // whole) for count in (*_CELLS, *_MORE)))
+    counts = _BY_TANGENTS if request.cut else (*_CELLS, *_MORE)
+    dividing = list(dict.fromkeys(whole * -(-count // whole) for count in counts))
+    if request.cut:
+        return dividing
     return [n for n in dividing if n <= 2 * _CELLS[-1] and _few(request, question.of(n))] or [*_CELLS]
 
 
@@ -105,7 +111,8 @@ def _of_range(request: ChannelRequest, cost: Fraction, cells: RangeQuery, design
     """The design of the finite question as one of the range."""
     gap = float(cost - Fraction(bound)) / float(cost)
     proven = "within 1 % of any channel" if gap <= _CLOSE else f"not proven within 1 % of any channel ({gap:.2g})"
-    words = f"It takes answers rounded to {cells.rounded}, which the loss charges; {proven} of the range."
+    words = f"It takes answers rounded to {cells.rounded}, which the loss charges; {proven} of the range"
+    words += f" at {design.claim.budget_words()}."
     chosen = replace(design.request, question=cells.placed(design.question.outputs), options=request.options)
     none = OracleVerdict.none("no closed form is known for a range.")
     return replace(design, request=chosen, objective=float(cost), bound=bound, oracle=none, solution=None,

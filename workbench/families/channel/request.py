@@ -96,12 +96,8 @@ class ChannelRequest(BudgetRequest):
         if (named is None or named.kind not in CONVEX) and self.losses.name != LOWER:
             words = f"a list where the loss is none of {', '.join(CONVEX)}"
             InvalidRequest.must("outputs", words, f"{free} with {self.losses.name}")
-        if self.cut:
-            InvalidRequest.must("outputs", f"a list where notion is {self.notion}", free)
         if self.extended:
             InvalidRequest.must("outputs", "a list where there are extra constraints", free)
-        if self.runs > 1:
-            InvalidRequest.must("outputs", "a list for more than one run", free)
         if self.delta and ratio_kind(self.notion) == MASS_ABOVE_RATIO:
             InvalidRequest.must("outputs", "a list where notion is pdp with delta > 0", free)
 

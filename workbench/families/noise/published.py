@@ -32,6 +32,7 @@ from workbench.families.noise.problem import exact_loss
 from workbench.families.noise.request import NoiseRequest
 from workbench.families.published import Published, Reference, costs
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+from workbench.privacy.claim import Claim
 
 SHAPED = ("geometric", "discrete Gaussian")  # those that several runs have (`published_shapes`)
 _WIDEST = 1 << 22  # values of a law that is computed for comparison
@@ -57,7 +58,13 @@ def _real(request: NoiseRequest) -> bool:
 def _on_reals(law: Callable[[float, float, str], tuple[float, str, float]], request: NoiseRequest) -> Reference:
     """law: (ε, δ, loss) -> (loss, symbol, parameter) for Δ = 1; both grow by Δ."""
     spread = float(request.question.sensitivity)
-    loss, symbol, value = law(float(request.epsilon or 0), float(request.delta), request.loss_name)
+    if request.convex:
+        sigma = _deviation(request.claim) if law is _gaussian else None
+        if sigma is None:
+            raise NotApplicable(f"its parameter is not known for the notion {request.notion}")
+        loss, symbol, value = _normal(sigma, request.loss_name)
+    else:
+        loss, symbol, value = law(float(request.epsilon or 0), float(request.delta), request.loss_name)
     return Reference(loss * spread ** line_noise.POWERS[request.loss_name], False, None, symbol, value * spread)
 
 
@@ -80,8 +87,17 @@ def _truncated(epsilon: float, delta: float, loss: str) -> tuple[float, str, flo
 def _gaussian(epsilon: float, delta: float, loss: str) -> tuple[float, str, float]:
     if not delta:
         raise NotApplicable("it needs delta > 0")
-    sigma = gaussian_sigma(epsilon, delta)
+    return _normal(gaussian_sigma(epsilon, delta), loss)
+
+
+def _normal(sigma: float, loss: str) -> tuple[float, str, float]:
     return sigma * math.sqrt(2 / math.pi) if loss == "absolute" else sigma**2, "σ", sigma
+
+
+def _deviation(claim: Claim) -> float | None:
+    """σ of the Gaussian at a budget of a notion of several bounds, for Δ = 1; None where none is known."""
+    mu, variance = claim.notion.gaussian_mu(claim.values), claim.notion.gaussian_variance(claim.values)
+    return 1 / float(mu) if mu is not None else None if variance is None else math.sqrt(variance)
 
 
 def _uniform(epsilon: float, delta: float, loss: str) -> tuple[float, str, float]:

@@ -13,8 +13,8 @@ from workbench.families.design import Design
 from workbench.families.integer_laws import NAMES
 from workbench.families.noise.family import FAMILY
 from workbench.families.noise.problem import clamped_design
-from workbench.families.noise.published import beside
 from workbench.families.noise.request import NAMED, AnswerLoss
+from workbench.families.published import Published, published
 from workbench.families.recommendation import Candidate, Query, RealQuery, Value, best_design, designed
 from workbench.families.requirements import is_hockey_stick
 from workbench.io.files import spelled
@@ -92,37 +92,35 @@ def _command(query: Query, grid: AnswerGrid, named: str) -> str | None:
 
 def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     """The best noise on the reals, as it is and clamped into the range, and published noise beside it."""
-    if not is_hockey_stick(query.notion):
-        yield Candidate("real noise", reason="it is designed under dp or pure")
-        return
-    budget = {"notion": query.notion, "epsilon": query.epsilon, "delta": query.delta}
-    request: Any = FAMILY.request(RealNoise(query.sensitivity), loss=query.loss, **budget)
+    question = RealNoise(query.sensitivity)
 
     @cache
-    def solved() -> tuple[Design, bool]:
-        return best_design(FAMILY, request.question, query.time, loss=query.loss, **budget)
+    def solved(**budget: Any) -> tuple[Design, bool]:
+        return best_design(FAMILY, question, query.time, loss=query.loss, **budget)
 
     def plain() -> Value:
-        return Value.of(*solved())
+        return Value.of(*solved(**query.budget))
 
     def clamped() -> Value:
-        design, stopped = solved()
+        design, stopped = solved(**query.budget)
         return Value.of(clamped_design(design, (query.low, query.high)), stopped)
 
-    given: dict[str, object] = {
-        "on": "reals",
-        "sensitivity": spelled(query.sensitivity),
-        "loss": query.loss,
-        "epsilon": spelled(query.epsilon),
-    }
-    command = query.command(
-        "design noise", **given, **({"delta": spelled(query.delta)} if query.delta else {}), notion=query.notion
-    )
+    options: Record = {"on": "reals", "sensitivity": spelled(query.sensitivity)}
+    command = query.command("design noise", **options, loss=query.loss)
     yield Candidate("real noise", "unbiased; the same for every answer; publishes outside the range", command, plain,
-                    programs=True)  # fmt: skip
-    words = "the noise of the row real noise, clamped into the range (post-processing); biased"
-    into = command.replace(" --loss", f" --clamp {spelled_range((query.low, query.high))} --loss", 1)
+                    programs=True, minimises=True)  # fmt: skip
+    words, ends = "its best noise before it is clamped into the range; biased", (query.low, query.high)
+    into = None
+    if query.max_loss is None:
+        into = query.command("design noise", **options, clamp=spelled_range(ends), loss=query.loss)
     yield Candidate("real noise, clamped", words, into, clamped, programs=True)
-    for name, loss in beside(request):
-        words = "published, unbiased; a closed form in floating point, not certified"
-        yield Candidate(name, words, None, partial(Value, loss, None, False))
+    for entry in published(FAMILY).values():
+        if entry.name not in NAMES:
+            words = f"unbiased; published ({entry.source}); a closed form in floating point, not certified"
+            yield Candidate(entry.name, words, None, partial(_closed_form, query, entry))
+
+
+def _closed_form(query: RealQuery, entry: Published) -> Value:
+    request: Any = FAMILY.request(RealNoise(query.sensitivity), loss=query.loss, **query.budget)
+    reference = entry.cost(request)
+    return Value(reference.objective, None, False, reference.words)

@@ -23,7 +23,7 @@ from workbench.families.quantizer.family import FAMILY
 from workbench.families.quantizer.limit import mae_limit
 from workbench.families.quantizer.published import PUBLISHED, UNBIASED
 from workbench.families.quantizer.search import best_rqm
-from workbench.families.recommendation import Candidate, Query, RealQuery, Value, designed
+from workbench.families.recommendation import Candidate, Query, RealQuery, Value, command_line, designed
 from workbench.families.requirements import is_hockey_stick
 from workbench.io.files import spelled
 from workbench.mechanisms.baselines.poisson_binomial import poisson_binomial
@@ -100,15 +100,16 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     if not query.local or not is_hockey_stick(query.notion):
         yield Candidate("quantizer", reason="it protects all of the range, under dp or pure")
         return
-    ends = query.low, query.high
+    ends, loss = (query.low, query.high), query.loss
     for levels in (2, 4):
-        loss = query.loss
-        best = partial(designed, FAMILY, Quantization(levels=levels, range=ends), loss=loss, epsilon=query.epsilon)
-        command = query.command(
-            "design quantizer", range=spelled_range(ends), levels=levels, loss=loss, epsilon=spelled(query.epsilon)
-        )
+        question = Quantization(levels=levels, range=ends)
+        best = partial(designed, FAMILY, question, query.time, loss=loss, epsilon=query.epsilon)
+        command = None
+        if query.max_loss is None:
+            given = {"range": spelled_range(ends), "levels": levels, "loss": loss, "epsilon": spelled(query.epsilon)}
+            command = command_line("design quantizer", given)
         words = f"unbiased; {levels // 2} bits a message; pure, δ unused"
-        yield Candidate(f"quantizer, {levels} outputs", words, command, best)
+        yield Candidate(f"quantizer, {levels} outputs", words, command, best, programs=levels > 2)
     for entry in (entry for entry in PUBLISHED if entry.serves(query)):
         unbiased = "unbiased; " if entry.name in UNBIASED else ""
         words = f"{unbiased}published ({entry.source}); a closed form in floating point, not certified"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 from fractions import Fraction
 from pathlib import Path
@@ -218,3 +219,13 @@ def test_recommend_chooses_outputs_unless_they_are_given(capsys):
     assert given["RR-on-Bins"]["objective"] >= given["best channel"]["objective"] * (1 - 1e-9)
     assert given["best channel"]["objective"] > best["objective"] * 1.001
     assert "publishes only the outputs" in given["best channel"]["notes"]
+
+
+def test_the_search_of_outputs_tells_what_it_has():
+    told: list[str] = []
+    best = wb.design(wb.FiniteQuery("0..4", "free", max_shift=1), epsilon=1, loss="squared", progress=told.append)
+    assert told
+    assert all(re.fullmatch(r"outputs, round \d+: loss \S+, bound \S+", line) for line in told)
+    bounds = [float(line.split()[-1]) for line in told]
+    assert bounds == sorted(bounds)
+    assert bounds[-1] <= best.objective * (1 + 1e-9)
