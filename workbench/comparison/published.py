@@ -38,7 +38,6 @@ from workbench.families.recommendation import Query, RealQuery
 from workbench.io.result import Row
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.integer_noise import IntegerNoise
-from workbench.mechanisms.range_query import RangeQuery
 from workbench.mechanisms.real_noise import RealNoise
 
 CLOSE = Fraction(1, 50)  # of the optimum, that its two sides must be apart at most for a ratio to be told
@@ -210,7 +209,7 @@ def _of_channels(query: Query) -> Interval:
 def _of_range(query: RealQuery) -> Interval:
     if query.epsilon > _STEEP:
         return 0.0, float("inf")
-    question = RangeQuery((query.low, query.high), sensitivity=query.sensitivity, cells=_CELLS[query.loss])
+    question = query.question.of(_CELLS[query.loss])
     return _designed(CHANNEL, CHANNEL.request(question, loss=query.loss, **query.budget))
 
 

@@ -58,7 +58,6 @@ from workbench.families.recommendation import (
 )
 from workbench.io.result import Plots, Progress, Result, Row, check_progress, silent
 from workbench.mechanisms.quantization import read_range, spelled_range
-from workbench.mechanisms.range_query import RangeQuery
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +100,7 @@ REAL_OPTIONS: tuple[Option, ...] = (
     Option("range", read_range, help="Real answers between two numbers: 0..200000.", required=True),
     Option("sensitivity", positive, help="How far neighbouring answers differ at most; all of the range."),
     Option("loss", one_of("absolute", "squared"), "squared", "absolute or squared."),
-    *(each for each in OPTIONS if each.name in _BUDGETS or each in NOTION_PARAMETERS),
+    *(each for each in OPTIONS if each.name in {*_BUDGETS, "prior"} or each in NOTION_PARAMETERS),
 )
 
 
@@ -209,18 +208,18 @@ def _real(values: Values, budget: Record) -> tuple[RealQuery, str]:
     """The same for real answers in a range."""
     low, high = values["range"]
     budget["words"] |= {"range": spelled_range((low, high))}
-    query = RealQuery(low=low, high=high, sensitivity=values["sensitivity"] or high - low, **budget)
-    if query.sensitivity > query.width:
-        InvalidRequest.must("sensitivity", "at most the width of the range", float(query.sensitivity))
-    question = RangeQuery(values["range"], sensitivity=query.sensitivity)
-    budget = query.one_budget if query.max_loss is None else {**query.one_budget, "epsilon": Fraction(1)}
-    FAMILY.request(question, loss=query.loss, **budget)  # what no class could serve is refused
-    if query.max_loss is not None and query.max_loss >= query.constant:
-        need = f"less than {float(query.constant):.9g}, what one output for every answer costs (any epsilon is enough)"
+    reach = values["sensitivity"] or high - low
+    query = RealQuery(low=low, high=high, sensitivity=reach, prior=values["prior"], **budget)
+    given = query.one_budget if query.max_loss is None else {**query.one_budget, "epsilon": Fraction(1)}
+    FAMILY.request(query.question, loss=query.loss, **given)  # what no class could serve is refused
+    constant = query.question.constant(query.loss)[1]
+    if query.max_loss is not None and query.max_loss >= constant:
+        need = f"less than {float(constant):.9g}, what one output for every answer costs (any epsilon is enough)"
         InvalidRequest.must("max_loss", need, f"{float(query.max_loss):g}")
-    apart = f"neighbours at most {float(query.sensitivity):g} apart"
-    relation = "every two neighbours" if query.local else apart
-    return query, _subject(query, f"real answers in [{float(low):g}, {float(high):g}], {relation}, {query.loss} error")
+    relation = "every two neighbours" if query.local else f"neighbours at most {float(query.sensitivity):g} apart"
+    prior = "" if query.uniform else f"{query.question.prior_words}, "
+    words = f"real answers in [{float(low):g}, {float(high):g}], {relation}, {prior}{query.loss} error"
+    return query, _subject(query, words)
 
 
 def _subject(query: AnyQuery, words: str) -> str:

@@ -131,6 +131,6 @@ def of_reals(query: RealQuery, rows: list[Row]) -> Iterator[str]:
             others = f"No channel of the range costs less than {shown_loss(bound)}."
         name = served[0]["class"]
         yield f"For one answer alone the {name} (biased) costs least of the classes compared: {loss}. {others}"
-    if served[0]["objective"] > query.constant:
-        middle, constant = float(query.low + query.width / 2), float(query.constant)
-        yield f"Publishing {middle:g} whatever the answer costs {constant:.9g}: one answer tells less than that here."
+    output, constant = map(float, query.question.constant(query.loss))
+    if served[0]["objective"] > constant:
+        yield f"Publishing {output:g} whatever the answer costs {constant:.9g}: one answer tells less than that here."

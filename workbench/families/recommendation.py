@@ -28,6 +28,7 @@ from workbench.families.registry import families
 from workbench.io.files import spelled
 from workbench.mechanisms.answer_grid import AnswerGrid, answer_grid
 from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.mechanisms.range_query import RangeQuery
 from workbench.privacy.notions import notion
 
 
@@ -187,14 +188,25 @@ class Query(_Budget):
 class RealQuery(_Budget):
     """A query with real answers in [low, high], of which neighbours differ by at most `sensitivity`, with its budget.
 
-    local: whether every two answers are neighbours; loss: absolute or squared, of published minus true answer, the
-    answers uniform on the range.
+    local: whether every two answers are neighbours; loss: absolute or squared, of published minus true answer; prior:
+    as that of a `RangeQuery`.
     """
 
     low: Fraction
     high: Fraction
     sensitivity: Fraction
     loss: str = "absolute"
+    prior: Any = None
+
+    @cached_property
+    def question(self) -> RangeQuery:
+        """As channels take it."""
+        return RangeQuery((self.low, self.high), sensitivity=self.sensitivity, prior=self.prior)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether the answers are uniform on the range."""
+        return len({*(self.question.weights or ())}) == 1
 
     @property
     def width(self) -> Fraction:
@@ -206,11 +218,6 @@ class RealQuery(_Budget):
         """Whether every two answers are neighbours."""
         return self.sensitivity == self.width
 
-    @property
-    def constant(self) -> Fraction:
-        """What publishing the middle costs, whatever the answer is."""
-        return self.width / 4 if self.loss == "absolute" else self.width**2 / 12
-
 
 def command_line(words: str, options: Values) -> str:
     """A command: words, then options."""
@@ -219,7 +226,7 @@ def command_line(words: str, options: Values) -> str:
 
 
 AnyQuery = Query | RealQuery
-REAL = ("range", "sensitivity", "loss")  # options of a real query beside its budget
+REAL = ("range", "sensitivity", "prior", "loss")  # options of a real query beside its budget
 
 
 def all_candidates(query: AnyQuery) -> Iterator[Candidate]:
@@ -244,8 +251,8 @@ def _shared(query: AnyQuery, candidate: Candidate) -> Candidate:
         return candidate
 
     def value() -> Value:
-        found = solve()
-        return found._replace(bound=None) if query.delta else found
+        once = solve()
+        return once._replace(bound=None) if query.delta else once
 
     each = f"each of {query.runs} runs has an equal share of the budget"
     return replace(candidate, solve=value, needs=f"{candidate.needs}; {each}")

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import positive
 from workbench.exact.objects import Record
-from workbench.exact.plain import whole_number
-from workbench.io.files import spelled
+from workbench.exact.plain import plain_list, whole_number
+from workbench.io.files import names_file, read_table, spelled
 from workbench.mechanisms.finite_query import FREE, FiniteQuery
 from workbench.mechanisms.points import Point
 from workbench.mechanisms.quantization import read_range, spelled_range
@@ -23,11 +24,21 @@ _CELLS = 8  # until a design chooses
 MOST_CELLS = 512
 
 
+def cell_loss(loss: str, r: Fraction, h: Fraction) -> Fraction:
+    """Mean loss, absolute or squared, of an output at a distance r from the middle of a cell of width h, of answers
+    uniform on the cell."""
+    if loss == "squared":
+        return r * r + h * h / 12
+    return abs(r) if 2 * abs(r) >= h else h / 4 + r * r / h
+
+
 class RangeQuery(FiniteQuery):
-    """A query with real answers in a range, uniform on it.
+    """A query with real answers in a range.
 
     range: "LOW..HIGH", or two numbers; sensitivity: how far neighbouring answers differ at most, all of the range by
-    default; cells: how many, chosen by the design unless given. Raises InvalidRequest.
+    default; cells: how many, chosen by the design unless given; prior: "uniform" on the range, "worst", or weights of
+    equal parts of the range, uniform on each. weights: of the parts, None where the worst answer counts. Raises
+    InvalidRequest.
     """
 
     low: Fraction
@@ -35,14 +46,20 @@ class RangeQuery(FiniteQuery):
     sensitivity: Fraction
     cells: int
     given: bool
+    weights: tuple[Fraction, ...] | None
 
-    def __init__(self, range: Any, *, sensitivity: Any = None, cells: int | None = None) -> None:
+    def __init__(self, range: Any, *, sensitivity: Any = None, cells: int | None = None, prior: Any = None) -> None:
         low, high = read_range(range)
+        weights = _weights(prior)
         reach = high - low if sensitivity is None else positive(sensitivity, "sensitivity")
         if reach > high - low:
             InvalidRequest.must("sensitivity", "at most the width of the range", float(reach))
-        count = _CELLS if cells is None else whole_number(cells, "cells", 2, MOST_CELLS)
+        parts = len(weights or (1,))
+        count = -(-_CELLS // parts) * parts if cells is None else whole_number(cells, "cells", 2, MOST_CELLS)
+        if count % parts:
+            InvalidRequest.must("cells", f"a multiple of {parts}, the parts of the prior", count)
         self.__dict__.update(low=low, high=high, sensitivity=reach, cells=count, given=cells is not None)
+        self.__dict__["weights"] = weights
         self.__dict__.update(self.finite(self.far).__dict__)
 
     @property
@@ -56,25 +73,55 @@ class RangeQuery(FiniteQuery):
         return self.sensitivity == self.high - self.low
 
     @property
-    def near(self) -> int:
-        """Cells that neighbours are apart at least where they are farthest: those of a bound."""
-        return self.cells - 1 if self.local else math.floor(self.sensitivity / self.width)
-
-    @property
     def far(self) -> int:
         """Cells that neighbours are apart at most."""
         return self.cells - 1 if self.local else min(self.cells - 1, math.ceil(self.sensitivity / self.width))
 
     def finite(self, apart: int) -> FiniteQuery:
         """The question of the cells' middles, where cells so far apart are neighbours, with real outputs."""
-        middles = [self.low + self.width * (2 * i + 1) / 2 for i in range(self.cells)]
-        everyone = apart >= self.cells - 1
-        relation: Record = {"neighbours": "all"} if everyone else {"max_shift": apart * self.width}
-        return FiniteQuery(middles, FREE, **relation)
+        return self._at(self.low + self.width / 2, self.cells, apart)
+
+    def below(self) -> FiniteQuery | None:
+        """A question whose least loss no channel of the range is below: that of the middles, or where the worst answer
+        counts that of the ends of cells; None where it has no neighbours."""
+        worst = self.weights is None
+        first, count = (self.low, self.cells + 1) if worst else (self.low + self.width / 2, self.cells)
+        apart = count - 1 if self.local else math.floor(self.sensitivity / self.width)
+        return self._at(first, count, apart) if apart else None
+
+    def _at(self, first: Fraction, count: int, apart: int) -> FiniteQuery:
+        relation: Record = {"max_shift": apart * self.width}
+        if apart >= count - 1:
+            relation = {"neighbours": "all"}
+        prior = "worst" if self.weights is None else [w for w in self.weights for _ in range(count // self.parts)]
+        return FiniteQuery([first + self.width * i for i in range(count)], FREE, prior=prior, **relation)
+
+    @property
+    def parts(self) -> int:
+        """Of the prior."""
+        return len(self.weights or (1,))
+
+    def constant(self, loss: str) -> tuple[Fraction, Fraction]:
+        """The output to publish whatever the answer is, and what it costs."""
+        width = (self.high - self.low) / self.parts
+        middles = [self.low + width * (2 * i + 1) / 2 for i in range(self.parts)]
+        if self.weights is None:
+            return middles[0], width / 2 if loss == "absolute" else width**2 / 4
+        best = sum((w * m for w, m in zip(self.weights, middles, strict=True)), Fraction(0))
+        if loss == "absolute":
+            below = Fraction(0)
+            for weight, middle in zip(self.weights, middles, strict=True):
+                if below + weight >= Fraction(1, 2):
+                    best = middle - width / 2 + width * (Fraction(1, 2) - below) / weight
+                    break
+                below += weight
+        costs = [w * cell_loss(loss, best - m, width) for w, m in zip(self.weights, middles, strict=True)]
+        return best, sum(costs, Fraction(0))
 
     def of(self, cells: int) -> RangeQuery:
         """The same range in so many cells."""
-        return RangeQuery((self.low, self.high), sensitivity=self.sensitivity, cells=cells)
+        prior = "worst" if self.weights is None else self.weights
+        return RangeQuery((self.low, self.high), sensitivity=self.sensitivity, cells=cells, prior=prior)
 
     def placed(self, outputs: tuple[Point, ...]) -> RangeQuery:
         """The same question with these outputs."""
@@ -91,8 +138,30 @@ class RangeQuery(FiniteQuery):
     def to_dict(self) -> Record:
         """JSON-ready."""
         range_ = {"range": spelled_range((self.low, self.high)), "sensitivity": spelled(self.sensitivity)}
-        return super().to_dict() | range_ | ({"cells": self.cells} if self.given else {})
+        prior = "worst" if self.weights is None else [*map(spelled, self.weights)]
+        return super().to_dict() | range_ | {"prior": prior} | ({"cells": self.cells} if self.given else {})
 
     def __repr__(self) -> str:
         apart = "every two neighbours" if self.local else f"neighbours at most {float(self.sensitivity):g} apart"
-        return f"RangeQuery({spelled_range((self.low, self.high))}, {apart})"
+        return f"RangeQuery({spelled_range((self.low, self.high))}, {apart}, {self.prior_words})"
+
+    @property
+    def prior_words(self) -> str:
+        """Of which answers a loss is the mean."""
+        if self.weights is None:
+            return "worst answer"
+        return "uniform" if len({*self.weights}) == 1 else f"a prior of {self.parts} equal parts"
+
+
+def _weights(prior: Any) -> tuple[Fraction, ...] | None:
+    """Shares of equal parts of a range. Raises InvalidRequest."""
+    if prior is None or (isinstance(prior, str) and prior == "uniform"):
+        return (Fraction(1),)
+    given: Any = prior.split(",") if isinstance(prior, str) and not names_file(prior) else prior
+    if isinstance(given, (str, Path)):
+        given = [row[0] for row in read_table(given, "prior")]
+    count = len(plain_list(given, "prior", "uniform, worst, or a list of weights"))
+    if isinstance(prior, str) and prior == "worst":
+        return None
+    shares = FiniteQuery([*range(count + 1)], neighbours="all", prior=[*given, 0]).prior  # as weights of answers
+    return None if shares is None else shares[:count]

@@ -202,9 +202,8 @@ class _Channels(Family):
         if sum(values[name] is not None for name in ("answers", "range", "places")) != 1:
             raise InvalidRequest("The answers must be given by exactly one of answers, range and places.")
         if values["range"] is not None:
-            fixed = {**values, "prior": None if values["prior"] == "uniform" else values["prior"]}
-            _without(fixed, finite, "with a range")
-            return RangeQuery(values["range"], **{name: values[name] for name in real})
+            _without(values, finite[:-1], "with a range")
+            return RangeQuery(values["range"], **{name: values[name] for name in (*real, "prior")})
         _without(values, real, "unless a range is given")
         given = {name: values[name] for name in finite}
         if values["places"] is None:
@@ -218,7 +217,7 @@ class _Channels(Family):
         inputs = question.inputs
         if isinstance(question, RangeQuery):
             named = question.to_dict()
-            return {name: named[name] for name in ("range", "sensitivity", "cells") if name in named}
+            return {name: named[name] for name in (*_RANGE, "prior") if name in named}
         neighbours: Any = f"all {question.norm}" if question.planar else "all"
         if question.pairs is not None:
             distances = question.distances or [None] * len(question.pairs)

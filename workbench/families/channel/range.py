@@ -1,12 +1,15 @@
-"""The best channel for real answers uniform on a range, by a finite one on equal cells: both bounds, exactly.
+"""The best channel for real answers in a range, by a finite one on equal cells: both bounds, exactly.
 
 Cells of width h = R/n; x is rounded to the middle m_i of its cell, which a channel M with free outputs takes.
 
-    cost      Σ_i 1/n Σ_o M(i, o) c(o - m_i),  c(r) = mean of ℓ(r + u) over |u| <= h/2:  r² + h²/12;
-              |r| beyond half a cell, else h/4 + r²/h
+    cost      Σ_i p_i Σ_o M(i, o) c(o - m_i),  c(r) = mean of ℓ(r + u) over |u| <= h/2:  r² + h²/12;
+              |r| beyond half a cell, else h/4 + r²/h; p uniform on each cell, 1/n by default
     bound     for every offset t the answers low + t + i h, i < n, are a finite question, the same for all t but for a
               shift, so that the mean loss of a channel of the range, being the mean over t, is at least the least loss
               of that question with real outputs
+
+Where the worst answer counts, it is at an end of a cell, as the loss is convex: so the cost is the largest one there,
+and the bound that of the ends of cells.
 
 Neighbours differ by S at most: their cells by ⌈S/h⌉, which M protects, while the bound may use ⌊S/h⌋ only; where all
 answers are neighbours so are all cells. So cost and bound are at most h²/12 (squared) or h/4 (absolute) apart where h
@@ -15,16 +18,19 @@ divides S, or S is the whole range.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
 from solvers.search import Deadline
 from workbench.errors import InvalidRequest, NotProven
+from workbench.exact.distribution import Distribution
 from workbench.families.base import Session, Values
 from workbench.families.channel.losses import loss_table
 from workbench.families.channel.request import ChannelRequest, ChannelTooLarge
 from workbench.families.design import Design, OracleVerdict
-from workbench.mechanisms.range_query import RangeQuery
+from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.mechanisms.range_query import RangeQuery, cell_loss
 
 _CELLS = (8, 16, 32, 64, 128)  # at first; refined until cost and bound are within
 _MORE = (12, 24, 48, 96)  # where they are not: the loss does not fall with every refinement
@@ -48,9 +54,10 @@ class RangeSession(Session):
             if best is not None and (deadline.passed or not _few(request, cells)):
                 break
             try:
-                design = _solved(request, cells, cells.far, deadline)
-                apart = cells.near
-                below = design if cells.far == apart else _solved(request, cells, apart, deadline) if apart else None
+                design = _solved(request, cells.finite(cells.far), deadline)
+                lower = cells.below()
+                same = lower is not None and (lower.inputs, lower.pairs) == (cells.inputs, cells.pairs)
+                below = design if same else None if lower is None else _solved(request, lower, deadline)
             except (ChannelTooLarge, InvalidRequest, NotProven) as error:
                 if best is None or getattr(error, "interrupted", False):
                     raise
@@ -85,7 +92,7 @@ def _few(request: ChannelRequest, cells: RangeQuery) -> bool:
 def _counts(request: ChannelRequest) -> list[int]:
     """How many cells are tried: such that the sensitivity is so many cells, where that is possible."""
     question = _range(request)
-    whole = ((question.high - question.low) / question.sensitivity).numerator
+    whole = math.lcm(((question.high - question.low) / question.sensitivity).numerator, question.parts)
     counts = _BY_TANGENTS if request.cut else (*_CELLS, *_MORE)
     dividing = list(dict.fromkeys(whole * -(-count // whole) for count in counts))
     if request.cut:
@@ -93,9 +100,9 @@ def _counts(request: ChannelRequest) -> list[int]:
     return [n for n in dividing if n <= 2 * _CELLS[-1] and _few(request, question.of(n))] or [*_CELLS]
 
 
-def _solved(request: ChannelRequest, cells: RangeQuery, apart: int, deadline: Deadline) -> Design:
-    """The best channel where cells so far apart are neighbours; proven or not. Raises WorkbenchError."""
-    question, left = cells.finite(apart), deadline.left
+def _solved(request: ChannelRequest, question: FiniteQuery, deadline: Deadline) -> Design:
+    """The best channel of a finite question; proven or not. Raises WorkbenchError."""
+    left = deadline.left
     options = request.options if left is None else replace(request.options, time_limit=max(0.2, left))
     inner = replace(request, question=question, losses=loss_table(question, request.loss), options=options)
     try:
@@ -121,15 +128,12 @@ def _of_range(request: ChannelRequest, cost: Fraction, cells: RangeQuery, design
 
 def _cost(design: Design, cells: RangeQuery) -> Fraction:
     """What the channel costs, the rounding charged, exactly."""
-    h, total = cells.width, Fraction(0)
+    h, loss = cells.width, str(design.request.loss)
 
-    def mean(r: Fraction) -> Fraction:
-        """c."""
-        if design.request.loss == "squared":
-            return r * r + h * h / 12
-        return abs(r) if 2 * abs(r) >= h else h / 4 + r * r / h
+    def mean(row: Distribution, at: Fraction, width: Fraction) -> Fraction:
+        return row.mean([cell_loss(loss, o - at, width) for o in design.question.outputs])
 
-    for i, row in enumerate(design.mechanism.rows):
-        middle = cells.low + h * (2 * i + 1) / 2
-        total += row.mean([mean(o - middle) for o in design.question.outputs])
-    return total / cells.cells
+    rows = [(row, cells.low + h * (2 * i + 1) / 2) for i, row in enumerate(design.mechanism.rows)]
+    if cells.prior is None:
+        return max(mean(row, m + side * h / 2, Fraction(0)) for row, m in rows for side in (-1, 1))
+    return sum((p * mean(row, m, h) for p, (row, m) in zip(cells.prior, rows, strict=True)), Fraction(0))

@@ -113,7 +113,8 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     into = None
     if query.max_loss is None:
         into = query.command("design noise", **options, clamp=spelled_range(ends), loss=query.loss)
-    yield Candidate("real noise, clamped", words, into, clamped, programs=True)
+    none = None if query.uniform else "its loss is worked out for answers uniform on the range"
+    yield Candidate("real noise, clamped", words, into, None if none else clamped, none, programs=True)
     for entry in published(FAMILY).values():
         if entry.name not in NAMES:
             words = f"unbiased; published ({entry.source}); a closed form in floating point, not certified"

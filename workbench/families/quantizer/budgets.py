@@ -96,24 +96,24 @@ def candidates(query: Query) -> Iterable[Candidate]:
 
 
 def real_candidates(query: RealQuery) -> Iterable[Candidate]:
-    """Quantizers with few optimised outputs, where every two answers are neighbours."""
-    if not query.local or not is_hockey_stick(query.notion):
-        yield Candidate("quantizer", reason="it protects all of the range, under dp or pure")
-        return
+    """Quantizers with few optimised outputs, and what is published, where every two answers are neighbours."""
+    served = query.local and is_hockey_stick(query.notion) and query.uniform
+    none = None if served else "it is for all of a range on which answers are uniform, under dp or pure"
     ends, loss = (query.low, query.high), query.loss
     for levels in (2, 4):
         question = Quantization(levels=levels, range=ends)
         best = partial(designed, FAMILY, question, query.time, loss=loss, epsilon=query.epsilon)
         command = None
-        if query.max_loss is None:
+        if served and query.max_loss is None:
             given = {"range": spelled_range(ends), "levels": levels, "loss": loss, "epsilon": spelled(query.epsilon)}
             command = command_line("design quantizer", given)
         words = f"unbiased; {levels // 2} bits a message; pure, δ unused"
-        yield Candidate(f"quantizer, {levels} outputs", words, command, best, programs=levels > 2)
-    for entry in (entry for entry in PUBLISHED if entry.serves(query)):
+        yield Candidate(f"quantizer, {levels} outputs", words, command, None if none else best, none,
+                        programs=levels > 2)  # fmt: skip
+    for entry in PUBLISHED:
         unbiased = "unbiased; " if entry.name in UNBIASED else ""
         words = f"{unbiased}published ({entry.source}); a closed form in floating point, not certified"
-        yield Candidate(entry.name, words, None, partial(_closed_form, query, entry))
+        yield Candidate(entry.name, words, None, None if none else partial(_closed_form, query, entry), none)
 
 
 def _closed_form(query: RealQuery, entry: Published) -> Value:

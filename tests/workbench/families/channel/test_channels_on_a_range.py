@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -48,7 +49,7 @@ def test_neighbours_within_a_sensitivity():
     everyone = best(0, 10, epsilon=1)
     assert value.bound <= value.objective <= value.bound / 0.99
     assert value.objective < everyone.objective
-    assert RangeQuery("0..10", sensitivity=3, cells=8).near == 2
+    assert RangeQuery("0..10", sensitivity=3, cells=8).below().pairs == RangeQuery("0..10", cells=8).finite(2).pairs
     assert RangeQuery("0..10", sensitivity=3, cells=8).far == 3
     uneven = best(0, 10, sensitivity="3.1", epsilon=1)  # which few cells do not divide
     assert uneven.bound <= uneven.objective
@@ -62,6 +63,35 @@ def test_a_range_that_is_shifted_and_scaled_costs_the_same():
     assert table[0]["class"] == "channel on a grid"
     assert table[0]["objective"] == pytest.approx(second.objective, rel=1e-12)
     assert table[0]["command"].startswith("workbench design channel --range -100..300 ")
+
+
+@pytest.mark.parametrize(("prior", "loss"), [("1,3", "squared"), ("worst", "squared"), ("worst", "absolute")])
+def test_a_prior_of_parts_and_the_worst_answer(prior: str, loss: str):
+    cells = 8
+    value = wb.design(RangeQuery("0..10", cells=cells, prior=prior), loss=loss, epsilon=1)
+    x = np.linspace(0, 10, 8 * 1000 + 1)
+    outputs = np.array([float(o) for o in value.question.outputs])
+    rows = value.mechanism.matrix[np.minimum((x * cells / 10).astype(int), cells - 1)]
+    errors = (rows * np.abs(outputs - x[:, None]) ** (2 if loss == "squared" else 1)).sum(axis=1)
+    own = errors.max() if prior == "worst" else np.average(errors, weights=np.where(x < 5, 1, 3))
+    assert value.objective == pytest.approx(own, rel=1e-3)
+    free = wb.design(wb.FiniteQuery("0..10:2.5", "free", neighbours="all", prior="worst"), loss=loss, epsilon=1)
+    if prior == "worst":
+        assert free.objective <= value.objective  # of five answers alone
+        assert wb.design(RangeQuery("0..10", cells=4, prior=prior), loss=loss, epsilon=1).bound <= free.objective + 1e-9
+    assert 0.9 * value.objective < value.bound < value.objective
+    constant = value.question.constant(loss)
+    assert value.objective < float(constant[1])
+
+
+def test_what_one_output_costs():
+    assert RangeQuery("0..10", prior="1,3").constant("squared") == (Fraction(25, 4), Fraction(325, 48))
+    output, loss = RangeQuery("0..10", prior="1,3").constant("absolute")
+    x = np.concatenate([(np.arange(20_000) + 0.5) / 4000, *[5 + (np.arange(20_000) + 0.5) / 4000] * 3])
+    assert output == Fraction(20, 3)
+    assert float(loss) == pytest.approx(np.abs(x - 20 / 3).mean(), rel=1e-6)
+    with pytest.raises(wb.InvalidRequest, match="cells must be a multiple of 3"):
+        RangeQuery("0..1", prior="1,2,1", cells=4)
 
 
 def test_a_certificate_holds_the_channel_of_the_cells(tmp_path):
