@@ -119,7 +119,7 @@ def _of_range(request: ChannelRequest, cost: Fraction, cells: RangeQuery, design
     gap = float(cost - Fraction(bound)) / float(cost)
     proven = "within 1 % of any channel" if gap <= _CLOSE else f"not proven within 1 % of any channel ({gap:.2g})"
     words = f"It takes answers rounded to {cells.rounded}, which the loss charges; {proven} of the range"
-    words += f" at {design.claim.budget_words()}."
+    words += f" at {design.request.budget_words}."
     chosen = replace(design.request, question=cells.placed(design.question.outputs), options=request.options)
     none = OracleVerdict.none("no closed form is known for a range.")
     return replace(design, request=chosen, objective=float(cost), bound=bound, oracle=none, solution=None,
