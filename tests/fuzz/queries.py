@@ -40,7 +40,8 @@ Query = dict[str, Any]
 
 
 def generated(count: int, seed: int = 24) -> Iterator[Query]:
-    """Queries as keywords of `wb.recommend`; one in six has answers in a range."""
+    """Queries as keywords of `wb.recommend`; one in six has answers in a range, a third of them uniform, a third with a
+    prior, and for a third the worst answer counts."""
     draw = random.Random(seed)
     for number in range(count):
         budget = {"epsilon": draw.choice(EPSILONS), "delta": draw.choice(DELTAS)}
@@ -49,6 +50,8 @@ def generated(count: int, seed: int = 24) -> Iterator[Query]:
             query: Query = {"range": f"{low}..{low + width}", "loss": draw.choice(["absolute", "squared"])}
             if draw.random() < 0.4:
                 query["sensitivity"] = str(Fraction(width, draw.choice([2, 4])))
+            if prior := (None, "worst", "1,3")[number // 6 % 3]:
+                query["prior"] = prior
             yield query | budget
             continue
         yield _list(draw) | budget
@@ -103,10 +106,15 @@ def _plain_range(query: Query) -> tuple[float, float, float]:
     h = (high - low) / count
     x, o = low + h * (np.arange(count) + 0.5), np.linspace(low, high, 2 * count + 1)
     r = np.abs(o - x[:, None])
-    table = r**2 + h**2 / 12 if query["loss"] == "squared" else np.where(2 * r >= h, r, h / 4 + r**2 / h)
+    squared, prior = query["loss"] == "squared", query.get("prior", "1")
+    table = r**2 + h**2 / 12 if squared else np.where(2 * r >= h, r, h / 4 + r**2 / h)
+    if prior == "worst":  # at the farther end of a cell, for every output
+        table = (r + h / 2) ** (2 if squared else 1)
+    parts = np.array([float(w) for w in prior.split(",")]) if prior != "worst" else np.ones(1)
     apart = float(Fraction(query["sensitivity"])) if "sensitivity" in query else high - low
     near = np.abs(x[:, None] - x) <= math.ceil(apart / h - 1e-9) * h + 1e-9 * h
-    return least_loss(table, np.ones(count), near, query), 0.01, float(table.max())
+    weights = None if prior == "worst" else np.repeat(parts, count // parts.size)
+    return least_loss(table, weights, near, query), 0.01, float(table.max())
 
 
 def least_loss(table: np.ndarray, weights: np.ndarray | None, near: np.ndarray, query: Query) -> float:
@@ -217,9 +225,10 @@ def _near(here: float, there: float, within: float, *rows: Any) -> bool:
 
 
 def _commanded(row: Any) -> Iterator[str]:
-    """The row's command, run."""
-    if row["objective"] is None or "stopped" in row["notes"]:  # of which the command goes on
+    """The row's command, run; that of a row that was stopped goes on, and may be stopped later."""
+    if row["objective"] is None:
         return
+    stopped = "stopped" in row["notes"]
     if row["command"] is None:
         yield f"{row['class']}: no command"
         return
@@ -228,10 +237,18 @@ def _commanded(row: Any) -> Iterator[str]:
         try:
             main(shlex.split(line))
         except SystemExit as stop:
-            if stop.code:
+            if stop.code and not stopped:
                 yield f"{row['command']} exits {stop.code}"
                 return
+    if stopped and not out.getvalue():
+        return
     printed = json.loads(out.getvalue())
-    again = (printed["rows"][0] if "rows" in printed else printed)["objective"]
-    if again is None or abs(again - row["objective"]) > 1e-9 * abs(row["objective"]) + 1e-15:
-        yield f"{row['command']} prints {again}, the row {row['objective']}"
+    again, here = (printed["rows"][0] if "rows" in printed else printed)["objective"], row["objective"]
+    most = 1e-9 * abs(here) + 1e-15
+    if stopped and again is not None:  # no worse than it was, unless that was another class's
+        low, high = row["bound"], math.inf if "best so far" in row["notes"] else here
+        right = low - most <= again <= high + most
+    else:
+        right = again is not None and abs(again - here) <= most
+    if not right:
+        yield f"{row['command']} prints {again}, the row {here} from {row['bound']} on"

@@ -115,9 +115,9 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
         into = query.command("design noise", **options, clamp=spelled_range(ends), loss=query.loss)
     none = None if query.uniform else "its loss is worked out for answers uniform on the range"
     yield Candidate("real noise, clamped", words, into, None if none else clamped, none, programs=True)
-    one: Any = FAMILY.request(question, loss=query.loss, epsilon=1)
+    usual: Any = FAMILY.request(question, loss=query.loss, epsilon=1)
     for entry in published(FAMILY).values():
-        if entry.serves(one):
+        if entry.serves(usual):
             words = f"unbiased; published ({entry.source}); a closed form in floating point, not certified"
             yield Candidate(entry.name, words, None, partial(_closed_form, query, entry))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -110,7 +111,8 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
         words = f"unbiased; {levels // 2} bits a message; pure, δ unused"
         yield Candidate(f"quantizer, {levels} outputs", words, command, None if none else best, none,
                         programs=levels > 2)  # fmt: skip
-    for entry in PUBLISHED:
+    whole = replace(query, sensitivity=query.width)
+    for entry in (entry for entry in PUBLISHED if entry.serves(whole)):
         unbiased = "unbiased; " if entry.name in UNBIASED else ""
         words = f"{unbiased}published ({entry.source}); a closed form in floating point, not certified"
         yield Candidate(entry.name, words, None, None if none else partial(_closed_form, query, entry), none)

@@ -194,7 +194,6 @@ def test_the_certificate_holds_the_outputs_and_is_checked_again(capsys, tmp_path
         ({"loss": "poisson-deviance", "answers": "1..4"}, "where the loss is none of squared, huber"),
         ({"loss": [[0, 1], [1, 0]], "answers": "0,1"}, "where the loss is none of squared, huber"),
         ({"constraints": ["unbiased"]}, "where there are extra constraints"),
-        ({"runs": 2, "delta": "1e-5"}, "a list for more than one run"),
         ({"notion": "pdp", "delta": "0.1"}, "where notion is pdp with delta > 0"),
         ({"notion": "zcdp", "rho": 1, "epsilon": None}, "where notion is zcdp"),
     ],
