@@ -85,10 +85,8 @@ def _without(values: Values, names: Iterable[str], when: str) -> None:
 def _check_range(values: Values) -> None:
     """Refuse what is not known for real answers in a range."""
     InvalidRequest.unless_among(("absolute", "squared"), "loss of a range", values["loss"])
-    if notion(values["notion"]).per_distance:
-        InvalidRequest.must("notion of a range", "none whose budget is per distance", repr(values["notion"]))
-    if values["minimise"] != "loss" or values["constraints"]:
-        raise InvalidRequest("minimise and constraints must be left out with a range.")
+    if values["minimise"] != "loss" or values["constraints"] or notion(values["notion"]).per_distance:
+        raise InvalidRequest("minimise, constraints and budgets per distance must be left out with a range.")
 
 
 def _loss(value: Any, name: str) -> Any:

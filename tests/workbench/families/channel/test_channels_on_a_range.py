@@ -113,7 +113,7 @@ def test_a_certificate_holds_the_channel_of_the_cells(tmp_path):
         ({"range": "0..5", "sensitivity": 6}, "at most the width of the range"),
         ({"range": "0..5", "loss": "error-rate"}, "loss of a range must be one of absolute, squared"),
         ({"range": "0..5", "minimise": "epsilon", "max_loss": 1}, "must be left out with a range"),
-        ({"range": "0..5", "notion": "metric"}, "none whose budget is per distance"),
+        ({"range": "0..5", "notion": "metric"}, "budgets per distance must be left out with a range"),
     ],
 )
 def test_what_a_range_does_not_take(given, words):
