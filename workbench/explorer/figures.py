@@ -341,13 +341,15 @@ def _standing(row: Values) -> str:
 
 
 def tradeoffs(rows: Sequence[Values]) -> list[Figure]:
-    """The rows of a frontier: error against ε, and against δ by exact pieces."""
+    """The rows of a frontier: error against ε (ρ, μ, a scale), and against δ by exact pieces."""
     solved, figures = _solved(rows), []
     for name in dict.fromkeys(row.get("notion") for row in solved):
         mine = [row for row in solved if row.get("notion") == name]
         title = f" ({name})" if name else ""
-        if drawn := _by_epsilon([row for row in mine if row.get("curve") in ("point", "baseline")]):
-            figures.append(_lines(f"Error against ε{title}", "ε", "error", drawn))
+        for budget, label in (("epsilon", "ε"), ("rho", "ρ"), ("mu", "μ"), ("scale", "scale of the budget")):
+            known = [row for row in mine if row.get(budget) is not None]
+            if drawn := _by_budget(budget, [row for row in known if row.get("curve") in ("point", "baseline")]):
+                figures.append(_lines(f"Error against {label}{title}", label, "error", drawn))
         pieces = [row for row in mine if row.get("curve") == "piece"]
         drawn = []
         for k, epsilon in enumerate(few({row["epsilon"] for row in pieces})):
@@ -358,12 +360,13 @@ def tradeoffs(rows: Sequence[Values]) -> list[Figure]:
     return figures
 
 
-def _by_epsilon(rows: Sequence[Values]) -> list[Figure]:
-    """One series for every mechanism at every other coordinate (δ, outputs, bits), at a few values of each.
+def _by_budget(budget: str, rows: Sequence[Values]) -> list[Figure]:
+    """One series for every mechanism at every other coordinate (δ, α, runs, outputs, bits), at a few values of each.
 
-    Baselines are drawn where nothing but ε varies: at several budgets nobody can tell so many lines apart.
+    Baselines are drawn where nothing but the budget varies: at several nobody can tell so many lines apart.
     """
-    names = [name for name in ("delta", "levels", "bits", "ell") if any(row.get(name) is not None for row in rows)]
+    others_of = ("delta", "alpha", "runs", "levels", "bits", "ell")
+    names = [name for name in others_of if any(row.get(name) is not None for row in rows)]
     others = {name: few({row[name] for row in rows if row.get(name) is not None}) for name in names}
     told = [name for name in names if len({row.get(name) for row in rows}) > 1]
     groups: dict[tuple[Any, ...], list[Values]] = {}
@@ -372,18 +375,18 @@ def _by_epsilon(rows: Sequence[Values]) -> list[Figure]:
         if near and not (told and row.get("curve") == "baseline"):
             where = [(name, row[name]) for name in told if row.get(name) is not None]
             groups.setdefault((row.get("curve"), row.get("mechanism"), *where), []).append(row)
-    return _curves(groups)
+    return _curves(budget, groups)
 
 
-def _curves(groups: Mapping[tuple[Any, ...], list[Values]]) -> list[Figure]:
+def _curves(budget: str, groups: Mapping[tuple[Any, ...], list[Values]]) -> list[Figure]:
     """A series for the rows of every (curve, mechanism, *coordinates)."""
     drawn = []
     for k, ((curve, mechanism, *where), part) in enumerate(groups.items()):
-        part.sort(key=lambda row: float(row["epsilon"]))
+        part.sort(key=lambda row: float(row[budget]))
         sure = all(row.get("certified") is True for row in part)
         name = ", ".join([str(mechanism), *(f"{word} {value:g}" for word, value in where)])
         look = "dashed" if curve == "baseline" else "line" if sure else "hollow"
         look = look if len(part) > 1 else "filled" if sure else "hollow"
-        x, y = ([row[at] for row in part] for at in ("epsilon", "objective"))
+        x, y = ([row[at] for row in part] for at in (budget, "objective"))
         drawn.append(_series(name, look, k, x, y, steps=jumps(part)))
     return drawn

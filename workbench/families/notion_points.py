@@ -5,6 +5,7 @@ dp, pdp               epsilon, delta                 epsilon, delta
 pure, metric          epsilon                        epsilon
 renyi                 alpha, epsilon                 epsilon, alpha
 zcdp, gdp             rho; mu                        rho; mu
+curve, tradeoff       curve; tradeoff, scale         scale: of the budget, 1 as it is (`HockeySticks.scaled`)
 any with an ε alone   budget, delta                  budget: the least ε of an error, its objective
 """
 
@@ -20,9 +21,10 @@ from workbench.exact.objects import Record, Values
 from workbench.families.base import Family
 from workbench.families.frontier_plan import LEAST_EPSILON, Plots, Row
 from workbench.families.frontier_plots import Quantity, Series, all_series, few, lines
-from workbench.families.option import Option, count
+from workbench.families.option import NOTION_PARAMETERS, Option, count
 from workbench.io.parameter_grid import grid
 from workbench.privacy.notions import notion
+from workbench.privacy.notions.curve import HockeySticks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +39,8 @@ OPTIONS = (
     Option("alpha", grid, help="Grid of orders > 1, with the notion renyi."),
     Option("rho", grid, help="Grid of ρ, with the notion zcdp."),
     Option("mu", grid, help="Grid of μ, with the notion gdp."),
+    *NOTION_PARAMETERS[3:],
+    Option("scale", grid, "1", "Grid: ε of the curve times it; the weight, in (0, 1], of a trade-off function."),
     BUDGET,
 )  # fmt: skip
 
@@ -53,11 +57,11 @@ def _runs(value: Any, name: str) -> tuple[int, ...]:
 RUNS = Option("runs", _runs, help="Grid of how many runs share the budget; one by default.")
 
 
-def _given(values: Values, name: str, named: str) -> list[Fraction]:
-    numbers: list[Fraction] | None = values[name]
-    if not numbers:
+def _given(values: Values, name: str, named: str) -> Any:
+    given = values[name]
+    if not given:
         raise InvalidRequest(f"{name} must be given for the notion {named}. Got none.")
-    return list(numbers)
+    return given
 
 
 def budget_points(values: Values) -> Iterator[tuple[Row, Record]]:
@@ -66,9 +70,16 @@ def budget_points(values: Values) -> Iterator[tuple[Row, Record]]:
         parameters = notion(named).parameters
         if values["max_loss"] and not values["epsilon"] and set(parameters) == {"epsilon", "delta"}:
             continue  # only the least ε is wanted
+        if isinstance(measure := notion(named), HockeySticks):
+            (name,) = parameters
+            budget = measure.parse(name, _given(values, name, named))
+            for scale in values["scale"]:
+                yield {"notion": named, "scale": float(scale)}, {"notion": named, name: measure.scaled(budget, scale)}
+            continue
         if not set(parameters) <= {"epsilon", "delta", "alpha", "rho", "mu"}:
-            wanted = "one with an epsilon, rho or mu to draw against (curves are designed one by one)"
-            InvalidRequest.must("notion", wanted, repr(named))
+            InvalidRequest.must(
+                "notion", "one with an epsilon, rho, mu, curve or tradeoff to draw against", repr(named)
+            )
         deltas = values["delta"] if notion(named).has_delta else [Fraction(0)]
         points: list[dict[str, Fraction]] = [{}]
         for name in [name for name in ("delta", "alpha", "rho", "mu", "epsilon") if name in parameters]:
@@ -118,6 +129,10 @@ def notion_plots(table: pd.DataFrame, series: Mapping[str, Series], title: str, 
         **_against_runs(table[~table["mechanism"].eq(LEAST_EPSILON)], series, title, f"{words} of one run"),
         "error_rho": drawn(of("zcdp"), "rho", "ρ", "zCDP"),
         "error_mu": drawn(of("gdp"), "mu", "μ", "GDP"),
+        **{
+            f"error_scale_{name}": drawn(of(name), "scale", "scale of the budget", name)
+            for name in ("curve", "tradeoff")
+        },
         "error_epsilon_renyi": partial(
             lines,
             renyi,

@@ -382,7 +382,9 @@ FRONTIER = Frontier(
     (
         *FINITE,
         *GRIDS,
-        Option("notion", several(convex_or_ratio_notion), "dp", "dp, pure, pdp, metric, renyi, zcdp, gdp; or several."),
+        Option(
+            "notion", several(convex_or_ratio_notion), "dp", "dp, pure, pdp, metric, renyi, zcdp, gdp, curve, tradeoff."
+        ),
         FAMILY.option("loss"),
         SHARED,
         SOLVER,

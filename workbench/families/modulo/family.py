@@ -367,7 +367,7 @@ FRONTIER = Frontier(
     (
         *(option for option in FAMILY.options if option.question),
         *GRIDS,
-        Option("notion", several(convex_or_ratio_notion), "dp", "dp, pdp, pure, renyi, zcdp, gdp; or several."),
+        Option("notion", several(convex_or_ratio_notion), "dp", "dp, pdp, pure, renyi, zcdp, gdp, curve, tradeoff."),
         Option("loss", text, "error-rate", "error-rate, squared, eta-squared, circular-squared or worst-squared."),
         SHARED,
         Option(

@@ -15,7 +15,7 @@ FRONTIER = Frontier(
     (
         *(option for option in FAMILY.options if option.question),
         *OPTIONS,
-        Option("notion", several(FAMILY.option("notion").read), "dp", "dp, pure, renyi, zcdp, gdp; several by commas."),
+        Option("notion", several(FAMILY.option("notion").read), "dp", "dp, pure, renyi, zcdp, gdp, curve, tradeoff."),
         FAMILY.option("loss"),
         replace(RUNS, default="1", help="Grid of how many runs share the budget, of integer noise."),
         SOLVER,

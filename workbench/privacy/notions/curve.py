@@ -51,6 +51,10 @@ class HockeySticks(Notion):
         """(ε, δ) or (slope, δ) of every one."""
 
     @abstractmethod
+    def scaled(self, points: Sequence[Stick], scale: Fraction) -> Sequence[Stick]:
+        """The budget at a scale: 1 as it is, less where it is nearer to perfect privacy. Raises InvalidRequest."""
+
+    @abstractmethod
     def stick(self, laws: Laws, at: Fraction) -> ExpNumber:
         """The hockey stick there, exact."""
 
@@ -105,6 +109,10 @@ class Curve(HockeySticks):
         """The points."""
         points: Sequence[Stick] = values["curve"]
         return points
+
+    def scaled(self, points: Sequence[Stick], scale: Fraction) -> Sequence[Stick]:
+        """Every ε times the scale."""
+        return tuple((epsilon * scale, delta) for epsilon, delta in points)
 
     def stick(self, laws: Laws, at: Fraction) -> ExpNumber:
         """The exact δ at ε."""

@@ -81,6 +81,13 @@ class TradeOffFunction(HockeySticks):
         """(M, δ) of the lines."""
         return _sticks(values["tradeoff"])
 
+    def scaled(self, points: Sequence[Stick], scale: Fraction) -> Sequence[Stick]:
+        """s f(α) + (1 - s) (1 - α), s in (0, 1]: f with probability s, else a blind guess."""
+        if not 0 < scale <= 1:
+            InvalidRequest.must("scale", f"in (0, 1] for a {self.title}", f"{float(scale):g}")
+        known = dict(points) | ({} if points[-1][0] == 1 else {Fraction(1): Fraction(0)})
+        return tuple((alpha, scale * beta + (1 - scale) * (1 - alpha)) for alpha, beta in known.items())
+
     def stick(self, laws: Laws, at: Fraction) -> ExpNumber:
         """Σ max(0, P - M Q), exact."""
         p, q = laws.p, laws.q
