@@ -11,6 +11,9 @@ function optimumAt(one, epsilon, delta) {
   return Number.isFinite(found) ? found : null;
 }
 
+// Those of the ticks whose labels do not touch.
+const apart = (values, y) => values.reduce((kept, v) => (kept.length && y(kept.at(-1)) - y(v) < 15 ? kept : [...kept, v]), []);
+
 // mark {x, y}: the design; tell(k, x, y): the reader points at a region (-1: at none); pick(x, y): at a point to go to.
 DRAWERS.map = function drawMap(figure, width, { mark, tell, pick } = {}) {
   const height = tallness(width) + 60, regions = figure.regions, every = (name) => regions.flatMap((one) => one[name]);
@@ -18,7 +21,7 @@ DRAWERS.map = function drawMap(figure, width, { mark, tell, pick } = {}) {
   const bottom = height - BOTTOM, x = scale(x0, x1, LEFT, width - RIGHT, false), flat = scale(0, y1, bottom, TOP, false);
   const y = figure.moved ? (v) => bottom - Math.sqrt(Math.max(v, 0) / y1) * (bottom - TOP) : flat;
   const root = svg("svg", { class: "chart map", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": figure.title });
-  const box = frame(width, height, figure, x, y, ticks(x0, x1, false, width < 420 ? 4 : 7), figure.moved ? SQUARES.filter((v) => v <= y1) : ticks(0, y1, false));
+  const box = frame(width, height, figure, x, y, ticks(x0, x1, false, width < 420 ? 4 : 7), figure.moved ? apart(SQUARES.filter((v) => v <= y1), y) : ticks(0, y1, false));
   root.append(...box.parts);
   const shapes = regions.map((one, k) => {
     const there = trace(one.x, one.high, x, y), back = trace([...one.x].reverse(), [...one.low].reverse(), x, y);
