@@ -157,8 +157,9 @@ def test_a_whole_session_by_keyboard_alone(browser: Chromium, server: Server, tm
     page.js("document.querySelector('.inverse input').focus()")
     page.press("7")
     typed = page.js("document.querySelector('.inverse input').value")
+    drawn = page.js("Number(document.querySelector('main').dataset.drawn)")
     page.give("option-epsilon", "1.7")
-    page.wait("document.querySelector('.hero .badge.proven') && location.hash.includes('epsilon=1.7')")
+    page.wait(f"Number(document.querySelector('main').dataset.drawn) > {drawn}")
     assert page.js("document.activeElement.closest('.inverse') && document.activeElement.value") == typed
     assert page.complaints == []
     browser.close_pages()

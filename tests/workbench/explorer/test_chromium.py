@@ -370,3 +370,20 @@ def test_nothing_is_wider_than_the_window(browser: Chromium, server: Server, wid
     if width == 390:  # the result comes first
         assert page.js("document.querySelector('.value').getBoundingClientRect().top") < 400
         assert page.js("document.querySelector('.controls').open") is False
+
+
+def test_rivals_are_drawn_and_chosen_in_the_legend(browser: Chromium, server: Server) -> None:
+    page = opened(browser, server, {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"})
+    page.wait(SETTLED)
+    rows = "[...document.querySelectorAll('[aria-label=\"Other mechanisms\"] svg.chart g')].length"
+    assert page.js(rows) == 5  # the design, and four others
+    outlines = 'document.querySelectorAll(\'[aria-label="The mechanism"] svg.chart path[stroke-width="1.8"]\').length'
+    assert page.js(outlines) == 4
+    for left, pressed in ((3, "false"), (4, "true")):
+        page.click("data-independent")
+        assert page.js(outlines) == left
+        assert page.js("document.querySelector('.legend button').getAttribute('aria-pressed')") == pressed
+    tops = "[0, 1].map((k) => document.querySelectorAll('.column')[k].lastElementChild.getBoundingClientRect().bottom)"
+    low, high = sorted(page.js(tops))
+    assert high - low < 700  # no column is half empty
+    check_clean(page)

@@ -195,3 +195,17 @@ def test_what_is_stopped_before_it_is_private_is_no_answer(live: Tasks) -> None:
         tasks._reached(lambda: below)
     near = replace(below, objective=good.objective * (1 - 1e-9))
     assert tasks._reached(lambda: near) is near
+
+
+def test_outlines_are_laws_and_cost_what_the_table_says(live: Tasks) -> None:
+    """Data-independent noise costs every answer the same; of others the law is that of the answer in the middle."""
+    given = {"n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"}
+    made = live.run("rivals", {"family": "modulo", "given": given})
+    assert len(made["laws"]) == 4
+    for law in made["laws"]:
+        assert law["x"] == [*range(9)]
+        assert sum(law["y"]) == pytest.approx(1, abs=1e-12)
+        assert min(law["y"]) >= 0
+    costs = {name: cost for name, cost, *_ in made["table"]["rows"]}
+    assert {law["name"].split(",")[0] for law in made["laws"]} == set(costs)
+    assert 1 - made["laws"][0]["y"][0] == pytest.approx(costs["data-independent"], abs=1e-12)
