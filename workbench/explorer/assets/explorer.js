@@ -293,7 +293,7 @@ function querying({ families, host, say, place, bar, stop, open }) {
     } catch (error) {
       if (error.name === "AbortError") { if (running === mine) answer.say("Stopped."); return; }
       if (!(error instanceof Failure)) console.error(error);
-      const words = error.message.replace(/^\w+: /, ""), name = words.match(/^(\w+) must/)?.[1], field = name === "sensitivity" ? "max_shift" : name;
+      const words = error.message.replace(/^\w+: /, ""), name = words.match(/^(\w+) must/)?.[1], field = { sensitivity: "max_shift", inputs: "answers" }[name] ?? name;
       fields[field]?.setAttribute("aria-invalid", "true");
       wrong.textContent = words; wrong.hidden = false;
       answer.stale(); answer.say("");
