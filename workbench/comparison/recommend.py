@@ -44,7 +44,7 @@ from workbench.families.channel.query_channels import float_laws
 from workbench.families.channel.request import ChannelTooLarge
 from workbench.families.design import Design
 from workbench.families.frontier_plan import NotApplicable
-from workbench.families.option import NOTION_PARAMETERS, Option, one_of, read, seconds, text
+from workbench.families.option import NOTION_PARAMETERS, Option, one_of, read, seconds, spell, text
 from workbench.families.recommendation import (
     AnyQuery,
     Candidate,
@@ -58,6 +58,7 @@ from workbench.families.recommendation import (
 )
 from workbench.io.result import Plots, Progress, Result, Row, check_progress, silent
 from workbench.mechanisms.quantization import read_range, spelled_range
+from workbench.privacy.notions import notion
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -186,6 +187,10 @@ def _budget(values: Values, given: Values) -> Record:
     other = {each.name: values[each.name] for each in NOTION_PARAMETERS if values[each.name] is not None}
     if values["epsilon"] is None and not least and not other:
         raise InvalidRequest("epsilon must be given. Got none.")
+    measured = notion(values["notion"])
+    for name in ("epsilon", "delta", *other):
+        if values[name] and name not in measured.parameters:
+            InvalidRequest.must(name, f"left out when notion is {measured.name}", spell(values[name]))
     budget = {name: values[name] for name in ("epsilon", "notion", "loss", "max_loss", "runs")}
     words = texts({**given, **({"delta": None} if other or not values["delta"] else {})})
     time = TimeShares(float(values["time_limit"]))
@@ -293,7 +298,7 @@ def _best_so_far(rows: list[Row], candidates: Sequence[Candidate], values: dict[
             yield row
             continue
         above = [bounds[other] for other in bounds if name in contains[other]]
-        row = row | {"bound": max([bounds[name], *above])}
+        row = row | {"bound": max([0.0, bounds[name], *above])}
         inside = [other for other in certified(rows) if other["class"] in contains[name]]
         least = min(inside, key=_by_loss, default=None)
         if least is not None and (row["objective"] is None or least["objective"] < row["objective"]):

@@ -38,7 +38,8 @@ def _use(best: Row, where: str = "") -> str:
     """The sentence that recommends a class, with what is proven of it: the bound where it does not show the loss."""
     loss, bound = shown_loss(best["objective"]), best["bound"]
     than = "" if bound is None or shown_loss(bound) == loss else f" than {shown_loss(bound)}"
-    proven = "" if bound is None else f", and none of its class costs less{than}"
+    known = bound is not None and (bound > 0 or not best["objective"])
+    proven = f", and none of its class costs less{than}" if known else ""
     return f"Use the {best['class']}{where}: {loss}{proven}."
 
 

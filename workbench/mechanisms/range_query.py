@@ -149,8 +149,8 @@ class RangeQuery(FiniteQuery):
     def prior_words(self) -> str:
         """Of which answers a loss is the mean."""
         if self.weights is None:
-            return "worst answer"
-        return "uniform" if len({*self.weights}) == 1 else f"a prior of {self.parts} equal parts"
+            return "the worst answer"
+        return "uniform answers" if len({*self.weights}) == 1 else f"a prior of {self.parts} equal parts"
 
 
 def _weights(prior: Any) -> tuple[Fraction, ...] | None:

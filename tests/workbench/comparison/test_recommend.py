@@ -284,3 +284,18 @@ def test_a_range_with_a_prior():
     for name in ("quantizer, 2 outputs", "real noise, clamped", "optimal piecewise"):
         assert rows[name]["objective"] is None
         assert "uniform" in rows[name]["notes"]
+
+
+@pytest.mark.parametrize("question", [{"range": "0..8"}, {"answers": "0..3", "max_shift": 1}])
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        ({"epsilon": 1, "rho": 1}, "rho must be left out when notion is dp"),
+        ({"notion": "zcdp", "rho": 1, "epsilon": 1}, "epsilon must be left out when notion is zcdp"),
+        ({"notion": "gdp", "mu": 1, "delta": "0.1"}, "delta must be left out when notion is gdp"),
+        ({"notion": "pure", "epsilon": 1, "delta": "0.1"}, "delta must be 0 when notion is pure"),
+    ],
+)
+def test_a_budget_of_another_notion_is_refused(question: dict, budget: dict, words: str):
+    with pytest.raises(wb.InvalidRequest, match=words):
+        wb.recommend(**question, **budget)

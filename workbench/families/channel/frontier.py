@@ -126,8 +126,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
 
 def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     """The best channel on cells of the range."""
-    answers = "answers uniform on the range" if query.uniform else "the worst answer or prior"
-    words = f"biased; made for {answers}; publishes values of its own"
+    words = f"biased; made for {query.question.prior_words} on the range; publishes values of its own"
     best = partial(_ranged, query.question, query.time, loss=query.loss, **query.budget)
     command = query.command("design channel", *REAL) if query.max_loss is None else None
     yield Candidate("channel on a grid", words, command, best, programs=True, several=True)
