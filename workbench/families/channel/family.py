@@ -204,11 +204,9 @@ class _Channels(Family):
             return RangeQuery(values["range"], **{name: values[name] for name in (*real, "prior")})
         _without(values, real, "unless a range is given")
         given = {name: values[name] for name in finite}
-        if values["places"] is None:
-            return self.question(values["answers"], **given)
-        if given["prior"] == "uniform":  # the default: a file's own weights come first
+        if values["places"] is not None and given["prior"] == "uniform":  # a file's own weights come first
             given["prior"] = None
-        return self.question(values["places"], **given)
+        return self.question(values["answers"] if values["places"] is None else values["places"], **given)
 
     def question_options(self, question: Any) -> Record:
         """See `Family.question_options`."""
