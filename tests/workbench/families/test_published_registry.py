@@ -71,6 +71,17 @@ def test_gaussian_noise_stands_beside_a_design_under_its_own_notion():
     assert design.objective < beside["discrete Gaussian"]
 
 
+@pytest.mark.parametrize(
+    "budget",
+    [{"notion": "zcdp", "rho": "0.5"}, {"notion": "gdp", "mu": 1}, {"notion": "renyi", "alpha": 2, "epsilon": 1}],
+)
+def test_gaussian_noise_on_the_reals_has_its_variance_under_its_own_notion(budget: dict[str, Any]):
+    """Δ²/2ρ, Δ²/μ² and αΔ²/2ε are 4 for Δ = 2; the other laws have no such parameter."""
+    kind = family("noise")
+    known = costs(published(kind), kind.request(wb.RealNoise(2), loss="squared", **budget))
+    assert {name: cost.objective for name, cost in known.items()} == {"Gaussian": pytest.approx(4)}
+
+
 def test_ones_own_mechanism_is_audited_under_every_notion():
     response = {"mine": [[0.7 if i == j else 0.1 for j in range(4)] for i in range(4)]}
     given: dict[str, Any] = {"answers": "0..3", "max_shift": 1, "notion": "zcdp", "baseline": response, "only": "mine"}

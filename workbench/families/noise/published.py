@@ -221,7 +221,7 @@ def gaussian_sigma(epsilon: float, delta: float) -> float:
 
 PUBLISHED = (
     *(
-        Published(name, source, parameter, partial(_on_reals, law), _real)
+        Published(name, source, parameter, partial(_on_reals, law), _real, any_budget=law is _gaussian)
         for name, source, parameter, law in (
             ("Laplace", "Dwork et al. 2006", "b = Δ/(ε - 2 ln(1 - δ)), the least scale", _laplace),
             ("staircase (pure)", "Geng and Viswanath 2014", "γ, best for the loss; δ unused", _staircase),
