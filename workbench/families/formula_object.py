@@ -246,14 +246,14 @@ class Formula:
         write_whole(target, texts[ending]().encode())
         return [target]
 
-    def plot(self, path: str | Path | None = None) -> Figure:
+    def plot(self, path: str | Path | None = None, *, width: float | None = None) -> Figure:
         """The (ε, δ) plane with the region of each formula, or the optimum over ε where δ is given.
 
-        path: also write it (.png, .svg or .pdf). Raises InvalidRequest, OSError.
+        path: also write it (.png, .svg or .pdf). width: inches, see `Result.plot`. Raises InvalidRequest, OSError.
         """
         drawn = figure(self.what, self.pieces, None if self.at is None else float(self.at))
         if path is not None:
-            save_figure(drawn, Path(path))
+            save_figure(drawn, Path(path), width)
         return drawn
 
     def _repr_html_(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BytesIO
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette, in the order used for series
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+COLUMN, PAGE = 3.3, 7.0  # inches of one column of a paper, and of two
+_NARROW, _WIDE, _POINTS = 2.0, 40.0, 8  # inches; size of letters
+_OVER = 1.02  # of a width, by which a figure may be cut
 _FAR = 20.0  # times the least loss: what costs more is named, not drawn
 _FLOOR = 1e-9  # of the largest value: what repair adds is not drawn
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -206,24 +210,69 @@ def _drawn_once(figure: Figure) -> Iterator[None]:
         vars(figure).pop("draw", None)
 
 
-def save_figure(figure: Figure, path: Path) -> None:
+def _fit(figure: Figure, width: float) -> None:
+    """Make a figure so wide, with letters of 8 pt, titles in several lines, and legends below it in fewer columns.
+
+    Raises InvalidRequest where it is wider all the same.
+    """
+    from matplotlib.text import Text
+
+    if not isinstance(width, (int, float)) or not _NARROW <= width <= _WIDE:
+        InvalidRequest.must("width", f"between {_NARROW:g} and {_WIDE:g} inches", width)
+    across, high = figure.get_size_inches()
+    figure.set_size_inches(width, high * width / across)
+    for text in figure.findobj(Text):
+        text.set_fontsize(_POINTS)
+    for axis in figure.axes:
+        axis.tick_params(which="both", labelsize=_POINTS)
+    for title in (*figure.texts, *(axis.title for axis in figure.axes)):
+        title.set_wrap(True)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "constrained_layout not applied")
+            for legend in [*figure.legends]:
+                handles: Any = legend.legend_handles
+                names = [text.get_text() for text in legend.get_texts()]
+                for columns in (3, 2, 1):
+                    legend.remove()
+                    look: Record = {"loc": "outside lower center", "frameon": False, "fontsize": _POINTS}
+                    legend = figure.legend(handles, names, ncols=columns, **look)
+                    figure.draw_without_rendering()
+                    if legend.get_window_extent().width <= figure.bbox.width:
+                        break
+            figure.draw_without_rendering()
+            fits = figure.get_tightbbox().width <= width * _OVER
+    except UserWarning:
+        fits = False
+    if not fits:
+        InvalidRequest.must("width", "enough for the figure's legend and axes", width)
+
+
+def save_figure(figure: Figure, path: Path, width: float | None = None) -> None:
     """Save a figure in the format of the path's ending, as `figure_bytes` makes it."""
     form = path.suffix.lstrip(".").lower()
     if form not in ("png", "svg", "pdf"):
         InvalidRequest.must("plot file", "named .png, .svg or .pdf", path.name)
-    write_whole(path, figure_bytes(figure, form))
+    write_whole(path, figure_bytes(figure, form, width))
 
 
-def figure_bytes(figure: Figure, form: str) -> bytes:
-    """A figure as "png", "svg" or "pdf", the same bytes for the same data (no dates, fixed ids)."""
+def figure_bytes(figure: Figure, form: str, width: float | None = None) -> bytes:
+    """A figure as "png", "svg" or "pdf", the same bytes for the same data (no dates, fixed ids).
+
+    width: inches, such as those of one column of a paper (3.3) or of two (7), with letters of 8 pt; where it is None
+    the figure is cut to what is drawn. Raises InvalidRequest where it has no room in a width.
+    """
     import matplotlib as mpl
 
+    if width is not None:
+        _fit(figure, width)
     metadata: Record = {"Software": None} if form == "png" else {"Date": None}
     if form == "pdf":
         metadata = {"CreationDate": None}
     buffer = BytesIO()
+    whole: Record = {"dpi": 150, "bbox_inches": "tight"} if width is None else {"dpi": 300}
     with mpl.rc_context({"svg.hashsalt": "workbench", "svg.fonttype": "none"}), _drawn_once(figure):
-        figure.savefig(buffer, format=form, dpi=150, metadata=metadata, bbox_inches="tight")
+        figure.savefig(buffer, format=form, metadata=metadata, **whole)
     content = buffer.getvalue()
     if form == "svg":  # matplotlib leaves trailing blanks
         content = b"\n".join(line.rstrip() for line in content.split(b"\n"))

@@ -101,10 +101,11 @@ class Result(Sequence[Row]):
         """The names of the plots that `plot` and `save` try to draw."""
         return list(self.draw(self._table))
 
-    def plot(self, path: str | Path | None = None, *, which: str | None = None) -> Figure:
+    def plot(self, path: str | Path | None = None, *, which: str | None = None, width: float | None = None) -> Figure:
         """One plot as a matplotlib figure, saved where a path is given (.png, .svg or .pdf).
 
-        which: its name in `plots`; the first that the rows suffice for by default.
+        which: its name in `plots`; the first that the rows suffice for by default. width: inches, such as those of one
+        column of a paper (3.3) or of two (7), with letters of 8 pt.
         Raises InvalidRequest for an unknown name, or when there are too few rows.
         """
         plots = self.draw(self._table)
@@ -116,7 +117,7 @@ class Result(Sequence[Row]):
                 if path is not None:
                     from workbench.io.figures import save_figure
 
-                    save_figure(figure, Path(path))
+                    save_figure(figure, Path(path), width)
                 return figure
         raise InvalidRequest(f"rows must be enough for a plot. Got {len(self)} of {self.title!r}.")
 

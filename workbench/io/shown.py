@@ -41,8 +41,9 @@ class Shown(ABC):
         """Whether a notebook draws it by itself: pictures of very large objects take long."""
         return True
 
-    def plot(self, path: str | Path | None = None, **options: Any) -> Figure:
-        """The picture, saved where a path is given (.png, .svg or .pdf). options: of `figure`.
+    def plot(self, path: str | Path | None = None, *, width: float | None = None, **options: Any) -> Figure:
+        """The picture, saved where a path is given (.png, .svg or .pdf). width: inches, such as those of one column
+        of a paper (3.3) or of two (7), with letters of 8 pt. options: of `figure`.
 
         Raises InvalidRequest.
         """
@@ -50,7 +51,7 @@ class Shown(ABC):
         if path is not None:
             from workbench.io.figures import save_figure
 
-            save_figure(figure, Path(path))
+            save_figure(figure, Path(path), width)
         return figure
 
     def _repr_html_(self) -> str:

@@ -14,6 +14,7 @@ import json
 import math
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,9 +22,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from workbench.errors import InvalidRequest
 from workbench.exact.objects import Record, Values
 from workbench.io.drawing import Drawing, stated
-from workbench.io.figures import figure_bytes
+from workbench.io.figures import COLUMN, PAGE, figure_bytes
 from workbench.io.result import Row, tex_bytes
 
 if TYPE_CHECKING:
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
 Rows = Callable[..., pd.DataFrame]  # the rows of a part of a declared table
 Compute = Callable[[bool], "Artifact"]  # with everything or with the minutes-long default
 
-FORMATS = ("csv", "tex", "png", "svg", "pdf")  # of tables and figures; all but "tex" and "pdf" are always written
+WIDTHS = {"column": COLUMN, "page": PAGE}  # PDF figures for one column of a paper, and for two
+FORMATS = ("csv", "tex", "png", "svg", "pdf", *WIDTHS)  # of tables and figures; csv, png and svg are always written
 DIGITS = 9  # significant digits of a number whose computation is exact but for rounding
 _NOISE = 1e-11  # smaller differences between machines are rounding, around 0 as well
 
@@ -178,7 +181,12 @@ class Artifact:
             contents |= {
                 form: figure_bytes(figure, form) for form in ("png", "svg", "pdf") if form in (*formats, "png", "svg")
             }
-        return {f"{self.name}.{ending}": content for ending, content in contents.items()}
+        files = {f"{self.name}.{ending}": content for ending, content in contents.items()}
+        for name in formats:
+            if name in WIDTHS and self.draw is not None:
+                with suppress(InvalidRequest):  # no room for its legend
+                    files[f"{self.name}_{name}.pdf"] = figure_bytes(self.draw(shown), "pdf", WIDTHS[name])
+        return files
 
 
 def json_bytes(content: Any) -> bytes:

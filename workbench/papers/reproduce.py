@@ -54,7 +54,8 @@ def reproduce(
         results: the folder.
         full: also what takes longer than the default's minutes.
         jobs: processes of this machine, all its cores by default; the files are the same bytes with any number.
-        formats: "tex" (tables for LaTeX, with booktabs) and "pdf" (figures), besides CSV, PNG and SVG.
+        formats: "tex" (tables for LaTeX, with booktabs), "pdf" (figures), "column" and "page" (PDF, 3.3 and 7 inches
+            wide, where a figure has room), besides CSV, PNG and SVG.
         progress: told (artifacts done, artifacts, a line) when one starts (of a single process), every half minute,
             and when it is done.
 
