@@ -15,6 +15,7 @@ from workbench.comparison.report import preferred
 from workbench.comparison.run import GOOD, installed, run_suite
 from workbench.errors import InvalidRequest
 from workbench.families.base import Request
+from workbench.families.option import count
 from workbench.families.outcome import COLUMNS, attempt
 from workbench.families.programs import SUITES, chosen
 from workbench.families.registry import family, family_of, names
@@ -211,9 +212,7 @@ def compare_programs(
         InvalidRequest.must("time_limit", "seconds in (0, 86400]", time_limit)
     if instances is not None and not isinstance(instances, str):
         InvalidRequest.must("instances", 'a text of patterns such as "noise-milp-*,mvu-*"', repr(instances))
-    for name, value, most in (("repeats", repeats, 99), ("threads", threads, 64)):
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-            InvalidRequest.must(name, f"a whole number from 1 to {most}", repr(value))
+    repeats, threads = count(1, 99)(repeats, "repeats"), count(1, 64)(threads, "threads")
     if tolerance is not None and not (isinstance(tolerance, float) and 0 < tolerance <= 0.1):
         InvalidRequest.must("tolerance", "a number in (0, 0.1]", repr(tolerance))
     suite = isinstance(source, str)

@@ -111,6 +111,12 @@ def notion_requests(kind: Family, question: Any, values: Values) -> Iterator[tup
             yield {**row, "loss": str(request.loss_name), **runs}, request
 
 
+def one_run(table: pd.DataFrame, notions: Iterable[str]) -> pd.DataFrame:
+    """The rows of budgets of one run under some notions."""
+    plain = table[table["notion"].isin(notions) & ~table["mechanism"].eq(LEAST_EPSILON)]
+    return plain[plain["runs"].eq(1)] if "runs" in plain else plain
+
+
 def notion_plots(table: pd.DataFrame, series: Mapping[str, Series], title: str, words: str) -> Plots:
     """Error against ρ, μ and Rényi's ε (one line per order), and the least ε against error budgets (per δ)."""
 

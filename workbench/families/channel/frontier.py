@@ -22,7 +22,6 @@ from workbench.families.channel.output_cells import CONVEX
 from workbench.families.channel.query_channels import design_of
 from workbench.families.channel.request import ChannelTooLarge
 from workbench.families.frontier_plan import (
-    LEAST_EPSILON,
     NotApplicable,
     Plan,
     Plots,
@@ -30,7 +29,7 @@ from workbench.families.frontier_plan import (
     design_task,
 )
 from workbench.families.frontier_plots import Series, budget_plots
-from workbench.families.notion_points import notion_plots, notion_requests
+from workbench.families.notion_points import notion_plots, notion_requests, one_run
 from workbench.families.published import Published, published
 from workbench.families.recommendation import (
     REAL,
@@ -78,8 +77,7 @@ def plan(question: Any, values: Values) -> Plan:
 
 def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
     words = f"{loss} loss"
-    plain = table[table["notion"].isin(ratio_notions()) & ~table["mechanism"].eq(LEAST_EPSILON)]
-    once = plain[plain["runs"].eq(1)] if "runs" in plain else plain
+    once = one_run(table, ratio_notions())
     ours = once[once["mechanism"].eq("channel")]
     return {**budget_plots(once, ours, ours, SERIES, title, words), **notion_plots(table, SERIES, title, words)}
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from workbench.exact.objects import Values
-from workbench.families.frontier_plan import LEAST_EPSILON, Plan, Plots, Row, Task, design_task
+from workbench.families.frontier_plan import Plan, Plots, Row, Task, design_task
 from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.noise.family import FAMILY
-from workbench.families.notion_points import notion_plots, notion_requests
+from workbench.families.notion_points import notion_plots, notion_requests, one_run
 from workbench.families.requirements import hockey_stick_notions
 
 if TYPE_CHECKING:
@@ -62,8 +62,7 @@ def _point(row: Row, request: NoiseRequest, limits: bool) -> Task:
 
 def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
     words = f"{loss} loss"
-    plain = table[table["notion"].isin(hockey_stick_notions()) & ~table["mechanism"].eq(LEAST_EPSILON)]
-    once = plain[plain["runs"].eq(1)] if "runs" in plain else plain
+    once = one_run(table, hockey_stick_notions())
     dp = once[once["notion"].eq("dp") & once["mechanism"].eq("noise")]
     return {
         **budget_plots(once, dp, once, SERIES, title, words),
