@@ -20,6 +20,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flint import fmpq, fmpq_mat
+
+from solvers.polynomials import fraction
 from solvers.search import Deadline
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Progress, Record, Values
@@ -230,11 +233,7 @@ def _solved(values: Mapping[tuple[int, int], int], monomials: Sequence[tuple[int
     first = sorted({n for n, _ in values})[:_FIT]
     for count in range(1, len(monomials) + 1):
         used = monomials[:count]
-        rows = [
-            [Fraction(n**a * j**b) for a, b in used] + [Fraction(value)]
-            for (n, j), value in values.items()
-            if n in first
-        ]
+        rows = [[fmpq(n**a * j**b) for a, b in used] + [fmpq(value)] for (n, j), value in values.items() if n in first]
         weights = _eliminated(rows, count)
         if weights is not None and all(
             sum(w * n**a * j**b for w, (a, b) in zip(weights, used, strict=True)) == value
@@ -244,19 +243,11 @@ def _solved(values: Mapping[tuple[int, int], int], monomials: Sequence[tuple[int
     return None
 
 
-def _eliminated(rows: list[list[Fraction]], count: int) -> list[Fraction] | None:
+def _eliminated(rows: list[list[fmpq]], count: int) -> list[Fraction] | None:
     """A solution of linear equations, their last entries right; None where there is none, or more than one."""
-    for column in range(count):
-        pivot = next((row for row in rows[column:] if row[column]), None)
-        if pivot is None:
-            return None
-        rows.remove(pivot)
-        rows.insert(column, [value / pivot[column] for value in pivot])
-        rows[:] = [
-            row if k == column else [a - row[column] * b for a, b in zip(row, rows[column], strict=True)]
-            for k, row in enumerate(rows)
-        ]
-    return None if any(row[count] for row in rows[count:]) else [row[count] for row in rows[:count]]
+    reduced, rank = fmpq_mat(rows).rref()
+    single = rank == count and all(reduced[k, k] == 1 for k in range(count))
+    return [fraction(reduced[k, count]) for k in range(count)] if single else None
 
 
 def _written(first: Poly2, last: Poly2, edge: int, ends: Sequence[Any], middle: Poly2) -> str:
