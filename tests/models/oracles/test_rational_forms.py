@@ -41,6 +41,32 @@ def test_the_hop_law_is_the_formula_for_every_epsilon_and_delta(sizes: Any, shif
     assert piece.high is None
 
 
+@pytest.mark.parametrize(
+    ("n", "budgets"), [(5, {1: 1, 2: 2}), (7, {1: "1/2", 3: 1}), (8, {2: "3/2", 3: 1}), (6, {1: 2, 2: 1, 3: "1/2"})]
+)
+def test_the_hop_law_of_several_budgets_is_the_formula(n: int, budgets: dict[int, Any]) -> None:
+    """Masses fall by e^(-ε d), d the cheapest walk from 0; δ multiplies by 1 - δ."""
+    costs = {shift: Fraction(budget) for shift, budget in budgets.items()}
+    distance = {0: Fraction(0)}
+    for _ in range(n + 1):
+        for eta, far in [*distance.items()]:
+            for shift, cost in costs.items():
+                there = (eta + shift) % (n + 1)
+                distance[there] = min(distance.get(there, far + cost), far + cost)
+    steps = math.lcm(*(cost.denominator for cost in costs.values()))
+    most = max(distance.values())
+    powers = [int((most - far) * steps) for far in distance.values()]
+    total = sum((type(ZERO)([0] * power + [1]) for power in powers), ZERO)
+    wrong = total - type(ZERO)([0] * max(powers) + [1])
+    law = Affine.reduced(wrong, -wrong, total)
+    found = wb.formula(wb.ModuloNoise(n=n, shifts=[*budgets], directed=True), epsilon=budgets, delta="0..1")
+    assert found.steps == steps
+    assert [(piece.value, piece.high) for piece in found.pieces] == [(law, None)]
+    at = {(shift,): 0.7 * float(cost) for shift, cost in costs.items()}
+    question = ask((n + 1,), tuple(at), True, at, 0.1, HOCKEY_STICK)
+    assert dp_law(question).value == pytest.approx(float(sum(found("0.7", "0.1")) / 2), rel=1e-12)
+
+
 @pytest.mark.parametrize(("n", "mu"), [(4, 1), (7, 2), (8, 3), (11, 1)])
 def test_lemma_3_and_theorem_2_are_the_oracle(n: int, mu: int) -> None:
     length = (n + 1) // math.gcd(n + 1, mu)
