@@ -54,10 +54,12 @@ def sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate], me
         yield _least(query, best)
         return
     loss = shown_loss(best["objective"])
-    lowest = shown_loss(min(row["objective"] if row["bound"] is None else row["bound"] for row in served))
+    lowest = min(row["objective"] if row["bound"] is None else row["bound"] for row in served)
     if best["bound"] is None:
-        than = "" if lowest == loss else f" than {lowest}"
-        yield f"Use the {best['class']}: {loss}, and none of any class compared costs less{than}."
+        than = "" if shown_loss(lowest) == loss else f" than {shown_loss(lowest)}"
+        known = lowest > 0 or not best["objective"]
+        proven = f", and none of any class compared costs less{than}" if known else ""
+        yield f"Use the {best['class']}: {loss}{proven}."
     else:
         yield _use(best)
     tied = [row for row in served if shown_loss(row["objective"]) == loss and BORROWED not in row["notes"]]

@@ -299,3 +299,26 @@ def test_a_range_with_a_prior():
 def test_a_budget_of_another_notion_is_refused(question: dict, budget: dict, words: str):
     with pytest.raises(wb.InvalidRequest, match=words):
         wb.recommend(**question, **budget)
+
+
+def test_a_class_that_was_stopped_has_what_others_know():
+    """Its loss is that of the best mechanism in it, its bound that of a class that contains it."""
+    from workbench.comparison.recommend import _best_so_far
+    from workbench.families.recommendation import Candidate, Value
+
+    inner = Value(5.0, 5.0, True)
+
+    def row(name: str, objective: float | None, bound: float, notes: str) -> dict:
+        known = {"class": name, "objective": objective, "bound": bound, "notes": notes}
+        return {**dict.fromkeys(COLUMNS), "certified": objective is not None, **known}
+
+    candidates = [Candidate("all", contains=("noise", "open")), Candidate("noise"), Candidate("open")]
+    rows = [row("all", 6.0, -1e-9, "stopped"), row("noise", 5.0, 5.0, ""), row("open", None, 0.0, "stopped")]
+    values = {"all": Value(6.0, 0.0, True), "noise": inner}
+    whole, noise, none = _best_so_far(rows, candidates, values)
+    assert (whole["objective"], whole["bound"], noise["objective"]) == (5.0, 0.0, 5.0)
+    assert whole["notes"].endswith("best so far: noise")
+    assert values["all"] is inner
+    assert none["objective"] is None
+    rows[0]["bound"] = 3.0
+    assert [*_best_so_far(rows, candidates, {**values})][2]["bound"] == 3.0
