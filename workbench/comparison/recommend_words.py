@@ -54,11 +54,12 @@ def sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate], me
         yield _least(query, best)
         return
     loss = shown_loss(best["objective"])
-    lowest = min(row["objective"] if row["bound"] is None else row["bound"] for row in served)
+    stopped = [row for row in rows if row["objective"] is None and row["bound"] is not None]
+    lowest = min(row["objective"] if row["bound"] is None else row["bound"] for row in [*served, *stopped])
     if best["bound"] is None:
         than = "" if shown_loss(lowest) == loss else f" than {shown_loss(lowest)}"
-        known = lowest > 0 or not best["objective"]
-        proven = f", and none of any class compared costs less{than}" if known else ""
+        told = lowest > 0 or not best["objective"]
+        proven = f", and none of any class compared costs less{than}" if told else ""
         yield f"Use the {best['class']}: {loss}{proven}."
     else:
         yield _use(best)
