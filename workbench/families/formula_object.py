@@ -35,8 +35,8 @@ class Formula:
     """The optimum of a question for an interval of ε and of δ.
 
     what: the class of mechanisms and the loss; pieces: by rising ε, and within one interval by rising δ; open:
-    intervals of ε that are not proven, as after a time limit or Ctrl-C; seconds: it took; proof: what a certificate holds
-    beside the pieces, or a function that raises why there is none; at: the one ε at which formulas of patterns
+    intervals of ε that are not proven, as after a time limit or Ctrl-C; seconds: it took; proof: what a certificate
+    holds beside the pieces, or a function that raises why there is none; at: the one ε at which formulas of patterns
     (PDP) are proven; then open holds intervals of δ.
     """
 
