@@ -85,10 +85,16 @@ class IntegerLaw:
         """Of all weights, the tails included."""
         return sum(self.weights) + self.ratio / (1 - self.ratio) * sum(self.ends)
 
-    def weight(self, eta: int) -> Fraction:
-        """f(η), not normalised."""
-        inside, blocks = self.in_blocks(eta)
-        return inside * self.ratio**blocks
+    def weight(self, eta: int, whole: bool = False) -> Fraction:
+        """f(η), not normalised; whole: with all that repeat it, period by period, farther out."""
+        if (eta, whole) not in self._known:  # comparisons of all shifts ask for it
+            inside, blocks = self.in_blocks(eta)
+            self._known[eta, whole] = inside * self.ratio**blocks / (1 - self.ratio if whole else 1)
+        return self._known[eta, whole]
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, bool], Fraction]:
+        return {}
 
     def in_blocks(self, eta: int) -> tuple[int, int]:
         """(w, b): f(η) = w ratio^b, not normalised."""
@@ -112,8 +118,8 @@ class IntegerLaw:
         p, q = self.window(low, high), self.window(low + shift, high + shift)
         if self.ratio:
             beyond = [*range(high + 1, high + 1 + self.period), *range(low - self.period, low)]
-            p += [self.weight(eta) / (1 - self.ratio) for eta in beyond]
-            q += [self.weight(eta + shift) / (1 - self.ratio) for eta in beyond]
+            p += [self.weight(eta, whole=True) for eta in beyond]
+            q += [self.weight(eta + shift, whole=True) for eta in beyond]
         return p, q, low
 
     def clamped(self, low: int, high: int) -> Distribution:

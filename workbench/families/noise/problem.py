@@ -38,7 +38,7 @@ from workbench.privacy.repair import inverse_exponential, staircase
 _BITS = 64
 _LEAST = Fraction(1, 1000)  # ε that is tried
 _LISTED = 400  # steps and sensitivity up to which pure noise is solved first
-_STEPS = 64  # of a sensitivity, for pure noise on the reals
+_STEPS, _FINEST = 64, 512  # of a sensitivity, for pure noise on the reals; where the staircase is steep
 
 
 def is_open(design: Design) -> bool:
@@ -175,7 +175,8 @@ class NoiseProblem(Problem):
 
     def _on_cells(self, question: RealNoise, epsilon: Fraction, name: str) -> Answer:
         share, given = line_noise.staircase_share(float(epsilon), name), self.request.steps
-        choices = [(k, max(1, min(k, round(share * k + 0.5)))) for k in ([given] if given else range(1, _STEPS + 1))]
+        most = _STEPS if share * _STEPS > 0.5 else _FINEST  # half a cell is the least inner step
+        choices = [(k, max(1, min(k, round(share * k + 0.5)))) for k in ([given] if given else range(1, most + 1))]
         steps, inner = min(choices, key=lambda pair: abs((pair[1] - 0.5) / pair[0] - share))
         mechanism = AdditiveRealNoise(question, steps, staircase(inverse_exponential(epsilon), steps, inner))
         value = line_noise.staircase_reals(float(epsilon), float(question.sensitivity), name)
