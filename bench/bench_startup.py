@@ -20,7 +20,7 @@ __all__ = ["TITLE", "run"]
 
 TITLE = "Cold commands, CPU beside importing numpy and highspy"
 
-TURNS = 5
+TURNS = 3
 YARDSTICK = "import numpy, highspy"
 IMPORTS = ("import scipy.sparse", "import cvxpy")
 COUNT = "--answers 0..10 --max-shift 1 --loss absolute --epsilon 1"
@@ -67,7 +67,7 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTEC
 
 
 def run() -> pd.DataFrame:
-    """The least of five turns of every command; they take turns, so that a busy machine slows all alike."""
+    """The least of three turns of every command; they take turns, so that a busy machine slows all alike."""
     with TemporaryDirectory() as folder:
         calls = _calls(Path(folder))
         times: dict[str, list[float]] = {name: [] for name in calls}

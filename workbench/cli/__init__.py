@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+
+_OBJECTS = 50_000  # between two collections of garbage: modules are objects that stay, and looking at them takes time
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -10,6 +13,7 @@ def main(arguments: list[str] | None = None) -> None:
     from workbench.errors import NotInstalled
     from workbench.io.extras import says_what_is_missing
 
+    gc.set_threshold(_OBJECTS)
     given = sys.argv[1:] if arguments is None else arguments
     try:
         with says_what_is_missing("The command line"):

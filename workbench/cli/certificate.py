@@ -14,9 +14,7 @@ from workbench.cli.output_paths import check_outputs
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified
 from workbench.exact.numbers import exact, jsonable, positive
 from workbench.exact.objects import Record, Values
-from workbench.io.csv_column import whole_as_integers
 from workbench.io.parameter_grid import integers
-from workbench.mechanisms.baselines.named_quantizers import MECHANISMS, bounds, built
 
 if TYPE_CHECKING:
     from workbench.mechanisms.mechanism import Mechanism
@@ -50,6 +48,8 @@ def audit(
     html: Path | None = None,
 ) -> Report:
     """The exact privacy of any mechanism: pure ε, PDP and DP δ at a budget, the worst neighbours; its loss and risk."""
+    from workbench.mechanisms.baselines.named_quantizers import MECHANISMS
+
     check_outputs({"mechanism": file}, {"plot file": plot, "html file": html})
     certificate, published = None, Record()
     if str(file) in MECHANISMS and not file.exists():
@@ -95,6 +95,8 @@ def _delta(certificate: Certificate | None) -> Any:
 
 def _published(name: str, given: Sequence[str]) -> tuple[Any, Record]:
     """A published quantizer by its name and NAME=VALUE parameters, and what was published about it."""
+    from workbench.mechanisms.baselines.named_quantizers import bounds, built
+
     parameters = {}
     for text in given:
         parameter, equals, value = text.partition("=")
@@ -145,6 +147,7 @@ def sample(
         InvalidRequest.must("count", "an integer in 0..100000000", count)
     if json and count > 1_000_000:
         InvalidRequest.must("count", "at most 1000000 with --json", count)
+    from workbench.io.csv_column import whole_as_integers
     from workbench.mechanisms.mechanism import sample as draw
     from workbench.privacy.loading import read
 

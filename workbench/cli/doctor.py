@@ -9,7 +9,6 @@ from typing import Any, TextIO
 
 from workbench.errors import WorkbenchError
 from workbench.io.extras import says_what_is_missing
-from workbench.io.installation import installation
 
 _PACKAGES = {
     "package": "package",
@@ -38,6 +37,8 @@ def _solvers() -> tuple[list[dict[str, Any]], str | None]:
 def doctor(json: bool = False, stream: TextIO | None = None) -> int:
     """Print the state of the installation on a stream (stdout); the exit code: 0, or 1 where it is known to be
     bad or incomplete."""
+    from workbench.io.installation import installation
+
     report = installation()
     report["solvers"], report["solvers_error"] = _solvers()
     print(json_text.dumps(report, ensure_ascii=False) if json else "\n".join(_lines(report)), file=stream)

@@ -11,14 +11,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from workbench.cli.console import Report
 from workbench.cli.privatise import Publication
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Record
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from workbench.privacy.certificate import Certificate
@@ -40,6 +39,8 @@ def privatise_places(
     Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected distance. How far positions were from
     their nearest places is printed for you alone.
     """
+    import numpy as np
+
     from workbench.exact.sampler import Sampler
     from workbench.io.csv_column import CsvColumn
 
@@ -74,6 +75,8 @@ def privatise_places(
 
 def _channel(path: Path) -> tuple[Certificate, NDArray[np.float64], NDArray[np.float64]]:
     """The certificate, places and outputs as floats. Raises InvalidRequest for any other file."""
+    import numpy as np
+
     from workbench.mechanisms.plane import planar
     from workbench.privacy.loading import read
 
@@ -88,6 +91,7 @@ def _channel(path: Path) -> tuple[Certificate, NDArray[np.float64], NDArray[np.f
 
 def _nearest(given: NDArray[np.float64], places: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The nearest place of every position, and how far it is."""
+    import numpy as np
     from scipy.spatial import KDTree
 
     distances, which = KDTree(places).query(given)
@@ -111,6 +115,8 @@ def _budget(certificate: Certificate) -> tuple[PrivacyBudget | None, str]:
 
 def _expected(channel: Any, places: NDArray[np.float64], outputs: NDArray[np.float64]) -> dict[str, float]:
     """How far a place is published from itself."""
+    import numpy as np
+
     gaps = np.hypot(*(places[:, None, :] - outputs[None, :, :]).transpose(2, 0, 1))
     each = (channel.matrix * gaps).sum(axis=1)
     return {"largest mean distance from any place": float(each.max()),

@@ -11,7 +11,6 @@ added before: a duplicate is refused, naming both packages. A package that fails
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
 import os
 import sys
@@ -62,10 +61,12 @@ def added(group: str) -> Record:
 def plugins(group: str) -> dict[str, Plugin]:
     """The same, with the packages it comes from."""
     if group not in _read:
+        from importlib.metadata import entry_points  # slow to import
+
         _read.add(group)  # first of all: loading a package may ask for names
         for file in filter(None, os.environ.get(FILES, "").split(os.pathsep)):
             load_file(file)
-        for entry in sorted(importlib.metadata.entry_points(group=f"workbench.{group}"), key=lambda e: e.name):
+        for entry in sorted(entry_points(group=f"workbench.{group}"), key=lambda e: e.name):
             package = entry.value.partition(":")[0] if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
             try:
                 _add(entry.load(), package, group)
