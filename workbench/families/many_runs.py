@@ -226,7 +226,7 @@ def _made(request: Any, best: Design, bound: float | None, search: _Search) -> D
     reason = "no closed form is known for many runs"
     return replace(
         best,
-        request=best.request.at({"runs": runs, "epsilon": request.epsilon, "delta": request.delta}),
+        request=request,
         bound=bound,
         oracle=OracleVerdict.none(reason),
         words=(*best.words, *words),

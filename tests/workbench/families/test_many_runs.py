@@ -92,3 +92,13 @@ def test_a_gap_is_refused_and_a_time_limit_ends_the_search():
     assert "stopped at its time limit" in str(start)
     assert start.details["composed"]["delta"] <= 1e-5
     assert start.objective <= start.family.json(start)["beside"]["geometric"] * (1 + 1e-6)
+
+
+def test_a_design_within_a_curve_is_one_of_the_budget_that_was_asked() -> None:
+    """The best law found meets a curve of one run; the design is of (epsilon, delta) and 16 runs."""
+    found = wb.design("modulo", n=10, max_shift=1, loss="circular-squared", epsilon=4, delta="1e-5", runs=16)
+    assert found.claim.notion.name == "curve"
+    assert (found.request.notion, found.request.runs, found.request.epsilon) == ("dp", 16, 4)
+    assert found.details["composed"]["delta"] <= 1e-5
+    assert found.bound is not None
+    assert found.bound <= found.objective
