@@ -240,12 +240,12 @@ def _commanded(row: Any) -> Iterator[str]:
             if stop.code and not stopped:
                 yield f"{row['command']} exits {stop.code}"
                 return
-    if stopped and not out.getvalue():
+    printed = json.loads(out.getvalue() or "{}")
+    again, here = (printed["rows"][0] if "rows" in printed else printed).get("objective"), row["objective"]
+    if stopped and again is None:  # before it had a mechanism
         return
-    printed = json.loads(out.getvalue())
-    again, here = (printed["rows"][0] if "rows" in printed else printed)["objective"], row["objective"]
     most = 1e-9 * abs(here) + 1e-15
-    if stopped and again is not None:  # no worse than it was, unless that was another class's
+    if stopped:  # no worse than it was, unless that was another class's
         low, high = row["bound"], math.inf if "best so far" in row["notes"] else here
         right = low - most <= again <= high + most
     else:

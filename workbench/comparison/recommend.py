@@ -153,13 +153,14 @@ def recommend(
         time_limit: seconds for all classes together; a class that is stopped shows what was found, and its bound.
         progress: told (classes done, classes, what has come out) as rows are ready.
         question: range and perhaps sensitivity, for real answers between two numbers (neighbours: every two unless a
-            sensitivity is given; costs are means over answers uniform on the range); or answers, outputs, max_shift or
-            neighbours, prior, as `workbench.FiniteQuery` takes them; baseline: your own, a PMF {noise: probability}, a
-            matrix, a function (epsilon, delta) -> one of these, a CSV file, or a mapping from names to such; minimise:
-            "epsilon", with max_loss the largest loss allowed (ε is then an upper limit); runs: that the budget is for;
-            only: one class; column: of the CSV file `prior`, whose values are counted as the prior (and are the
-            answers, every two neighbours, unless they are given); vector: of how many such answers the query is made,
-            changed: how many of them one person changes at most, all by default: each gets its share of the budget.
+            sensitivity is given; prior: uniform on the range, worst, or weights of equal parts of it); or answers,
+            outputs, max_shift or neighbours, prior, as `workbench.FiniteQuery` takes them; baseline: your own, a PMF
+            {noise: probability}, a matrix, a function (epsilon, delta) -> one of these, a CSV file, or a mapping from
+            names to such; minimise: "epsilon", with max_loss the largest loss allowed (ε is then an upper limit); runs:
+            that the budget is for; only: one class; column: of the CSV file `prior`, whose values are counted as the
+            prior (and are the answers, every two neighbours, unless they are given); vector: of how many such answers
+            the query is made, changed: how many of them one person changes at most, all by default: each gets its share
+            of the budget.
 
     Returns:
         One row for each class compared (the module's columns); a class that does not apply says why. After Ctrl-C, the
