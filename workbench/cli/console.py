@@ -41,6 +41,7 @@ class _Output(Console):
         raise BrokenPipeError
 
 
+_PAIR, _DEEP = 26, 8  # signs of a pair of columns; rows from which a table of pairs is folded
 # Piped output has no terminal to fit; unless COLUMNS asks for a width, give tables room instead of rich's 80 columns.
 _FITS = (sys.stdout is not None and sys.stdout.isatty()) or os.environ.get("COLUMNS", "").isdecimal()
 # What is printed names files and what others add: no word of it is markup, a colon's emoji or a number to be coloured.
@@ -168,6 +169,20 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, 
     for row in rows:
         shown.add_row(*map(_cell, row))
     return shown
+
+
+def folded(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+    """A long table of pairs in several columns beside each other, as many as the width has room for; others as `table`
+    shows them."""
+    across = min(out.width // _PAIR, -(-len(rows) // _DEEP)) if len(heads) == 2 else 1
+    if across < 2:
+        return table(title, heads, rows)
+    deep = -(-len(rows) // across)
+    parts = [[*rows[k * deep : (k + 1) * deep]] for k in range(across)]
+    parts = [part + [["", ""]] * (deep - len(part)) for part in parts]
+    return table(
+        title, [*heads] * across, [[cell for pair in line for cell in pair] for line in zip(*parts, strict=True)]
+    )
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> Table:

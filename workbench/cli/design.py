@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from workbench.cli.console import Report, facts, note, now_and_then, table, under_a_bar, verbatim
+from workbench.cli.console import Report, facts, folded, note, now_and_then, table, under_a_bar, verbatim
 from workbench.cli.options import Named, command, files_of, present
 from workbench.cli.output_paths import check_outputs
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.objects import Record
 
 if TYPE_CHECKING:
@@ -50,19 +50,22 @@ def design_command(kind: Family) -> Callable[..., None]:
         html: Path | None = None,
         formula: bool = False,
         prices: bool = False,
+        mps: Path | None = None,
         **given: Any,
     ) -> Report:
-        outputs = {"saved file": save, "plot file": plot, "html file": html}
+        outputs = {"saved file": save, "plot file": plot, "html file": html, "program file": mps}
         check_outputs(files_of(options, given), outputs)
         fixed: Record = {"check": "audit" if raw else "certify"}
         if any(option.name == "progress" for option in kind.options):
             fixed["progress"] = now_and_then()
         request = kind.request_of(kind.read(present(given), "command") | fixed)
         optimum = _optimum(request) if formula else None
-        design = kind.designed(request)
+        design = _kept(kind, request, save)
         if design.status == "infeasible":
             sentence = dict(design.facts()).get("not reachable", "No design meets the request.")
             return Report(design.to_dict, stopped=f"Infeasible: {sentence}")
+        if mps is not None:
+            design.program.save(mps)
         if save is not None:
             design.save(save)
         if plot is not None:
@@ -81,8 +84,25 @@ def design_command(kind: Family) -> Callable[..., None]:
             shown += map(note, (str(design.shadow_prices), _UNIQUE[design.unique]))
         return Report(lambda: design.to_dict() | more, (*_shown(design), *shown))
 
-    without = [*([] if kind.certifies else ["raw"]), *([] if kind.draws else ["plot"])]
+    solves = any(option.name == "solver" for option in kind.options)
+    without = [
+        *([] if kind.certifies else ["raw"]),
+        *([] if kind.draws else ["plot"]),
+        *([] if solves else ["mps"]),
+    ]
     return command("design", run, options, without, kind.summary)
+
+
+def _kept(kind: Family, request: Any, save: Path | None) -> Design:
+    """The design; of one that a limit or Ctrl-C ended early what is certified so far is saved before that is said."""
+    try:
+        return kind.designed(request)
+    except NotProven as stopped:
+        if save is None or getattr(stopped.design, "certificate", None) is None:
+            raise
+        stopped.design.save(save)
+        stopped.args = (f"{stopped} The certified mechanism so far is in {save}.",)
+        raise
 
 
 def _rounded(value: Any) -> Any:
@@ -102,7 +122,7 @@ def _shown(design: Design) -> Iterator[Any]:
     yield Text(design.heading, style="bold")
     yield facts([fact for fact in design.facts() if fact[0] != "note"])
     yield ""
-    yield from (table(title, heads, cells) for title, heads, cells in kind.tables(design))
+    yield from (folded(title, heads, cells) for title, heads, cells in kind.tables(design))
     yield from map(note, design.words)
 
 

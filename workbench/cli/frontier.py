@@ -10,6 +10,7 @@ from workbench.cli.console import Report, table, under_a_bar
 from workbench.cli.options import Named, command, entries, files_of, present
 from workbench.cli.output_paths import check_outputs, output_folder
 from workbench.exact.objects import Record
+from workbench.io.figures import PICTURES
 from workbench.io.files import distinct_files
 
 if TYPE_CHECKING:
@@ -33,15 +34,19 @@ def commands() -> Iterator[Named]:
     for name, kind in with_frontiers().items():
         yield name, _command(kind), frontier_of(kind).examples
 
-    def budgets(*, out: Path = Path("frontier-table"), html: Path | None = None, **given: Any) -> Report:
+    def budgets(
+        *, out: Path = Path("frontier-table"), html: Path | None = None, plot: Path | None = None, **given: Any
+    ) -> Report:
         """Which mechanism for which budget: all that fit a task, their errors, the best of each comparable group."""
-        check_outputs({}, {"html file": html})
+        check_outputs({}, {"html file": html, "plot file": plot})
         output_folder(out, "out")
         result = under_a_bar(lambda tell: budget_table(**present(given), progress=tell))
         if not result.rows:
             raise KeyboardInterrupt
         out.mkdir(parents=True, exist_ok=True)
         files = _written(result, out / "table.csv", html)
+        if plot is not None:
+            result.plot(plot)
         shown = [*_best(result.to_frame()), f"{len(result)} rows: {files[0]}"]
         kept = result.kept(f"tasks are finished; these are in {files[0]}.")
         return Report(lambda: _values(result, files), shown, kept)
@@ -68,7 +73,7 @@ def _command(kind: Family) -> Callable[..., None]:
         **given: Any,
     ) -> Report:
         inputs = files_of([option for option in options if option.question], given)
-        for path in [out / "frontier.csv", *(path for end in ("csv", "png", "svg") for path in out.glob(f"*.{end}"))]:
+        for path in [out / "frontier.csv", *(path for end in ("csv", *PICTURES) for path in out.glob(f"*.{end}"))]:
             distinct_files(inputs, {"out": path})
         check_outputs(inputs, {"html file": html, "plot file": plot})
         values = read(options, present(given)) | {"certify": not raw}
@@ -119,7 +124,7 @@ def _report(result: Result, files: Sequence[Path]) -> Iterator[Any]:
     if len(reasons) > _REASONS:
         yield f"{len(reasons) - _REASONS} more reasons are in the table's column failure."
     names = sorted({path.stem for path in files if path.suffix == ".png"})
-    plots = f", and {', '.join(names)} as PNG and SVG" if names else ""
+    plots = f", and {', '.join(names)} as PNG, SVG and PDF" if names else ""
     yield f"{len(rows)} rows in {result.seconds:.1f} s: {files[0].parent / 'frontier.csv'}{plots}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +11,9 @@ from pathlib import Path
 from workbench.errors import InvalidRequest
 from workbench.io.files import distinct_files, not_read_only, try_folder, write_whole
 
-_ENDINGS = {"plot file": (".png", ".svg", ".pdf"), "html file": (".html", ".htm"), "export": (".html", ".htm")}
+_ENDINGS = {
+    "plot file": ".png, .svg or .pdf", "html file": ".html or .htm", "export": ".html or .htm", "program file": ".mps",
+}  # fmt: skip
 
 
 def output_folder(path: Path, name: str) -> None:
@@ -32,9 +35,9 @@ def output_folder(path: Path, name: str) -> None:
 
 def output_file(path: Path, name: str) -> None:
     """Refuse a place that cannot be written before anything is computed."""
-    endings = _ENDINGS.get(name, ())
-    if endings and path.suffix.lower() not in endings:
-        InvalidRequest.must(name, f"named {', '.join(endings[:-1])} or {endings[-1]}", path.name)
+    endings = _ENDINGS.get(name)
+    if endings is not None and path.suffix.lower() not in re.findall(r"\.\w+", endings):
+        InvalidRequest.must(name, f"named {endings}", path.name)
     if not path.absolute().parent.is_dir():
         InvalidRequest.must("output folder", "an existing folder", path.parent)
     not_read_only(path, name)

@@ -79,7 +79,7 @@ def reproduce(
             yield f"unexpected: {row['place']}, {row['what']}: {difference}"
         if not result.interrupted:
             gallery = results / "README.md"
-            yield f"Results are in {gallery} (gallery), with tables as CSV and figures as PNG and SVG beside it."
+            yield f"Results are in {gallery} (gallery), with tables as CSV and figures as PNG, SVG and PDF beside it."
 
     values = {
         "results": str(results),

@@ -19,6 +19,7 @@ from workbench.families.option import count
 from workbench.families.outcome import COLUMNS, attempt
 from workbench.families.programs import SUITES, chosen
 from workbench.families.registry import family, family_of, names
+from workbench.io.figures import COLOURS, SCREEN, panels, styled
 from workbench.io.result import Progress, Result, Row, check_progress, gathered, silent
 
 if TYPE_CHECKING:
@@ -238,14 +239,13 @@ def compare_programs(
     return result
 
 
+@styled
 def _draw(table: pd.DataFrame) -> Figure | None:
     """Seconds of every solver that answered; full colour where the mechanism is private as returned."""
-    from workbench.io.figures import COLOURS, panels
-
     answered = table[table["seconds"].notna() & table["objective"].notna()]
     if answered.empty:
         return None
-    figure, (axis,) = panels(width=7.2, height=1.2 + 0.4 * len(answered))
+    figure, (axis,) = panels(width=SCREEN, height=0.8 + 0.25 * len(answered))
     looks = [1.0 if private is True else 0.45 for private in answered["private"]]
     bars = axis.barh(answered["solver"].tolist(), answered["seconds"].astype(float).tolist(), color=COLOURS[0])
     for bar, alpha in zip(bars, looks, strict=True):

@@ -43,6 +43,7 @@ from workbench.comparison.worker import answer
 from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
 from workbench.exact.numbers import round_down
 from workbench.exact.objects import Values
+from workbench.families.design_program import SCALE
 from workbench.families.outcome import translated_errors
 from workbench.families.programs import Instance, chosen, matches
 from workbench.io.files import named, parse_json, read_bytes, write_whole
@@ -51,7 +52,6 @@ from workbench.io.result import Progress, Row, silent
 FORMAT = "dp-workbench-program-1"
 _LIMIT = 200_000_000  # bytes of a file
 _JUDGED = 5000  # non-zeros up to which answers are judged as mechanisms
-_SCALE = "scale "  # in the head of a file
 _UNITS = 2.0**20
 _CLOSED = 1e-11  # relative gap at which nothing more is tried
 _ANSWER = ("version", "status", "objective", "bound", "residual", "seconds", "agrees", "failure")
@@ -87,7 +87,7 @@ def listing(names: str | None = None, most: int | None = None) -> list[Row]:
 
 
 def _text(instance: Instance, program: Program) -> str:
-    head = [f"{instance.model}: {instance.parameters}", f"{_SCALE}{program.scale!r}"]
+    head = [f"{instance.model}: {instance.parameters}", f"{SCALE}{program.scale!r}"]
     return mps_text(instance.name, program.template, program.variables, head)
 
 
@@ -218,11 +218,11 @@ def read_program(path: Path) -> tuple[Program, Row]:
                 raise CorruptFile(f"The record is of another program than {path.name}: their sha256 differ.")
             _check_point(known, program.data)
     try:
-        scale = next((float(line.removeprefix(_SCALE)) for line in program.comments if line.startswith(_SCALE)), 1.0)
+        scale = next((float(line.removeprefix(SCALE)) for line in program.comments if line.startswith(SCALE)), 1.0)
     except ValueError:
         scale = math.nan
     if not 0 < scale < math.inf:
-        raise CorruptFile(f"The comment {_SCALE.strip()!r} of {path.name} must be followed by a finite number > 0.")
+        raise CorruptFile(f"The comment {SCALE.strip()!r} of {path.name} must be followed by a finite number > 0.")
     return Program(program.name, program.data, program.sense, scale=scale), known
 
 

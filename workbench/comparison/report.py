@@ -23,7 +23,7 @@ import pandas as pd
 from solvers.backend import names
 from workbench.exact.objects import Values
 from workbench.io.drawing import Drawing, draw, stated
-from workbench.io.figures import COLOURS, MARKERS
+from workbench.io.figures import COLOURS, DASHES, MARKERS
 from workbench.io.result import records
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _looks(table: pd.DataFrame) -> Values:
             solver: {
                 "colour": k % count,
                 "marker": MARKERS[(k + k // count) % len(MARKERS)],
-                "linestyle": ("-", "--")[k // count % 2],
+                "linestyle": DASHES[k % len(DASHES)],
                 "label": solver,
             }
             for k, solver in enumerate(dict.fromkeys(table["solver"]))

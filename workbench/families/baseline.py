@@ -156,16 +156,21 @@ class _Table:
     outputs: list[Fraction] | None = None
 
 
+class _Name(str):
+    """Of a published mechanism."""
+
+
 Law = dict[int, Fraction] | _Table | Mechanism
 
 
 def read_baselines(value: Any, name: str) -> tuple[tuple[str, Any], ...]:
     """Reader of an option: (name, law or function) of each; value: one of the docstring's, a list of paths, or a
-    mapping from names to them. Raises InvalidRequest."""
+    mapping from names to them; of the name of a published one None in place of its law. Raises InvalidRequest."""
     if isinstance(value, Mapping) and value and all(isinstance(key, str) for key in value):
         return tuple((key, _read(item, key)) for key, item in value.items())
     several = isinstance(value, (list, tuple)) and value and all(isinstance(item, (str, Path)) for item in value)
-    baselines = tuple((_named(item), _read(item, name)) for item in (value if several else [value]))
+    items = [part for item in (value if several else [value]) for part in _parts(item)]
+    baselines = tuple((_named(item), _read(item, name)) for item in items)
     if len({key for key, _ in baselines}) < len(baselines):
         InvalidRequest.must(name, "files of different names", ", ".join(key for key, _ in baselines))
     return baselines
@@ -176,13 +181,24 @@ def own_baselines(given: tuple[tuple[str, Any], ...], family: str) -> list[Basel
     return [Baseline(name, family, partial(_mechanism, law)) for name, law in given]
 
 
+def _parts(value: Any) -> list[Any]:
+    """Names that commas separate; anything else as it is."""
+    if isinstance(value, str) and not Path(value).suffix and not Path(value).exists():
+        return [_Name(part.strip()) for part in value.split(",")]
+    return [value]
+
+
 def _named(value: Any) -> str:
+    if isinstance(value, _Name):
+        return str(value)
     if isinstance(value, (str, Path)):
         return Path(value).stem
     return str(getattr(value, "__name__", "own")).replace("<lambda>", "own")
 
 
-def _read(value: Any, name: str) -> Law | Callable[..., Any]:
+def _read(value: Any, name: str) -> Law | Callable[..., Any] | None:
+    if isinstance(value, _Name):  # of a published one
+        return None
     if isinstance(value, (str, Path)):
         path = Path(value)
         read: Law | Callable[..., Any] = _READERS.get(path.suffix.lower(), _from_table)(path, name)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import ExpNumber, jsonable, round_up
 from workbench.exact.objects import Record, Values
+from workbench.families.design_program import DesignProgram
 from workbench.families.oracle import OracleVerdict as OracleVerdict
 from workbench.io.shown import Facts, Shown
 from workbench.privacy.claim import Claim as Claim
@@ -203,6 +204,12 @@ class Design(Shown):
         are; None: not decided, as without a linear program that states the whole request."""
         only: bool | None = self._priced.only_optimum(self)
         return only
+
+    @property
+    def program(self) -> DesignProgram:
+        """The program that a solver answered: `data`, and `save("mine.mps")` for any other. Raises InvalidRequest where
+        there is none."""
+        return DesignProgram.of(self)
 
     @property
     def proof(self) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from workbench.exact.objects import Record
 from workbench.families.formula_text import LATEX
-from workbench.io.figures import COLOURS, panels
+from workbench.io.figures import COLOURS, panels, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +31,7 @@ _WIDE = 0.025  # of a region that takes its number, as a part of the axis
 _BELOW = 24  # formulas of a legend's column
 
 
+@styled
 def figure(what: str, pieces: Sequence[Piece], at: float | None = None) -> Figure:
     """The map where δ is free, else the curve; the curve over δ at a given ε."""
     if at is not None:
@@ -51,7 +52,7 @@ def figure(what: str, pieces: Sequence[Piece], at: float | None = None) -> Figur
         axis.set_yscale("function", functions=(lambda y: np.sqrt(np.maximum(y, 0)), np.square))
         axis.set(ylim=(0, last), yticks=[tick for tick in _TICKS if tick <= last])
         axis.set_yticklabels([f"{tick:g}" for tick in axis.get_yticks()])
-    axis.set_title(what, fontsize=10, pad=42)
+    axis.set_title(what, pad=42)
     _legend(axis, numbers)
     return drawn
 
@@ -66,7 +67,7 @@ def _over_delta(what: str, pieces: Sequence[Piece], epsilon: float) -> Figure:
         values = [float(piece.value(x, Fraction(delta))) for delta in deltas]
         axis.plot(deltas, values, label=_label(piece, number), color=_style(number)["color"], linewidth=2.2)
     axis.set(xlabel="δ", ylabel="optimum")
-    axis.set_title(what, fontsize=10)
+    axis.set_title(what)
     _legend(axis, numbers)
     return drawn
 
@@ -131,7 +132,7 @@ def _region(axis: Axes, piece: Piece, epsilons: NDArray[np.float64], numbers: Ma
     if wide:
         middle = (math.sqrt(max(below[at], 0)) + heights[at] / 2) ** 2
         axis.text(
-            epsilons[at], middle, f"{number}", ha="center", va="center", fontsize=7, weight="bold",
+            epsilons[at], middle, f"{number}", ha="center", va="center", weight="bold",
             bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1},
         )  # fmt: skip
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench.exact.objects import Record
-from workbench.io.figures import COLOURS, MARKERS, SOLVER, legend_below, panels
+from workbench.io.figures import COLOURS, MARKERS, PAGE, SCREEN, SOLVER, legend_below, panels, styled, titled, wrapped
 from workbench.privacy.notions import notion as named
 from workbench.privacy.notions.dp import DeltaNotion
 
@@ -38,12 +38,14 @@ class Series:
 
 @dataclass(frozen=True)
 class Quantity:
-    """What an axis shows: a column of the table, its label, whether the axis is logarithmic, and where it ends."""
+    """What an axis shows: a column of the table, its label, whether the axis is logarithmic, where it ends, and whether
+    it has ticks at the values themselves."""
 
     column: str
     label: str
     log: bool = False
     most: float | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,7 @@ def plain_log(axes: Axes, which: str) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+@styled
 def by_panel(
     table: pd.DataFrame,
     panel: Quantity,
@@ -151,7 +154,7 @@ def by_panel(
     stand in every panel; a "limit" is a band from its bound to its objective. Panels of words have one scale.
     """
     lines = () if exact is None else exact.lines
-    rows, x = table[table[up.column].notna()], across.column
+    rows, x = table[table[up.column].notna()] if up.column in table else table[:0], across.column
     if rows.empty or panel.column not in rows or x not in rows:
         return None
     points = rows[rows["curve"] == "point"]
@@ -162,12 +165,12 @@ def by_panel(
         return None
     columns = len(values) if len(values) <= _PANELS else -(-len(values) // 2)
     deep = -(-len(values) // columns)
-    figure, axes = panels(columns, deep, width=max(3.6, 11.0 / max(2, columns)), height=4.0 if deep == 1 else 3.2)
+    figure, axes = panels(columns, deep, width=PAGE if columns > 1 else SCREEN, height=2.6 if deep == 1 else 2.2)
     for axis, value in zip(axes, values, strict=False):
         here = rows[(rows[panel.column] == value) | rows[panel.column].isna()]
         _limit(axis, here[here["curve"] == "limit"], x)
         _series(axis, here[here["curve"] != "limit"], across, up, by, series, [l for l in lines if l.panel == value])
-        axis.set_title(panel.label.format(value), fontsize=10)
+        titled(axis, panel.label.format(value))
         _ends(axis, across, up, rows if words else here)
     for axis in axes[1:]:
         axis.set_ylabel("")
@@ -175,7 +178,9 @@ def by_panel(
         axis.set_axis_off()
     if exact is not None:
         _explain(axes[0], points, exact)
-    figure.suptitle(title, fontsize=10)
+    elif up.column == "objective" and is_open(points, least=0.0):
+        axes[0].fill_between([], [], [], color=COLOURS[0], alpha=0.25, linewidth=0, label="band: [bound, objective]")
+    figure.suptitle(wrapped(title, PAGE))
     legend_below(figure, axes, columns=4)
     return figure
 
@@ -225,6 +230,10 @@ def _series(
     for which, quantity in (("x", across), ("y", up)):
         if quantity.log:
             plain_log(axis, which)
+        if quantity.whole:
+            at = few(rows[quantity.column].dropna(), 10)
+            axis.set(**{f"{which}ticks": at, f"{which}ticklabels": [f"{value:g}" for value in at]})
+            axis.minorticks_off()
 
 
 def _line(axis: Axes, part: pd.DataFrame, x: str, y: str, look: Series, exact: Sequence[Line]) -> None:
@@ -273,6 +282,7 @@ def _limit(axis: Axes, limit: pd.DataFrame, x: str) -> None:
         axis.fill_between(ends[x], ends["bound"], ends["objective"], **look)
 
 
+@styled
 def heat(
     table: pd.DataFrame, across: Quantity, up: Quantity, value: Quantity, title: str, panel: str | None = None
 ) -> Figure | None:
@@ -285,7 +295,9 @@ def heat(
     parts = (
         [(title, rows)] if panel is None else [(named(str(key)).title, p) for key, p in rows.groupby(panel, sort=False)]
     )
-    figure, axes = panels(len(parts), width=6.4, height=min(6.0, 1.6 + 0.45 * rows[y].nunique()))
+    figure, axes = panels(
+        len(parts), width=PAGE if len(parts) > 1 else SCREEN, height=min(4.0, 1.2 + 0.25 * rows[y].nunique())
+    )
     ends: Record = {"vmin": float(rows[column].min()), "vmax": float(rows[column].max())}
     for axis, (words, part) in zip(axes, parts, strict=True):
         grid = part.pivot_table(index=y, columns=x, values=column)
@@ -296,13 +308,14 @@ def heat(
         step = max(1, len(grid) // 12)
         axis.set_yticks(range(0, len(grid), step), [f"{float(level):.4g}" for level in grid.index[::step]])
         axis.set(xlabel=across.label, ylabel=up.label)
-        axis.set_title(words, fontsize=10)
+        titled(axis, words)
     figure.colorbar(image, ax=axes, label=value.label)
     if panel is not None:
-        figure.suptitle(title, fontsize=10)
+        figure.suptitle(wrapped(title, PAGE))
     return figure
 
 
+@styled
 def lines(
     table: pd.DataFrame, across: Quantity, up: Quantity, by: str, series: Mapping[Any, Series], title: str
 ) -> Figure | None:
@@ -310,9 +323,9 @@ def lines(
     rows = table[table[up.column].notna()] if up.column in table else table[:0]
     if rows.empty or rows[across.column].nunique() < 2:
         return None
-    figure, (axis,) = panels(width=7.2, height=4.6)
+    figure, (axis,) = panels(width=SCREEN, height=3.4)
     _series(axis, rows, across, up, by, series)
-    axis.set_title(title, fontsize=10)
+    titled(axis, title)
     legend_below(figure, [axis], columns=3)
     return figure
 
@@ -332,17 +345,18 @@ def budget_plots(
     title: str,
     words: str,
 ) -> dict[str, Callable[[], Figure | None]]:
-    """Error against ε at the least δ and for every δ, against δ for every ε, and over both.
+    """Error against ε at the first δ and for every δ, against δ for every ε, and over both.
 
     rows: of budgets (ε, δ); own: of them those of the designed mechanism; against_delta: those that are drawn so;
     words: of the error.
     """
-    least = rows[rows["delta"].eq(rows["delta"].min())] if len(rows) else rows
+    first = rows["delta"].min() if len(rows) else 0.0
+    least = rows[rows["delta"].eq(first)] if len(rows) else rows
     deltas = {delta: Series(f"δ = {delta:g}", k) for k, delta in enumerate(few(own["delta"].dropna().tolist(), 6))}
     epsilon, error, logged = Quantity("epsilon", "ε"), Quantity("objective", words), Quantity("objective", words, True)
     return {
         "error_epsilon": partial(
-            lines, least, epsilon, logged, "mechanism", all_series(series, least), f"{title}: least δ"
+            lines, least, epsilon, logged, "mechanism", all_series(series, least), f"{title}, δ = {first:g}"
         ),
         "error_epsilon_delta": partial(
             lines, own if len(deltas) > 1 else own[:0], epsilon, logged, "delta", deltas, f"{title}, per δ"

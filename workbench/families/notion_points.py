@@ -178,7 +178,7 @@ def _against_runs(table: pd.DataFrame, series: Mapping[str, Series], title: str,
         plots["loss_runs" + (f"_{k + 1}" if k else "")] = partial(
             lines,
             rows,
-            Quantity("runs", "runs under one budget", True),
+            Quantity("runs", "runs under one budget", True, whole=True),
             Quantity("objective", words, True),
             "mechanism",
             shown,

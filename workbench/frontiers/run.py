@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -27,7 +27,8 @@ COMPARED = (
         "baseline",
         read_baselines,
         kind=list,
-        help="Repeatable: your own, a CSV of noise,probability or a matrix, or .json (Python: or a function of ε, δ).",
+        help="Repeatable: a published one by name (then those named alone), or your own: a CSV of noise,probability or "
+        "a matrix, or .json (Python: or a function of ε, δ).",
     ),
 )
 
@@ -66,6 +67,8 @@ def frontier(
     """
     check_progress(progress)
     count(1, 1024)(jobs, "jobs")
+    if not isinstance(named := options.get("baselines", True), bool):
+        options = {**options, "baselines": True, "baseline": named}
     by_name = isinstance(question, str)
     kind = _named(question) if by_name else family_of(question)
     offered = frontier_of(kind)
@@ -84,13 +87,27 @@ def frontier_of(kind: Family) -> Frontier:
 def plan_of(kind: Family, question: Any, values: Values) -> Plan:
     """The plan of a family, with what is published for it, by other packages and by the user too. question: None where
     options spell it."""
-    offered = frontier_of(kind)
+    offered, given = frontier_of(kind), values.get("baseline") or ()
     plan = offered.plan(question, values)
-    own, listed = own_baselines(values.get("baseline") or (), kind.name), published(kind).values()
-    if offered.points is None or not (own or values["baselines"]):
+    words = [name for name, law in given if law is None]
+    own = own_baselines(tuple((name, law) for name, law in given if law is not None), kind.name)
+    if offered.points is None or not (given or values["baselines"]):
         return plan
-    entries = [*(listed if values["baselines"] else ()), *joined(kind, own)]
+    listed, others = published(kind), joined(kind, own)
+    if words:
+        known = {**listed, **{entry.name: entry for entry in others}}
+        names = {name for word in words for name in _meant(known, word)} | {baseline.name for baseline in own}
+        entries = [known[name] for name in known if name in names]
+    else:
+        entries = [*(listed.values() if values["baselines"] else ()), *others]
     return replace(plan, tasks=[*plan.tasks, *published_tasks(entries, offered.points(question, values))])
+
+
+def _meant(known: Iterable[str], word: str) -> list[str]:
+    """The published mechanisms that a word names, whole or in part. Raises InvalidRequest."""
+    named = [name for name in known if name.lower() == word.lower()]
+    named = named or [name for name in known if word.lower() in name.lower()]
+    return named or InvalidRequest.must("baseline", f"a file, or one of {', '.join(known)}", repr(word))
 
 
 def with_frontiers() -> dict[str, Family]:

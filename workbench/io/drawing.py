@@ -1,8 +1,8 @@
 """The one drawer of figures that are stated as data: in papers/declared/<paper>.toml, comparison/figures.toml.
 
-A figure: `size` of a panel in inches, `columns`, `rows`, `by` (the column whose values make panels, in their order),
-`legend` (columns of the one below all panels), `inside` (of every panel, or of those at the indices `inside_of`),
-`panels` (what differs from panel to panel); and, for all panels or each:
+A figure: `width`, "column" or "page", `height` of a panel in inches, `columns`, `rows`, `by` (the column whose values
+make panels, in their order), `legend` (columns of the one below all panels), `inside` (of every panel, or of those at
+the indices `inside_of`), `panels` (what differs from panel to panel); and, for all panels or each:
 
     names                  a template of the label of each row on the x axis
     title, where, set      a template; rows (`DataFrame.query`); matplotlib's properties of an axis
@@ -21,6 +21,7 @@ A figure: `size` of a panel in inches, `columns`, `rows`, `by` (the column whose
     heat      numbers in a grid of the masses y        limits: columns whose range the colours have
     cells     masses over x and y by colour, to the    mass: the column; until: the end of the last cell
               word `most`
+    map       the percentages `value` in a grid of x and y `label`: of the colours
     text      `text`, a template of the row and its    offset: in points
               y as {value}, beside each point
 
@@ -43,7 +44,19 @@ import numpy as np
 import pandas as pd
 
 from workbench.exact.objects import Record, Values
-from workbench.io.figures import COLOURS, MARKERS, SOLVER, legend_below, panels, pmf_heat
+from workbench.io.figures import (
+    COLOURS,
+    MARKERS,
+    SOLVER,
+    WIDTHS,
+    legend_below,
+    panels,
+    percent_bar,
+    percent_map,
+    pmf_heat,
+    styled,
+    titled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,7 +87,7 @@ _OURS = {
     "offset",
     "at",
 }
-_SMALL = {"frameon": False, "fontsize": 9}
+_OF_LINES = ("marker", "linestyle")
 _MAPPED = 10  # colours taken of a map
 _FAINT = 1e-6  # a probability that still has a colour
 
@@ -103,17 +116,18 @@ class Drawing:
         return draw(self, table)
 
 
+@styled
 def draw(drawing: Drawing, table: pd.DataFrame) -> Figure:
     """A declared figure of a table."""
     figure = drawing.figure
-    width, height = figure.get("size", (5.2, 3.8))
     parts = _panels(figure, table)
-    columns = figure.get("columns", len(parts))
-    drawn, axes = panels(columns, figure.get("rows", 1), width=width, height=height)
+    columns, rows = figure.get("columns", len(parts)), figure.get("rows", 1)
+    width = WIDTHS[figure.get("width", "page" if columns > 1 else "column")]
+    drawn, axes = panels(columns, rows, width=width, height=figure.get("height", 2.4))
     for at, (axis, (spec, part)) in enumerate(zip(axes, parts, strict=True)):
         _panel(axis, spec, part, drawing)
         if "inside" in spec and at in figure.get("inside_of", range(len(parts))):
-            axis.legend(**_SMALL | spec["inside"])
+            axis.legend(**spec["inside"])
     if "legend" in figure:
         legend_below(drawn, axes, columns=figure["legend"])
     return drawn
@@ -137,7 +151,7 @@ def _panel(axis: Axes, spec: Values, table: pd.DataFrame, drawing: Drawing) -> N
             curve = _Curve(axis, part, {**look, "at": at}, words)
             getattr(curve, look.get("kind", "line"))()
     if "title" in spec:
-        axis.set_title(_filled(spec["title"], table, words), fontsize=10)
+        titled(axis, _filled(spec["title"], table, words))
     properties: Record = dict(spec.get("set", {}))
     for name in ("xlim", "ylim"):  # one end alone
         if np.ndim(properties.get(name, ())) == 0:
@@ -240,7 +254,8 @@ class _Curve:
         self.axis.step(x, y, where="post", **self.style)
 
     def bars(self) -> None:
-        self.axis.bar(self.x, self.y, width=self.look["width"], **self.style)
+        style = {key: value for key, value in self.style.items() if key not in _OF_LINES}
+        self.axis.bar(self.x, self.y, width=self.look["width"], **style)
 
     def stairs(self) -> None:
         self.axis.stairs(self.y, np.append(self.x - 0.5, self.x[-1] + 0.5), baseline=None, **self.style)
@@ -249,7 +264,7 @@ class _Curve:
         self.axis.errorbar(self.x, self.y, yerr=np.nan_to_num(self.values(self.look["error"])), **self.style)
 
     def band(self) -> None:
-        style = {key: value for key, value in self.style.items() if key not in ("marker", "linestyle")}
+        style = {key: value for key, value in self.style.items() if key not in _OF_LINES}
         self.axis.fill_between(self.x, *map(self.values, self.look["y"]), linewidth=0, **style)
 
     def across(self) -> None:
@@ -275,6 +290,11 @@ class _Curve:
         image = self.axis.pcolormesh(edges, edges, shown, cmap="viridis", norm=scale)
         self.axis.grid(False)
         self.axis.figure.colorbar(image, ax=self.axis, label="probability of the cell")
+
+    def map(self) -> None:
+        look = self.look
+        table = self.table.assign(percent=self.values(look["value"]))
+        percent_bar(percent_map(self.axis, table, (look["x"], look["y"]), "percent"), [self.axis], look["label"])
 
     def text(self) -> None:
         style = {key: value for key, value in self.style.items() if key != "label"}

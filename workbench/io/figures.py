@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache, wraps
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from textwrap import fill
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,51 +22,100 @@ from workbench.exact.objects import Record, Values
 from workbench.io.files import write_whole
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
 # Okabe and Ito's palette, in the order used for series
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
-COLUMN, PAGE = 3.3, 7.0  # inches of one column of a paper, and of two
 _NARROW, _WIDE, _POINTS = 2.0, 40.0, 8  # inches; size of letters
 _OVER = 1.02  # of a width, by which a figure may be cut
 _FAR = 20.0  # times the least loss: what costs more is named, not drawn
+_PERCENT = (0.1, 1000.0)  # the ends of colours
 _FLOOR = 1e-9  # of the largest value: what repair adds is not drawn
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 # A solver's points over a closed form's line: hollow, so that the line stays visible
 SOLVER: Record = {"linestyle": "none", "markerfacecolor": "white", "markersize": 5, "markeredgewidth": 1.2}
 
 
-def panels(columns: int = 1, rows: int = 1, *, width: float = 5.2, height: float = 3.8) -> tuple[Figure, list[Axes]]:
-    """A figure of rows x columns panels without a display; the axes row-major, inches per panel."""
+COLUMN, SCREEN, PAGE = 3.3, 5.0, 7.0  # inches: of a column and of a page in print, of one panel on a screen
+PICTURES = ("png", "svg", "pdf")
+WIDTHS = {"column": COLUMN, "page": PAGE}
+_Draws = TypeVar("_Draws", bound="Callable[..., Any]")
+_SIGN = 0.06  # inches of a letter of 8 points, about
+_ONE_AT_A_TIME = RLock()  # matplotlib has one set of parameters for all threads
+
+
+@cache
+def _style() -> Any:
+    """The style sheet, workbench.mplstyle; matplotlib's first import takes no display from the environment."""
     first = "matplotlib" not in sys.modules
     named = os.environ.pop("MPLBACKEND", None)  # matplotlib is not imported where it knows no such backend
     import matplotlib as mpl
-    from matplotlib.figure import Figure  # without pyplot, which would want one
 
     if named is not None:
         os.environ["MPLBACKEND"] = named
     if named is not None and first:
         with suppress(ValueError):
             mpl.rcParams["backend"] = named
-    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False)
-    flat = [axis for row in axes for axis in row]
-    for axis in flat:
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(alpha=0.25, linewidth=0.6)
-        axis.set_axisbelow(True)
-    return figure, flat
+    return mpl.rc_params_from_file(Path(__file__).with_name("workbench.mplstyle"), use_default_template=False)
+
+
+def styled(draw: _Draws) -> _Draws:
+    """Whatever a function draws, drawn by the style sheet."""
+
+    @wraps(draw)
+    def drawn(*args: Any, **options: Any) -> Any:
+        style = _style()
+        import matplotlib as mpl
+
+        with _ONE_AT_A_TIME, mpl.rc_context(style):
+            return draw(*args, **options)
+
+    return cast(_Draws, drawn)
+
+
+@styled
+def panels(columns: int = 1, rows: int = 1, *, width: float = PAGE, height: float = 2.6) -> tuple[Figure, list[Axes]]:
+    """A figure of rows x columns panels without a display; the axes row-major; its width and a panel's height in
+    inches."""
+    from matplotlib.figure import Figure  # without pyplot, which would want one
+
+    figure = Figure(figsize=(width, height * rows), layout="constrained")
+    return figure, [axis for row in figure.subplots(rows, columns, squeeze=False) for axis in row]
+
+
+def titled(axis: Axes, title: str) -> None:
+    """A title in as many lines as it takes above its panel."""
+    place, figure = axis.get_subplotspec(), axis.get_figure(root=True)
+    columns = 1 if place is None else place.get_gridspec().ncols
+    axis.set_title(wrapped(title, (PAGE if figure is None else figure.get_figwidth()) / columns - 0.3))
+
+
+def wrapped(text: str, inches: float) -> str:
+    """Lines of 8 points within a width; none ends within "ε = 1"."""
+    lines = text.replace(" = ", "\u00a0=\u00a0").split("\n")
+    return "\n".join(fill(line, int(inches / _SIGN)) for line in lines).replace("\u00a0", " ")
 
 
 def legend_below(figure: Figure, axes: Sequence[Axes], *, columns: int = 3) -> None:
-    """One legend for several panels, below them all, each label once; it can never cover data."""
+    """One legend for several panels, below them all, each label once, in at most so many columns as fit; it can never
+    cover data."""
     entries = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    figure.legend(
-        list(entries.values()), list(entries), loc="outside lower center", ncols=columns, frameon=False, fontsize=9
-    )
+    labels = list(entries)
+    columns = max(1, min(columns, len(labels)))
+    while columns > 1 and _wide(labels, columns) > figure.get_figwidth():
+        columns -= 1
+    figure.set_figheight(figure.get_figheight() + 0.16 * -(-len(labels) // columns))
+    figure.legend(list(entries.values()), labels, loc="outside lower center", ncols=columns)
+
+
+def _wide(labels: Sequence[str], columns: int) -> float:
+    """About how wide a legend of the style sheet is, in inches, each with its handle."""
+    return sum(max(_SIGN * len(label) for label in part) + 0.6 for part in np.array_split(labels, columns))
 
 
 def pmf_heat(
@@ -78,7 +130,7 @@ def pmf_heat(
     image = axis.imshow(np.where(grid > 0, grid, np.nan), cmap="viridis", norm=LogNorm(low / 1.5, high))
     axis.grid(False)
     dark = (low / 1.5) ** 0.45 * high**0.55  # the darker part of the scale takes white numbers
-    size = 9 if max(sizes) <= 5 else 7
+    size = min(6.0, 33 / max(sizes))
     if max(sizes) <= 12:
         for (i, j), mass in np.ndenumerate(grid):
             number = f"{mass:.4f}" if mass >= 1e-3 or mass == 0 else f"{mass:.1e}".replace("e-0", "e-")
@@ -90,9 +142,46 @@ def pmf_heat(
     axis.figure.colorbar(image, ax=axis, label="probability")
 
 
+def percent_map(axis: Axes, table: pd.DataFrame, places: tuple[str, str], value: str) -> Any:
+    """Percentages as numbers in a grid, x and y in the columns `places`, on a logarithmic colour scale; "?" on grey
+    where none is known, white where no row is."""
+    from matplotlib.colors import LogNorm
+
+    x, y = places
+    columns, rows = sorted(table[x].unique()), list(dict.fromkeys(table[y]))
+    values, known = np.full((2, len(rows), len(columns)), np.nan)
+    for across, down, percent in zip(table[x], table[y], table[value].astype(float), strict=True):
+        at = rows.index(down), columns.index(across)
+        values[at], known[at] = percent, 1
+        colour = "white" if percent > 100 else "black"
+        axis.text(at[1], at[0], _percent(percent), ha="center", va="center", fontsize=6, color=colour)
+    axis.grid(False)
+    axis.imshow(known, cmap="Greys", vmin=0, vmax=4, aspect="auto", origin="lower")
+    image = axis.imshow(values.clip(*_PERCENT), norm=LogNorm(*_PERCENT), cmap="YlOrRd", aspect="auto", origin="lower")
+    for names, ticks in ((columns, axis.set_xticks), (rows, axis.set_yticks)):
+        ticks(range(len(names)), [name if isinstance(name, str) else f"{name:g}" for name in names])
+    return image
+
+
+def percent_bar(image: Any, axes: Sequence[Axes], label: str) -> None:
+    """The colours of `percent_map`, beside it."""
+    bar = image.figure.colorbar(image, ax=axes, label=label)
+    bar.set_ticks([0.1, 1, 10, 100, 1000], labels=["0.1", "1", "10", "100", "1000"])
+    bar.minorticks_off()
+
+
+def _percent(percent: float) -> str:
+    if percent != percent:
+        return "?"
+    if percent < 9.95:
+        return "0" if percent < _PERCENT[0] / 2 else f"{percent:.1f}"
+    return f"{percent:.0f}" if percent < _PERCENT[1] else ">1k"
+
+
+@styled
 def pmf_plot(masses: ArrayLike, sizes: tuple[int, ...], title: str) -> Figure:
     """The PMF of additive noise: a heat map for two factors, else bars over row-major noise values."""
-    figure, (axis,) = panels(width=6.4)
+    figure, (axis,) = panels(width=SCREEN, height=3.0)
     if len(sizes) == 2:
         pmf_heat(axis, masses, (sizes[0], sizes[1]))
     else:
@@ -101,7 +190,7 @@ def pmf_plot(masses: ArrayLike, sizes: tuple[int, ...], title: str) -> Figure:
         ticks = range(0, values.size, max(1, values.size // 24))
         axis.set_xticks(ticks, [str(eta) for eta in ticks])
         axis.set(xlabel="noise value η", ylabel="probability f(η)")
-    axis.set_title(title, fontsize=10)
+    titled(axis, title)
     return figure
 
 
@@ -112,13 +201,15 @@ def noise_plot(values: ArrayLike, masses: ArrayLike, title: str, beside: Values 
     return density_plot(steps, title, measure="probability")
 
 
+@styled
 def density_plot(densities: Values, title: str, atom: float = 0.0, *, measure: str = "density") -> Figure:
     """Piecewise constant densities on a logarithmic scale. densities: name -> (edges (m + 1,), values (m,))."""
-    figure, (axis,) = panels(width=6.4)
+    figure, (axis,) = panels(width=SCREEN, height=3.0)
     for k, (name, (edges, values)) in enumerate(densities.items()):
         shown = np.where(np.asarray(values) > _FLOOR * np.max(values), values, np.nan)
         colour, width = COLOURS[k % len(COLOURS)], 1.8 if k == 0 else 1.1
-        axis.stairs(shown, edges, baseline=None, color=colour, linewidth=width, label=name)
+        dash = DASHES[k % len(DASHES)]
+        axis.stairs(shown, edges, baseline=None, color=colour, linewidth=width, linestyle=dash, label=name)
     axis.set(xlabel="noise η", ylabel=measure, yscale="log")
     if atom:
         axis.plot(
@@ -130,18 +221,19 @@ def density_plot(densities: Values, title: str, atom: float = 0.0, *, measure: s
             transform=axis.get_xaxis_transform(),
             label=f"atom of {atom:.3g} at 0",
         )
-    axis.set_title(title, fontsize=9)
-    axis.legend(frameon=False, fontsize=8)
+    titled(axis, title)
+    axis.legend()
     return figure
 
 
+@styled
 def channel_plot(labels: Iterable[Any], outputs: Iterable[Any], matrix: ArrayLike, title: str) -> Figure:
     """Pr[o|y] of a finite channel as a heat map with the names of inputs and outputs, on a square-root scale: the
     darker, the likelier."""
     from matplotlib.colors import PowerNorm
 
     cells = np.asarray(matrix, dtype=float)
-    figure, (axis,) = panels(width=6.4, height=4.6)
+    figure, (axis,) = panels(width=SCREEN, height=3.8)
     image = axis.imshow(cells, cmap="Blues", norm=PowerNorm(0.5, 0, float(cells.max())), aspect="auto")
     for names, ticks in ((labels, axis.set_yticks), (outputs, axis.set_xticks)):
         words = [str(name) if isinstance(name, (str, tuple)) else f"{float(name):g}" for name in names]
@@ -150,17 +242,18 @@ def channel_plot(labels: Iterable[Any], outputs: Iterable[Any], matrix: ArrayLik
     axis.grid(False)
     axis.set(xlabel="published value o", ylabel="true value y")
     figure.colorbar(image, ax=axis, label="Pr[o | y], square-root scale")
-    axis.set_title(title, fontsize=9)
+    titled(axis, title)
     return figure
 
 
+@styled
 def dot_plot(rows: Sequence[Mapping[Any, Any]], label: str, title: str) -> Figure:
     """What classes cost: a dot each (hollow: not certified), a line down to what is proven of the class; those above
     20 times the best are named only. rows: class, objective, bound, certified."""
     best = min(float(row["objective"]) for row in rows)
     near = [row for row in rows if row["objective"] <= _FAR * best][::-1]
     far = [f"{row['class']} ({row['objective']:.4g})" for row in rows if row["objective"] > _FAR * best]
-    figure, (axis,) = panels(width=7, height=0.3 * len(near) + 1.5)
+    figure, (axis,) = panels(height=0.25 * len(near) + 1.0)
     for k, row in enumerate(near):
         low = row["bound"]
         if low is not None and low == low and low > 0:
@@ -168,25 +261,24 @@ def dot_plot(rows: Sequence[Mapping[Any, Any]], label: str, title: str) -> Figur
         face = COLOURS[0] if row["certified"] else "white"
         axis.plot([row["objective"]], [k], "o", color=COLOURS[0], markerfacecolor=face)
     axis.set_yticks(range(len(near)), [str(row["class"]) for row in near])
-    axis.set_xlabel(
-        label if not far else f"{label}\nnot drawn, above {_FAR:g} times the best: {', '.join(far)}", fontsize=8
-    )
-    axis.set_title(title, fontsize=9)
+    axis.set_xlabel(label if not far else f"{label}\nnot drawn, above {_FAR:g} times the best: {', '.join(far)}")
+    titled(axis, title)
     return figure
 
 
+@styled
 def place_plot(places: ArrayLike, masses: ArrayLike, words: tuple[str, str], own: ArrayLike) -> Figure:
     """Two maps of places (k, 2), each place coloured by a mass: `masses` (2, k), named by `words`; own: (2,), the place
     that the second is the law of."""
     at, shades = np.asarray(places, dtype=float), np.asarray(masses, dtype=float)
-    figure, axes = panels(2, width=4.2, height=4.0)
+    figure, axes = panels(2, height=3.2)
     width = float(np.ptp(at, axis=0).max()) or 1.0
     gaps = [np.diff(np.unique(column)).min(initial=width) for column in at.T]
     size = (200.0 * min(gaps) / (width + min(gaps))) ** 2
     for axis, shade, name in zip(axes, shades, words, strict=True):
         marks = axis.scatter(at[:, 0], at[:, 1], c=shade, s=size, marker="s", cmap="viridis_r", vmin=0, linewidths=0)
         axis.set_aspect("equal")
-        axis.set_title(name, fontsize=9)
+        axis.set_title(name)
         figure.colorbar(marks, ax=axis, shrink=0.8)
     axes[1].plot(*np.asarray(own, dtype=float), marker="x", color="#d62728")
     return figure
@@ -251,7 +343,7 @@ def _fit(figure: Figure, width: float) -> None:
 def save_figure(figure: Figure, path: Path, width: float | None = None) -> None:
     """Save a figure in the format of the path's ending, as `figure_bytes` makes it."""
     form = path.suffix.lstrip(".").lower()
-    if form not in ("png", "svg", "pdf"):
+    if form not in PICTURES:
         InvalidRequest.must("plot file", "named .png, .svg or .pdf", path.name)
     write_whole(path, figure_bytes(figure, form, width))
 
@@ -259,8 +351,8 @@ def save_figure(figure: Figure, path: Path, width: float | None = None) -> None:
 def figure_bytes(figure: Figure, form: str, width: float | None = None) -> bytes:
     """A figure as "png", "svg" or "pdf", the same bytes for the same data (no dates, fixed ids).
 
-    width: inches, such as those of one column of a paper (3.3) or of two (7), with letters of 8 pt; where it is None
-    the figure is cut to what is drawn. Raises InvalidRequest where it has no room in a width.
+    width: inches, such as those of one column of a paper (3.3) or of two (7), with letters of 8 pt; None: its own.
+    Raises InvalidRequest where it has no room in a width.
     """
     import matplotlib as mpl
 
@@ -270,9 +362,8 @@ def figure_bytes(figure: Figure, form: str, width: float | None = None) -> bytes
     if form == "pdf":
         metadata = {"CreationDate": None}
     buffer = BytesIO()
-    whole: Record = {"dpi": 150, "bbox_inches": "tight"} if width is None else {"dpi": 300}
-    with mpl.rc_context({"svg.hashsalt": "workbench", "svg.fonttype": "none"}), _drawn_once(figure):
-        figure.savefig(buffer, format=form, metadata=metadata, **whole)
+    with _ONE_AT_A_TIME, mpl.rc_context(_style()), _drawn_once(figure):
+        figure.savefig(buffer, format=form, metadata=metadata)
     content = buffer.getvalue()
     if form == "svg":  # matplotlib leaves trailing blanks
         content = b"\n".join(line.rstrip() for line in content.split(b"\n"))

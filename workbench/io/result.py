@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import jsonable
 from workbench.exact.objects import Record
+from workbench.io.figures import PICTURES, save_figure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +32,6 @@ Plots = Mapping[str, "Callable[[], Figure | None]"]  # a plot is drawn when it i
 Progress = Callable[[int, int, str], None]  # told (parts done, parts, what is next)
 
 _SHOWN = 30  # rows in a notebook
-_PICTURES = (".png", ".svg", ".pdf")
 
 
 def silent(done: int, total: int, what: str) -> None:
@@ -115,8 +115,6 @@ class Result(Sequence[Row]):
             figure = plots[name]()
             if figure is not None:
                 if path is not None:
-                    from workbench.io.figures import save_figure
-
                     save_figure(figure, Path(path), width)
                 return figure
         raise InvalidRequest(f"rows must be enough for a plot. Got {len(self)} of {self.title!r}.")
@@ -124,12 +122,12 @@ class Result(Sequence[Row]):
     def save(self, path: str | Path) -> list[Path]:
         """Write a file (.csv, .tex or .json the table, .png, .svg or .pdf the plot), or else a folder with all of them.
 
-        A folder is made when missing; it gets `name`.csv and every plot that the rows suffice for as PNG and SVG.
+        A folder is made when missing; it gets `name`.csv and every plot that the rows suffice for as PNG, SVG and PDF.
         Returns the files. Raises InvalidRequest where there is nothing to draw; OSError.
         """
         target = Path(path)
         ending = target.suffix.lower()
-        if ending in _PICTURES:
+        if ending[1:] in PICTURES:
             self.plot(target)
         elif ending in _TABLES:
             _write(target, _TABLES[ending](self))
@@ -142,8 +140,6 @@ class Result(Sequence[Row]):
         return [target]
 
     def _save_all(self, folder: Path) -> list[Path]:
-        from workbench.io.figures import save_figure
-
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -154,8 +150,8 @@ class Result(Sequence[Row]):
             figure = plot()
             if figure is None:
                 continue
-            for ending in (".png", ".svg"):
-                files.append(folder / f"{name}{ending}")
+            for form in PICTURES:
+                files.append(folder / f"{name}.{form}")
                 save_figure(figure, files[-1])
         return files
 

@@ -50,6 +50,7 @@ class UnboundedNoise:
     """A query whose answers have no largest one: IntegerNoise or RealNoise."""
 
     sensitivity: Any
+    clamp: Any
 
 
 @dataclass(frozen=True)

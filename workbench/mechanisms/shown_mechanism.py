@@ -10,6 +10,7 @@ import numpy as np
 
 from workbench.exact.arrays import Vector
 from workbench.exact.objects import Record
+from workbench.io.figures import COLOURS, PAGE, panels, styled, titled
 from workbench.io.files import write_json
 from workbench.io.shown import Facts, Shown
 
@@ -53,8 +54,6 @@ class ShownMechanism(Shown):
 
 def draw_law(axis: Axes, outputs: Vector, knots: Vector, ends: Vector) -> None:
     """p(x, i) against x for outputs (m,): affine between knots (K + 1,), with end laws (2K, m); gaps at jumps."""
-    from workbench.io.figures import COLOURS
-
     x = np.stack([knots[:-1], knots[1:], np.full(knots.size - 1, np.nan)], axis=1).ravel()
     for k, (output, law) in enumerate(zip(outputs, ends.T, strict=True)):
         pieces = law.reshape(-1, 2)
@@ -68,12 +67,11 @@ def draw_law(axis: Axes, outputs: Vector, knots: Vector, ends: Vector) -> None:
     axis.set_ylim(bottom=0)
 
 
+@styled
 def law_plot(outputs: Vector, knots: Vector, ends: Vector, title: str) -> Figure:
     """The whole output law of a mechanism on real inputs; arguments as `draw_law`."""
-    from workbench.io.figures import panels
-
-    figure, (axis,) = panels(width=7.0)
+    figure, (axis,) = panels(width=PAGE, height=3.0)
     draw_law(axis, outputs, knots, ends)
-    axis.set_title(title, fontsize=10)
-    axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    titled(axis, title)
+    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure

@@ -2,8 +2,8 @@
 
 A paper's module defines functions that compute tables and registers them in its `Paper`; titles, captions, figures and
 the words of errata are data in papers/declared/<paper>.toml, which `artifact` and `erratum` fill in. `reproduce` writes
-each as CSV, PNG and SVG, and assembles results/README.md. Printed numbers live in papers/printed/<paper>.toml, are only
-ever compared with, and never used to compute ours.
+each as CSV, PNG, SVG and PDF, and assembles results/README.md. Printed numbers live in papers/printed/<paper>.toml, are
+only ever compared with, and never used to compute ours.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import pandas as pd
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Record, Values
 from workbench.io.drawing import Drawing, stated
-from workbench.io.figures import COLUMN, PAGE, figure_bytes
+from workbench.io.figures import PICTURES, WIDTHS, figure_bytes
 from workbench.io.result import Row, tex_bytes
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 Rows = Callable[..., pd.DataFrame]  # the rows of a part of a declared table
 Compute = Callable[[bool], "Artifact"]  # with everything or with the minutes-long default
 
-WIDTHS = {"column": COLUMN, "page": PAGE}  # PDF figures for one column of a paper, and for two
-FORMATS = ("csv", "tex", "png", "svg", "pdf", *WIDTHS)  # of tables and figures; csv, png and svg are always written
+FORMATS = ("csv", "tex", *PICTURES, *WIDTHS)  # tex and widths only where asked for
 DIGITS = 9  # significant digits of a number whose computation is exact but for rounding
 _NOISE = 1e-11  # smaller differences between machines are rounding, around 0 as well
 
@@ -163,7 +162,7 @@ class Artifact:
         return table
 
     def files(self, formats: Collection[str] = ()) -> dict[str, bytes]:
-        """Table (CSV), figure (PNG, SVG) and record, by the names of their files; formats: of FORMATS, besides."""
+        """Table (CSV), figure (PNG, SVG, PDF) and record, by the names of their files; formats: of FORMATS, besides."""
         shown = self.shown()
         table = shown.to_csv(index=False, float_format="%.12g", lineterminator="\n")
         record = {
@@ -178,9 +177,7 @@ class Artifact:
             contents["tex"] = tex_bytes(shown, self.title)
         if self.draw is not None:
             figure = self.draw(shown)
-            contents |= {
-                form: figure_bytes(figure, form) for form in ("png", "svg", "pdf") if form in (*formats, "png", "svg")
-            }
+            contents |= {form: figure_bytes(figure, form) for form in PICTURES}
         files = {f"{self.name}.{ending}": content for ending, content in contents.items()}
         for name in formats:
             if name in WIDTHS and self.draw is not None:

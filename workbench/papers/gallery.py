@@ -34,7 +34,7 @@ _INTRODUCTION = """\
 
 Every figure and table below was recomputed by `make reproduce` (by `make full` where it takes minutes);
 printed numbers of the papers stand beside ours, with the difference and a verdict. Tables are CSV, figures
-PNG and SVG. A printed number is never used to compute ours. The same as one page, with pictures that grow
+PNG, SVG and PDF. A printed number is never used to compute ours. The same as one page, with pictures that grow
 and data one click away: [index.html](index.html).
 """
 
@@ -127,7 +127,7 @@ def _markdown(shown: _Shown) -> Iterator[str]:
         links = f"[{name}.csv]({paper.name}/{name}.csv)"
         if record["figure"]:
             yield f"![{_text(title)}]({paper.name}/{name}.png)"
-            links += f", [{name}.svg]({paper.name}/{name}.svg)"
+            links += "".join(f", [{name}.{form}]({paper.name}/{name}.{form})" for form in ("svg", "pdf"))
         else:
             heads, *rows = shown.table(record)
             yield _rows(heads, rows[:_INLINE])

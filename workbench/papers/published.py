@@ -6,25 +6,19 @@ declared/published.toml states the grid of budgets, and what of the field is mis
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from workbench.comparison.published import SETTINGS, compared, summary
-from workbench.io.figures import panels
+from workbench.io.figures import panels, percent_bar, percent_map, styled
 from workbench.io.parameter_grid import grid
 from workbench.io.result import Row
 from workbench.papers.artifact import Artifact, artifact, declared, given, paper_stated
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-_LEAST, _MOST = 0.1, 1000.0  # percent, ends of the colours
-_SHOWN = 0.05  # below it a distance is 0 to the digits shown
-_DARK = 100.0  # percent from which a cell is dark
 
 
 @lru_cache
@@ -46,60 +40,35 @@ def _published(full: bool) -> Artifact:
     return artifact("published", "published", table, missing=missing)
 
 
+@styled
 def _draw(table: pd.DataFrame) -> Figure:
-    """How far above the proven optimum: a panel for each mechanism and loss over (ε, δ), or one for each loss."""
+    """How far above the proven optimum: a row of panels over (ε, δ) for each mechanism, one panel for each loss; with
+    one δ a panel for each loss."""
     losses, several = list(table["loss"].unique()), table["delta"].nunique() > 1
-    columns = list(table["mechanism"].unique()) if several else [None]
-    down = "delta" if several else "mechanism"
-    figure, axes = panels(len(columns), len(losses), width=2.4 if several else 6.0, height=2.1 if several else 2.4)
+    names = list(table["mechanism"].unique()) if several else [None]
+    columns, down = (len(losses), "delta") if several else (1, "mechanism")
+    figure, axes = panels(
+        columns, len(names) * len(losses) // columns, height=1.05 if several else max(1.5, 2.2 / len(losses))
+    )
     image = None
     for at, axis in enumerate(axes):
-        loss, name = losses[at // len(columns)], columns[at % len(columns)]
+        loss, name = losses[at % len(losses)], names[at // len(losses)]
         part = table[(table["loss"] == loss) & (True if name is None else table["mechanism"] == name)]
-        image = _panel(axis, part, down) or image
-        axis.set_title(f"{loss} loss" if name is None else f"{name}\n{loss} loss", fontsize=8)
-        if at % len(columns) == 0 and several:
-            axis.set_ylabel("δ", fontsize=8)
-        if at // len(columns) == len(losses) - 1:
-            axis.set_xlabel("ε", fontsize=8)
+        if part.empty:  # the mechanism does not apply
+            axis.set_axis_off()
+        else:
+            image = percent_map(axis, part, ("epsilon", down), "most_percent")
+        if at < len(losses):
+            axis.set_title(f"{loss} loss")
+        if several and at % columns == 0:
+            axis.set_ylabel("\n".join([*str(name).split(), "δ"]))
+        axis.tick_params(
+            labelleft=at % columns == 0, labelbottom=at >= len(axes) - columns, labelsize=6 if several else 8
+        )
+        axis.set_xlabel("ε" if at >= len(axes) - columns else "")
     if image is not None:
-        bar = figure.colorbar(image, ax=axes, label="at most so many percent above the optimum", shrink=0.8)
-        bar.set_ticks([0.1, 1, 10, 100, 1000], labels=["0.1", "1", "10", "100", "1000"])
-        bar.minorticks_off()
+        percent_bar(image, axes, "% above the optimum, at most")
     return figure
-
-
-def _panel(axis: Axes, part: pd.DataFrame, down: str) -> Any:
-    """One heat map; grey where the optimum is not proven closely, white where the mechanism does not apply."""
-    from matplotlib.colors import LogNorm
-
-    if part.empty:
-        axis.set_axis_off()
-        return None
-    cells = part.assign(shown=part["most_percent"].astype(float).clip(_LEAST, _MOST))
-    order = list(dict.fromkeys(part[down]))
-    values = cells.pivot_table(index=down, columns="epsilon", values="shown", dropna=False).reindex(order)
-    there = cells.assign(there=1.0).pivot_table(index=down, columns="epsilon", values="there").reindex(values.index)
-    axis.grid(False)
-    axis.imshow(there, cmap="Greys", vmin=0, vmax=4, aspect="auto", origin="lower")
-    image = axis.imshow(values, norm=LogNorm(_LEAST, _MOST), cmap="YlOrRd", aspect="auto", origin="lower")
-    axis.set_xticks(range(values.shape[1]), [f"{e:g}" for e in values.columns], fontsize=6)
-    labels = [f"{d:g}" if isinstance(d, float) else str(d) for d in values.index]
-    axis.set_yticks(range(values.shape[0]), labels, fontsize=6)
-    for row in part.to_dict("records"):
-        x, y = list(values.columns).index(row["epsilon"]), list(values.index).index(row[down])
-        percent = row["most_percent"]
-        colour = "white" if percent is not None and percent > _DARK else "black"
-        axis.text(x, y, _cell(percent), ha="center", va="center", fontsize=5, color=colour)
-    return image
-
-
-def _cell(percent: float | None) -> str:
-    if percent is None or math.isnan(percent):
-        return "?"
-    if percent < 10:
-        return "0" if percent < _SHOWN else f"{percent:.1f}"
-    return f"{percent:.0f}" if percent < _MOST else ">1k"
 
 
 PAPER = paper_stated("published", {"published": _published} | {name: partial(_setting, name) for name in SETTINGS})

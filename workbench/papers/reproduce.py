@@ -1,8 +1,8 @@
 """Regenerate the figures and tables of the papers into results/, with a gallery that shows them beside the printed.
 
 Every artifact is written whole or not at all, and recorded as soon as it is done, so an interrupted run keeps what it
-has: results/<paper>/<artifact>.csv, .png, .svg and .json (caption and comparisons). The gallery results/README.md is
-assembled from the .json records of all papers.
+has: results/<paper>/<artifact>.csv, .png, .svg, .pdf and .json (caption and comparisons). The gallery
+results/README.md is assembled from the .json records of all papers.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def reproduce(
         results: the folder.
         full: also what takes longer than the default's minutes.
         jobs: processes of this machine, all its cores by default; the files are the same bytes with any number.
-        formats: "tex" (tables for LaTeX, with booktabs), "pdf" (figures), "column" and "page" (PDF, 3.3 and 7 inches
-            wide, where a figure has room), besides CSV, PNG and SVG.
+        formats: "tex" (tables for LaTeX, with booktabs), "column" and "page" (PDF, 3.3 and 7 inches wide, where a
+            figure has room), besides CSV, PNG, SVG and PDF.
         progress: told (artifacts done, artifacts, a line) when one starts (of a single process), every half minute,
             and when it is done.
 

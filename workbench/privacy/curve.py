@@ -27,6 +27,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import ExpNumber, Real, largest, ln_up, positive, round_up, sign_exp
 from workbench.exact.objects import Record
+from workbench.io.figures import COLOURS, SCREEN, panels, save_figure, styled
 from workbench.io.result import Result
 from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.mechanism import as_mechanism, on_real_inputs
@@ -155,8 +156,6 @@ def _pieces(laws: Laws, notion: DeltaNotion) -> tuple[Piece, ...]:
 
 def plot_profile(mechanism: Any, path: Path | str, epsilons: Iterable[Real] = ()) -> None:
     """Draw the exact profiles of a mechanism (.png, .svg or .pdf). epsilons: budgets to mark. Raises InvalidRequest."""
-    from workbench.io.figures import save_figure
-
     save_figure(profile_figure(mechanism, epsilons), Path(path))
 
 
@@ -168,14 +167,13 @@ def profile_figure(mechanism: Any, epsilons: Iterable[Real] = (), title: str = "
     return _curves_figure(curves, epsilons, title or "Privacy profile, exact for all neighbours")
 
 
+@styled
 def _curves_figure(curves: Sequence[Profile], epsilons: Iterable[Real], title: str) -> Figure:
-    from workbench.io.figures import COLOURS, panels
-
     ends = curves[0].ends
     last = max(1e-3, 1.15 * float(ends[-1]))
     steps = ends if len(ends) <= _STEPS else np.linspace(0, last, _STEPS)  # finer than a picture can show
     grid = np.unique(np.concatenate([np.linspace(0, last, 300), np.minimum(steps, last)]))
-    figure, (axis,) = panels(width=6.4)
+    figure, (axis,) = panels(width=SCREEN, height=3.0)
     for colour, curve in zip(COLOURS, curves, strict=False):
         steps_only = all(not piece.q for pieces in curve.curves for piece in pieces)
         style: Record = {"drawstyle": "steps-post"} if steps_only else {}
@@ -183,6 +181,6 @@ def _curves_figure(curves: Sequence[Profile], epsilons: Iterable[Real], title: s
     for epsilon in epsilons:
         axis.axvline(float(positive(epsilon, "epsilon", or_zero=True)), color=COLOURS[7], linestyle="--", linewidth=1)
     axis.set(xlabel="ε", ylabel="δ(ε)")
-    axis.legend(frameon=False)
-    axis.set_title(title, fontsize=10)
+    axis.legend()
+    axis.set_title(title)
     return figure

@@ -32,6 +32,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Real, jsonable, probability, round_down, round_up
 from workbench.exact.objects import Record
+from workbench.io.figures import COLOURS, panels, styled
 from workbench.io.files import write_json
 from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism
@@ -175,19 +176,18 @@ class Risk(Shown):
         """Whether it is drawn in a moment."""
         return sum(len(laws.p) for laws in self._laws) <= 20_000
 
+    @styled
     def figure(self, claim: Claim | None = None) -> Figure:
         """The trade-off curve and the Rényi curve. claim: one whose own trade-off function is drawn beside it."""
-        from workbench.io.figures import COLOURS, panels
-
-        figure, (left, right) = panels(2, width=5)
+        figure, (left, right) = panels(2, height=3.2)
         ends = [(Fraction(0), Fraction(1)), *self.trade_off] if self.trade_off[0][1] < 1 else self.trade_off
         left.plot([float(a) for a, _ in ends], [float(b) for _, b in ends], color=COLOURS[0], label="this mechanism")
         left.plot([0, 1], [1, 0], color=COLOURS[7], linestyle=":", label="no information")
         for name, (alphas, least) in _claimed(claim).items():
             left.plot(alphas, least, color=COLOURS[1], linestyle="--", label=name)
         left.set(xlabel="type I error α", ylabel="least type II error β", xlim=(0, 1), ylim=(0, 1), aspect="equal")
-        left.legend(framealpha=0.9, edgecolor="none")
-        left.set_title("Trade-off curve (exact, all neighbours)", fontsize=10)
+        left.legend()
+        left.set_title("Trade-off curve (exact, all neighbours)")
         finite = [(float(order), value) for order, value in self.renyi.items() if value < math.inf]
         if finite:
             right.plot(*zip(*finite, strict=True), color=COLOURS[0], marker="o", markersize=3, label="D_α")
@@ -199,13 +199,13 @@ class Risk(Shown):
             ticks = [float(2**k) for k in range(1, 7)]
             right.set_xticks(ticks, [f"{order:g}" for order in ticks])
             right.minorticks_off()
-            right.legend(frameon=False)
+            right.legend()
             right.set(xlabel="order α", ylabel="Rényi divergence")
         else:
             words = "Unbounded at every order α:\nsome outcome of one neighbour\nnever occurs on the other."
             right.text(0.5, 0.5, words, ha="center", va="center", transform=right.transAxes)
             right.set_axis_off()
-        right.set_title("Rényi curve (rounded up)", fontsize=10)
+        right.set_title("Rényi curve (rounded up)")
         return figure
 
 

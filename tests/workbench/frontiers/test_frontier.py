@@ -314,7 +314,7 @@ def test_command_writes_table_and_plots(tmp_path: Path, capsys: pytest.CaptureFi
     names = {"frontier.csv"} | {
         f"{name}.{ending}"
         for name in ("error_epsilon", "error_delta", "level_curves", "heat_map", "baselines")
-        for ending in ("png", "svg")
+        for ending in ("png", "svg", "pdf")
     }
     assert {Path(path).name for path in answer["files"]} == names
     assert {path.name for path in tmp_path.iterdir()} == names

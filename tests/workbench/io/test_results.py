@@ -86,7 +86,12 @@ assert {backend!r} in ("nonsense", matplotlib.rcParams["backend"])
 
 def test_its_files(tmp_path: Path) -> None:
     result = squares()
-    assert [path.name for path in result.save(tmp_path / "new" / "folder")] == ["squares.csv", "line.png", "line.svg"]
+    assert [path.name for path in result.save(tmp_path / "new" / "folder")] == [
+        "squares.csv",
+        "line.png",
+        "line.svg",
+        "line.pdf",
+    ]
     assert pd.read_csv(tmp_path / "new" / "folder" / "squares.csv")["y"].tolist() == [0, 1, 4]
     assert result.save(str(tmp_path / "a.json")) == [tmp_path / "a.json"]
     found = json.loads((tmp_path / "a.json").read_text())

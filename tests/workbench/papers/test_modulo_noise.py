@@ -267,11 +267,11 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_files_are_the_same_bytes_twice_and_the_gallery_links_to_them(twice: tuple[Path, Path]) -> None:
     one, two = twice
     files = sorted(path.relative_to(one) for path in one.rglob("*") if path.is_file())
-    assert len(files) == 2 + 4 * len(ONLY)  # README.md and index.html, then four of each
+    assert len(files) == 2 + 5 * len(ONLY)  # README.md and index.html, then five of each
     for path in files:
         assert (one / path).read_bytes() == (two / path).read_bytes(), path
     links = re.findall(r"\]\((?!http)([^)]+)\)", (one / "README.md").read_text("utf-8"))
-    assert len(links) == 1 + 3 * len(ONLY)
+    assert len(links) == 1 + 4 * len(ONLY)
     for link in links:
         assert (one / link).is_file(), link
     for name in ONLY:

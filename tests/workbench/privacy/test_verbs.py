@@ -380,5 +380,10 @@ def test_a_profile_is_saved_as_a_table_and_a_picture(tmp_path: Path) -> None:
     assert [float(line.split(",")[1]) for line in lines[1:]] == pytest.approx(
         [profile.delta(e) for e in profile.ends.tolist()], rel=1e-11
     )
-    assert [file.name for file in profile.save(tmp_path / "all")] == ["profile.csv", "profile.png", "profile.svg"]
+    assert [file.name for file in profile.save(tmp_path / "all")] == [
+        "profile.csv",
+        "profile.png",
+        "profile.svg",
+        "profile.pdf",
+    ]
     assert str(design.oracle).startswith(f"{design.oracle.name} ")

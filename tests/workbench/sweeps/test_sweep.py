@@ -124,7 +124,7 @@ def test_a_sweep_returns_the_rows_of_its_points(tmp_path: Path):
     kept = {row["key"]: row["objective"] for row in content(ledger) if row["sizes"] == "[7]"}
     assert {row["key"]: row["objective"] for row in result} == kept
     files = result.save(tmp_path / "out")
-    assert [file.name for file in files] == ["sweep.csv", "objective.png", "objective.svg"]
+    assert [file.name for file in files] == ["sweep.csv", "objective.png", "objective.svg", "objective.pdf"]
     assert result.to_dict()["solved"] == 12 - part.points
     assert pickle.loads(pickle.dumps(result)).to_frame().equals(table)
     assert "<svg" in result._repr_html_() or "<img" in result._repr_html_()

@@ -53,10 +53,10 @@ if TYPE_CHECKING:
 
 
 SERIES = {
-    "channel": Series("best channel", 2), "clamped geometric": Series("clamped geometric", 7, ":"),
+    "channel": Series("best channel", 2), "clamped geometric": Series("clamped geometric", 7, "-", width=3.0),
     "randomized response": Series("randomized response", 5, "--"),
-    "clamped truncated geometric": Series("clamped truncated geometric", 4, ":"),
-    "clamped discrete Gaussian": Series("clamped discrete Gaussian", 1, ":"),
+    "clamped truncated geometric": Series("clamped truncated geometric", 4, (0, (5, 1, 1, 1, 1, 1))),
+    "clamped discrete Gaussian": Series("clamped discrete Gaussian", 1, "--"),
     "clamped staircase": Series("clamped staircase", 0, ":"), "exponential": Series("exponential", 3, "-."),
     "planar Laplace, remapped": Series("planar Laplace, remapped", 7, ":"),
     "planar exponential": Series("planar exponential", 3, "-."),

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from workbench.families.frontier_plan import LEAST_EPSILON
 from workbench.families.frontier_plots import Exact, Line, Quantity, Series, all_series, by_panel, drawstyle, few, heat
 from workbench.families.modulo.delta_frontier import first_delta
@@ -52,10 +54,10 @@ def draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
         "heat_map": partial(heat, points, _EPSILON, Quantity("delta", "δ (one row each)"), error, title, "notion"),
         "baselines": partial(
             by_panel,
-            _named_panels(rows[rows["curve"].isin(("point", "baseline"))]) if len(rivals) else rivals,
+            _ratios(rows[rows["curve"].isin(("point", "baseline"))]) if len(rivals) else rivals,
             _PANEL,
             _EPSILON,
-            Quantity("objective", loss),
+            Quantity("ratio", f"{loss} / least {loss}", True),
             all_series(SERIES, rivals),
             beside,
         ),
@@ -63,10 +65,27 @@ def draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
     }
 
 
-def _named_panels(rows: pd.DataFrame) -> pd.DataFrame:
-    """With panels that name notion and δ, at a few δ."""
-    rows = rows[rows["delta"].isin(few(rows["delta"].tolist(), 4))]
-    return rows.assign(panel=[f"{name}, δ = {d:g}" for name, d in zip(rows["panel"], rows["delta"], strict=True)])
+def _ratios(rows: pd.DataFrame) -> pd.DataFrame:
+    """How many times the least loss at the same budget each costs, in panels that name notion and δ; those whose ratios
+    are the same to 2 % are one."""
+    least = rows[rows["curve"].eq("point")].groupby(["panel", "delta", "epsilon"])["objective"].min().rename("least")
+    rows = rows.join(least, on=["panel", "delta", "epsilon"])
+    rows = rows[rows["least"].gt(0)].assign(ratio=lambda own: own["objective"] / own["least"])
+    apart: list[tuple[Any, list[Any], pd.DataFrame]] = []
+    for (panel, delta), part in rows.groupby(["panel", "delta"], sort=False):
+        ratios = part.pivot_table(index="epsilon", columns="mechanism", values="ratio")
+        alike = [own for name, own, other in apart if name == panel and _close(other, ratios)]
+        if alike:
+            alike[0].append(delta)
+        else:
+            apart.append((panel, [delta], ratios))
+    words = {(panel, own[0]): f"{panel}, δ = {' or '.join(f'{d:g}' for d in own)}" for panel, own, _ in apart}
+    known: list[Any] = [words.get(place) for place in zip(rows["panel"], rows["delta"], strict=True)]
+    return rows.assign(panel=known, notion=None).dropna(subset=["panel"])
+
+
+def _close(first: pd.DataFrame, second: pd.DataFrame) -> bool:
+    return first.shape == second.shape and np.allclose(first, second, rtol=0.02, equal_nan=True)
 
 
 def _each(values: Iterable[float], label: str, most: int = 6, *, nested: bool = False) -> dict[float, Series]:

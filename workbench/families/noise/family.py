@@ -289,16 +289,16 @@ class _NoiseFamily(Family):
 
         tables: Tables = []
         mechanism = design.mechanism
-        if not isinstance(mechanism, AdditiveRealNoise):
-            law = mechanism.noise
-            cells = [[eta, float(law.weight(eta) / law.total)] for eta in range(-_SHOWN, _SHOWN + 1) if law.weight(eta)]
-            tables.append((f"PMF, noise up to {_SHOWN}", ["noise", "probability"], cells))
         others: Sequence[tuple[str, float]] = beside(design.request)
         if others:
             rows = [["this design", self.loss(design.request, mechanism)], *map(list, others)]
             exact = not isinstance(mechanism, AdditiveRealNoise) and design.request.runs == 1
             heads = ["noise", f"{design.request.loss_name} loss"]
             tables.append(("Beside it" + ("" if exact else ", in floating point"), heads, rows))
+        if not isinstance(mechanism, AdditiveRealNoise):
+            law = mechanism.noise
+            cells = [[eta, float(law.weight(eta) / law.total)] for eta in range(-_SHOWN, _SHOWN + 1) if law.weight(eta)]
+            tables.append((f"PMF, noise up to {_SHOWN}", ["noise", "probability"], cells))
         return tables
 
     def beside(self, design: Design) -> Mapping[str, tuple[Any, Any]]:

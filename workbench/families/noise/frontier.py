@@ -43,8 +43,14 @@ def plan(question: Any, values: Values) -> Plan:
     limits = len({request.runs for _, request in points}) > 1
     tasks: list[Task] = [_point(row, request, limits) for row, request in points]
     request = points[0][1] if points else None
-    title = "" if request is None else f"{request.question!r}, {request.loss_name} loss"
+    title = "" if request is None else _title(request)
     return Plan(title, tasks, lambda table: _draw(table, title, "" if request is None else request.loss_name))
+
+
+def _title(request: NoiseRequest) -> str:
+    query, numbers = request.question, "reals" if request.reals else "integers"
+    ends = "" if query.clamp is None else f", clamped into {query.clamp[0]}..{query.clamp[1]}"
+    return f"Noise on the {numbers}, sensitivity {query.sensitivity}{ends}, {request.loss_name} loss"
 
 
 def _point(row: Row, request: NoiseRequest, limits: bool) -> Task:

@@ -117,7 +117,7 @@ class NoiseRequest(BudgetRequest):
 
     def _check_loss(self) -> None:
         """That the loss and the prior are of the question."""
-        if self.reals and self.question.clamp is not None and self.minimise != "loss":  # type: ignore[attr-defined]
+        if self.reals and self.question.clamp is not None and self.minimise != "loss":
             raise InvalidRequest("clamp must be left out where epsilon or delta of noise on the reals is minimised.")
         clamp, own = self.clamp, not isinstance(self.loss, str)
         ends = not self.tailed

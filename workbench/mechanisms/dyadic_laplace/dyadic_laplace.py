@@ -37,6 +37,7 @@ import numpy.typing as npt
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers, Positions, Vector, Words
 from workbench.exact.numbers import round_up
+from workbench.io.figures import COLOURS, SCREEN, panels, styled
 from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.dyadic_laplace import dyadic_law
 from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, delta_zero, level_thresholds, levels
@@ -145,11 +146,10 @@ class DyadicLaplace(Shown):
             ("mean squared error", f"{self.mse:.9g}"),
         ]
 
+    @styled
     def figure(self) -> Figure:
         """Pr[T = t] against the step δ_t/ε that outputs then are apart."""
-        from workbench.io.figures import COLOURS, panels
-
-        figure, (axis,) = panels()
+        figure, (axis,) = panels(width=SCREEN)
         axis.plot(self.law.deltas / self.epsilon, self.law.pmf, "o", color=COLOURS[0], markersize=4)
         axis.vlines(self.law.deltas / self.epsilon, 0, self.law.pmf, color=COLOURS[0], linewidth=1)
         axis.set_xscale("log", base=2)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from workbench.families.quantizer.optm import optm_thinner
 from workbench.families.quantizer.search import best_rqm, searched_bins
-from workbench.io.figures import panels
+from workbench.io.figures import COLUMN, panels, styled
 from workbench.io.result import Row
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, randomized_response
 from workbench.mechanisms.piecewise_affine import Quantizer
@@ -33,18 +33,17 @@ def fig2(full: bool) -> Artifact:
     x, law = [float(at) for at in quantizer.places], quantizer.matrix
     rows = {"x": x, "side": ["+", "-"] * len(quantizer.pieces), "p(x, 3)": law[:, 2], "p(x, 6)": law[:, 5]}
 
+    @styled
     def draw(table: pd.DataFrame) -> Figure:
-        figure, (axis,) = panels(width=6.4)
+        figure, (axis,) = panels(width=COLUMN)
         draw_law(axis, quantizer.outputs[[2, 5]], np.array([float(k) for k in quantizer.knots]), law[:, [2, 5]])
         for line, name in zip(axis.get_lines(), ("p(x, 3)", "p(x, 6)"), strict=True):
             line.set_label(name)
         for i, b in enumerate(quantizer.outputs, 1):
             if -1 < b < 1:
                 axis.axvline(b, color="grey", linewidth=0.6, linestyle=":")
-                axis.annotate(
-                    f"B{i}", (b, 1.0), xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=8
-                )
-        axis.legend(frameon=False)
+                axis.annotate(f"B{i}", (b, 1.0), xycoords=("data", "axes fraction"), ha="center", va="bottom")
+        axis.legend()
         return figure
 
     return artifact("optm", "fig2", pd.DataFrame(rows), draw=draw, ERM=_ERM[0], ERM_2=_ERM[1])

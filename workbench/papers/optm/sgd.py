@@ -94,7 +94,8 @@ def _curves(data: Data, table: str, training: Training, epsilon: str) -> pd.Data
 def _trained(name: str, data: Data, table: str, rate: float, runs: int, **words: Any) -> Artifact:
     given = {key: parameters()[table][key] for key in ("epsilon", "batch", "clip")}
     frame = _curves(data, table, Training(given["batch"], given["clip"], rate, runs), given["epsilon"])
-    return artifact("optm", name, frame, rate=rate, runs=runs, **given, **words)
+    dimension = (data[0].shape[1] + 1) * np.unique(data[1]).size
+    return artifact("optm", name, frame, rate=rate, runs=runs, dimension=dimension, **given, **words)
 
 
 def fig4c(full: bool) -> Artifact:

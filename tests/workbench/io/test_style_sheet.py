@@ -1,0 +1,66 @@
+"""One style sheet: 8 points at the width of a column or a page, whatever the user's own parameters are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.text import Text
+
+import workbench as wb
+from workbench.io.drawing import Drawing, draw
+from workbench.io.figures import COLUMN, PAGE, legend_below, panels, percent_map, wrapped
+from workbench.papers import PAPERS, load
+from workbench.papers.artifact import declared
+
+TABLE = pd.DataFrame({"panel": list("ab"), "x": [1, 2], "y": [1.0, 2.0]})
+
+
+@pytest.mark.parametrize(("columns", "width"), [(1, COLUMN), (2, PAGE)])
+def test_a_declared_figure_has_the_width_of_print_and_8_points(columns: int, width: float) -> None:
+    spec = {"legend": 2, "series": [{"x": "x", "y": "y", "label": "a label"}], "title": "n = 8"}
+    with mpl.rc_context({"font.size": 31}):
+        figure = draw(Drawing(spec | {"columns": columns, "panels": [{}] * columns}), TABLE)
+        assert mpl.rcParams["font.size"] == 31
+    assert figure.get_figwidth() == width
+    figure.draw_without_rendering()
+    assert {text.get_fontsize() for text in figure.findobj(Text) if text.get_text()} == {8}
+
+
+def test_no_declared_figure_names_a_size_of_its_own() -> None:
+    for name in PAPERS:
+        for key, own in declared(load(name).name.replace("-", "_")).items() if name != "program_library" else ():
+            assert not {"size", "figsize"} & own.get("figure", {}).keys(), (name, key)
+
+
+def test_titles_break_between_words_but_not_within_an_equation() -> None:
+    assert wrapped("Optimal error rate (n = 4, max_shift = 1)", 2.0).splitlines() == [
+        "Optimal error rate (n = 4,",
+        "max_shift = 1)",
+    ]
+
+
+def test_a_legend_has_as_many_columns_as_fit() -> None:
+    figure, (axis,) = panels(width=COLUMN)
+    for label in ("a long label of a series", "another long label", "a third long label"):
+        axis.plot([0], [0], label=label)
+    legend_below(figure, [axis], columns=3)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert legend.get_window_extent().width <= figure.bbox.width
+
+
+def test_a_map_of_percentages_says_what_is_not_known() -> None:
+    table = pd.DataFrame({"x": [1, 2, 1], "y": ["a", "a", "b"], "percent": [0.01, np.nan, 2000.0]})
+    _, (axis,) = panels(width=COLUMN)
+    percent_map(axis, table, ("x", "y"), "percent")
+    assert [text.get_text() for text in axis.texts] == ["0", "?", ">1k"]
+
+
+def test_pictures_of_results_are_as_wide_as_a_page_at_most(tmp_path: Path) -> None:
+    table = wb.frontier("labels", labels="0..4", epsilon="1,2")
+    assert table.plot(tmp_path / "f.pdf").get_figwidth() <= PAGE
+    assert (tmp_path / "f.pdf").read_bytes().startswith(b"%PDF")
