@@ -127,7 +127,8 @@ def _markdown(shown: _Shown) -> Iterator[str]:
         links = f"[{name}.csv]({paper.name}/{name}.csv)"
         if record["figure"]:
             yield f"![{_text(title)}]({paper.name}/{name}.png)"
-            links += "".join(f", [{name}.{form}]({paper.name}/{name}.{form})" for form in ("svg", "pdf"))
+            also = [f"{name}.{form}" for form in ("svg", "pdf") if (shown.folder / f"{name}.{form}").exists()]
+            links += "".join(f", [{file}]({paper.name}/{file})" for file in also)
         else:
             heads, *rows = shown.table(record)
             yield _rows(heads, rows[:_INLINE])
