@@ -127,8 +127,8 @@ def _case(browser: Chromium, name: str, state: str) -> dict[str, Any]:
         page.wait(_SETTLED, 200)
         page.js(_DRAG.replace("COUNT", "3").replace("FIRST", "0"), 200)  # warm
         events: list[Any] = []
-        before, settled = _processor(server.pid) + _processor(browser.process), time.time()
-        while not events or (len(events) < EVENTS and time.time() - settled < _LONGEST):
+        before, ready_at = _processor(server.pid) + _processor(browser.process), time.time()
+        while not events or (len(events) < EVENTS and time.time() - ready_at < _LONGEST):
             events += page.js(_DRAG.replace("COUNT", "4").replace("FIRST", str(len(events))), 200)
         used = _processor(server.pid) + _processor(browser.process) - before
         load = os.getloadavg()[0]
