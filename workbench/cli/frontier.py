@@ -10,8 +10,7 @@ from workbench.cli.console import Report, table, under_a_bar
 from workbench.cli.options import Named, command, entries, files_of, present
 from workbench.cli.output_paths import check_outputs, output_folder
 from workbench.exact.objects import Record
-from workbench.io.figures import PICTURES
-from workbench.io.files import distinct_files
+from workbench.io.files import PICTURES, distinct_files
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -35,7 +35,7 @@ from workbench.exact.plain import is_whole, plain_list
 from workbench.families.base import Family, Request
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.published import Published, Reference
-from workbench.io.files import read_table
+from workbench.io.files import is_there, read_table
 from workbench.io.plugins import plugins
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
@@ -183,7 +183,7 @@ def own_baselines(given: tuple[tuple[str, Any], ...], family: str) -> list[Basel
 
 def _parts(value: Any) -> list[Any]:
     """Names that commas separate; anything else as it is."""
-    if isinstance(value, str) and not Path(value).suffix and not Path(value).exists():
+    if isinstance(value, str) and not Path(value).suffix and not is_there(value):
         return [_Name(part.strip()) for part in value.split(",")]
     return [value]
 

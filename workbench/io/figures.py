@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Record, Values
-from workbench.io.files import write_whole
+from workbench.io.files import PICTURES, write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +42,6 @@ SOLVER: Record = {"linestyle": "none", "markerfacecolor": "white", "markersize":
 
 
 COLUMN, SCREEN, PAGE = 3.3, 5.0, 7.0  # inches: of a column and of a page in print, of one panel on a screen
-PICTURES = ("png", "svg", "pdf")
 WIDTHS = {"column": COLUMN, "page": PAGE}
 _Draws = TypeVar("_Draws", bound="Callable[..., Any]")
 _SIGN = 0.06  # inches of a letter of 8 points, about

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 from workbench.errors import CorruptFile, InvalidRequest
 
+PICTURES = ("png", "svg", "pdf")  # files of a figure
 LIMIT = 16 << 20  # bytes; a mechanism of 10^5 masses is a tenth of that
 CSV_LIMIT = 1 << 28  # some 10^7 numbers, which take ten times that in memory
 _DIGITS = 400  # of a JSON number

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import jsonable
 from workbench.exact.objects import Record
-from workbench.io.figures import PICTURES, save_figure
+from workbench.io.files import PICTURES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,6 +115,8 @@ class Result(Sequence[Row]):
             figure = plots[name]()
             if figure is not None:
                 if path is not None:
+                    from workbench.io.figures import save_figure
+
                     save_figure(figure, Path(path), width)
                 return figure
         raise InvalidRequest(f"rows must be enough for a plot. Got {len(self)} of {self.title!r}.")
@@ -140,6 +142,8 @@ class Result(Sequence[Row]):
         return [target]
 
     def _save_all(self, folder: Path) -> list[Path]:
+        from workbench.io.figures import save_figure
+
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:

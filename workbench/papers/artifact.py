@@ -25,7 +25,8 @@ import pandas as pd
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Record, Values
 from workbench.io.drawing import Drawing, stated
-from workbench.io.figures import PICTURES, WIDTHS, figure_bytes
+from workbench.io.figures import WIDTHS, figure_bytes
+from workbench.io.files import PICTURES
 from workbench.io.result import Row, tex_bytes
 
 if TYPE_CHECKING:
