@@ -1,0 +1,109 @@
+"""Large channels output by output, beside HiGHS (interior point, simplex), PDLP and libqif, and how time grows with k.
+
+Every side answers one request in this process; CPU seconds, "ratio" over those of the blocks in the same run. Blocks
+are certified, "off" is a side's loss relative to theirs (PDLP ends at its own tolerance). "growth" is the exponent of k
+between a size and the last one of its form. libqif, which states pure and metric privacy alone, joins where it is
+installed (PyPI: qif); a side that fails is a row that says so.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import workbench as wb
+from bench import in_turns
+from solvers.backend import Options
+from workbench.families.registry import family
+
+TITLE = "Large channels: output by output, and what else answers them (CPU seconds)"
+SIZES = {"line": (50, 100, 200, 400), "line, delta": (100, 200, 400), "all pairs": (50, 100, 200, 400),
+         "grid": (36, 64, 144, 256)}  # fmt: skip
+OURS = "blocks, certified"
+_COMPARED = 100  # inputs up to which the others are asked
+_LIMIT = 120.0  # seconds of each of them
+SIDES: dict[str, dict[str, Any]] = {
+    "HiGHS, interior point": {"options": Options(algorithm="interior-point", time_limit=_LIMIT)},
+    "HiGHS, simplex": {"options": Options(algorithm="simplex", time_limit=_LIMIT)},
+    "PDLP": {"solver": "ortools:pdlp", "time_limit": _LIMIT},
+}
+COLUMNS = ("form", "k", "side", "cpu_s", "ratio", "loss", "gap", "off", "growth", "failure")
+
+
+def question_of(form: str, k: int) -> tuple[wb.FiniteQuery, dict[str, Any]]:
+    """The question of a size and its options."""
+    if form == "grid":
+        side = math.isqrt(k)
+        places = [(i, j) for i in range(side) for j in range(side)]
+        prior = np.random.default_rng(1).integers(1, 20, k).tolist()
+        question = wb.FiniteQuery(places, neighbours="within 1 L1", prior=prior)
+        return question, {"loss": "euclidean", "epsilon": "0.7", "notion": "pure"}
+    if form == "all pairs":
+        return wb.FiniteQuery(range(k), neighbours="all"), {"epsilon": 1, "notion": "pure"}
+    budget = {"delta": "1e-5"} if form == "line, delta" else {"notion": "pure"}
+    return wb.FiniteQuery(range(k), max_shift=1), {"loss": "absolute", "epsilon": 1, **budget}
+
+
+def by_qif(question: wb.FiniteQuery, options: dict[str, Any]) -> float:
+    """The loss of libqif's channel; pure privacy of neighbours one apart is metric privacy in steps."""
+    qif = importlib.import_module("qif")
+    request: Any = family("channel").request(question, **options)
+    losses, inputs = request.losses.floats, np.array([np.atleast_1d(np.array(x, dtype=float)) for x in question.inputs])
+    steps = np.abs(inputs[:, None, :] - inputs[None, :, :]).sum(axis=2)
+    if question.pairs is None:
+        steps = np.minimum(steps, 1)
+    epsilon = float(request.epsilon)
+    prior = np.array([float(p) for p in question.prior or ()])
+    channel = qif.mechanism.d_privacy.min_loss_given_d(
+        prior, question.m, lambda i, j: epsilon * steps[int(i), int(j)], lambda i, j: losses[int(i), int(j)]
+    )
+    return float((prior[:, None] * np.asarray(channel) * losses).sum())
+
+
+def run() -> pd.DataFrame:
+    """One row for each form, size and side."""
+    rows: list[dict[str, Any]] = []
+    for form, sizes in SIZES.items():
+        last: tuple[int, float] | None = None
+        for k in sizes:
+            question, options = question_of(form, k)
+            sides: dict[str, Callable[[], Any]] = {OURS: partial(wb.design, question, **options, method="block")}
+            if k <= _COMPARED:
+                for side, more in SIDES.items():
+                    sides[side] = partial(wb.design, question, **options, method="program", certify=False, **more)
+                if "delta" not in form and importlib.util.find_spec("qif") is not None:
+                    sides["libqif"] = partial(by_qif, question, options)
+            seconds, answers = in_turns({side: partial(_answer, solve) for side, solve in sides.items()}, turns=1)
+            growth = None if last is None else math.log(seconds[OURS] / last[1]) / math.log(k / last[0])
+            last = k, seconds[OURS]
+            for side, answer in answers.items():
+                known = {"form": form, "k": k, "side": side, "cpu_s": seconds[side], "ratio": seconds[side] / last[1]}
+                rows.append({**known, **_shown(answer, answers[OURS]), "growth": growth if side == OURS else None})
+    return pd.DataFrame(rows, columns=[*COLUMNS])
+
+
+def _answer(solve: Callable[[], Any]) -> Any:
+    try:
+        return solve()
+    except wb.InvalidRequest:
+        raise
+    except Exception as error:  # of a solver: the row says what happened
+        return error
+
+
+def _shown(answer: Any, ours: wb.Design) -> dict[str, Any]:
+    if answer is ours:
+        return {"loss": ours.objective, "gap": (ours.objective - (ours.bound or 0.0)) / ours.objective}
+    if isinstance(answer, Exception):
+        loss = getattr(answer, "incumbent", None)
+        failure = "not proven" if isinstance(answer, wb.NotProven) else f"{type(answer).__name__}: {answer}"[:60]
+    else:
+        loss, failure = getattr(answer, "objective", answer), None
+    return {"loss": loss, "off": None if loss is None else float(loss) / ours.objective - 1, "failure": failure}
