@@ -266,11 +266,11 @@ def dot_plot(rows: Sequence[Mapping[Any, Any]], label: str, title: str) -> Figur
 
 
 @styled
-def place_plot(places: ArrayLike, masses: ArrayLike, words: tuple[str, str], own: ArrayLike) -> Figure:
-    """Two maps of places (k, 2), each place coloured by a mass: `masses` (2, k), named by `words`; own: (2,), the place
-    that the second is the law of."""
+def place_plot(places: ArrayLike, masses: ArrayLike, words: Sequence[str], own: ArrayLike) -> Figure:
+    """Maps of places (k, 2), each place coloured by a mass: `masses` (maps, k), named by `words`; own: (2,), the place
+    that the last is the law of."""
     at, shades = np.asarray(places, dtype=float), np.asarray(masses, dtype=float)
-    figure, axes = panels(2, height=3.2)
+    figure, axes = panels(len(words), height=3.2)
     width = float(np.ptp(at, axis=0).max()) or 1.0
     gaps = [np.diff(np.unique(column)).min(initial=width) for column in at.T]
     size = (200.0 * min(gaps) / (width + min(gaps))) ** 2
@@ -279,7 +279,7 @@ def place_plot(places: ArrayLike, masses: ArrayLike, words: tuple[str, str], own
         axis.set_aspect("equal")
         axis.set_title(name)
         figure.colorbar(marks, ax=axis, shrink=0.8)
-    axes[1].plot(*np.asarray(own, dtype=float), marker="x", color="#d62728")
+    axes[-1].plot(*np.asarray(own, dtype=float), marker="x", color="#d62728")
     return figure
 
 

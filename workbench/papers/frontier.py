@@ -7,13 +7,18 @@ is shared by its artifacts; seconds are left out, so that a table is the same ev
 from __future__ import annotations
 
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from workbench.errors import WorkbenchError
+from workbench.exact.objects import Record, Values
+from workbench.families.api import design
 from workbench.frontiers.budget_table import budget_table
 from workbench.frontiers.run import frontier
+from workbench.io.figures import place_plot
 from workbench.io.result import Result
 from workbench.papers.artifact import DIGITS, Artifact, Compute, artifact, declared, given, paper_stated, rounded
 
@@ -21,6 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+DATA = Path(__file__).with_name("data")
+_MAP_DIGITS = 5  # of masses, which a solver's tolerance leaves certain
 _EXPECTED = ("infeasible", "unreachable")  # what no parameter or no code meets is an answer
 
 
@@ -30,11 +37,16 @@ def _finished(result: Result) -> pd.DataFrame:
     return result.to_frame()
 
 
+def _with_files(values: Values) -> Record:
+    """Places are a file of this package."""
+    return {name: str(DATA / value) if name == "places" else value for name, value in values.items()}
+
+
 @lru_cache
 def _computed(kind: str, full: bool) -> tuple[Result, pd.DataFrame]:
     """A frontier and its table. Raises WorkbenchError when a request failed."""
     stated = declared("frontier")["frontiers"][kind]
-    result = frontier(kind, **given(stated, full))
+    result = frontier(stated.get("family", kind), **_with_files(given(stated, full)))
     table = _finished(result)
     failed = table[table["objective"].isna() & table["failure"].notna() & ~table["status"].isin(_EXPECTED)]
     if len(failed):
@@ -63,6 +75,25 @@ def _drawn(name: str, full: bool) -> Artifact:
     return artifact("frontier", name, table, draw=draw, laws=laws)
 
 
+def _city_map(full: bool) -> Artifact:
+    """What the best channel publishes in all, and from the most likely place."""
+    best = design("channel", **_with_files(given(declared("frontier")["city_map"], full)))
+    q, law = best.question, best.mechanism.matrix
+    prior = np.array([float(p) for p in q.prior])
+    own = int(prior.argmax())
+    places = [[float(c) for c in place] for place in q.inputs]
+    columns = {"prior": prior, "published": prior @ law, "from_the_likeliest": law[own]}
+    table = pd.DataFrame(places, columns=["x", "y"]).assign(
+        **{name: [rounded(float(mass), _MAP_DIGITS) for mass in masses] for name, masses in columns.items()}
+    )
+
+    def draw(_: pd.DataFrame) -> Figure:
+        return place_plot(places, [*columns.values()], ("prior", "published", "published from x"), places[own])
+
+    loss, bound = (f"{value:.7g}" for value in (best.objective, best.bound or 0.0))
+    return artifact("frontier", "city_map", table, draw=draw, loss=loss, bound=bound)
+
+
 def _budgets(full: bool) -> Artifact:
     table = _finished(budget_table(**given(declared("frontier")["budgets"], full)))
     best = table[table["best"]].drop(columns=["best", "fits", "failure", "gap"]).reset_index(drop=True)
@@ -70,4 +101,4 @@ def _budgets(full: bool) -> Artifact:
 
 
 _OWN: dict[str, Compute] = {name: partial(_drawn, name) for name, own in declared("frontier").items() if "of" in own}
-PAPER = paper_stated("frontier", _OWN | {"budgets": _budgets})
+PAPER = paper_stated("frontier", _OWN | {"budgets": _budgets, "city_map": _city_map})
