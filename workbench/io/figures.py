@@ -269,16 +269,23 @@ def dot_plot(rows: Sequence[Mapping[Any, Any]], label: str, title: str) -> Figur
 def place_plot(places: ArrayLike, masses: ArrayLike, words: Sequence[str], own: ArrayLike) -> Figure:
     """Maps of places (k, 2), each place coloured by a mass: `masses` (maps, k), named by `words`; own: (2,), the place
     that the last is the law of."""
+    from matplotlib.collections import PolyCollection
+
     at, shades = np.asarray(places, dtype=float), np.asarray(masses, dtype=float)
     figure, axes = panels(len(words), height=3.2)
     width = float(np.ptp(at, axis=0).max()) or 1.0
-    gaps = [np.diff(np.unique(column)).min(initial=width) for column in at.T]
-    size = (200.0 * min(gaps) / (width + min(gaps))) ** 2
+    side = min(np.diff(np.unique(column)).min(initial=width) for column in at.T)
+    corners = side / 2 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
     for axis, shade, name in zip(axes, shades, words, strict=True):
-        marks = axis.scatter(at[:, 0], at[:, 1], c=shade, s=size, marker="s", cmap="viridis_r", vmin=0, linewidths=0)
+        squares = PolyCollection(list(at[:, None, :] + corners), array=shade, cmap="viridis_r")
+        squares.set_clim(0, None)
+        squares.set_edgecolor("face")
+        axis.add_collection(squares)
+        axis.autoscale_view()
+        axis.grid(False)
         axis.set_aspect("equal")
         axis.set_title(name)
-        figure.colorbar(marks, ax=axis, shrink=0.8)
+        figure.colorbar(squares, ax=axis, shrink=0.6)
     axes[-1].plot(*np.asarray(own, dtype=float), marker="x", color="#d62728")
     return figure
 
