@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.explorer.given import exact_values, first, option_range
+from workbench.errors import InvalidRequest
+from workbench.explorer.given import exact_values, first, option_range, suggestions
 from workbench.explorer.page_request import adapted, fields, movable, refusal
 from workbench.explorer.tasks import Tasks
 from workbench.families.registry import families, family
@@ -110,3 +111,12 @@ def test_zero_stands_apart_from_a_logarithmic_axis() -> None:
     assert figure["x"]["log"]
     assert designs["x"][0] == 0
     assert 0 < designs["x"][1] < 1e-6
+
+
+def test_no_page_names_a_file_that_is_written() -> None:
+    kind = family("quantizer")
+    given = {"levels": "4", "epsilon": "1", "prove": True, "proof_file": "proof.json"}
+    with pytest.raises(InvalidRequest, match="proof_file must be given on a command line"):
+        exact_values(kind, given)
+    assert not any("proof_file" in example["given"] for example in suggestions(kind)["examples"])
+    assert family("quantizer").option("proof_file").of("proof.json") == "proof.json"

@@ -9,6 +9,7 @@ from workbench.exact.numbers import exact, jsonable, positive
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Session
 from workbench.families.option import PROGRESS, SOLVING, Option, count, flag, listed, one_of, parameter, spell, text
+from workbench.io.files import named_file
 from workbench.io.shown import Facts
 from workbench.mechanisms.quantization import read_range, spelled_range
 
@@ -90,7 +91,7 @@ class _Quantizer(Family):
             "prove", flag, False,
             "Also search all outputs for a lower bound (uniform inputs, absolute loss, at most 4 levels).", kind=bool,
         ),
-        Option("proof_file", text, help="Where the search of --prove is kept, and gone on from."),
+        Option("proof_file", named_file, help="Where the search of --prove is kept, and gone on from."),
         Option(
             "proof_time", positive, exact(300, "proof_time"), "Seconds of the processor for --prove.", kind=float,
         ),
