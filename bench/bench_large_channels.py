@@ -27,6 +27,7 @@ TITLE = "Large channels: output by output, and what else answers them (CPU secon
 SIZES = {"line": (50, 100, 200, 400), "line, delta": (100, 200, 400), "all pairs": (50, 100, 200, 400),
          "grid": (36, 64, 144, 256)}  # fmt: skip
 OURS = "blocks, certified"
+_LARGEST_QIF = 50  # inputs: 64 places take libqif 44 CPU s
 _COMPARED = 100  # inputs up to which the others are asked
 _LIMIT = 120.0  # seconds of each of them
 SIDES: dict[str, dict[str, Any]] = {
@@ -78,7 +79,7 @@ def run() -> pd.DataFrame:
             if k <= _COMPARED:
                 for side, more in SIDES.items():
                     sides[side] = partial(wb.design, question, **options, method="program", certify=False, **more)
-                if "delta" not in form and importlib.util.find_spec("qif") is not None:
+                if k <= _LARGEST_QIF and "delta" not in form and importlib.util.find_spec("qif") is not None:
                     sides["libqif"] = partial(by_qif, question, options)
             seconds, answers = in_turns({side: partial(_answer, solve) for side, solve in sides.items()}, turns=1)
             growth = None if last is None else math.log(seconds[OURS] / last[1]) / math.log(k / last[0])
