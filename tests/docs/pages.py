@@ -119,6 +119,8 @@ def _run_command(command: str, expected: str, place: str) -> None:
 def _workbench(arguments: list[str]) -> tuple[int, str]:
     from workbench.cli import main
 
+    if arguments[0] == "recommend" and "--time-limit" not in arguments:
+        arguments = [*arguments, "--time-limit", "300"]  # its 20 seconds are too few on a busy machine
     output = io.StringIO()
     with redirect_stdout(output), redirect_stderr(output):
         try:
