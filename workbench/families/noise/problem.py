@@ -247,6 +247,12 @@ class NoiseProblem(Problem):
         """The design, within the gap that was asked for, or where nothing larger is stated. Raises NotProven."""
         request, loss, bound = self.request, reached.objective, reached.bound
         reached = replace(reached, oracle=self.verdict(loss), raw=None)
+        if bound is not None and loss < bound * (1 - max(request.target, 1e-6)):  # a raw answer, stopped
+            raise NotProven(
+                f"The search stopped before its noise was private: it costs {loss:.9g}, less than any that is, "
+                f"{bound:.9g}. Without certify=False it is made private first.",
+                bound=bound,
+            )
         if not is_open(reached) or request.steps is not None:
             return reached
         if not self.deadline.passed and request.gap is None:

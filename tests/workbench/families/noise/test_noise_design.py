@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from scipy.stats import chisquare, kstest
 import workbench as wb
 from workbench.cli import main
 from workbench.exact.integer_law import IntegerLaw
+from workbench.families.noise.problem import NoiseProblem
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.privacy.audit import audit
 from workbench.privacy.claim import Claim
@@ -301,6 +303,18 @@ def test_many_differences_are_answered():
     assert d.objective == pytest.approx(1962.28493, abs=1e-5)
     assert d.objective * (1 - 1e-8) <= d.bound <= d.objective
     assert d.certificate.holds()
+
+
+@pytest.mark.parametrize("question", [wb.IntegerNoise(2), wb.RealNoise(1)])
+def test_a_raw_answer_below_its_bound_is_not_proven(question):
+    """Programs that a time limit stops leave laws that are not private, and that cost less than any that is."""
+    d = wb.design(question, epsilon=1, delta="0.01", loss="absolute", gap="0.01", certify=False)
+    problem = NoiseProblem(d.request)
+    assert problem.proven(d).objective == d.objective
+    with pytest.raises(wb.NotProven, match="before its noise was private") as stop:
+        problem.proven(replace(d, objective=0.9 * d.bound))
+    assert stop.value.incumbent is None
+    assert stop.value.bound == d.bound
 
 
 def test_a_steep_staircase_has_cells_as_narrow_as_its_step():
