@@ -53,3 +53,17 @@ def test_a_search_says_on_stderr_what_it_reached_at_most_once_a_period(period: f
     answer = capsys.readouterr()
     assert "start" not in answer.out
     assert ("start 1:" in answer.err) is said
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        lambda: wb.design(wb.IntegerNoise(1), loss="squared", epsilon=1, delta="0.01"),
+        lambda: wb.design(wb.FiniteQuery("0..3", max_shift=1), loss="squared", epsilon=1),
+        lambda: wb.design(wb.Quantization(levels=2), loss="squared", epsilon=1),
+    ],
+)
+def test_a_squared_loss_is_told_in_the_units_of_the_answers_too(design):
+    made = design()
+    (words,) = [sentence for label, sentence in made.facts() if label == "RMSE"]
+    assert float(words.split()[0]) == pytest.approx(made.objective**0.5, rel=1e-8)

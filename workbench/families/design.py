@@ -236,7 +236,11 @@ class Design(Shown):
     def facts(self) -> Facts:
         """A report: (label, sentence) rows."""
         solution = self.solution
-        rows = [*self.family.facts(self), ("proof", self.proof), ("oracle", str(self.oracle))]
+        rows = self.family.facts(self)
+        name = getattr(self.request, "loss_name", getattr(self.request, "loss", None))
+        if name == "squared" and self.details.get("loss") is not None:
+            rows = [*rows, ("RMSE", f"{float(self.details['loss']) ** 0.5:.9g} (root of the squared loss)")]
+        rows = [*rows, ("proof", self.proof), ("oracle", str(self.oracle))]
         if solution is not None:
             name, seconds = f"{solution.solver} {solution.version}".rstrip(), solution.seconds
             rows.append(("solver", f"{name}, {self.status}, {seconds:.3f} s"))
