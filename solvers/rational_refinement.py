@@ -73,13 +73,14 @@ def solve_rational(
         NoRationalSolution: the program is infeasible, refinement stopped gaining digits, or there was no time left
             (all in words).
     """
-    with _Refinement(lp, time_limit) as refinement:
-        if basis is not None:
+    clock, bounded = Deadline(time_limit), relaxed or lp
+    if basis is not None:
+        # scaled programs that begin at a basis that is not optimal may be beyond a solver; from none they are not
+        with _Refinement(lp, clock.left) as refinement, contextlib.suppress(NoRationalSolution):
             refinement.begin(basis)
-            point = refinement.at_basis(accuracy, relaxed or lp)
-            if point is not None:
-                return point
-        return refinement.run(accuracy, relaxed or lp)
+            return refinement.at_basis(accuracy, bounded) or refinement.run(accuracy, bounded)
+    with _Refinement(lp, clock.left) as refinement:
+        return refinement.run(accuracy, bounded)
 
 
 class _Refinement:
