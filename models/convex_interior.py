@@ -339,8 +339,8 @@ def interior_point(
             slow = slow + 1 if at.last < _SLOW else 0
             if slow == _STUCK or (at.gap < _GAP * abs(float(program.c @ at.x)) and at.wrong < _WRONG):
                 break
+        _, a, b, _ = at.stated.measured(*program.laws(at.x))
     x = program.fixed.copy()
     x[program.free] = at.x
-    _, a, b, _ = at.stated.measured(*program.laws(at.x))
     presses = at.y[at.s.size - at.g.size :] * np.abs(np.hstack([a, b])).max(axis=1) > _LITTLE * program.scale
     return x, [(at.stated.bounds[k], int(at.stated.at[k])) for k in np.flatnonzero(presses)]

@@ -223,10 +223,12 @@ def _made(request: Any, best: Design, bound: float | None, search: _Search) -> D
     ]
     if search.stopped:
         words.append("The search stopped at its time limit; this is the best it had.")
-    reason = "no closed form is known for many runs"
+    reason, answered = "no closed form is known for many runs", request
+    if best.question != request.question:  # outputs were chosen
+        answered = best.request.at({"runs": runs, "epsilon": request.epsilon, "delta": request.delta})
     return replace(
         best,
-        request=request,
+        request=answered,
         bound=bound,
         oracle=OracleVerdict.none(reason),
         words=(*best.words, *words),
