@@ -25,7 +25,7 @@ from typing import Any, overload
 
 from solvers.regions import Ends, NoPoint, Region, region_around, regions
 from solvers.search import Deadline
-from workbench.errors import Infeasible, InvalidRequest
+from workbench.errors import Infeasible, InvalidRequest, NotProven
 from workbench.exact.numbers import exact
 from workbench.exact.objects import Progress, Record, Values
 from workbench.families.formula_certificate import Known, Question, record, x_bounds
@@ -80,8 +80,17 @@ def formula(question: Any, *, epsilon: Any = None, delta: Any = None, time_limit
 
 
 def formula_around(request: Any) -> Formula:
-    """The piece of a request's formula that holds at its ε, at its δ. Raises as `formula`."""
-    return formula_of(Question(request.family, request.at, dict, getattr(request, "notion", None)), request.epsilon)
+    """The piece of a request's formula that holds at its ε, at its δ. Raises as `formula`; NotProven."""
+    notion = getattr(request, "notion", None)
+    found = formula_of(Question(request.family, request.at, dict, notion), request.epsilon)
+    if found.at is None:
+        return found
+    delta = float(request.delta)  # of patterns, whose pieces lie side by side in δ
+    ends = [piece.delta_at(found.at) for piece in found.pieces]
+    here = [piece for piece, (low, high) in zip(found.pieces, ends, strict=True) if low <= delta <= high]
+    if not here:
+        raise NotProven(f"No formula is proven at delta = {delta:g}.")
+    return replace(found, pieces=(here[0],))
 
 
 def formula_of(

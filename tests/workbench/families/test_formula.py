@@ -214,6 +214,15 @@ def test_a_design_says_the_formula_that_holds_at_its_epsilon() -> None:
     assert "infinitely many masses" in str(done.exception)
 
 
+@pytest.mark.parametrize(("delta", "number"), [("0.01", 0), ("0.0271", 1), ("0.05", 2)])
+def test_a_design_of_patterns_says_the_formula_that_holds_at_its_delta(delta: str, number: int) -> None:
+    line = f"design modulo --n 8 --max-shift 3 --directed --notion pdp --epsilon 1.5 --delta {delta} --formula --json"
+    answer = json.loads(CliRunner().invoke(app, line.split()).stdout)
+    pieces = wb.formula(wb.ModuloNoise(n=8, max_shift=3, directed=True), notion="pdp", epsilon="1.5", delta="0..0.05")
+    assert answer["formula"]["pieces"][0]["formula"] == pieces.pieces[number].text()
+    assert float(pieces("1.5", delta)[0]) == pytest.approx(answer["objective"], rel=1e-9)
+
+
 def test_outside_its_interval_a_formula_says_where_it_holds() -> None:
     found = wb.formula(COUNTS, loss="absolute", epsilon="1..2")
     with pytest.raises(wb.InvalidRequest, match="where the formula holds"):
