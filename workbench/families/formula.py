@@ -82,15 +82,15 @@ def formula(question: Any, *, epsilon: Any = None, delta: Any = None, time_limit
 def formula_around(request: Any) -> Formula:
     """The piece of a request's formula that holds at its ε, at its δ. Raises as `formula`; NotProven."""
     notion = getattr(request, "notion", None)
-    found = formula_of(Question(request.family, request.at, dict, notion), request.epsilon)
-    if found.at is None:
-        return found
+    formulas = formula_of(Question(request.family, request.at, dict, notion), request.epsilon)
+    if formulas.at is None:
+        return formulas
     delta = float(request.delta)  # of patterns, whose pieces lie side by side in δ
-    ends = [piece.delta_at(found.at) for piece in found.pieces]
-    here = [piece for piece, (low, high) in zip(found.pieces, ends, strict=True) if low <= delta <= high]
+    ends = [piece.delta_at(formulas.at) for piece in formulas.pieces]
+    here = [piece for piece, (low, high) in zip(formulas.pieces, ends, strict=True) if low <= delta <= high]
     if not here:
         raise NotProven(f"No formula is proven at delta = {delta:g}.")
-    return replace(found, pieces=(here[0],))
+    return replace(formulas, pieces=(here[0],))
 
 
 def formula_of(
