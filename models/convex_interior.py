@@ -29,7 +29,7 @@ from functools import lru_cache
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import LinAlgError, lu_factor, lu_solve
+from numpy.linalg import LinAlgError
 from threadpoolctl import threadpool_limits
 
 from models.requirements import POWER_CONE, Bound
@@ -286,6 +286,8 @@ def _fine(levels: Vector) -> Vector:
 
 def _solver(matrix: Vector, rows: Vector, diagonal: Vector) -> Callable[[Vector, Vector], Pair]:
     """Solves M x + R'v = a, R x - D v = b, scaled to entries of about one."""
+    from scipy.linalg import lu_factor, lu_solve  # slow to import
+
     whole = np.block([[matrix, rows.T], [rows, -np.diag(diagonal)]])
     size = np.ones(len(whole))
     for _ in range(_EVENED):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import os
 import re
 import sys
@@ -21,9 +22,9 @@ from typer.exceptions import TyperException
 
 import workbench
 from workbench.cli import console
-from workbench.cli.options import command, entries, epilog
+from workbench.cli.options import Command, command, entries, epilog
 from workbench.errors import NotProven, WorkbenchError
-from workbench.exact.objects import Record
+from workbench.exact.objects import Record, Values
 from workbench.io.extras import says_what_is_missing
 from workbench.io.plugins import PluginWarning, load_file
 
@@ -31,34 +32,52 @@ _INTERRUPTED = 130
 
 
 class _Group(TyperGroup):
-    """Commands in the order of commands.toml, and those of the families, which are looked up when a group is entered.
+    """Commands in the order of commands.toml, and those of the families: each is built when it is named, and all where
+    they are listed.
 
     Auditing, verifying and sampling must work where another package is called `models`; families refuse to load there.
     """
 
-    _commands: Record
+    _built: Record
     _complete: bool
 
     @property
+    def _path(self) -> str:
+        return "" if self.name in (None, app.info.name) else f"{self.name} "
+
+    def _build(self, name: str | None) -> None:
+        """The command of a name, or all."""
+        group = typer.Typer(rich_markup_mode="rich")
+        group.callback()(lambda: None)  # so that one command makes a group as well
+        for path, entry in entries().items():
+            before, _, last = path.rpartition(" ")
+            if path != "options" and f"{before} ".lstrip() == self._path and name in (None, last):
+                _mount(group, path, last, entry)
+        makes = entries().get(self._path.rstrip(), {}).get("families")
+        for own, function, examples in () if makes is None else _loaded(makes)(name):
+            _loads_later("numpy.ctypeslib", "numpy.f2py", "numpy.polynomial", "numpy.testing")
+            group.command(own, cls=Command, epilog=epilog(examples))(function)
+        order = {path: at for at, path in enumerate(entries())}
+        commands = {**typer.main.get_group(group).commands, **self._built}
+        self._built = dict(sorted(commands.items(), key=lambda item: order.get(self._path + item[0], -1)))
+
+    @property
     def commands(self) -> Any:
-        """name -> command: those that were added by hand, and one for each family."""
+        """name -> command: all."""
         if not self._complete:
             self._complete = True
-            makes = entries().get(self.name or "", {}).get("families")
-            if makes is not None:
-                group = typer.Typer(rich_markup_mode="rich")
-                group.callback()(lambda: None)  # so that one command makes a group as well
-                for name, function, examples in _loaded(makes)():
-                    group.command(name, epilog=epilog(examples))(function)
-                self._commands.update(typer.main.get_group(group).commands)
-        return self._commands
+            self._build(None)
+        return self._built
 
     @commands.setter
     def commands(self, commands: Any) -> None:
-        order = [*entries()]
-        known = {name: path for name in commands for path in (name, f"{self.name} {name}") if path in order}
-        placed = sorted(commands.items(), key=lambda item: order.index(known[item[0]]) if item[0] in known else -1)
-        self._commands, self._complete = dict(placed), False
+        self._built, self._complete = dict(commands), False
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name, None where there is none."""
+        if cmd_name not in self._built and not self._complete:
+            self._build(cmd_name)
+        return self._built.get(cmd_name)
 
 
 app = typer.Typer(
@@ -79,23 +98,34 @@ def _loaded(place: str) -> Any:
     return getattr(importlib.import_module(f"workbench.cli.{module}"), name)
 
 
-def _mount() -> None:
-    """All commands and groups but those of the families."""
-    groups = {"": app}
-    for path, entry in entries().items():
-        group, _, name = path.rpartition(" ")
-        help_end = epilog(entry["examples"]) if "examples" in entry else None
-        built = command(path, _loaded(entry["run"])) if "run" in entry else None
-        if "help" in entry or "families" in entry:
-            words = entry.get("help") or built.__doc__
-            group_of = typer.Typer(cls=_Group, help=words, epilog=help_end, rich_markup_mode="rich")
-            if built is not None:
-                group_of.callback(invoke_without_command=True, epilog=help_end)(built)
-            app.add_typer(group_of, name=name, no_args_is_help=built is None, rich_help_panel=entry["panel"])
-            groups[name] = group_of
-        elif built is not None:
-            settings, panel = entry.get("settings"), entry.get("panel")
-            groups[group].command(name, epilog=help_end, context_settings=settings, rich_help_panel=panel)(built)
+def _loads_later(*names: str) -> None:
+    """Load modules of a package when something of them is used: scipy.sparse copies all that numpy has, and so loads
+    them, which takes longer than the rest of it."""
+    for name in names:
+        package, _, own = name.rpartition(".")
+        spec = None if name in sys.modules else importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            spec.loader = importlib.util.LazyLoader(spec.loader)
+            sys.modules[name] = module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            setattr(sys.modules[package], own, module)
+
+
+def _mount(group: typer.Typer, path: str, name: str, entry: Values) -> None:
+    """Add a command or a group to its group."""
+    help_end = epilog(entry["examples"]) if "examples" in entry else None
+    built = command(path, _loaded(entry["run"])) if "run" in entry else None
+    panel = entry.get("panel")
+    if "help" in entry or "families" in entry:
+        words = entry.get("help") or built.__doc__
+        group_of = typer.Typer(cls=_Group, help=words, epilog=help_end, rich_markup_mode="rich")
+        if built is not None:
+            group_of.callback(invoke_without_command=True, epilog=help_end)(built)
+        group.add_typer(group_of, name=name, no_args_is_help=built is None, rich_help_panel=panel)
+    elif built is not None:
+        group.command(
+            name, cls=Command, epilog=help_end, context_settings=entry.get("settings"), rich_help_panel=panel
+        )(built)
 
 
 def _version(wanted: bool) -> None:
@@ -270,8 +300,6 @@ def _value(name: str, given: Sequence[str]) -> str:
             return given[at + 1]
     return "another"
 
-
-_mount()
 
 if __name__ == "__main__":
     main()

@@ -163,11 +163,11 @@ def _short(value: float | None) -> str:
     return "-" if value is None or value != value else f"{value:.1g}"
 
 
-def commands() -> Iterator[Named]:
-    """One for every family whose requests go to a solver, with the examples of designing on several of them."""
+def commands(name: str | None = None) -> Iterator[Named]:
+    """One for every family (of a name) that asks a solver, with the examples of designing on several of them."""
     from workbench.families.registry import families
 
-    for kind in families():
+    for kind in families(name):
         if any(option.name == "solver" for option in kind.options):
             stems = [line.replace("design", "compare", 1) for line in kind.designs]
             examples = [stem + more for stem, more in zip(stems, _MORE, strict=False)]

@@ -31,11 +31,11 @@ _UNIQUE = {
 }
 
 
-def commands() -> Iterator[Named]:
-    """One for every family."""
+def commands(name: str | None = None) -> Iterator[Named]:
+    """One for every family (of a name)."""
     from workbench.families.registry import families
 
-    return ((kind.name, design_command(kind), kind.examples) for kind in families())
+    return ((kind.name, design_command(kind), kind.examples) for kind in families(name))
 
 
 def design_command(kind: Family) -> Callable[..., None]:

@@ -27,11 +27,11 @@ _PATTERNS = (
 )
 
 
-def commands() -> Iterator[Named]:
-    """One for every family."""
+def commands(name: str | None = None) -> Iterator[Named]:
+    """One for every family (of a name)."""
     from workbench.families.registry import families
 
-    return ((kind.name, _command(kind), kind.formulas) for kind in families())
+    return ((kind.name, _command(kind), kind.formulas) for kind in families(name))
 
 
 def _command(kind: Family) -> Callable[..., None]:

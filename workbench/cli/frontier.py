@@ -25,13 +25,16 @@ _NONE: dict[Any, Any] = {"mechanism": "none fits", "objective": None, "bound": N
 _HEADS = ["curve", "mechanism", "notion", "rows", "proven", "certified", "oracle agrees", "without a value"]
 
 
-def commands() -> Iterator[Named]:
-    """One for every family that has a frontier, and the budget table."""
-    from workbench.frontiers.budget_table import budget_table, options
+def commands(name: str | None = None) -> Iterator[Named]:
+    """One for every family (of a name) that has a frontier, and the budget table."""
     from workbench.frontiers.run import frontier_of, with_frontiers
 
-    for name, kind in with_frontiers().items():
-        yield name, _command(kind), frontier_of(kind).examples
+    for own, kind in with_frontiers(name).items():
+        yield own, _command(kind), frontier_of(kind).examples
+    if name not in (None, "table"):
+        return
+
+    from workbench.frontiers.budget_table import budget_table, options
 
     def budgets(
         *, out: Path = Path("frontier-table"), html: Path | None = None, plot: Path | None = None, **given: Any

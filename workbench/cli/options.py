@@ -8,15 +8,18 @@ A positional parameter of a function is an argument of its command, a keyword an
 from __future__ import annotations
 
 import inspect
+import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 from rich.markup import escape
+from typer.core import TyperCommand
 
 from workbench.cli.console import Report
 from workbench.exact.objects import Record, Values
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from workbench.families.option import Option
 
 
+_DIGITS = {int: re.compile(r"-?\d{1,15}"), float: re.compile(r"-?\d{1,15}(\.\d{1,15})?")}
 Named = tuple[str, Callable[..., None], Iterable[str]]  # a command of a family: its name, function and examples
 
 
@@ -38,6 +42,35 @@ def epilog(examples: Iterable[str]) -> str:
     """Examples as the end of a help text."""
     lines = [escape(text if text.startswith("(") else f"  workbench {text}") for text in examples]
     return "\n\n".join(["Examples:", *lines])
+
+
+class Command(TyperCommand):
+    """A command whose plain values are read without pydantic, which takes longer to load than some commands take."""
+
+    def __init__(self, *given: Any, params: Any, **more: Any) -> None:
+        super().__init__(*given, params=params, **more)
+        for parameter in params:
+            parameter.get_runtime_param = partial(_Plain, parameter.get_runtime_param)
+
+
+@dataclass(frozen=True)
+class _Plain:
+    """Takes what is a text, a number of digits within its bounds, or nothing; the rest as typer does."""
+
+    others: Callable[[], Any]
+
+    def coerce(self, value: Any, *, param: Any, ctx: typer.Context) -> Any:
+        """The value of a parameter."""
+        kind, several = param.type_descriptor.annotation, param.multiple or param.nargs == -1
+        if value is None:
+            return () if several else None
+        if kind is (list[str] if several else str) and all(isinstance(part, str) for part in value):
+            return value
+        if kind in _DIGITS and _DIGITS[kind].fullmatch(str(value)):
+            number = kind(value)
+            if (param.min is None or number >= param.min) and (param.max is None or number <= param.max):
+                return number
+        return self.others().coerce(value, param=param, ctx=ctx)
 
 
 def command(

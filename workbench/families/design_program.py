@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from solvers.mps import mps_text
 from workbench.errors import InvalidRequest
 from workbench.io.files import write_whole
 
@@ -52,6 +51,8 @@ class DesignProgram:
             head.append("maximised in the model: costs have the other sign")
         if solution.objective is not None:
             head.append(f"{solution.solver} {solution.version}: {solution.termination}, {solution.objective!r}")
+        from solvers.mps import mps_text
+
         return mps_text(program.name, self.data, program.variables, head)
 
     def save(self, path: str | Path) -> None:

@@ -53,9 +53,11 @@ def our_families() -> list[Family]:
     return [_ours(name) for name in OURS]
 
 
-def families() -> list[Family]:
-    """All families."""
-    return [family(name) for name in names()]
+def families(name: str | None = None) -> list[Family]:
+    """All families; those of a name alone, of which there is one or none."""
+    if name in OURS:
+        return [_ours(name)]
+    return [family(known) for known in names() if name in (None, known)]
 
 
 def family_of(question: Any) -> Family:

@@ -110,9 +110,9 @@ def _meant(known: Iterable[str], word: str) -> list[str]:
     return named or InvalidRequest.must("baseline", f"a file, or one of {', '.join(known)}", repr(word))
 
 
-def with_frontiers() -> dict[str, Family]:
-    """The families that have a frontier, by name."""
-    return {kind.name: kind for kind in families() if kind.frontier is not None}
+def with_frontiers(name: str | None = None) -> dict[str, Family]:
+    """The families (of a name) that have a frontier, by name."""
+    return {kind.name: kind for kind in families(name) if kind.frontier is not None}
 
 
 def _help() -> str:
@@ -127,8 +127,8 @@ def _help() -> str:
 
 
 def _named(name: str) -> Family:
-    offered = with_frontiers()
-    return offered.get(name) or InvalidRequest.must("family", f"one of {', '.join(offered)}", repr(name))
+    known = with_frontiers(name).get(name)
+    return known or InvalidRequest.must("family", f"one of {', '.join(with_frontiers())}", repr(name))
 
 
 def run(plan: Plan, progress: Progress = silent, jobs: int = 1) -> Result:
