@@ -14,10 +14,15 @@ designed or published. A mechanism is at most objective/lower - 1 above the opti
 
 from __future__ import annotations
 
+import itertools
+import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from models.oracles import line_noise
@@ -45,7 +50,8 @@ _CELLS = {"absolute": 64, "squared": 32}  # of a range
 _LONGEST = 600  # of a support of truncated Laplace noise, in sensitivities, up to which noise is designed
 _STEEP = 4  # ε beyond which densities fall within a cell
 _VALUES, _COARSE, _FINE = 64, 2, 24  # cells of about a support, of a sensitivity at least and at most
-_ALONG = ("0.1", "0.2", "0.5", "1", "2", "4")  # ε at which a function of one's own is compared
+_ALONG = ("0.1", "0.2", "0.5", "1", "2", "4")  # ε at which a function of one's own is compared first
+_NEARLY, _MOST = 1.1, 150  # times the largest distance at an ε, up to which that between them may be; of all such ε
 Interval = tuple[float, float]
 
 
@@ -111,33 +117,59 @@ def _above(loss: float, optimum: float) -> float:
 
 def own_distances(query: Query) -> Iterator[str]:
     """How far the user's own baselines are above the best channel with the query's outputs: at its budget, and a
-    function of (ε, δ) at others as well, as long as there is time."""
+    function of (ε, δ) for every ε of a range, as near as there is time for."""
     deadline = Deadline(None if query.time is None else query.time.share)
     for (name, law), baseline in zip(query.own, own_baselines(query.own, "channel"), strict=True):
-        here = _own_percent(query, baseline)
-        if here is None:
+        loss, lower = _own(query, baseline, query.epsilon)
+        if not lower or loss == math.inf:
             continue
-        along = {}
-        for epsilon in _ALONG if callable(law) and query.epsilon is not None else ():
-            if not deadline.passed:
-                along[epsilon] = _own_percent(replace(query, epsilon=Fraction(epsilon)), baseline)
-        known = {float(epsilon): percent for epsilon, percent in along.items() if percent is not None}
-        words = f"{name}: at most {here:.3g} % above the proven optimum at this budget"
-        if known:
-            ends = f"[{min(known):g}, {max(known):g}]"
-            words += f"; at most {max(known.values()):.3g} % at {len(known)} budgets with epsilon in {ends}"
-        if unknown := [epsilon for epsilon, percent in along.items() if percent is None]:
-            words += f"; not private or not known at epsilon = {', '.join(unknown)}"
-        yield f"{words}."
+        along = ""
+        if callable(law) and query.epsilon is not None:
+            along = _for_every_epsilon(partial(_own, query, baseline), deadline)
+        yield f"{name}: at most {_rounded_up(_above(loss, lower))} % above the proven optimum at this budget{along}."
 
 
-def _own_percent(query: Query, baseline: Baseline) -> float | None:
-    """None where it is not private, or no bound is known."""
-    try:
-        loss, (lower, _) = other(query, baseline, "baseline").objective, _of_channels(query)
-    except WorkbenchError:
-        return None
-    return _above(loss, lower) if lower > 0 else None
+def _for_every_epsilon(measured: Callable[[Fraction], Interval], deadline: Deadline) -> str:
+    """measured: ε -> (loss, bound of the optimum), inf and 0 where these are not known.
+
+    A mechanism made for a is private at every ε >= a, and the optimum V falls with ε: so on [a, b] the best that was
+    made for up to a is at most min L(a') / V(b) - 1 above the optimum, a' <= a, whatever the function does between a
+    and b. The interval of the largest such bound is cut until it is hardly above what was seen at one ε.
+    """
+    known = {epsilon: measured(epsilon) for epsilon in map(Fraction, _ALONG)}
+    while True:
+        epsilons = sorted(epsilon for epsilon, (_, proven) in known.items() if proven)
+        served = [*itertools.accumulate((known[epsilon][0] for epsilon in epsilons), min)]
+        first = next((i for i, loss in enumerate(served) if loss < math.inf), len(served))
+        proven = [known[epsilon][1] for epsilon in epsilons]
+        between = [*map(_above, served[first:-1], proven[first + 1 :])]
+        if not between:
+            return "; not private, or not known, at others"
+        worst = max(between)
+        at = first + between.index(worst)
+        middle = (epsilons[at] + epsilons[at + 1]) / 2
+        seen = max(map(_above, served[first:], proven[first:]))
+        if worst <= _NEARLY * seen + 1 or middle in known or deadline.passed or len(known) >= _MOST:
+            break
+        known[middle] = measured(middle)
+    ends = f"[{float(epsilons[first]):g}, {float(epsilons[-1]):g}]"
+    which = f"its mechanisms for {len(epsilons) - first} of these, each up to the next"
+    return f"; at most {_rounded_up(worst)} % for every epsilon in {ends}, by {which} (proof: monotone in epsilon)"
+
+
+def _rounded_up(percent: float) -> str:
+    """In three digits, rounded up."""
+    return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(percent)):g}"
+
+
+def _own(query: Query, baseline: Baseline, epsilon: Fraction) -> Interval:
+    """Its loss, inf where it is not private, and the bound, 0 where none is known."""
+    query, loss, proven = replace(query, epsilon=epsilon), math.inf, 0.0
+    with suppress(WorkbenchError):
+        loss = other(query, baseline, "baseline").objective
+    with suppress(WorkbenchError):
+        proven = max(0.0, _of_channels(query)[0])
+    return loss, proven
 
 
 def _summed(name: str, loss: str, mechanism: str, group: list[Row]) -> Row:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.comparison.published import SETTINGS, compared, summary
+from solvers.search import Deadline
+from workbench.comparison.published import SETTINGS, _for_every_epsilon, compared, summary
 
 MINE = """
 import math
@@ -79,9 +82,35 @@ def test_a_mechanism_of_ones_own_is_measured_along_epsilon(tmp_path: Path):
     (words,) = sentence(tmp_path, 0.9)
     assert words.startswith("mine: at most ")
     assert "above the proven optimum at this budget; at most " in words
-    assert "at 6 budgets with epsilon in [0.1, 4]." in words
-    assert 0 < float(words.split("at most ")[1].split(" %")[0]) < 20
+    assert " % for every epsilon in [0.1, 4], by its mechanisms for " in words
+    assert "each up to the next (proof: monotone in epsilon)." in words
     assert not sentence(tmp_path, 1.1)  # not private here
+
+
+@pytest.mark.parametrize("steps", [0, 10])
+def test_what_is_said_between_budgets_holds_at_each_of_them(steps: int):
+    """Losses L of a function known at budgets alone: on [a, b] nothing but L(a) may be used."""
+    asked: list[float] = []
+
+    def measured(epsilon: Fraction) -> tuple[float, float]:
+        at = float(epsilon)
+        asked.append(at)
+        unknown = 0.1 < at < 0.3
+        loss = math.inf if unknown else 1.07 * math.exp(-at) + (0.05 if at == 2 else 0.0)
+        return loss, math.exp(-at) if at != 1 else 0.0
+
+    words = _for_every_epsilon(measured, Deadline(0.0 if not steps else None))
+    said = float(words.split("at most ")[1].split(" %")[0])
+    budgets = sorted(at for at in asked if not 0.1 < at < 0.3)
+    for at in np.linspace(0.1, 4, 997):
+        served = min(measured(Fraction(a))[0] for a in budgets if a <= at)
+        assert served / math.exp(-at) <= 1 + said / 100
+    assert (said > 100) == (not steps)  # of six budgets little is known; of many, hardly more than at each
+
+
+def test_a_function_that_is_private_nowhere_else_says_so():
+    words = _for_every_epsilon(lambda epsilon: (math.inf, 0.0), Deadline())
+    assert words == "; not private, or not known, at others"
 
 
 def test_a_file_without_a_baseline_is_refused(tmp_path: Path):
