@@ -45,6 +45,7 @@ from solvers.program import Program
 from solvers.search import Deadline
 from solvers.solution import PointStatus, Solution, Start, Termination, relative_gap
 
+LEVELS = "level functions"  # the solver of what these prove
 _SMALL = 40  # groups of so few elements are not truncated
 _LEVELS = 50_000  # decisions over level functions for every second of the time limit: a quarter of it or less
 _BRIEF = 1.0  # seconds of a time limit below which patterns have it whole: their first program is a bound
@@ -320,7 +321,7 @@ class _Fast:
         status = f"{termination} after {total.nodes} patterns"
         solver, version = self.owner.backend.label if last is None else last.solver, self.owner.backend.version() or ""
         if self.by_levels:
-            solver, version = "level functions", ""
+            solver, version = LEVELS, ""
             notes = [f"proven over level functions by {self.decisions} decisions, without a linear program"]
             status = f"{termination} after {self.decisions} decisions"
         if total.on_word:

@@ -37,8 +37,9 @@ from itertools import pairwise
 import numpy as np
 
 from models.modulo_holes import Holes, attained
-from models.modulo_levels import TOLERANCE, LevelSearch, OutOfTime, Stairs, Trace
+from models.modulo_levels import LevelSearch, OutOfTime, Trace
 from models.modulo_patterns import Noise
+from models.modulo_stairs import TOLERANCE, Stairs
 from solvers.arrays import Vector
 from solvers.search import Deadline
 
@@ -143,8 +144,9 @@ WORK = 300_000
 """Decisions after which a search stops, states counted by what they cost of these: one to three seconds."""
 
 _TOLERANCE = 1e-11
-_LARGEST = 300  # elements; the recursion of the search is no deeper
-_LEAST_EPSILON = 1e-2  # of smaller ones the sums that a charge buys off lose too many digits
+_NARROW = 20  # states of every level that are looked at first, for what they find
+_LARGEST = 100_000  # elements, each with its neighbours in a list
+LEAST_EPSILON = 1e-2  # of smaller ones the sums that a charge buys off lose too many digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +162,7 @@ def searchable(noise: Noise) -> bool:
     """Whether `level_optimum` takes a question: the error rate at one eps and a given delta, on a group of a size."""
     if noise.delta is None or noise.N > _LARGEST or not has_levels(noise):
         return False
-    return 0.0 < noise.delta < 1.0 and float(np.log(noise.exp_epsilon[0])) >= _LEAST_EPSILON
+    return 0.0 < noise.delta < 1.0 and float(np.log(noise.exp_epsilon[0])) >= LEAST_EPSILON
 
 
 def level_optimum(
@@ -176,6 +178,7 @@ def level_optimum(
     """
     search = _Search(noise, 1.0 - holes.value, deadline or Deadline(), work)
     try:
+        search.prove(0.0, search.high, _NARROW)
         search.prove(0.0, search.high)
         proven = True
     except OutOfTime:

@@ -20,6 +20,7 @@ delayed, which charges a^k to each mu that leads to it. What is not enumerated:
 * Charges that cannot decide: what is still to be charged to mu is at most the mass of the last level and of what every
   later level can weigh, and that is the least where nothing more is delayed. Where S_mu and all of it stay below
   max S, the pairs of mu may all be broken at no loss, which lowers T: mu is dropped.
+* Choices by which more elements join the next level than the staircase has room for, as S has none for more delays.
 * Labels whose completions all lie above the staircase. Along a chain eta, eta + mu, ... of n unsettled elements from
   the last level on, either the mass a^(k+1) + ... + a^(k+n) appears, or a charge of s buys off A (1 - a^n) s of it at
   most, A = a/(1 - a). Chains of one mu never meet; those of mu and -mu are cut in the middle, so that they add up. For
@@ -34,6 +35,7 @@ delayed, which charges a^k to each mu that leads to it. What is not enumerated:
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -42,6 +44,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from models.modulo import shifted
+from models.modulo_stairs import TOLERANCE, Stairs
 from solvers.arrays import Ints, Vector
 from solvers.search import Deadline
 
@@ -52,51 +55,15 @@ Label = tuple[float, list[float], Trace]  # T, S of every shift (-inf where drop
 Layer = dict[Key, list[Label]]
 Terms = list[tuple[float, float, int]]  # sum of 1 - a^n over the chains of a shift, 1 - a^n of the longest, the shift
 
-TOLERANCE = 0.9e-9  # of the error rate
-_SAME = 1e-13  # relative: T is no lower
 _EQUAL = 1e-15
 _OUT = float("-inf")
+_TRIED = 200  # decisions on a label where not all are looked at
+_NOTHING = 40.0  # e^-40 of a level's mass is nothing: levels so much farther on are not looked at
+_WIDEST = 250  # elements reached from one level: more are beyond any search, and the recursion is no deeper
 
 
 class OutOfTime(Exception):
     """A search was stopped by its limit; the stairs found so far are right, but not proven."""
-
-
-@dataclass
-class Stairs:
-    """What T every bound on S needs at most: T is t[i] for s[i] <= S < s[i + 1], in rising order of s.
-
-    proven: the staircase is proven from this s on.
-    """
-
-    s: list[float]
-    t: list[float]
-    proven: float = 1.0
-
-    def enter(self, T: float, S: float) -> None:
-        """Enter a level function."""
-        s, t = self.s, self.t
-        i = bisect_right(s, S) - 1
-        if t[i] <= T * (1.0 + _SAME):
-            return
-        first = i if s[i] == S else i + 1
-        last = first
-        while last < len(s) and t[last] >= T:
-            last += 1
-        s[first:last], t[first:last] = [S], [T]
-
-    def corners(self) -> list[tuple[float, float]]:
-        """The points (delta, rho*) at which rho* bends, from delta = 0 to 1: level, then falling as 1 - delta/S."""
-        points = [(0.0, 1.0 - 1.0 / self.t[0])]
-        for before, S, T in zip(self.t, self.s[1:], self.t[1:], strict=False):
-            points += [(S / before, 1.0 - 1.0 / before), (S / T, 1.0 - 1.0 / T)]
-        return points
-
-    @property
-    def proven_delta(self) -> float:
-        """rho* is proven from this delta on: less S gives no more than the level that is reached there."""
-        i = bisect_right(self.s, self.proven) - 1
-        return self.s[i] / self.t[i]
 
 
 class _State(NamedTuple):
@@ -108,6 +75,7 @@ class _State(NamedTuple):
         reached: unsettled elements with the shifts that lead to them, those of most shifts first.
         on: element -> the chains that it is the first of: (family, term, 1 - a^n).
         more: element -> for every family what it weighs more than its chain has it when it joins level 1, over a^k.
+        left: to how many of the elements from the i-th on every shift leads.
     """
 
     chains: list[Terms]
@@ -115,6 +83,7 @@ class _State(NamedTuple):
     reached: list[tuple[int, list[int]]]
     on: dict[int, list[tuple[int, int, float]]]
     more: dict[int, list[float]]
+    left: list[list[int]]
 
 
 @dataclass
@@ -147,7 +116,8 @@ class LevelSearch:
             raise ValueError("a level search needs a shift that is not 0.")
         self.steps = [list(table) for table in tables]
         N = len(self.steps[0])
-        self.weight = 10 + N * len(self.steps) // 16  # of a state, which looks at every element along every shift
+        self.far = 1 + math.ceil((_NOTHING + math.log(N)) / self.epsilon)  # levels on from which N masses are nothing
+        self.weight = 10 + min(N, 2 * self.far) * len(self.steps) // 32  # of a state, which follows every shift so far
         first = {step[0]: i for i, step in enumerate(self.steps)}
         opposite = [first.get(step.index(0)) for step in self.steps]
         self.mirrored = None if None in opposite else [int(i) for i in opposite if i is not None]
@@ -161,20 +131,27 @@ class LevelSearch:
         whole = 1.0 + self._state(1, (0,), 0).rest
         self.stairs = Stairs([0.0, 1.0], [whole, 1.0])
 
-    def prove(self, low: float, high: float) -> None:
-        """Prove the stairs of low <= S < high, where all from high on are proven. Raises OutOfTime."""
+    def prove(self, low: float, high: float, width: int | None = None) -> None:
+        """Prove the stairs of low <= S < high, where all from high on are proven. Raises OutOfTime.
+
+        width: of every level only so many states, those that promise most: that proves nothing and finds much.
+        """
         self.low, self.high = low, high
         layer: Layer = {(1, 1, (0,), 0): [(1.0, [0.0] * len(self.steps), None)]}
         k = 0
         while layer:
             self.later: Layer = {}
-            for key, labels, state in self._ready(k, layer):
+            ready = self._ready(k, layer)
+            if width is not None:
+                ready = sorted(ready, key=lambda at: self._promise(k, *at[1:]))[:width]
+            for key, labels, state in ready:
                 for T, S, trace in labels:
                     if not self._above(T, S, k, state.chains, None):
                         self.key, self.state, self.k, self.trace = key, state, k, trace
+                        self.until = math.inf if width is None else self.decisions + _TRIED
                         self._choose(0, (), T, S, state.chains, [0.0] * len(state.chains))
             layer, k = self.later, k + 1
-        self.stairs.proven = low
+        self.stairs.proven = low if width is None else self.stairs.proven
 
     def enter(self, T: float, S: float, trace: Trace, dropped: int | None) -> None:
         """Take note of a level function: the levels of a trace, then nothing is delayed by the shifts that were not
@@ -218,6 +195,8 @@ class LevelSearch:
                 self.work += self.weight
                 self._check_limits()
                 state = self._state(assigned, members, dropped)
+                if len(state.reached) > _WIDEST:
+                    raise OutOfTime
                 counts = [sum(i in leading for _, leading in state.reached) for i in range(len(self.steps))]
                 still = unit * (len(members) + state.rest)
                 here = []
@@ -243,11 +222,17 @@ class LevelSearch:
         self, i: int, joined: Members, T: float, S: list[float], chains: list[Terms], more: list[float]
     ) -> None:
         """Delay or admit what can be reached, from the i-th element on. more: beyond T and chains, by family."""
+        if self.decisions > self.until:
+            return
         self.decisions += 1
         self.work += 1
         if not self.decisions & 1023:
             self._check_limits()
         state, k = self.state, self.k
+        free = [(self.high - s) / self.power[k] for s in S]
+        join = len(joined) + max([0, *(n - math.floor(r) for n, r in zip(state.left[i], free, strict=True) if n)])
+        if T + join * self.power[k + 1] >= self.stairs.t[bisect_right(self.stairs.s, max(self.low, *S)) - 1]:
+            return  # more than that cannot be delayed
         if i == len(state.reached):
             if joined:
                 self._settle(joined, T + len(joined) * self.power[k + 1], S)
@@ -309,54 +294,66 @@ class LevelSearch:
                 i += 1
         return False
 
+    def _promise(self, k: int, labels: list[Label], state: _State) -> float:
+        """The least T of the labels of a state where nothing more is delayed, or as much as their S is worth."""
+        later, worth = self.power[k] * state.rest, self.stairs.t[0] / (self.high or 1.0)
+        return min(max(T + later, max(S) * worth) for T, S, _ in labels)
+
     def _state(self, assigned: int, members: Members, dropped: int) -> _State:
-        power, within = self.power, set(members)
+        power, within, most = self.power, set(members), 2 * self.far
         live = [i for i in range(len(self.steps)) if not dropped >> i & 1]
+        taken = [digit == "1" for digit in f"{assigned:0{len(self.negative)}b}"[::-1]]
+        reached: dict[int, list[int]] = {}
+        for member in members:
+            for i in live:
+                if not taken[self.steps[i][member]]:
+                    reached.setdefault(self.steps[i][member], []).append(i)
         chains: list[Terms] = []
         on: dict[int, list[tuple[int, int, float]]] = {}
-        places: list[dict[int, int]] = []  # by family: how far along its chain an element is
+        more: dict[int, list[float]] = {x: [] for x in reached}
         for family in self.families:
             terms: Terms = []
-            place: dict[int, int] = {}
+            place: dict[int, int] = {}  # how far along its chain an element that is reached is
             pair = [i for i in family if i in live]
             for which, i in enumerate(pair):
                 step, mass, longest = self.steps[i], 0.0, 0
                 for member in members:
-                    chain, element = [], step[member]
-                    while not assigned >> element & 1:
-                        chain.append(element)
+                    first = element = step[member]
+                    length, passed = 0, []
+                    while length < most and not taken[element]:
+                        length += 1
+                        if element in reached:
+                            passed.append((element, length))
                         element = step[element]
-                    length = len(chain)
                     if len(pair) == 2 and element in within:  # the other shift's chain comes from the other end
                         length = (length + 1 - which) // 2
+                    length = min(length, self.far)  # no two chains meet that are cut there
                     if length:
                         mass += 1.0 - power[length]
                         longest = max(longest, length)
-                        on.setdefault(chain[0], []).append((len(chains), which, 1.0 - power[length]))
-                        place.update((x, j) for j, x in enumerate(chain[:length], 1))
+                        on.setdefault(first, []).append((len(chains), which, 1.0 - power[length]))
+                        place.update(part for part in passed if part[1] <= length)
                 terms.append((mass, 1.0 - power[longest], i))
             if pair:
                 chains.append(terms)
-                places.append(place)
-        reached: dict[int, list[int]] = {}
-        for member in members:
-            for i in live:
-                if not assigned >> self.steps[i][member] & 1:
-                    reached.setdefault(self.steps[i][member], []).append(i)
-        more = {x: [power[1] - (power[p[x]] if x in p else 0.0) for p in places] for x in reached}
-        return _State(chains, self._rest(assigned, members, live), sorted(reached.items(), key=_fewest), on, more)
+                for x, heavier in more.items():
+                    heavier.append(power[1] - (power[place[x]] if x in place else 0.0))
+        ordered, left = sorted(reached.items(), key=_fewest), [[0] * len(self.steps)]
+        for _, leading in reversed(ordered):
+            left.append([count + (i in leading) for i, count in enumerate(left[-1])])
+        return _State(chains, self._rest(taken, members, live), ordered, on, more, left[::-1])
 
-    def _rest(self, assigned: int, members: Members, live: Sequence[int]) -> float:
-        """What later levels weigh, over a^k, when nothing is delayed."""
+    def _rest(self, taken: list[bool], members: Members, live: Sequence[int]) -> float:
+        """What later levels weigh, over a^k, when nothing is delayed, which settles all."""
         total, level, front = 0.0, 0, list(members)
-        while front:
+        while front and level < self.far:
             level += 1
             after = []
             for element in front:
                 for i in live:
                     x = self.steps[i][element]
-                    if not assigned >> x & 1:
-                        assigned |= 1 << x
+                    if not taken[x]:
+                        taken[x] = True
                         after.append(x)
             total += len(after) * self.power[level]
             front = after

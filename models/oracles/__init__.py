@@ -57,7 +57,9 @@ def bounds(
     `sizes` holds n1..nk; every shift is a tuple of k whole numbers, the zero shift constraining nothing; a relation
     that is not directed lists -μ beside every μ; `epsilon` is one number or one per shift; `requires` is
     "hockey-stick" (DP) or "mass-above-ratio" (PDP), the same at δ = 0. A loss other than "error-rate" has no oracle
-    yet. `nodes` limits the level search. Raises OutsideDomain, a ValueError, for shifts that lack a -μ.
+    yet. `nodes` limits the level search, 0 leaves it out.
+
+    Raises OutsideDomain, a ValueError, for shifts that lack a -μ.
     """
     question = ask(sizes, shifts, directed, epsilon, delta, requires)
     if loss != "error-rate":
@@ -75,7 +77,7 @@ def bounds(
     if lower is not None and upper is not None and close(lower.value, upper.value):
         met = replace(upper, kind="optimum", proof=f"{upper.proof} It meets a lower bound. {lower.proof}")
         return Bounds(met, met)
-    if upper is not None:
+    if upper is not None and nodes:
         try:
             upper = level_search.improve(question, upper, nodes)
         except OutsideDomain as reason:

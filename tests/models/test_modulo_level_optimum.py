@@ -134,7 +134,7 @@ def test_a_level_function_that_does_not_have_its_value_proves_nothing(monkeypatc
 def test_which_questions_it_takes():
     assert searchable(question((25,), BD3, 1.0, 0.1))
     assert not searchable(question((24,), BD3, 1.0, 0.1))  # a small group, which any solver confirms
-    assert not searchable(question((400,), BD3, 1.0, 0.1))
+    assert not searchable(question((100_001,), BD3, 1.0, 0.1))
     assert not searchable(question((25,), BD3, 1e-3, 0.1))
     assert not searchable(question((25,), BD3, 1.0, 1.0))
     two = Noise((25,), BD3, np.exp([1.0, 1.0, 2.0]), loss_vector("error-rate", (25,)), 0.1)

@@ -104,7 +104,7 @@ def test_it_agrees_with_the_proven_laws():
 
 def test_it_beats_the_grouped_cuts_where_they_are_not_enough():
     law = column_cut_law(59, 7, 0.8772127281147313, 0.05058276231484343)
-    found = level_search((60,), run(7), 0.8772127281147313, 0.05058276231484343, nodes=200_000)
+    found = level_search((60,), run(7), 0.8772127281147313, 0.05058276231484343, nodes=400_000)
     assert law.kind == "upper bound"
     assert found.kind == "optimum"
     assert (1 - found.value) / (1 - law.value) - 1 == pytest.approx(6.09e-5, rel=0.01)

@@ -8,6 +8,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 from models import oracles
+from models.modulo_fast import LEVELS
+from models.oracles.level_search import NODES
 from models.oracles.question import ROUNDING
 from models.requirements import RatioBound
 from solvers.search import bisect
@@ -20,25 +22,26 @@ from workbench.families.requirements import ratio_bounds
 from workbench.mechanisms.modulo import ModuloNoise, Shift
 
 
-def strongest_law(request: ModuloRequest, delta: float) -> oracles.ClosedForm | None:
-    """The strongest closed form at a delta: the optimum, else an upper bound, else a lower one."""
-    return _proven(request, delta).strongest
+def strongest_law(request: ModuloRequest, delta: float, nodes: int = NODES) -> oracles.ClosedForm | None:
+    """The strongest closed form at a delta: the optimum, else an upper bound, else a lower one. nodes: of the level
+    search."""
+    return _proven(request, delta, nodes).strongest
 
 
-def _proven(request: ModuloRequest, delta: float) -> oracles.Bounds:
+def _proven(request: ModuloRequest, delta: float, nodes: int = NODES) -> oracles.Bounds:
     bounds = ratio_bounds(request.notion, request.budgets, Fraction(delta))
     levels = tuple((shift, float(value)) for shift, value in bounds.epsilons.items())
-    return _bounds(request.question, levels, float(bounds.delta), bounds.kind, request.loss)
+    return _bounds(request.question, levels, float(bounds.delta), bounds.kind, request.loss, nodes)
 
 
 @lru_cache(maxsize=16)
 def _bounds(
-    q: ModuloNoise, levels: tuple[tuple[Shift, float], ...], delta: float, kind: RatioBound, loss: str
+    q: ModuloNoise, levels: tuple[tuple[Shift, float], ...], delta: float, kind: RatioBound, loss: str, nodes: int
 ) -> oracles.Bounds:
     each = dict(levels)
     epsilon = levels[0][1] if len(set(each.values())) == 1 else each
     with translated_errors():
-        return oracles.bounds(q.sizes, q.differences, q.directed, epsilon, delta, kind, loss)
+        return oracles.bounds(q.sizes, q.differences, q.directed, epsilon, delta, kind, loss, nodes)
 
 
 def known_bound(request: ModuloRequest) -> tuple[float, str] | None:
@@ -63,7 +66,8 @@ def oracle_verdict(request: ModuloRequest, solution: Solution, proven: bool) -> 
 
 def _of_least_error(request: ModuloRequest, solution: Solution, proven: bool) -> OracleVerdict:
     """Of the least error at the δ of a request."""
-    law = strongest_law(request, float(request.delta or 0))
+    # level functions do not judge what they found
+    law = strongest_law(request, float(request.delta or 0), 0 if solution.solver == LEVELS else NODES)
     if law is None:
         return OracleVerdict.none(f"no closed form is known for {request.notion} with loss {request.loss} here.")
     kind, proof = str(law.kind), law.proof
