@@ -1,12 +1,14 @@
-"""The question of a channel for real answers in a range: they are rounded to the middles of equal cells.
+"""The question of a channel for real answers in a range: they are rounded to points that are h apart.
 
-Neighbours differ by S at most: of cells of width h, those of neighbours lie ⌈S/h⌉ apart at most. All cells are
-neighbours where S is the whole range, the default.
+The points are the middles of equal cells; where the worst answer counts, the ends of cells, of which an answer goes at
+random to one of the two nearest, with itself as the mean. Neighbours differ by S at most: their points by ⌈S/h⌉ h, at
+random too if both use one draw. All points are neighbours where S is the whole range, the default.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -74,27 +76,32 @@ class RangeQuery(FiniteQuery):
 
     @property
     def far(self) -> int:
-        """Cells that neighbours are apart at most."""
-        return self.cells - 1 if self.local else min(self.cells - 1, math.ceil(self.sensitivity / self.width))
+        """Points that neighbours are apart at most."""
+        return self._apart(math.ceil)
+
+    def _apart(self, whole: Callable[[Fraction], int]) -> int:
+        last = self.cells - (self.weights is not None)
+        return last if self.local else min(last, whole(self.sensitivity / self.width))
 
     def finite(self, apart: int) -> FiniteQuery:
-        """The question of the cells' middles, where cells so far apart are neighbours, with real outputs."""
-        return self._at(self.low + self.width / 2, self.cells, apart)
+        """The question of the points, where points so far apart are neighbours, with real outputs."""
+        relation: Record = {"max_shift": apart * self.width}
+        if apart >= len(self.points) - 1:
+            relation = {"neighbours": "all"}
+        prior = "worst" if self.weights is None else [w for w in self.weights for _ in range(self.cells // self.parts)]
+        return FiniteQuery(self.points, FREE, prior=prior, **relation)
 
     def below(self) -> FiniteQuery | None:
-        """A question whose least loss no channel of the range is below: that of the middles, or where the worst answer
-        counts that of the ends of cells; None where it has no neighbours."""
-        worst = self.weights is None
-        first, count = (self.low, self.cells + 1) if worst else (self.low + self.width / 2, self.cells)
-        apart = count - 1 if self.local else math.floor(self.sensitivity / self.width)
-        return self._at(first, count, apart) if apart else None
+        """A question whose least loss no channel of the range is below; None where it has no neighbours."""
+        apart = self._apart(math.floor)
+        return self.finite(apart) if apart else None
 
-    def _at(self, first: Fraction, count: int, apart: int) -> FiniteQuery:
-        relation: Record = {"max_shift": apart * self.width}
-        if apart >= count - 1:
-            relation = {"neighbours": "all"}
-        prior = "worst" if self.weights is None else [w for w in self.weights for _ in range(count // self.parts)]
-        return FiniteQuery([first + self.width * i for i in range(count)], FREE, prior=prior, **relation)
+    @property
+    def points(self) -> list[Fraction]:
+        """To which answers are rounded."""
+        ends = self.weights is None
+        first = self.low if ends else self.low + self.width / 2
+        return [first + self.width * i for i in range(self.cells + ends)]
 
     @property
     def parts(self) -> int:
@@ -132,8 +139,9 @@ class RangeQuery(FiniteQuery):
 
     @property
     def rounded(self) -> str:
-        """The middles, as `FiniteQuery` reads them."""
-        return f"{spelled_range((self.low + self.width / 2, self.high - self.width / 2))}:{spelled(self.width)}"
+        """The points, as `FiniteQuery` reads them."""
+        points = self.points
+        return f"{spelled_range((points[0], points[-1]))}:{spelled(self.width)}"
 
     def to_dict(self) -> Record:
         """JSON-ready."""

@@ -1,42 +1,63 @@
-"""The best channel for real answers in a range, by a finite one on equal cells: both bounds, exactly.
+"""The best channel for real answers in a range, by finite ones on points that are h apart: both bounds, exactly.
 
-Cells of width h = R/n; x is rounded to the middle m_i of its cell, which a channel M with free outputs takes.
+                  under a prior, uniform on each of its parts         where the worst answer counts
+points            the middles m_i of cells of width h                 the ends x_i of cells of width h
+an answer x       goes to the middle of its cell                      to an end of its cell, at random, x the mean
+cost              Σ_i p_i Σ_o M(i, o) c(o - m_i), c the mean loss     max over x between x_i and x_i+1 of the mean of
+                  of a cell (`cell_loss`)                             their rows' losses at x: pieces of parabolas
+bound             for every offset t the answers low + t + i h are    the answers x_i are some of all
+                  a finite question, the same for all t but for a
+                  shift; the mean loss is the mean over t
 
-    cost      Σ_i p_i Σ_o M(i, o) c(o - m_i),  c(r) = mean of ℓ(r + u) over |u| <= h/2:  r² + h²/12;
-              |r| beyond half a cell, else h/4 + r²/h; p uniform on each cell, 1/n by default
-    bound     for every offset t the answers low + t + i h, i < n, are a finite question, the same for all t but for a
-              shift, so that the mean loss of a channel of the range, being the mean over t, is at least the least loss
-              of that question with real outputs
+Neighbours differ by S at most: their points by ⌈S/h⌉ h (with one draw for both if it is random; what mixes private
+rows with the same shares is private), which M protects, while the bound may use ⌊S/h⌋ h only; where all answers are
+neighbours so are all points. Where h divides S, or S is the whole range, cost and bound differ by O(h²) for most.
 
-Where the worst answer counts, it is at an end of a cell, as the loss is convex: so the cost is the largest one there,
-and the bound that of the ends of cells.
+All neighbours under a prior, δ = 0: RR-on-Bins is the best of all with real outputs (Ghazi et al. 2023, Theorem 5), so
+the finite questions are answered by their bins, on up to 2^15 points for the bound.
 
-Neighbours differ by S at most: their cells by ⌈S/h⌉, which M protects, while the bound may use ⌊S/h⌋ only; where all
-answers are neighbours so are all cells. So cost and bound are at most h²/12 (squared) or h/4 (absolute) apart where h
-divides S, or S is the whole range.
+All neighbours, small δ: an (ε, δ)-private M on k points is near a pure one. With L = min_i M_i, N_i = min(M_i, e^ε L)
+lacks at most η = (k - 1) δ of M_i, and N_i + (c + what it lacks) R_i is pure, times 1/(1 + c), where R is private for
+ε - ln(1 + η/c). So the least loss at (ε, δ) is at least (1 + c) V(ε) - (c + η) loss(R): with R constant and
+c = η/(e^ε - 1), or R the best at ε - ln 2 and c = η.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
+import numpy as np
+
+from models.oracles.bins import Bins, optimal_bins
 from solvers.search import Deadline
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.distribution import Distribution
 from workbench.families.base import Session, Values
 from workbench.families.channel.losses import loss_table
+from workbench.families.channel.problem import ChannelProblem
+from workbench.families.channel.repair import to_integers
 from workbench.families.channel.request import ChannelRequest, ChannelTooLarge
 from workbench.families.design import Design, OracleVerdict
+from workbench.families.pipeline import design
+from workbench.families.problem import Answer
+from workbench.families.requirements import is_hockey_stick
+from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
-from workbench.mechanisms.range_query import RangeQuery, cell_loss
+from workbench.mechanisms.range_query import MOST_CELLS, RangeQuery, cell_loss
 
 _CELLS = (8, 16, 32, 64, 128)  # at first; refined until cost and bound are within
 _MORE = (12, 24, 48, 96)  # where they are not: the loss does not fall with every refinement
+_BINNED = (*_CELLS, 256, 512, 1 << 11, 1 << 13, 1 << 15)  # of bins; above MOST_CELLS for the bound alone
 _BY_TANGENTS = (4, 8)  # cells under a notion of several bounds
 _CLOSE = 0.01  # of each other, relative
-_MASSES = 33_000  # compared on the cells' own middles; with δ half
+_MASSES = 33_000  # compared on the cells' own points; with δ half
+_STEEP = 30  # ε up to which bins are known
+_HALVED, _ROUNDED = 0.69314719, 1e-9  # a little more than ln 2; than floats lose
+_SMALL = 1e-4  # δ up to which pure channels are worth the search by programs
 
 
 class RangeSession(Session):
@@ -46,41 +67,173 @@ class RangeSession(Session):
         """The best channel on the finest cells that are tried, with the best bound on all channels of the range."""
         request = self.request if point is None else self.request.at(point)
         assert isinstance(request, ChannelRequest)
-        deadline, question = Deadline(request.options.time_limit), _range(request)
-        best: tuple[Fraction, RangeQuery, Design] | None = None
-        bound = 0.0
-        for count in [question.cells] if question.given else _counts(request):
-            cells = question.of(count)
-            if best is not None and (deadline.passed or not _few(request, cells)):
+        search = _Search(request)
+        if search.pure is not None:
+            search.refine(search.pure)
+        if search.pure is None or (request.delta and not search.close):
+            search.refine(request)
+        return search.design()
+
+
+class _Search:
+    """The best channel so far, and the bound. pure: the request at δ = 0, where that helps."""
+
+    def __init__(self, request: ChannelRequest) -> None:
+        assert isinstance(request.question, RangeQuery)
+        self.request, self.question = request, request.question
+        self._deadline = Deadline(request.options.time_limit)
+        self.best: tuple[Fraction, RangeQuery, Design] | None = None
+        self.bound = Fraction(0)
+        alike = self.question.local and is_hockey_stick(request.notion)
+        few = self.question.weights is not None or (request.delta or 0) <= _SMALL
+        self.pure = replace(request, notion="pure", delta=Fraction(0)) if alike and few else None
+
+    @property
+    def close(self) -> bool:
+        """Whether cost and bound are."""
+        return self.best is not None and self.best[0] - self.bound <= Fraction(_CLOSE) * self.best[0]
+
+    @property
+    def _constant(self) -> Fraction:
+        return self.question.constant(str(self.request.loss))[1]
+
+    def refine(self, request: ChannelRequest) -> None:
+        """Try more and more cells until cost and bound are close. Raises WorkbenchError where there is no channel."""
+        binned = request is self.pure and self.question.weights is not None and float(request.epsilon or 0) <= _STEEP
+        for count in self._counts(request, binned):
+            if self.best is not None and (
+                self._deadline.passed or not (binned or _few(request, self.question.of(count)))
+            ):
                 break
             try:
-                design = _solved(request, cells.finite(cells.far), deadline)
-                lower = cells.below()
-                same = lower is not None and (lower.inputs, lower.pairs) == (cells.inputs, cells.pairs)
-                below = design if same else None if lower is None else _solved(request, lower, deadline)
+                (self._binned if binned else self._solved)(request, count)
             except (ChannelTooLarge, InvalidRequest, NotProven) as error:
-                if best is None or getattr(error, "interrupted", False):
+                if self.best is None or getattr(error, "interrupted", False):
                     raise
                 break
-            cost = _cost(design, cells)
-            bound = max(bound, 0.0 if below is None else below.bound or 0.0)
-            if best is None or cost < best[0]:
-                best = cost, cells, design
-            if request.progress is not None:
-                request.progress(f"{count} cells: loss {float(best[0]):.9g}, bound {bound:.9g}")
-            if best[0] - Fraction(bound) <= Fraction(_CLOSE) * best[0]:
+            if request.progress is not None and self.best is not None:
+                request.progress(f"{count} cells: loss {float(self.best[0]):.9g}, bound {float(self.bound):.9g}")
+            if self.close:
                 break
-        assert best is not None
-        design = _of_range(request, *best, bound)
-        if deadline.passed and design.objective - bound > _CLOSE * design.objective:
-            words = f"The search stopped at its time limit: incumbent {design.objective:.9g}, bound {bound:.9g}."
-            raise NotProven(words, incumbent=design.objective, bound=bound, design=design)
-        return design
+
+    def _counts(self, request: ChannelRequest, binned: bool) -> list[int]:
+        """How many cells are tried: such that the sensitivity is so many cells, where that is possible."""
+        question = self.question
+        if question.given:
+            return [question.cells]
+        whole = math.lcm(((question.high - question.low) / question.sensitivity).numerator, question.parts)
+        counts = _BINNED if binned else _BY_TANGENTS if request.cut else (*_CELLS, *_MORE)
+        dividing = list(dict.fromkeys(whole * -(-count // whole) for count in counts))
+        if binned or request.cut:
+            return dividing
+        return [n for n in dividing if n <= 2 * _CELLS[-1] and _few(request, question.of(n))] or [*_CELLS]
+
+    def _solved(self, request: ChannelRequest, count: int) -> None:
+        """By programs."""
+        cells = self.question.of(count)
+        reached = self._finite(request, cells.finite(cells.far))
+        self._take(reached, cells)
+        lower = cells.below()
+        if lower is not None:
+            same = (lower.inputs, lower.pairs) == (cells.inputs, cells.pairs)
+            below = reached if same else self._finite(request, lower)
+            self._prove(request, lower.k, Fraction(below.bound or 0))
+
+    def _finite(self, request: ChannelRequest, question: FiniteQuery) -> Design:
+        """The best channel of a finite question; proven or not. Raises WorkbenchError."""
+        left = self._deadline.left
+        options = request.options if left is None else replace(request.options, time_limit=max(0.2, left))
+        inner = replace(request, question=question, losses=loss_table(question, request.loss), options=options)
+        try:
+            return inner.family.designed(inner)
+        except NotProven as error:
+            if error.design is None or error.interrupted:
+                raise
+            unproven: Design = error.design
+            return unproven
+
+    def _binned(self, request: ChannelRequest, count: int) -> None:
+        """By the best bins, whose loss is the bound as well."""
+        question, epsilon = self.question, float(request.epsilon or 0)
+        width = float(question.high - question.low) / count
+        labels = float(question.low) + width * (np.arange(count) + 0.5)
+        prior = np.repeat([float(w) for w in question.weights or ()], count // question.parts)
+        loss = str(request.loss)
+        bins = optimal_bins(labels, prior, epsilon, loss)
+        if count <= MOST_CELLS:
+            cells = question.of(count)
+            self._take(design(_Bins(request, cells.finite(cells.far), bins)), cells)
+        other = optimal_bins(labels, prior, epsilon - _HALVED, loss).objective if epsilon > 1 else math.inf
+        self._prove(request, count, Fraction(bins.bound), other)
+
+    def _take(self, reached: Design, cells: RangeQuery) -> None:
+        cost = _cost(reached, cells)
+        if self.best is None or cost < self.best[0]:
+            self.best = cost, cells, reached
+
+    def _prove(self, request: ChannelRequest, k: int, bound: Fraction, other: float = math.inf) -> None:
+        """A bound on the channels of k points that the request takes, and what follows for all (module docstring).
+        other: the least loss at ε - ln 2."""
+        if delta := (self.request.delta or 0) - (request.delta or 0):
+            eta = Fraction((k - 1) * delta)
+            ways = [(eta / Fraction(math.expm1(float(request.epsilon or 0)) * (1 - _ROUNDED)), self._constant)]
+            if other < math.inf:
+                ways.append((eta, Fraction(other * (1 + _ROUNDED))))
+            bound = max((1 + c) * bound - (c + eta) * loss for c, loss in ways)
+        self.bound = max(self.bound, bound)
+
+    def design(self) -> Design:
+        """What was found, as a design of the range. Raises NotProven where the time is up."""
+        assert self.best is not None
+        (cost, cells, reached), bound = self.best, float(self.bound)
+        gap = float((cost - self.bound) / cost)
+        proven = "within 1 % of any channel" if self.close else f"not proven within 1 % of any channel ({gap:.2g})"
+        nearest = (
+            "at random to one of the two nearest, the answer being the mean, of" if cells.weights is None else "to"
+        )
+        words = f"It takes answers rounded {nearest} {cells.rounded}, which the loss charges; {proven} of the range"
+        words += f" at {self.request.budget_words}."
+        if reached.request.delta != self.request.delta:
+            words += " It is private at delta = 0."
+        chosen = replace(reached.request, question=cells.placed(reached.question.outputs), options=self.request.options)
+        none = OracleVerdict.none("no closed form is known for a range.")
+        details = {**reached.details, "loss": cost, "rounded": cells.rounded}
+        reported = replace(reached, request=chosen, objective=float(cost), bound=bound, oracle=none, solution=None,
+                        words=(words,), details=details)  # fmt: skip
+        if self._deadline.passed and not self.close:
+            words = f"The search stopped at its time limit: incumbent {reported.objective:.9g}, bound {bound:.9g}."
+            raise NotProven(words, incumbent=reported.objective, bound=bound, design=reported)
+        return reported
 
 
-def _range(request: ChannelRequest) -> RangeQuery:
-    assert isinstance(request.question, RangeQuery)
-    return request.question
+class _Bins(ChannelProblem):
+    """RR-on-Bins on the points of a finite question, every two of them neighbours."""
+
+    def __init__(self, request: ChannelRequest, question: FiniteQuery, bins: Bins) -> None:
+        own = [Fraction(f"{value:.12g}") for value in bins.values.tolist()]
+        outputs = tuple(dict.fromkeys(own))
+        placed = question.placed(outputs)
+        super().__init__(replace(request, question=placed, losses=loss_table(placed, request.loss)))
+        odds = math.exp(float(request.epsilon or 0))
+        masses = np.zeros((bins.d, len(outputs)))
+        for at, output in enumerate(own):
+            masses[:, outputs.index(output)] += 1.0
+            masses[at, outputs.index(output)] += odds - 1
+        sizes = np.diff([*bins.starts, question.k])
+        self._law = to_integers(np.repeat(masses / (odds + bins.d - 1), sizes, axis=0))
+
+    def closed_form(self) -> Answer:
+        """The randomizer."""
+        rows = Channel(tuple(map(Distribution.from_integers, self._law.tolist())))
+        return Answer(self.request.channel(rows), None, None, "RR-on-Bins", (self._law, None))
+
+    def oracle(self, answer: Answer) -> OracleVerdict:
+        """None: the points are not the range."""
+        return OracleVerdict.none("it is for a range.")
+
+    def proven(self, reached: Design) -> Design:
+        """What is proven is said of the range."""
+        return reached
 
 
 def _few(request: ChannelRequest, cells: RangeQuery) -> bool:
@@ -89,51 +242,38 @@ def _few(request: ChannelRequest, cells: RangeQuery) -> bool:
     return 2 * pairs * cells.cells <= (_MASSES // 2 if request.delta else _MASSES)
 
 
-def _counts(request: ChannelRequest) -> list[int]:
-    """How many cells are tried: such that the sensitivity is so many cells, where that is possible."""
-    question = _range(request)
-    whole = math.lcm(((question.high - question.low) / question.sensitivity).numerator, question.parts)
-    counts = _BY_TANGENTS if request.cut else (*_CELLS, *_MORE)
-    dividing = list(dict.fromkeys(whole * -(-count // whole) for count in counts))
-    if request.cut:
-        return dividing
-    return [n for n in dividing if n <= 2 * _CELLS[-1] and _few(request, question.of(n))] or [*_CELLS]
-
-
-def _solved(request: ChannelRequest, question: FiniteQuery, deadline: Deadline) -> Design:
-    """The best channel of a finite question; proven or not. Raises WorkbenchError."""
-    left = deadline.left
-    options = request.options if left is None else replace(request.options, time_limit=max(0.2, left))
-    inner = replace(request, question=question, losses=loss_table(question, request.loss), options=options)
-    try:
-        return inner.family.designed(inner)
-    except NotProven as error:
-        if error.design is None or error.interrupted:
-            raise
-        unproven: Design = error.design
-        return unproven
-
-
-def _of_range(request: ChannelRequest, cost: Fraction, cells: RangeQuery, design: Design, bound: float) -> Design:
-    """The design of the finite question as one of the range."""
-    gap = float(cost - Fraction(bound)) / float(cost)
-    proven = "within 1 % of any channel" if gap <= _CLOSE else f"not proven within 1 % of any channel ({gap:.2g})"
-    words = f"It takes answers rounded to {cells.rounded}, which the loss charges; {proven} of the range"
-    words += f" at {design.request.budget_words}."
-    chosen = replace(design.request, question=cells.placed(design.question.outputs), options=request.options)
-    none = OracleVerdict.none("no closed form is known for a range.")
-    return replace(design, request=chosen, objective=float(cost), bound=bound, oracle=none, solution=None,
-                   words=(words,), details={**design.details, "loss": cost, "rounded": cells.rounded})  # fmt: skip
-
-
-def _cost(design: Design, cells: RangeQuery) -> Fraction:
+def _cost(reached: Design, cells: RangeQuery) -> Fraction:
     """What the channel costs, the rounding charged, exactly."""
-    h, loss = cells.width, str(design.request.loss)
+    loss, outputs, rows, points = (
+        str(reached.request.loss),
+        reached.question.outputs,
+        reached.mechanism.rows,
+        cells.points,
+    )
 
     def mean(row: Distribution, at: Fraction, width: Fraction) -> Fraction:
-        return row.mean([cell_loss(loss, o - at, width) for o in design.question.outputs])
+        return row.mean([cell_loss(loss, o - at, width) for o in outputs])
 
-    rows = [(row, cells.low + h * (2 * i + 1) / 2) for i, row in enumerate(design.mechanism.rows)]
-    if cells.prior is None:
-        return max(mean(row, m + side * h / 2, Fraction(0)) for row, m in rows for side in (-1, 1))
-    return sum((p * mean(row, m, h) for p, (row, m) in zip(cells.prior, rows, strict=True)), Fraction(0))
+    if cells.prior is not None:
+        each = (mean(row, at, cells.width) for row, at in zip(rows, points, strict=True))
+        return sum((p * cost for p, cost in zip(cells.prior, each, strict=True)), Fraction(0))
+
+    def between(at: Fraction, i: int) -> Fraction:
+        share = (at - points[i]) / cells.width
+        return (1 - share) * mean(rows[i], at, Fraction(0)) + share * mean(rows[i + 1], at, Fraction(0))
+
+    def pieces() -> Iterator[Fraction]:
+        for i, (low, high) in enumerate(pairwise(points)):
+            inside = sorted({o for o in outputs if low < o < high}) if loss == "absolute" else ()
+            for a, b in pairwise([low, *inside, high]):
+                yield _highest(*(between(at, i) for at in (a, (a + b) / 2, b)))
+
+    return max(pieces())
+
+
+def _highest(first: Fraction, middle: Fraction, last: Fraction) -> Fraction:
+    """The largest value of a parabola between its ends."""
+    bend, slope = 2 * (first - 2 * middle + last), 4 * middle - 3 * first - last
+    if bend < 0 < slope < -2 * bend:
+        return first - slope**2 / (4 * bend)
+    return max(first, last)
