@@ -155,13 +155,17 @@ class _Refinement:
         )
         goal = self.P + self.S - accuracy - 1
         right = (sides - self._point(x))[n + rows]
-        correct = system.solved(right, self.S, goal), system.transposed.solved(self.c[columns], self.S, goal)
-        if correct[0] is None or correct[1] is None:
+        if (correct := system.solved(right, self.S, goal)) is None:
             return None
-        x[columns], y[rows] = correct
+        x[columns] = correct
+        if self._violation(self._point(x)) > 1 << (self.P - accuracy):
+            return None
+        if (correct := system.transposed.solved(self.c[columns], self.S, goal)) is None:
+            return None
+        y[rows] = correct
         point = self._result(x, y, bounded, ~free[n:], ~free[:n])
         proven = point.bound is not None and point.objective - point.bound <= abs(point.objective) / _CLOSE
-        return point if proven and point.violation <= Fraction(1, 1 << accuracy) else None
+        return point if proven else None
 
     def _result(
         self, x: Integers, y: Integers, bounded: RationalLP, tight: Flags, fixed: Flags, bound: Fraction | None = None
