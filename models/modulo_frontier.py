@@ -12,19 +12,20 @@ feasible for (13) at delta exactly when it is so for B = the pairs it breaks. Th
    the breakpoints as well as at them.
 3. Otherwise the better f breaks a pattern B, whose v_B lowers E; go on with the new pieces.
 
-There are finitely many patterns, so this ends. At a jump of rho*, where a pattern becomes affordable, the left piece is
-proven up to SEPARATION short of it.
+There are finitely many patterns, so this ends. One program on one live session states all of it: delta is a variable,
+its interval, the slope and the pattern are parameters. At a jump of rho*, where a pattern becomes affordable, the left
+piece is proven up to SEPARATION short of it.
 
 Rounding may spoil a trace of v_B where it is steep, near the least delta that B needs. So the point (delta, loss) of
 the better f is entered as well: v_B is convex, hence the lower hull of known points is an upper bound of it, and E
 falls at the point found whatever the trace says. A piece whose program the solver cannot manage is halved. What stays
 unproven all the same has the proven bound of its search.
 
-Where the loss is the error rate, with one eps and on a group that is large, all this is left to
-`models.modulo_level_frontier`, which needs no solver.
+Where the loss is the error rate, with one eps, all this is left to `models.modulo_level_frontier`, which needs no
+solver.
 
-v_B is traced exactly: the value and slope (the reduced cost of delta) at two points either meet in a breakpoint, which
-one more program confirms, or show another one between.
+v_B is traced exactly: with the slope of a chord the same program for one pattern has a point of v_B below the chord, or
+proves that v_B is the chord.
 
 | paper       | here                       |
 |-------------|----------------------------|
@@ -36,12 +37,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from models.modulo import loss_vector
-from models.modulo_holes import facts, weights
 from models.modulo_level_frontier import Piece, has_levels, level_frontier, proven
 from models.modulo_levels import LevelSearch
 from models.modulo_patterns import Facts, Noise, Relaxation, relaxation
@@ -49,7 +50,8 @@ from models.modulo_search import Outcome, PatternSearch, fine
 from solvers.arrays import Flags, Vector
 from solvers.backend import Backend, Options, backend
 from solvers.search import Deadline
-from solvers.solution import Solution, Start, Termination
+from solvers.session import Session
+from solvers.solution import Start, Termination
 
 Point = tuple[float, float]
 Progress = Callable[[float, int], None]
@@ -59,75 +61,9 @@ SHIFT = 1e-12  # of deltas: where rho* falls steeply a piece is proven up to suc
 SEPARATION = 1e-8  # of deltas at a jump
 _SLIVER = 1e-13  # of deltas: rounding of breakpoints
 _HALVINGS = 6  # of a piece whose program the solver cannot manage
+_STEEP = 1e8  # of losses over deltas: towards the least delta that a pattern needs
+_DEEPEST = 60  # halves of halves of a pattern's function
 _TRIES = 30  # points better than one and the same piece, each lower only by what rounding hides
-
-
-class _Live:
-    """The relaxation of a noise on a live session."""
-
-    def __init__(self, noise: Noise, solver: Backend, options: Options) -> None:
-        self.noise, self.relaxed = noise, relaxation(noise, Facts.none(noise))
-        self.session = solver.open(self.relaxed.program, options)
-
-    def solve(self, pattern: Flags, span: tuple[float, float] | None = None) -> Solution | None:
-        """The optimum of a pattern in full, None where the solver has none. Ctrl-C raises KeyboardInterrupt, as there
-        is no other way to say so here."""
-        broken = pattern[self.relaxed.shift, self.relaxed.element]
-        values = self.relaxed.values(self.noise, ~broken, broken, span=span)
-        for start in (Start.HOT, Start.COLD):
-            answer = self.session.solve(values, start=start)
-            if answer.termination is Termination.INTERRUPTED:
-                raise KeyboardInterrupt
-            if answer.optimal and answer.objective is not None:
-                return answer
-        return None
-
-
-class _Patterns:
-    """v_B of any pattern B, by linear programs on two live sessions."""
-
-    def __init__(self, noise: Noise, solver: Backend, options: Options) -> None:
-        least = Noise(noise.sizes, noise.shifts, noise.exp_epsilon, noise.loss, max_loss=float(noise.loss.max()) + 1.0)
-        self.loss, self.least = _Live(noise, solver, options), _Live(least, solver, options)
-
-    def close(self) -> None:
-        self.loss.session.close()
-        self.least.session.close()
-
-    def trace(self, pattern: Flags, high: float) -> list[Point]:
-        """The breakpoints of v_B from the least delta it needs up to `high`."""
-        answer, right = self.least.solve(pattern), self._value(pattern, high)
-        if answer is None or right is None:
-            return []
-        low = max(0.0, answer.objective or 0.0)
-        starts = [low + clear * SEPARATION for clear in (0.1, 1.0, 10.0, 100.0)]  # clear of the tolerance
-        for start in [0.0, *starts] if low < 1e-12 else starts:
-            left = self._value(pattern, start) if start <= high else None
-            if left is not None:
-                between = self._between(pattern, start, high, left, right, 60)
-                return [(start, left[0]), *between, (high, right[0])]
-        return []
-
-    def _value(self, pattern: Flags, delta: float) -> Point | None:
-        """v_B and a slope of it at a delta."""
-        answer = self.loss.solve(pattern, (delta, delta))
-        if answer is None or answer.objective is None or answer.reduced_cost is None:
-            return None
-        return answer.objective, float(answer.reduced_cost[self.loss.relaxed.program.block("delta").start])
-
-    def _between(self, pattern: Flags, a: float, b: float, at_a: Point, at_b: Point, depth: int) -> list[Point]:
-        """Breakpoints strictly between two points whose values and slopes are known."""
-        (va, ga), (vb, gb) = at_a, at_b
-        small = 1e-11 * max(1.0, abs(va))
-        on_a, on_b = abs(va + ga * (b - a) - vb), abs(vb - gb * (b - a) - va)
-        if min(on_a, on_b) <= small or b - a <= 1e-12 or depth == 0 or gb <= ga:
-            return []
-        x = a + (vb - va - gb * (b - a)) / (ga - gb)
-        value = self._value(pattern, x) if a < x < b else None
-        if value is None:
-            return []
-        left = self._between(pattern, a, x, at_a, value, depth - 1)
-        return [*left, (x, value[0]), *self._between(pattern, x, b, value, at_b, depth - 1)]
 
 
 def _envelope(functions: Sequence[list[Point]], low: float, high: float) -> list[tuple[Point, Point]]:
@@ -227,11 +163,9 @@ def delta_frontier(
     if has_levels(noise):
         levels_of = LevelSearch(noise.sizes, noise.shifts, float(levels[0]), deadline)
         return level_frontier(levels_of, high, lambda pieces: progress(proven(pieces), len(pieces)))
-    patterns = _Patterns(noise, chosen, fine(Options(), chosen))
-    try:
-        return _Frontier(noise, chosen, patterns, deadline, limit.programs, progress).run()
-    finally:
-        patterns.close()
+    relaxed = relaxation(noise, Facts.none(noise))
+    with chosen.open(relaxed.program, fine(Options(), chosen)) as session:
+        return _Frontier(noise, chosen, relaxed, session, deadline, limit.programs, progress).run()
 
 
 @dataclass
@@ -241,7 +175,8 @@ class _Frontier:
 
     noise: Noise
     solver: Backend
-    patterns: _Patterns
+    relaxed: Relaxation
+    session: Session
     deadline: Deadline
     left: int | None
     progress: Progress
@@ -252,7 +187,6 @@ class _Frontier:
         self.proven: list[tuple[Point, Point]] = []
         self.bounds: dict[tuple[Point, Point], float] = {}  # of pieces that were given up: on loss - slope delta
         self.tries: Counter[tuple[float, float]] = Counter()
-        self.w = weights(self.noise) if self.noise.error_rate else None
 
     def run(self) -> list[Piece]:
         self._trace(np.zeros((len(self.noise.shifts), self.noise.N), dtype=bool))
@@ -282,10 +216,41 @@ class _Frontier:
         """Enter the points of a pattern's value function; returns its key."""
         key = np.packbits(pattern).tobytes()
         if key not in self.functions:
-            traced = self.patterns.trace(pattern, self.high)
-            if traced:
-                self.functions[key] = traced
+            low, right = self._vertex(pattern, (0.0, self.high), -_STEEP), self._vertex(pattern, (self.high, self.high))
+            # at the least delta a program may be infeasible by rounding
+            starts = [] if low is None else [low[0] + clear * SEPARATION for clear in (0.0, 0.1, 1.0, 10.0, 100.0)]
+            for start in starts:
+                left = self._vertex(pattern, (start, start)) if start <= self.high else None
+                if left is not None and right is not None:
+                    self.functions[key] = [left, *self._between(pattern, left, right, _DEEPEST), right]
+                    break
         return key
+
+    def _vertex(self, pattern: Flags, span: tuple[float, float], slope: float = 0.0) -> Point | None:
+        """The point (delta, loss) of least loss - slope delta of a pattern in full, None where the solver has none.
+        Ctrl-C raises KeyboardInterrupt, as there is no other way to say so here."""
+        relaxed, broken = self.relaxed, pattern[self.relaxed.shift, self.relaxed.element]
+        values = relaxed.values(replace(self.noise, span=span, slope=slope), ~broken, broken)
+        for start in (Start.HOT, Start.COLD):
+            answer = self.session.solve(values, start=start)
+            if answer.termination is Termination.INTERRUPTED:
+                raise KeyboardInterrupt
+            if answer.optimal and answer.x is not None:
+                delta = float(answer.x[relaxed.program.block("delta").start])
+                return min(max(delta, span[0]), span[1]), float(self.noise.loss @ answer.x[: self.noise.N])
+        return None
+
+    def _between(self, pattern: Flags, left: Point, right: Point, depth: int) -> list[Point]:
+        """Breakpoints of v_B strictly between two of its points."""
+        (a, va), (b, vb) = left, right
+        if b - a <= 1e-12 or depth == 0:
+            return []
+        slope = (vb - va) / (b - a)
+        lowest = self._vertex(pattern, (a, b), slope)
+        if lowest is None or va + slope * (lowest[0] - a) - lowest[1] <= 1e-11 * max(1.0, abs(va)):
+            return []
+        before = self._between(pattern, left, lowest, depth - 1)
+        return [*before, lowest, *self._between(pattern, lowest, right, depth - 1)]
 
     def _enter(self, key: bytes, point: Point) -> None:
         """Enter a point (delta, loss) of a pattern's value function."""
@@ -309,8 +274,8 @@ class _Frontier:
         Returns whether it is proven.
         """
         (a, va), (b, vb) = piece
-        for again in (False, True):  # a node without a checked ray has a point and a bound when less is known
-            outcome, relaxed, cutoff = self._search(piece, again=again)
+        for again in (False, True):  # what tight tolerances leave of nodes without a checked ray
+            outcome, cutoff = self._search(piece, again=again)
             ended = outcome.x is None and outcome.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
             proven = ended and not outcome.on_word and outcome.bound >= cutoff - 1e-11 * max(1.0, abs(cutoff))
             if not outcome.on_word and ended == proven:  # else on a solver's word, or by loose duals
@@ -319,9 +284,9 @@ class _Frontier:
             raise KeyboardInterrupt
         self.tries[a, b] += 1
         if outcome.x is not None and self.tries[a, b] <= _TRIES:
-            delta = float(outcome.x[relaxed.program.block("delta").start])
+            delta = float(outcome.x[self.relaxed.program.block("delta").start])
             loss = outcome.value + _slope(piece) * delta
-            self._enter(self._trace(relaxed.pattern(self.noise, outcome.x)), (delta, loss))
+            self._enter(self._trace(self.relaxed.pattern(self.noise, outcome.x)), (delta, loss))
             return False
         if proven:
             self.proven.append(piece)
@@ -338,34 +303,25 @@ class _Frontier:
         self.bounds[piece] = -np.inf if outcome.on_word else outcome.bound
         return False
 
-    def _search(
-        self, piece: tuple[Point, Point], *, root: bool = False, again: bool = False
-    ) -> tuple[Outcome, Relaxation, float]:
-        """What is below a piece; with the relaxation that was solved, and the value below which it looked.
+    def _search(self, piece: tuple[Point, Point], *, root: bool = False, again: bool = False) -> tuple[Outcome, float]:
+        """What is below a piece; with the value below which it looked.
 
-        root: one program with nothing decided, however late it is; again: without the facts that the level theorem
-        gives, and with the tightest tolerances.
+        root: one program with nothing decided, however late it is; again: with the tightest tolerances.
         """
         (a, va), (b, _) = piece
-        noise, slope = self.noise, _slope(piece)
+        slope = _slope(piece)
         # short of the right end: a pattern that starts there makes rho* jump, and is known
         starts = b < self.high and any(abs(f[0][0] - b) < SEPARATION for f in self.functions.values())
-        end = max(a, b - SEPARATION) if starts else b
-        below = Noise(noise.sizes, noise.shifts, noise.exp_epsilon, noise.loss, span=(a, end), slope=slope)
-        known = Facts.none(below)
-        if self.w is not None and not again:
-            # a little less than is known, or programs at the very value would be infeasible by nothing
-            known = facts(below, self.w, max(0.0, 1.0 - va - 1e-6), end, np.ones(noise.N, dtype=bool))
-        relaxed = relaxation(below, known)
+        below = replace(self.noise, span=(a, max(a, b - SEPARATION) if starts else b), slope=slope)
         cutoff = va - slope * a - _small(va, slope)
-        options = Options(feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10) if again else Options()
-        with self.solver.open(relaxed.program, fine(options, self.solver)) as session:
-            nodes, deadline = (0, Deadline()) if root else (self.left, self.deadline)
+        nodes, deadline = (0, Deadline()) if root else (self.left, self.deadline)
+        tight = fine(Options(feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10), self.solver)
+        with self.solver.open(self.relaxed.program, tight) if again else nullcontext(self.session) as session:
             # whole programs: what is better by little is found as well
-            outcome = PatternSearch(below, relaxed, session, 1e-12, deadline, nodes, early=False).run(cutoff)
+            outcome = PatternSearch(below, self.relaxed, session, 1e-12, deadline, nodes, early=False).run(cutoff)
         if self.left is not None:
             self.left = max(0, self.left - outcome.programs)
-        return outcome, relaxed, cutoff
+        return outcome, cutoff
 
 
 def _small(value: float, slope: float) -> float:

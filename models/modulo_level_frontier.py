@@ -43,7 +43,7 @@ from models.modulo_stairs import TOLERANCE, Stairs
 from solvers.arrays import Vector
 from solvers.search import Deadline
 
-LEAST = 24  # smaller groups are left to the search over patterns, which any solver confirms
+LEAST = 24  # designs of smaller groups are left to the search over patterns, which level functions can judge then
 
 _WINDOW = 0.8  # the lower end of a window of S, of its upper end
 _LAST = 1e-10  # the window below this S reaches 0
@@ -87,11 +87,16 @@ def piece_at(pieces: Sequence[Piece], delta: float) -> Piece:
     return pieces[k]
 
 
+def _digits_last(noise: Noise) -> bool:
+    return float(np.log(noise.exp_epsilon[0])) >= LEAST_EPSILON
+
+
 def has_levels(noise: Noise) -> bool:
-    """Whether a question's frontier comes from level functions: the error rate, one eps, and a group that is large."""
+    """Whether a question's frontier comes from level functions: the error rate at one eps, which is tiny at most where
+    the group is large."""
     equal = bool((noise.exp_epsilon == noise.exp_epsilon[0]).all())
     moved = any(any(step % size for step, size in zip(mu, noise.sizes, strict=True)) for mu in noise.shifts)
-    return noise.error_rate and equal and moved and noise.N > LEAST
+    return noise.error_rate and equal and moved and (noise.N > LEAST or _digits_last(noise))
 
 
 def level_frontier(
@@ -160,9 +165,9 @@ class LevelOptimum:
 
 def searchable(noise: Noise) -> bool:
     """Whether `level_optimum` takes a question: the error rate at one eps and a given delta, on a group of a size."""
-    if noise.delta is None or noise.N > _LARGEST or not has_levels(noise):
+    if noise.delta is None or not LEAST < noise.N <= _LARGEST or not has_levels(noise):
         return False
-    return 0.0 < noise.delta < 1.0 and float(np.log(noise.exp_epsilon[0])) >= LEAST_EPSILON
+    return 0.0 < noise.delta < 1.0 and _digits_last(noise)
 
 
 def level_optimum(

@@ -174,7 +174,7 @@ class _Frame(AffineProgram):
         if noise.delta is None:
             span = self.first["span"]
             delta = self.columns("delta", (1,), Part(span), Part(span + 1))
-            self.loss(delta, -noise.slope)
+            self.loss(delta, Part(self.first["slope"], -1.0))
         if len(table) == 1:
             self.loss(self.f, table[0])
             return delta
@@ -214,7 +214,7 @@ class Relaxation:
     """The program of every pattern: parameters "room" (upper bound of y) and "least" (of y - f), one per pair.
 
     With a given delta a third parameter "most", one per element kept, is the upper bound of f: 1, or delta. With
-    `delta` a variable that is not minimised, a third parameter "span" bounds it.
+    `delta` a variable that is not minimised, parameters "span" and "slope" are those of the noise.
 
     A free pair has room delta (1 when delta is a variable) and least -1, a kept pair room 0, a broken pair least 0.
 
@@ -237,15 +237,13 @@ class Relaxation:
         kept: Flags | bool = False,
         broken: Flags | bool = False,
         light: Flags | bool = False,
-        span: tuple[float, float] | None = None,
     ) -> dict[str, Vector]:
-        """The parameters of a pattern: the pairs that are kept and broken, the elements with f <= delta, and the span
-        of delta where that is not the noise's."""
+        """The parameters of a pattern: the pairs that are kept and broken, and the elements with f <= delta."""
         parameters, pairs = self.program.parameters, self.y.size
         free = np.full(pairs, noise.span[1] if noise.delta is None else noise.delta)
         values = {"room": np.where(kept, 0.0, free), "least": np.where(broken, 0.0, np.full(pairs, -1.0))}
         if "span" in parameters:
-            values["span"] = np.array(span or noise.span)
+            values |= {"span": np.array(noise.span), "slope": np.array(noise.slope)}
         if "most" in parameters:  # what is known of f from below is so up to rounding: the bounds never cross
             least = self.program.template.lower[: parameters["most"][0]]
             values["most"] = np.where(light, np.maximum(least, noise.delta or 0.0), 1.0)
@@ -275,7 +273,7 @@ def relaxation(noise: Noise, facts: Facts) -> Relaxation:
     if noise.delta is not None:
         parameters["most"] = (able.size,)
     elif noise.max_loss is None:
-        parameters["span"] = (2,)
+        parameters |= {"span": (2,), "slope": ()}
     frame, cuts = _Frame(noise, facts, parameters), []
     first = 0
     for k, (e, elements, source, target, _) in enumerate(frame.pairs()):

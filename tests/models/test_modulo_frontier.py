@@ -1,4 +1,5 @@
-"""The exact frontier against the closed forms, the fast method at random deltas, and its own proofs."""
+"""The frontier over patterns against the closed forms, the fast method at random deltas, and its own proofs; that of
+level functions, which answers most of these questions, has test_modulo_levels.py."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
+from models import modulo_frontier
 from models.modulo import ModuloModel, loss_vector
 from models.modulo_fast import FastSession
 from models.modulo_frontier import Limit, delta_frontier
@@ -20,10 +22,16 @@ from solvers.backend import backend
 BD3 = ((1,), (2,), (3,))
 
 
+@pytest.fixture
+def over_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(modulo_frontier, "has_levels", lambda noise: False)
+
+
 def at(pieces, delta):
     return piece_at(pieces, delta).value(delta)
 
 
+@pytest.mark.usefixtures("over_patterns")
 @pytest.mark.parametrize(
     ("sizes", "shifts", "epsilon", "loss"),
     [
@@ -50,6 +58,7 @@ def test_equals_the_milp_at_random_deltas(sizes, shifts, epsilon, loss):
             assert at(pieces, delta) == pytest.approx(answer.objective, abs=1e-8 * max(1, answer.objective))
 
 
+@pytest.mark.usefixtures("over_patterns")
 def test_one_difference_has_the_breakpoints_of_theorem_2():
     pieces = delta_frontier((9,), ((1,),), 0.7)
     lower, upper = breakpoints(9, 0.7)
@@ -60,6 +69,7 @@ def test_one_difference_has_the_breakpoints_of_theorem_2():
         assert at(pieces, delta) == pytest.approx(single_distance_law((9,), (1,), 0.7, delta).value, abs=1e-9)
 
 
+@pytest.mark.usefixtures("over_patterns")
 def test_corrected_table_1_lies_on_it():
     pieces = delta_frontier((9,), BD3, 1.5, high=0.2)
     assert pieces[-1].delta_high == 0.2
@@ -92,6 +102,17 @@ def test_no_piece_is_given_up(case):
             assert at(pieces, delta) == pytest.approx(law.value, abs=1e-8)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "shifts", "epsilon"),
+    [((11,), ((3,), (8,)), 1.44), ((16,), ((1,), (15,)), 0.91), ((10,), ((4,),), 1.22)],
+)
+def test_patterns_that_begin_steeply_are_traced_from_where_they_begin(sizes, shifts, epsilon):
+    """The loss of some falls by .3 while delta rises by 3e-8: searches alone would take 1e-8 at a time."""
+    pieces = delta_frontier(sizes, shifts, epsilon, "squared", limit=Limit(programs=3000))
+    assert all(piece.proven for piece in pieces)
+
+
+@pytest.mark.usefixtures("over_patterns")
 def test_what_is_not_proven_in_time_says_so_and_bounds_from_above():
     late = delta_frontier((9,), BD3, 1.5, limit=Limit(seconds=1e-9))
     whole = delta_frontier((9,), BD3, 1.5)
@@ -121,6 +142,7 @@ def test_bad_requests(change, message):
         delta_frontier(**request)
 
 
+@pytest.mark.usefixtures("over_patterns")
 def test_ctrl_c_inside_a_solve_is_not_swallowed(monkeypatch: pytest.MonkeyPatch):
     import models.modulo_frontier as module
     from solvers.solution import Termination
@@ -137,6 +159,7 @@ def test_ctrl_c_inside_a_solve_is_not_swallowed(monkeypatch: pytest.MonkeyPatch)
         module.delta_frontier((9,), ((1,), (8,)), 1.0)
 
 
+@pytest.mark.usefixtures("over_patterns")
 def test_a_limit_of_programs_stops_at_the_same_place_every_time() -> None:
     whole = delta_frontier((9,), BD3, 1.5)
     few = [delta_frontier((9,), BD3, 1.5, limit=Limit(programs=40)) for _ in range(2)]

@@ -23,7 +23,7 @@ import numpy as np
 
 from models import oracles
 from models.modulo_frontier import Limit, delta_frontier
-from models.modulo_level_frontier import LEAST, Piece
+from models.modulo_level_frontier import LEAST, LEAST_EPSILON, Piece
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Values
 from workbench.families.api import design
@@ -149,7 +149,7 @@ def _pieces(q: ModuloNoise, notion: str, epsilon: Fraction, values: Values) -> l
         else:
             tracer = values["solver"] if values["solver"] in ("highs", "gurobi") else "highs"
             pieces = delta_frontier(q.sizes, q.differences, float(epsilon), loss, limit=limit, solver=tracer)
-            by_levels = q.order > LEAST and loss == "error-rate"
+            by_levels = loss == "error-rate" and (q.order > LEAST or epsilon >= LEAST_EPSILON)
             name, solver = ("level frontier", None) if by_levels else ("pattern frontier", tracer)
     if between and not by_law and not all(piece.proven for piece in pieces):
         return []
