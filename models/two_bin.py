@@ -43,7 +43,7 @@ the optimum with a proof; for m <= 5 only one number is branched on.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -57,6 +57,7 @@ Key = tuple[str, int]
 Bounds = Mapping[Key, Pair]
 Entries = tuple[Positions, Vector]  # columns and their coefficients
 Compared = tuple[tuple[int, int], tuple[int, int], float]  # (j, i), (k, l), f of a row q_j(i) <= f q_k(l)
+_NO_MORE = np.array([1.0, -1.0])  # of a row that one column is no more than another
 
 
 @dataclass(frozen=True)
@@ -130,14 +131,15 @@ class TwoBinShape:
         (left, right), s, shorter = self.drawn(j), self.shares(j, x), self.shorter(j)
         q = fixed[shorter] if shorter[1] > 1 else np.ones(1)
         own = self.symmetric and 2 * j == self.m  # both vectors are the bounded one: the own factor is replaced
-        if shorter == ("l", j):
-            lower = [(right, mass * row) for mass, row in zip(q, s, strict=True)]
+        first = shorter == ("l", j)
+        upper: Iterable[Entries]
+        lower: Iterable[Entries] = (
+            ((right, row) for row in q[:, None] * s) if first else zip(left[:, None], s @ q[::-1, None], strict=True)
+        )
+        if not first or own:
+            upper = ((left, row) for row in q[::-1, None] * (1 - s).T)
         else:
-            lower = [(left[[l]], s[[l]] @ q[::-1]) for l in range(j)]
-        if shorter != ("l", j) or own:
-            upper = [(left, mass * row) for mass, row in zip(q[::-1], (1 - s).T, strict=True)]
-        else:
-            upper = [(right[[r]], q @ (1 - s)[:, [r]]) for r in range(self.m - j)]
+            upper = zip(right[:, None], (1 - s).T @ q[:, None], strict=True)
         return [*lower, *upper]
 
     @property
@@ -181,11 +183,18 @@ class TwoBinShape:
                 if i not in self.inside or (a if i <= j else b) == self.bins[i - 1]:
                     lp.below(large[i - 1], t, odds)  # z <= e^ε t
                 lp.below(t, small[i - 1])  # t <= w
-        for (side, i), short in self.columns.items():
-            for (other, j), long in self.columns.items():
-                if side == other and j > i:
-                    lp.below(([long[i - 1]], [1.0]), ([short[i - 1]], [1.0]))  # q_j(i) <= q_i(i)
-        return lp
+        return lp.compared(self._diagonal)
+
+    @cached_property
+    def _diagonal(self) -> list[Entries]:
+        """The rows q_j(i) <= q_i(i)."""
+        vectors = self.columns.items()
+        return [
+            (np.array([long[i - 1], short[i - 1]]), _NO_MORE)
+            for (side, i), short in vectors
+            for (other, j), long in vectors
+            if side == other and j > i
+        ]
 
     def theorem6(self, epsilon: float, u: float, o_before: float, o_last: float) -> EntrywiseProgram:
         """The reduced LP of Theorem 6 for symmetric bins with at least two inside (-1, 1).
@@ -198,7 +207,7 @@ class TwoBinShape:
         s, t, m, q = self.inside[0], self.inside[-1], self.m, self.columns
         lp = self.program(0, {})
         lp.c[: self.size] = self.losses
-        self._compare(lp, self._falling())
+        lp.compared(self._falling)
         # the two largest probabilities of an output, q_s(s) and p(-1, s-1), and the two smallest, p(B_t, 1) and p(1, 1)
         at_c, before, at_t = self.shares(s - 1, -1.0)[-1], self.drawn(t - 1)[1], self.drawn(t)
         larger = (q["l", s][[-1]], np.ones(1)), (self.drawn(s - 1)[1], (1.0 if s == 2 else u) * at_c)
@@ -209,7 +218,7 @@ class TwoBinShape:
         )
         for large, small in itertools.product(larger, smaller):
             lp.below(large, small, float(np.exp(epsilon)))
-        self._compare(lp, self._following(s, t))
+        lp.compared(self._following)
         for j, bound in ((t - 1, o_before), (t, o_last)):
             if ("l", j) in q and (j != t or m - t > 1):
                 lp.lower[q["l", j][0]] = max(lp.lower[q["l", j][0]], bound)
@@ -217,31 +226,35 @@ class TwoBinShape:
             lp.upper[q["l", s - 1][-1]] = u
         return lp
 
-    def _compare(self, lp: EntrywiseProgram, pairs: Iterable[Compared]) -> None:
+    def _rows(self, pairs: Iterable[Compared]) -> list[Entries]:
         """The rows q_j(i) <= factor q_k(l) for (j, i), (k, l), where inputs use both."""
-        for small, large, factor in pairs:
-            if small != large and ("l", small[0]) in self.columns and ("l", large[0]) in self.columns:
-                below, above = (self.columns["l", j][i - 1 : i] for j, i in (small, large))
-                lp.below((below, [1.0]), (above, [1.0]), factor)
+        return [
+            (np.array([self.columns["l", j][i - 1] for j, i in both]), np.array([1.0, -factor]))
+            for *both, factor in pairs
+            if both[0] != both[1] and all(("l", j) in self.columns for j, _ in both)
+        ]
 
-    def _falling(self) -> Iterator[Compared]:
+    @cached_property
+    def _falling(self) -> list[Entries]:
         """Of Theorem 6: selections fall with the length, and away from the input."""
+        pairs: list[Compared] = []
         for _, j in self.columns:
             for i in range(1, j + 1):
-                yield (j + 1, i), (j, i), 1.0
+                pairs.append(((j + 1, i), (j, i), 1.0))
                 if i < j:
-                    yield (j, i), (j, i + 1), 1.0
-        for i in self.inside:
-            yield (i + 1, i + 1), (i, i), 1.0
+                    pairs.append(((j, i), (j, i + 1), 1.0))
+        return self._rows([*pairs, *(((i + 1, i + 1), (i, i), 1.0) for i in self.inside)])
 
-    def _following(self, s: int, t: int) -> Iterator[Compared]:
+    @cached_property
+    def _following(self) -> list[Entries]:
         """Of Theorem 6: lengths that follow each other, bin by bin."""
+        pairs: list[Compared] = []
         m, bins = self.m, self.bins
-        for k in range(s, t + 1):
+        for k in range(self.inside[0], self.inside[-1] + 1):
             for r in range(k + 2, m + 1):
                 factor, i = (bins[r - 1] - bins[k - 1]) / (bins[r - 1] - bins[k]), m - r + 1
-                yield (m - k, i), (m - k + 1, i), factor
-                yield (m - k - 1, i), (m - k, i), factor
+                pairs += [((m - k, i), (m - k + 1, i), factor), ((m - k - 1, i), (m - k, i), factor)]
+        return self._rows(pairs)
 
     def read(self, x: Vector, key: Key) -> Vector:
         """One selection distribution of a point of a program, a distribution again."""
