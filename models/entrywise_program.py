@@ -7,6 +7,7 @@ next instead of being rebuilt.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from solvers.arrays import Positions, Vector
-from solvers.program import Data, Program
+from solvers.data import Data, with_entries
+from solvers.program import Program
 
 Terms = tuple[Sequence[Any] | NDArray[Any], Sequence[Any] | NDArray[Any]]  # columns (k,) and their coefficients (k,)
 
@@ -50,11 +52,21 @@ class EntrywiseProgram:
 
     def program(self, name: str, scale: float = 1.0) -> Program:
         """The program in numbers. Another of the same writing has the same pattern: a session follows it."""
-        at = np.repeat(np.arange(len(self._sides)), [columns.size for columns in self._columns])
-        entries = np.concatenate(self._values), (at, np.concatenate(self._columns))
-        A = sp.csc_array(sp.coo_array(entries, shape=(len(self._sides), self.c.size)))
-        A.sort_indices()
-        A.data[np.abs(A.data) < 1e-9] = 0.0  # solvers drop smaller ones, and say nothing
+        sizes = np.array([columns.size for columns in self._columns])
+        pattern, place = _pattern(sizes.tobytes(), np.concatenate(self._columns).tobytes(), self.c.size)
+        entries = np.asarray(np.bincount(place, np.concatenate(self._values), pattern.nnz), dtype=np.float64)
+        entries[np.abs(entries) < 1e-9] = 0.0  # solvers drop smaller ones, and say nothing
+        A = with_entries(pattern, entries)
         low, high = np.array(self._sides).T
         data = Data(self.c, 0.0, A, low, high, self.lower, self.upper, np.zeros(self.c.size, dtype=bool))
         return Program(name, data, scale=scale)
+
+
+@lru_cache(maxsize=64)
+def _pattern(sizes: bytes, columns: bytes, width: int) -> tuple[sp.csc_array, Positions]:
+    """Where entries are, and which of these every term of the rows adds to."""
+    each = np.frombuffer(sizes, dtype=np.intp)
+    row, column = np.repeat(np.arange(each.size), each), np.frombuffer(columns, dtype=np.intp)
+    key, place = np.unique(column * each.size + row, return_inverse=True)
+    at = key % each.size, key // each.size
+    return sp.csc_array((np.ones(key.size), at), shape=(each.size, width)), place

@@ -122,7 +122,8 @@ class LawProblem:
         solver: str = "highs",
         options: Options | None = None,
     ) -> None:
-        self.points, self.outputs, self.losses = points, outputs, losses
+        self.points, self.outputs, self._losses = points, outputs, losses
+        self._last: tuple[bytes, Pair] = b"", (points, points)
         self.solver, self.options, self.symmetric = solver, options or Options(), symmetric and links is None
         self.odds: Callable[[float], float | Vector] = links or odds_of
         self.keep = np.arange(points.size // 2 if self.symmetric else 0, points.size)
@@ -132,6 +133,13 @@ class LawProblem:
     def _session(self) -> Session:
         with translated_errors():
             return backend(self.solver).open(self.model.program, self.options)
+
+    def losses(self, outputs: Vector) -> Pair:
+        """What outputs cost, and the slopes; those asked for last are kept. Shapes (n, m)."""
+        key = outputs.tobytes()
+        if self._last[0] != key:
+            self._last = key, self._losses(outputs)
+        return self._last[1]
 
     def excess(self, epsilon: float) -> float:
         """How far beyond the last points ±1 outputs must reach on either side for a law to exist, and need not farther.
@@ -180,15 +188,14 @@ class LawProblem:
 
     def read(self, solution: Solution, outputs: Vector) -> LawAnswer | None:
         """What a solution says; None when it is none. The slope is empty where the solver gives no dual values."""
-        if solution.x is None or solution.objective is None:
+        if solution.x is None:
             return None
-        half = self.model.laws(solution.x)
+        half, row_dual = self.model.laws(solution.x), solution.row_dual
         losses, moved = self.losses(outputs)
         value = math.fsum((self._fold(losses) * half).ravel())  # rounded once, so the same on every machine
         laws, slope = self.unfold(half), np.zeros(0)
-        if solution.row_dual is not None:
-            slope = self.model.slopes(half, solution.row_dual, self._fold(moved, -1.0))
-            slope = slope + self._moved(outputs, laws, solution.row_dual)
+        if row_dual is not None:
+            slope = self.model.slopes(half, row_dual, self._fold(moved, -1.0)) + self._moved(outputs, laws, row_dual)
         return LawAnswer(value, laws, slope, solution)
 
     def duals(self, row_dual: Vector) -> Pair:
@@ -295,20 +302,17 @@ class OutputKnots(LawProblem):
 
     def __init__(self, even: Vector, outputs: int, question: LawQuestion, *, symmetric: bool) -> None:
         self.even, self.question = even, question
-        self._last: tuple[bytes, Pair] = b"", (even, even)
         points = np.zeros(2 * (even.size + outputs - 3))
         solver, options = question.solver, question.options
-        super().__init__(points, outputs, self._losses_there, symmetric=symmetric, solver=solver, options=options)
+
+        def losses(bins: Vector) -> Pair:
+            return _losses_at(self.knots(bins), bins, question)
+
+        super().__init__(points, outputs, losses, symmetric=symmetric, solver=solver, options=options)
 
     def knots(self, outputs: Vector) -> Vector:
         """Where the laws are stated. Shape (K + m - 2,)."""
         return np.sort(np.concatenate([self.even, np.clip(outputs[1:-1], -1.0, 1.0)]))
-
-    def _losses_there(self, outputs: Vector) -> Pair:
-        key = outputs.tobytes()
-        if self._last[0] != key:
-            self._last = key, _losses_at(self.knots(outputs), outputs, self.question)
-        return self._last[1]
 
     def values(self, epsilon: float, outputs: Vector) -> Values:
         """The parameter values of `model.program`."""
@@ -319,7 +323,7 @@ class OutputKnots(LawProblem):
         """∂V/∂κ of the knots at inner outputs. Shape (m,)."""
         knots, slope = self.knots(outputs), np.zeros(outputs.size)
         mean, p = self.duals(row_dual)[1].reshape(-1, 2), laws.reshape(-1, 2, outputs.size)
-        weights = self._losses_there(outputs)[0].reshape(-1, 2, outputs.size)
+        weights = self.losses(outputs)[0].reshape(-1, 2, outputs.size)
         inner = 1 + np.flatnonzero((knots[0] < outputs[1:-1]) & (outputs[1:-1] < knots[-1]))
         at = outputs[inner][:, None]
         left, right = (np.searchsorted(knots, at[:, 0], side=side) - 1 for side in ("left", "right"))  # the pieces
