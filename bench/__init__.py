@@ -9,16 +9,18 @@ from typing import Any
 TURNS = 3
 
 
-def in_turns(calls: Mapping[str, Callable[[], Any]], turns: int = TURNS) -> tuple[dict[str, float], dict[str, Any]]:
+def in_turns(
+    calls: Mapping[str, Callable[[], Any]], turns: int = TURNS, *, warm: bool = True
+) -> tuple[dict[str, float], dict[str, Any]]:
     """The least CPU seconds of each call, warm, and what it answered; they take turns, so that a busy machine slows all
-    alike."""
+    alike. warm: by a turn that is not measured."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     answers: dict[str, Any] = {}
-    for turn in range(turns + 1):
+    for turn in range(turns + warm):
         for name, call in calls.items():
             begin = time.process_time()
             answers[name] = call()
-            if turn:
+            if turn >= warm:
                 times[name].append(time.process_time() - begin)
     return {name: min(several) for name, several in times.items()}, answers
 

@@ -27,7 +27,8 @@ from numpy.lib.stride_tricks import as_strided
 from solvers.arrays import Positions, Vector
 
 _WINDOW = 250_000  # numbers of a window of an elimination that stay in a processor's cache
-_INVERSES = 4_000_000  # numbers of the inverses that are held at a time
+_INVERSES = 1_000_000  # numbers of the inverses that are held at a time
+_HEIGHT = 12  # labels of a wide band that are eliminated together
 _TINY = 1e-18  # of what is added in a pivot
 
 
@@ -180,7 +181,12 @@ class Order:
         pairs, which = np.unique(low * k + high, return_inverse=True)
         self.low, self.high = pairs // k, pairs % k
         self.merged = sp.csr_array((ones, (which, at)), shape=(pairs.size, count))
-        self.block = min(k, self.band if 16 <= self.band <= 64 else 24 if self.band < 16 else 48)
+        self.block = height_of(self.band)
+
+
+def height_of(band: int) -> int:
+    """How many labels of an inverse are computed at a time."""
+    return band if 16 <= band <= 64 else 24 if band < 16 else 48
 
 
 def near_places(k: int, first: Positions, second: Positions) -> Positions:
@@ -242,52 +248,25 @@ class Graph(Factors):
             eliminate(band, sums[:, part].copy(), self._factors[:, :, part], self._pivots[:, part])
 
     def summed(self) -> Vector:
-        """By Takahashi's recursion, in blocks of labels, from the last."""
+        """Of some outputs at a time."""
         n, weights = self.n, self.weights
-        twice = 1 if weights is None else 2
-        total = np.zeros((twice, twice, n, n))
+        total = np.zeros((n, n) if weights is None else (2 * n, 2 * n))
         step = max(1, _INVERSES // (n * n))
         for at in range(0, self._pivots.shape[-1], step):
             part = slice(at, at + step)
-            own = None if weights is None else np.ascontiguousarray(weights[:, part].T)
-            self._inverted(part, own, total)
-        upper = np.triu(total[0, 0]) + np.triu(total[0, 0], 1).T
-        if weights is None:
-            return np.asarray(upper)
-        cross = np.triu(total[0, 1]) + np.triu(total[1, 0], 1).T
-        lower = np.triu(total[1, 1]) + np.triu(total[1, 1], 1).T
-        return np.block([[upper, cross], [cross.T, lower]])
-
-    def _inverted(self, part: slice, weights: Vector | None, total: Vector) -> None:
-        """Add the inverses of some outputs, their upper triangles; weights: (outputs, k)."""
-        order, n, b = self._order, self.n, self._order.band
-        factors = np.ascontiguousarray(self._factors[:, :, part].transpose(2, 0, 1))
-        pivots, x = self._pivots[:, part].T, np.ascontiguousarray(self._x[:, part].T)
-        inverse = np.zeros((x.shape[0], n, n))
-        for start in range((n - 1) // order.block * order.block, -1, -order.block):
-            end = min(start + order.block, n)
-            height, beyond = end - start, min(b, n - end)
-            shares = np.zeros((x.shape[0], height, height + b + 1))
-            for i in range(height):
-                shares[:, i, i + 1 : i + 1 + b] = factors[:, start + i]
-            own = unit_inverse(shares[:, :, :height], b)
-            within = (own / pivots[:, None, start:end]) @ own.transpose(0, 2, 1)
-            if beyond:
-                onto = own @ shares[:, :, height : height + beyond]
-                later = onto @ inverse[:, end : end + beyond, end:]
-                inverse[:, start:end, end:] = later
-                if b > order.block:
-                    inverse[:, end:, start:end] = later.transpose(0, 2, 1)
-                within = within + later[:, :, :beyond] @ onto.transpose(0, 2, 1)
-            inverse[:, start:end, start:end] = within
-            block = inverse[:, start:end, start:] * x[:, start:end, None]
-            block *= x[:, None, start:]
-            total[0, 0, start:end, start:] += block.sum(axis=0)
+            x = np.ascontiguousarray(self._x[:, part].T)
+            inverse = inverses(self._factors[:, :, part], self._pivots[:, part], self._order.block)
+            inverse *= x[:, :, None]
+            inverse *= x[:, None, :]
+            total[:n, :n] += inverse.sum(axis=0)
             if weights is not None:
-                total[0, 1, start:end, start:] += np.einsum("oij,oj->ij", block, weights[:, start:])
-                block *= weights[:, start:end, None]
-                total[1, 0, start:end, start:] += block.sum(axis=0)
-                total[1, 1, start:end, start:] += np.einsum("oij,oj->ij", block, weights[:, start:])
+                own = weights[:, part].T
+                total[:n, n:] += np.einsum("oij,oj->ij", inverse, own)
+                inverse *= own[:, :, None]
+                total[n:, n:] += np.einsum("oij,oj->ij", inverse, own)
+        if weights is not None:
+            total[n:, :n] = total[:n, n:].T
+        return total
 
     def solve(self, right: Vector) -> Vector:
         """V (V H V)⁻¹ V."""
@@ -298,22 +277,39 @@ def eliminate(band: Vector, sums: Vector, factors: Vector, pivots: Vector) -> No
     """L D L' of Laplacians plus diagonals, many beside each other: what is eliminated is never subtracted from.
 
     band: (n + b, 2 b + 1, outputs), of label a the weights to a - b..a + b; sums: (n + b, outputs) of rows: both are
-    used up. factors: (n, b, outputs) and pivots: (n, outputs) are written.
+    used up. factors: (n, b, outputs) and pivots: (n, outputs) are written. Of a wide band several labels are eliminated
+    from each other first, and then from the rest by one product.
     """
     n, b, m = factors.shape
     size = band.itemsize
     down, along = (2 * b + 1) * m * size, m * size
-    for a in range(n):
-        row = band[a, b + 1 :]
-        beside = row.sum(axis=0)
-        pivot = np.maximum(sums[a] + beside, _TINY * (np.abs(sums[a]) + beside) + 1e-300)
-        share = row / pivot
-        factors[a], pivots[a] = share, pivot
-        reach = min(b, n - 1 - a)
-        if reach:
+
+    def window(first: int, rows: int, columns: int) -> Vector:
+        """Weights of labels from `first` on to each other."""
+        return as_strided(band[first, b:], (rows, columns, m), (down - along, along, size))
+
+    height = _HEIGHT if b > _HEIGHT else 1
+    for start in range(0, n, height):
+        end = min(start + height, n)
+        later = min(b, n - end)
+        for a in range(start, end):
+            row = band[a, b + 1 :]
+            beside = row.sum(axis=0)
+            pivot = np.maximum(sums[a] + beside, _TINY * (np.abs(sums[a]) + beside) + 1e-300)
+            share = row / pivot
+            factors[a], pivots[a] = share, pivot
+            reach = min(b, n - 1 - a)
             sums[a + 1 : a + reach + 1] += share[:reach] * sums[a]
-            window = as_strided(band[a + 1, b:], (reach, reach, m), (down - along, along, size))
-            window += share[:reach, None] * row[None, :reach]
+            own = reach if height == 1 else min(reach, end - 1 - a)
+            if own:
+                window(a + 1, own, reach)[:] += share[:own, None] * row[None, :reach]
+        if later and height > 1:
+            onto = np.zeros((m, end - start, later))
+            for a in range(start, end):
+                there = min(later, b - (end - 1 - a))
+                onto[:, a - start, :there] = factors[a, end - 1 - a : end - 1 - a + there].T
+            weighted = onto * pivots[start:end].T[:, :, None]
+            window(end, later, later)[:] += (onto.transpose(0, 2, 1) @ weighted).transpose(1, 2, 0)
 
 
 def substitute(factors: Vector, pivots: Vector, right: Vector) -> Vector:
@@ -327,6 +323,30 @@ def substitute(factors: Vector, pivots: Vector, right: Vector) -> Vector:
     for a in range(n - 2, -1, -1):
         y[a] += (factors[a] * y[a + 1 : a + b + 1]).sum(axis=0)
     return y[:n]
+
+
+def inverses(factors: Vector, pivots: Vector, height: int) -> Vector:
+    """The inverses of what `eliminate` left, by Takahashi's recursion from the last label, `height` of them at a time.
+    (outputs, n, n)"""
+    n, b, m = factors.shape
+    factors, pivots = np.ascontiguousarray(factors.transpose(2, 0, 1)), pivots.T
+    inverse = np.empty((m, n, n))
+    for start in range((n - 1) // height * height, -1, -height):
+        end = min(start + height, n)
+        beyond = min(b, n - end)
+        shares = np.zeros((m, end - start, height + b + 1))
+        for i in range(end - start):
+            shares[:, i, i + 1 : i + 1 + b] = factors[:, start + i]
+        own = unit_inverse(shares[:, :, : end - start], b)
+        within = (own / pivots[:, None, start:end]) @ own.transpose(0, 2, 1)
+        if beyond:
+            onto = own @ shares[:, :, end - start : end - start + beyond]
+            later = onto @ inverse[:, end : end + beyond, end:]
+            inverse[:, start:end, end:] = later
+            inverse[:, end:, start:end] = later.transpose(0, 2, 1)
+            within += later[:, :, :beyond] @ onto.transpose(0, 2, 1)
+        inverse[:, start:end, start:end] = within
+    return inverse
 
 
 def unit_inverse(shares: Vector, band: int) -> Vector:

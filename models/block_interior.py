@@ -34,12 +34,16 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from models.block_parts import Blocks, Here, Lost, Setup, State, Team
+from models.block_sums import Target
 from solvers.arrays import Vector
 from solvers.search import Deadline
 
 _STEPS = 300
-_SHARE = 0.995  # of the way to the boundary
-_LEAST = 1e-8  # centring
+_SHARE, _SHORT_SHARE = 0.995, 0.7  # of the way to the boundary, of steps near 1 and near 0
+_LEAST, _MOST = 1e-8, 0.1  # centring
+_CORRECTORS, _LONG = 10, 0.95  # of a step, until it is so long
+_FARTHER, _FAR = 1.08, 0.2  # a corrector looks at products this much farther along
+_LOW, _HIGH = 0.1, 10.0  # times what products are to be
 _FEASIBLE = 1e-9  # residual of a sum that is 1
 _REFINED, _ENOUGH = 5, 1e-15  # turns, and the residual of multipliers (in units of the largest loss) that is enough
 _MOST_REFINED, _WANTED = 15, 1e-12  # turns, where that many leave more
@@ -77,6 +81,15 @@ def _summed(each: Iterable[Vector]) -> Vector:
     return total
 
 
+def _until_kept(call: Callable[[], list[Any]]) -> list[Any]:
+    """What a call answers once no part is lost in it."""
+    while True:
+        try:
+            return call()
+        except Lost:
+            continue
+
+
 @dataclass
 class _Best:
     """The best point and the best multipliers so far."""
@@ -108,6 +121,7 @@ class Interior:
         costs = costs - low[:, None]
         self._unit = float((costs.max(axis=0) if worst else costs.sum(axis=0)).min()) or float(costs.max()) or 1.0
         self._setup = Setup(blocks, costs / self._unit)
+        self._left = np.empty(0)  # what the sums lack after a direction
         self._start()
 
     def _start(self) -> None:
@@ -121,31 +135,18 @@ class Interior:
         self._states: list[State] = self._call("state")
 
     def _restarted(self, name: str) -> list[Any]:
-        while True:
-            try:
-                self._team.restart(self._setup)
-                return self._call(name)
-            except Lost:
-                continue
+        def call() -> list[Any]:
+            self._team.restart(self._setup)
+            return self._call(name)
+
+        return _until_kept(call)
 
     def _call(self, name: str, *arguments: Any) -> list[Any]:
         return self._team.each(name, [arguments] * self._team.count)
 
-    def _restored(self) -> None:
-        """Parts that were lost are where they were."""
-        while True:
-            try:
-                self._team.each("restore", [(state,) for state in self._states])
-                return
-            except Lost:
-                continue
-
-    def _unpacked(self, name: str, each: list[Vector]) -> Vector:
-        while True:
-            try:
-                return np.concatenate(self._team.each(name, [(part,) for part in each]), axis=1)
-            except Lost:
-                continue
+    def _of_each(self, name: str, each: list[Any]) -> list[Any]:
+        """What parts answer to an argument of their own."""
+        return _until_kept(lambda: self._team.each(name, [(own,) for own in each]))
 
     def solve(self, gap: float, deadline: Deadline | None = None) -> BlockPoint:
         """The best that is reached: to a relative gap, to where floats end, at the deadline, or at Ctrl-C."""
@@ -168,16 +169,16 @@ class Interior:
                         why = "floats end here"
                         break
                 except Lost:
-                    self._restored()
+                    self._of_each("restore", self._states)
         except KeyboardInterrupt:
             why, interrupted = "interrupted", True
         value, bound = self._values(best)
         states = self._states
-        masses = self._unpacked("masses", best.masses or [state.x for state in states])
-        multipliers = self._unpacked("multipliers", best.multipliers or [state.z for state in states])
+        masses = self._of_each("masses", best.masses or [state.x for state in states])
+        multipliers = self._of_each("multipliers", best.multipliers or [state.z for state in states])
         return BlockPoint(
-            np.maximum(masses, 0.0),
-            multipliers / best.total * self._unit,
+            np.maximum(np.concatenate(masses, axis=1), 0.0),
+            np.concatenate(multipliers, axis=1) / best.total * self._unit,
             best.weights,
             value,
             bound,
@@ -213,43 +214,74 @@ class Interior:
         return self._master.weights if self._setup.order is None else self._master.weights[self._setup.place]
 
     def _stepped(self) -> bool:
-        """One step of Mehrotra's; False where floats allow none."""
+        """One step of Mehrotra's, with Gondzio's correctors while they lengthen it; False where floats allow none."""
         master = self._master
         try:
             master.factor(_summed(self._call("system")))
-            while not self._directed(None) <= _LOST:
+            while not self._affine() <= _LOST:
                 master.factors.stiffer()
         except LinAlgError:
             return False
-        primal, dual = (min(1.0, each) for each in self._longest())
-        ahead = sum(self._call("ahead", primal, dual)) + master.ahead(primal, dual)
-        share = max((max(ahead, 0.0) / self._count / self._mean) ** 3, _LEAST)
-        self._directed(share * self._mean)
-        primal, dual = (min(1.0, _SHARE * each) for each in self._longest())
+        steps = np.minimum(self._longest(), 1.0)
+        ahead = sum(self._call("ahead", *steps)) + master.ahead(*steps)
+        aim = self._mean * min(max((max(ahead, 0.0) / self._count / self._mean) ** 3, _LEAST), _MOST)
+        self._corrected(Target(1.0, 1.0, aim, aim))
+        steps = self._longest()
+        for _ in range(_CORRECTORS):
+            taken = np.minimum(steps, 1.0)
+            if taken.min() > _LONG:
+                break
+            primal, dual = np.minimum(_FARTHER * taken + _FAR, 1.0).tolist()
+            left = self._left
+            self._corrected(Target(primal, dual, _LOW * aim, _HIGH * aim))
+            longer = self._longest()
+            if np.minimum(longer, 1.0).sum() <= taken.sum():
+                self._call("undo")
+                master.undo()
+                self._left = left
+                break
+            steps = longer
+        self._refined(self._call("again"), _ENOUGH)
+        steps = self._longest()
+        share = _SHORT_SHARE + (_SHARE - _SHORT_SHARE) * np.minimum(steps, 1.0)
+        primal, dual = np.minimum(share * steps, 1.0).tolist()
         if not max(primal, dual) > _STUCK:
             return False
         self._states = self._call("move", primal, dual)
         master.move(primal, dual)
         return True
 
-    def _directed(self, aim: float | None) -> float:
-        """The direction of every part, refined while that helps; what it leaves of the equations."""
-        master = self._master
+    def _affine(self) -> float:
+        """Newton's direction of every part towards products that are 0; what it leaves of the equations."""
+        self._master.begin()
+        self._left = self._master.missing(self._sums)
+        return self._refined(self._call("begin", self._master.q))
+
+    def _corrected(self, target: Target) -> None:
+        """The direction to other products."""
+        self._master.correct(target)
+        self._refined(self._call("correct", target))
+
+    def _refined(self, sums: list[Vector], enough: float = _WANTED) -> float:
+        """Refine the direction while that helps; what it leaves of the equations."""
+        master, before = self._master, np.inf
         lack = master.missing(self._sums)
-        sums = _summed(self._call("begin", master.q, aim))
-        more = master.step(lack - sums, aim)
-        before = np.inf
         for turn in range(_MOST_REFINED + 1):
+            more = master.refine(self._left - _summed(sums))
             told = self._call("end", more, master.d_q)
-            left = lack - _summed(each[0] for each in told)
-            off = max([each[1] for each in told] + [float(np.abs(left[master.fixed]).max())])
-            enough = off <= _ENOUGH or (turn >= _REFINED and off <= _WANTED)
-            if enough or turn == _MOST_REFINED or not off < 0.5 * before:
+            self._left = lack - _summed(each[0] for each in told)
+            off = max([each[1] for each in told] + [float(np.abs(self._left[master.fixed]).max())])
+            if (
+                off <= enough
+                or (turn >= _REFINED and off <= _WANTED)
+                or turn == _MOST_REFINED
+                or not off < 0.5 * before
+            ):
                 break
             before = off
-            more = master.refine(left - _summed(self._call("again")))
+            sums = self._call("again")
         return float(off)
 
-    def _longest(self) -> tuple[float, float]:
-        steps = [*self._call("longest"), self._master.longest()]
-        return min(each[0] for each in steps), min(each[1] for each in steps)
+    def _longest(self) -> Vector:
+        """The longest steps of all parts, of values and of multipliers."""
+        return np.asarray(np.min([*self._call("longest"), self._master.longest()], axis=0))

@@ -11,7 +11,7 @@ import numpy as np
 
 from models.block_factors import AllPairs, Factors, Graph, Order
 from models.block_slack import Pairs, Slack
-from models.block_sums import Sums, longest
+from models.block_sums import Sums, Target, longest
 from solvers.arrays import Flags, Positions, Vector
 
 
@@ -38,6 +38,15 @@ class State(NamedTuple):
     x: Vector
     w: Vector
     z: Vector
+
+
+class Direction(NamedTuple):
+    """Steps of x, w and z, and what they leave of the multipliers' equations."""
+
+    x: Vector
+    w: Vector
+    z: Vector
+    left: Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +135,6 @@ class Part:
     def restore(self, state: State) -> None:
         """Be there."""
         self.x, self.w, self.z = state
-        self._right = self._residual = np.empty(0)
-        self._dx, self._dw, self._dz = np.zeros_like(self.x), np.zeros_like(self.w), np.zeros_like(self.z)
 
     def state(self) -> State:
         """Where it is; what is handed over is never changed."""
@@ -154,46 +161,55 @@ class Part:
 
     def system(self) -> Vector:
         """The part's share of the Schur complement. (K, K)"""
+        self._scalings = self.z / self.w
         self._f.factor(self.x, self.w, self.z)
         return self._f.summed()
 
-    def begin(self, q: Vector, aim: float | None) -> Vector:
-        """Start a direction, towards w z = aim with the second order of the last one, or 0; Σ W' H⁻¹ h."""
-        more = np.zeros_like(self.w) if aim is None else (aim - self._dw * self._dz) / self.w
+    def begin(self, q: Vector) -> Vector:
+        """Start a direction, towards w z = 0; Σ W' H⁻¹ h."""
         slack = self._costs - self._f.pull(q, self._outputs)
         self._residual = slack - self._f.adjoint(self.z)
-        self._right = self._f.adjoint(more) - slack
-        self._dx, self._dw = np.zeros_like(self.x), np.zeros_like(self.w)
-        self._dz = more - self.z
-        return self._f.sums(self._f.solve(self._right))
+        self._d = Direction(np.zeros_like(self.x), np.zeros_like(self.w), -self.z, -slack)
+        return self.again()
+
+    def correct(self, target: Target) -> Vector:
+        """Change what the direction leads to; Σ W' H⁻¹ h of the change."""
+        self._kept = x, w, z, left = self._d
+        more = target.more(self.w, w, self.z, z) / self.w
+        self._d = Direction(x, w, z + more, left + self._f.adjoint(more))
+        return self.again()
+
+    def undo(self) -> None:
+        """Take the last correction back."""
+        self._d = self._kept
 
     def end(self, more: Vector, total: Vector) -> tuple[Vector, float]:
         """Take a step with `more` multipliers, `total` of them in this direction: (sums of dx, the largest residual of
         the multipliers)."""
-        step = self._f.solve(self._right + self._f.pull(more, self._outputs))  # at once: either alone is far larger
-        self._dx += step
+        x, w, z, left = self._d
+        step = self._f.solve(left + self._f.pull(more, self._outputs))  # at once: either alone is far larger
         move = self._f.rows(step)
-        self._dw += move
-        self._dz -= self.z / self.w * move
-        self._right = self._f.pull(total, self._outputs) + self._f.adjoint(self._dz) - self._residual
-        return self._f.sums(self._dx), float(np.abs(self._right).max())
+        z = z - self._scalings * move
+        left = self._f.pull(total, self._outputs) + self._f.adjoint(z) - self._residual
+        self._d = Direction(x + step, w + move, z, left)
+        return self._f.sums(self._d.x), float(np.abs(left).max())
 
     def again(self) -> Vector:
         """Start a refinement of the direction."""
-        return self._f.sums(self._f.solve(self._right))
+        return self._f.sums(self._f.solve(self._d.left))
 
     def longest(self) -> tuple[float, float]:
         """The longest steps that keep w and z >= 0."""
-        return longest(self.w, self._dw), longest(self.z, self._dz)
+        return longest(self.w, self._d.w), longest(self.z, self._d.z)
 
     def ahead(self, primal: float, dual: float) -> float:
         """w · z after steps."""
-        return float(((self.w + primal * self._dw) * (self.z + dual * self._dz)).sum())
+        return float(((self.w + primal * self._d.w) * (self.z + dual * self._d.z)).sum())
 
     def move(self, primal: float, dual: float) -> State:
         """Take the direction; where it leads."""
-        self.x = self.x + primal * self._dx
-        self.w, self.z = self.w + primal * self._dw, self.z + dual * self._dz
+        self.x = self.x + primal * self._d.x
+        self.w, self.z = self.w + primal * self._d.w, self.z + dual * self._d.z
         return self.state()
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from models.block_factors import Factors, eliminate, near_places, substitute, unit_inverse
+from models.block_factors import Factors, eliminate, height_of, inverses, near_places, substitute
 from solvers.arrays import Flags, Positions, Vector
 
 
@@ -187,14 +187,11 @@ class Slack(Factors):
         sums[local, output] = v * (own_z + self._g_turned @ (self._f * slack_z - self._rest * ratio_z))
         self._factors, self._pivots = np.empty((size, b, outputs)), np.empty((size, outputs))
         eliminate(band, sums, self._factors, self._pivots)
-        shares = np.zeros((outputs, size, size + b))
-        for a in range(size):
-            shares[:, a, a + 1 : a + 1 + b] = self._factors[a].T[:, : size + b - a - 1]
-        own = unit_inverse(shares[:, :, :size], b)
         self._scale = np.ones((size, outputs))
         self._scale[local, output] = v
-        own *= self._scale.T[:, :, None]
-        self._inverses = (own / self._pivots.T[:, None, :]) @ own.transpose(0, 2, 1)
+        self._inverses = inverses(self._factors, self._pivots, height_of(b))
+        self._inverses *= self._scale.T[:, :, None]
+        self._inverses *= self._scale.T[:, None, :]
 
     def summed(self) -> Vector:
         """Dense, (K, K)."""

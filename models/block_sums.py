@@ -9,6 +9,8 @@ the last only where there is an ω.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from models.scaled_cholesky import ScaledCholesky
@@ -20,9 +22,24 @@ _BANDED = 4  # times narrower than the whole, from which a band is factored
 
 
 def longest(value: Vector, move: Vector) -> float:
-    """The longest step that keeps values >= 0."""
-    falling = move < 0
-    return float((-value[falling] / move[falling]).min(initial=np.inf))
+    """The longest step that keeps values > 0 from falling below 0."""
+    least = float((move / value).min(initial=0.0))
+    return -1 / least if least < 0 else np.inf
+
+
+class Target(NamedTuple):
+    """Products that a corrector aims at (Mehrotra 1992; Gondzio 1996): those of values after steps, brought between
+    `low` and `high`, and lowered by at most `high`."""
+
+    primal: float
+    dual: float
+    low: float
+    high: float
+
+    def more(self, w: Vector, dw: Vector, z: Vector, dz: Vector) -> Vector:
+        """What products are to have more than w z + w dz + z dw."""
+        product = (w + self.primal * dw) * (z + self.dual * dz)
+        return np.maximum(np.clip(product, self.low, self.high) - product, -self.high)
 
 
 class Sums:
@@ -46,8 +63,7 @@ class Sums:
         bound = limit[most] + self.top * rises
         self.slack = np.maximum(bound - at[most], 0.5 * bound)
         self.q[most] = np.where(rises, -1 / max(1, int(rises.sum())), -scale / self.slack)
-        self.d_q, self.d_top, self.d_slack = np.zeros_like(self.q), 0.0, np.zeros_like(self.slack)
-        self._goal = np.empty(0)
+        self.begin()
 
     @property
     def multipliers(self) -> Vector:
@@ -79,17 +95,24 @@ class Sums:
         system[self.most, self.most] += self.slack / self.multipliers
         self.factors = ScaledCholesky(system, _SHIFTS, _REFINED, self._band)
 
-    def step(self, lack: Vector, aim: float | None) -> Vector:
-        """More multipliers for what sums lack at the first turn of a direction."""
-        pi = self.multipliers
-        goal = -self.slack * pi + (0.0 if aim is None else aim + self.d_slack * self.d_q[self.most])
-        self._goal = goal
-        lack = lack.copy()
-        lack[self.most] -= goal / pi
-        more, self.d_top = self._bordered(lack, self.weights.sum() - 1)
-        self.d_q = more
-        self.d_slack = (goal + self.slack * more[self.most]) / pi
-        return more
+    def begin(self) -> None:
+        """Start a direction, towards slack times multiplier 0."""
+        self._goal = -self.slack * self.multipliers
+        self.d_q, self.d_top = np.zeros_like(self.q), 0.0
+
+    def correct(self, target: Target) -> None:
+        """Change what the direction leads to."""
+        self._kept = self._goal, self.d_q, self.d_top
+        self._goal = self._goal + target.more(self.slack, self.d_slack, self.multipliers, -self.d_q[self.most])
+
+    def undo(self) -> None:
+        """Take the last correction back."""
+        self._goal, self.d_q, self.d_top = self._kept
+
+    @property
+    def d_slack(self) -> Vector:
+        """The step of what is left."""
+        return np.asarray((self._goal + self.slack * self.d_q[self.most]) / self.multipliers)
 
     def refine(self, lack: Vector) -> Vector:
         """More multipliers for what the direction leaves of `missing`: lack - sums of dx."""
@@ -97,7 +120,6 @@ class Sums:
         lack[self.most] += self.d_top * self.rises - self.d_slack
         more, top = self._bordered(lack, self.weights.sum() - 1 - self._ones @ self.d_q)
         self.d_q, self.d_top = self.d_q + more, self.d_top + top
-        self.d_slack = (self._goal + self.slack * self.d_q[self.most]) / self.multipliers
         return more
 
     def _bordered(self, right: Vector, total: float) -> tuple[Vector, float]:
@@ -119,6 +141,6 @@ class Sums:
 
     def move(self, primal: float, dual: float) -> None:
         """Take the direction."""
+        self.slack = self.slack + primal * self.d_slack
         self.q = self.q + dual * self.d_q
         self.top += primal * self.d_top
-        self.slack = self.slack + primal * self.d_slack
