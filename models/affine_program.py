@@ -95,10 +95,10 @@ class AffineProgram:
         self._whole.append(np.full(size, integer))
         return at
 
-    def rows(self, name: str, count: int, equal: bool | Flags = False) -> Positions:
+    def rows(self, name: str, count: int, equal: bool | Flags = False, *, wished: bool = False) -> Positions:
         """Add rows A x <= right side (or = right side, which is 0 until it is added to); their positions."""
         start = sum(block.size for block in self._rows)
-        self._rows.append(Block(name, start, (count,)))
+        self._rows.append(Block(name, start, (count,), wished))
         self._equal.append(np.broadcast_to(equal, count))
         return np.arange(start, start + count)
 

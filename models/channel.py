@@ -47,7 +47,7 @@ from models.affine_program import AffineProgram, Part
 from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, RatioBound
 from models.tangent_program import Comparisons
 from solvers.arrays import Flags, Ints, Positions, Vector
-from solvers.canonical import compile
+from solvers.canonical import compile, wish
 from solvers.program import Program, stating
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class ChannelModel:
 
     def extra(self, M: Any) -> list[Any]:
         """The rows of the constraints that were asked for."""
-        named = [row.set_label(name) for name in self.constraints for row in self._constraint(name, M)]
+        named = [wish(row, name) for name in self.constraints for row in self._constraint(name, M)]
         return [*named, *(self.more(M) if self.more else [])]
 
     def _constraint(self, name: str, M: Any) -> list[Any]:

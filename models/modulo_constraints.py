@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from models.affine_program import AffineProgram
 from solvers.arrays import Ints, Positions, Vector
-from solvers.canonical import compile
+from solvers.canonical import compile, wish
 from solvers.program import Program, stating
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Equations(NamedTuple):
 
     def write(self, p: AffineProgram, f: Positions) -> None:
         """Add them to a program whose masses are the columns f."""
-        p.put(p.rows(self.label, self.size, equal=True)[self.row], f[self.column], self.value)
+        p.put(p.rows(self.label, self.size, equal=True, wished=True)[self.row], f[self.column], self.value)
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class StatedEquations:
     def __call__(self, f: cp.Variable) -> Sequence[cp.Constraint]:
         """The constraints in CVXPY."""
         stated = [
-            (csr_array((value, (row, column)), (size, f.size)) @ f == 0).set_label(label)
+            wish(csr_array((value, (row, column)), (size, f.size)) @ f == 0, label)
             for label, size, row, column, value in self.equations()
         ]
         return [*stated, *(self.more(f) if self.more else ())]

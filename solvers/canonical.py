@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 
+def wish(constraint: Any, label: str) -> Any:
+    """A CVXPY constraint with a label, marked as what a user wishes beyond the model."""
+    constraint.label, constraint.wished = label, True
+    return constraint
+
+
 @stating
 def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -> Program:
     """Compile a CVXPY problem with linear objective and constraints into a Program.
@@ -191,8 +197,8 @@ def _rows(problem: cp.Problem, canonical: Any, inverse: Any) -> tuple[Block, ...
     """Row blocks under the constraints' labels, else their position in the problem."""
     names = {}
     for k, constraint in enumerate(problem.constraints):
-        label = getattr(constraint, "label", None)
-        names[constraint.id] = label or f"constraint[{k}]"
+        label = getattr(constraint, "label", None) or f"constraint[{k}]"
+        names[constraint.id] = label, getattr(constraint, "wished", False)
     for step in inverse:
         for old, new in (getattr(step, "cons_id_map", None) or {}).items():
             if old in names and new not in names:
@@ -200,6 +206,7 @@ def _rows(problem: cp.Problem, canonical: Any, inverse: Any) -> tuple[Block, ...
     blocks, at = [], 0
     for constraint in canonical.constraints:
         size = int(constraint.size)
-        blocks.append(Block(names.get(constraint.id, f"aux{constraint.id}"), at, (size,)))
+        label, wished = names.get(constraint.id, (f"aux{constraint.id}", False))
+        blocks.append(Block(label, at, (size,), wished))
         at += size
     return tuple(blocks)

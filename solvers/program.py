@@ -33,11 +33,13 @@ from .errors import InvalidProgram
 
 @dataclass(frozen=True)
 class Block:
-    """A named run of columns (or rows): `start`, `size` and the shape it had in the model (Fortran order, as CVXPY)."""
+    """A named run of columns (or rows): `start`, `size` and the shape it had in the model (Fortran order, as CVXPY);
+    wished: whether rows state what a user wishes beyond the model (`wish`)."""
 
     name: str
     start: int
     shape: Ints
+    wished: bool = False
 
     @property
     def size(self) -> int:

@@ -45,12 +45,13 @@ def audit(
     risk: bool = False,
     prior: str = "1/2",
     plot: Path | None = None,
+    width: str | None = None,
     html: Path | None = None,
 ) -> Report:
     """The exact privacy of any mechanism: pure ε, PDP and DP δ at a budget, the worst neighbours; its loss and risk."""
     from workbench.mechanisms.baselines.named_quantizers import MECHANISMS
 
-    check_outputs({"mechanism": file}, {"plot file": plot, "html file": html})
+    check_outputs({"mechanism": file}, {"plot file": plot, "html file": html}, width)
     certificate, published = None, Record()
     if str(file) in MECHANISMS and not file.exists():
         mechanism, published = _published(str(file), given or [])
@@ -73,11 +74,9 @@ def audit(
         values |= learnt.to_dict()
         rows += learnt.facts()[1:]
         if plot is not None:
-            learnt.plot(plot, claim=claim)
+            learnt.plot(plot, width=width, claim=claim)
     elif plot is not None:
-        from workbench.privacy.curve import plot_profile
-
-        plot_profile(mechanism, plot, [privacy.epsilon] if privacy.epsilon else [])
+        privacy.plot(plot, width=width)
     if certificate is not None:
         rows.append(("certificate", certificate.words[1]))
     if html is not None:

@@ -47,6 +47,7 @@ def design_command(kind: Family) -> Callable[..., None]:
         raw: bool = False,
         save: Path | None = None,
         plot: Path | None = None,
+        width: str | None = None,
         html: Path | None = None,
         formula: bool = False,
         prices: bool = False,
@@ -54,7 +55,7 @@ def design_command(kind: Family) -> Callable[..., None]:
         **given: Any,
     ) -> Report:
         outputs = {"saved file": save, "plot file": plot, "html file": html, "program file": mps}
-        check_outputs(files_of(options, given), outputs)
+        check_outputs(files_of(options, given), outputs, width)
         fixed: Record = {"check": "audit" if raw else "certify"}
         if any(option.name == "progress" for option in kind.options):
             fixed["progress"] = now_and_then()
@@ -69,7 +70,7 @@ def design_command(kind: Family) -> Callable[..., None]:
         if save is not None:
             design.save(save)
         if plot is not None:
-            design.plot(plot)
+            design.plot(plot, width=width)
         if html is not None:
             from workbench.explorer.page import design_page, write_page
 
@@ -87,7 +88,7 @@ def design_command(kind: Family) -> Callable[..., None]:
     solves = any(option.name == "solver" for option in kind.options)
     without = [
         *([] if kind.certifies else ["raw"]),
-        *([] if kind.draws else ["plot"]),
+        *([] if kind.draws else ["plot", "width"]),
         *([] if solves else ["mps"]),
     ]
     return command("design", run, options, without, kind.summary)
@@ -129,13 +130,20 @@ def _shown(design: Design) -> Iterator[Any]:
 _LAWS = {"class": "class", "RMSE": "rmse", "worst answer": "worst", "largest bias": "bias", "bits": "bits"}
 
 
-def recommend(*, html: Path | None = None, plot: Path | None = None, save: Path | None = None, **given: Any) -> Report:
+def recommend(
+    *,
+    html: Path | None = None,
+    plot: Path | None = None,
+    width: str | None = None,
+    save: Path | None = None,
+    **given: Any,
+) -> Report:
     """Which class of mechanisms for a query: some, each at its best, with proven numbers, the least loss first."""
     from workbench.comparison.recommend import recommend as recommended
 
     files = {name: given[name] for name in ("answers", "places", "neighbours", "outputs", "prior", "loss")}
     files |= {f"baseline {k}": path for k, path in enumerate(given["baseline"] or [])}
-    check_outputs(files, {"plot file": plot, "html file": html, "saved file": save})
+    check_outputs(files, {"plot file": plot, "html file": html, "saved file": save}, width)
     if given["column"] is None and sum(given[name] is not None for name in ("answers", "places", "range")) != 1:
         raise InvalidRequest("The answers must be given by exactly one of answers, places and range.")
     values = {name: v for name, v in present(given).items() if v != _PLAIN.get(name)}
@@ -143,7 +151,7 @@ def recommend(*, html: Path | None = None, plot: Path | None = None, save: Path 
     if save is not None:
         result.best.save(save)
     if plot is not None:
-        result.save(plot)
+        result.plot(plot, width=width)
     if html is not None:
         from workbench.explorer.page import result_page, write_page
 

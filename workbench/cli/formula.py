@@ -51,6 +51,7 @@ def _command(kind: Family) -> Callable[..., None]:
         time_limit: float | None = None,
         save: Path | None = None,
         plot: Path | None = None,
+        width: str | None = None,
         pattern: bool = False,
         **given: Any,
     ) -> Report:
@@ -58,7 +59,7 @@ def _command(kind: Family) -> Callable[..., None]:
         from workbench.families.formula_certificate import Question
         from workbench.families.formula_series import several
 
-        check_outputs(files_of(options, given), {"saved file": save, "plot file": plot})
+        check_outputs(files_of(options, given), {"saved file": save, "plot file": plot}, width)
 
         def solve(more: Values, say: Callable[[str], None] | None = None) -> Formula:
             def values(point: Values = _ONE) -> Record:
@@ -80,7 +81,7 @@ def _command(kind: Family) -> Callable[..., None]:
         if save is not None:
             result.save(save)
         if plot is not None:
-            result.plot(plot)
+            result.plot(plot, width=width)
         early = result.open and (time_limit is None or result.seconds < time_limit)
         words = f"Not all is proven: {len(result.open)} interval(s) of epsilon are open."
         return Report(result.to_dict, _shown(result), words if early else None)

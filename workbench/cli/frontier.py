@@ -37,10 +37,15 @@ def commands(name: str | None = None) -> Iterator[Named]:
     from workbench.frontiers.budget_table import budget_table, options
 
     def budgets(
-        *, out: Path = Path("frontier-table"), html: Path | None = None, plot: Path | None = None, **given: Any
+        *,
+        out: Path = Path("frontier-table"),
+        html: Path | None = None,
+        plot: Path | None = None,
+        width: str | None = None,
+        **given: Any,
     ) -> Report:
         """Which mechanism for which budget: all that fit a task, their errors, the best of each comparable group."""
-        check_outputs({}, {"html file": html, "plot file": plot})
+        check_outputs({}, {"html file": html, "plot file": plot}, width)
         output_folder(out, "out")
         result = under_a_bar(lambda tell: budget_table(**present(given), progress=tell))
         if not result.rows:
@@ -48,7 +53,7 @@ def commands(name: str | None = None) -> Iterator[Named]:
         out.mkdir(parents=True, exist_ok=True)
         files = _written(result, out / "table.csv", html)
         if plot is not None:
-            result.plot(plot)
+            result.plot(plot, width=width)
         shown = [*_best(result.to_frame()), f"{len(result)} rows: {files[0]}"]
         kept = result.kept(f"tasks are finished; these are in {files[0]}.")
         return Report(lambda: _values(result, files), shown, kept)
@@ -72,19 +77,20 @@ def _command(kind: Family) -> Callable[..., None]:
         out: Path = Path(f"frontier-{kind.name}"),
         html: Path | None = None,
         plot: Path | None = None,
+        width: str | None = None,
         **given: Any,
     ) -> Report:
         inputs = files_of([option for option in options if option.question], given)
         for path in [out / "frontier.csv", *(path for end in ("csv", *PICTURES) for path in out.glob(f"*.{end}"))]:
             distinct_files(inputs, {"out": path})
-        check_outputs(inputs, {"html file": html, "plot file": plot})
+        check_outputs(inputs, {"html file": html, "plot file": plot}, width)
         values = read(options, present(given)) | {"certify": not raw}
         plan = frontiers.plan_of(kind, None, values)
         output_folder(out, "out")
         result = under_a_bar(lambda tell: frontiers.run(plan, tell, jobs))
         files = _written(result, out, html)
         if plot is not None and files:
-            result.plot(plot)
+            result.plot(plot, width=width)
         more = {"title": result.title, "tasks": result.total, "finished": result.finished}
         kept = f"{len(result)} rows are in {files[0]}" if files else "nothing is written"
         return Report(

@@ -49,9 +49,17 @@ def output_file(path: Path, name: str) -> None:
         InvalidRequest.must(name, "in a folder that can be written", f"{path}: {error.strerror}")
 
 
-def check_outputs(inputs: Mapping[str, Path | str | None], outputs: Mapping[str, Path | None]) -> None:
+def check_outputs(
+    inputs: Mapping[str, Path | str | None], outputs: Mapping[str, Path | None], width: str | None = None
+) -> None:
     """Refuse outputs (what a message calls them -> path, None where not given) that cannot be written, or that are one
-    file with an input or with each other."""
+    file with an input or with each other; and a width that the plot file cannot have."""
+    if width is not None:
+        from workbench.io.figures import inches
+
+        inches(width)
+        if outputs["plot file"] is None:
+            InvalidRequest.must("width", "given with a plot", width)
     for name, path in outputs.items():
         if path is not None:
             output_file(path, name)

@@ -19,7 +19,7 @@ from workbench.exact.objects import Record
 from workbench.families.formula_pieces import Piece, epsilons
 from workbench.families.formula_plot import figure
 from workbench.families.formula_text import LATEX, PYTHON, WORDS, written
-from workbench.io.figures import save_figure
+from workbench.io.figures import Width, save_figure
 from workbench.io.files import write_whole
 from workbench.io.result import Result
 
@@ -246,10 +246,10 @@ class Formula:
         write_whole(target, texts[ending]().encode())
         return [target]
 
-    def plot(self, path: str | Path | None = None, *, width: float | None = None) -> Figure:
+    def plot(self, path: str | Path | None = None, *, width: Width = None) -> Figure:
         """The (ε, δ) plane with the region of each formula, or the optimum over ε where δ is given.
 
-        path: also write it (.png, .svg or .pdf). width: inches, see `Result.plot`. Raises InvalidRequest, OSError.
+        path: also write it (.png, .svg or .pdf). width: see `Result.plot`. Raises InvalidRequest, OSError.
         """
         drawn = figure(self.what, self.pieces, None if self.at is None else float(self.at))
         if path is not None:

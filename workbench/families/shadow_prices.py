@@ -37,7 +37,6 @@ _NEAR = Fraction(1, 10**9)  # of a budget
 _BITS = 128
 _MOST = 2_000  # comparisons that are measured
 _SHOWN = 8
-_OF_MODELS = ("constraint[", "ratio_", "least", "most", "losses", "aux_")  # rows that no constraint of a request states
 _ZERO = 1e-7  # of a multiplier, as a share of the largest loss
 
 Sides = tuple[float | None, float]  # from below (None: there is nothing below), from above
@@ -123,14 +122,13 @@ def _name(label: Ints, design: Any) -> str:
 
 def _constraints(design: Any) -> dict[str, tuple[int, int, float]]:
     """Those of the request, by the labels of their rows in the program that was solved."""
-    request, solution = design.request, design.solution
-    asks = getattr(request, "constraints", None) or getattr(request, "more", None)
-    if not asks or solution is None or solution.row_dual is None:
+    solution = design.solution
+    if solution is None or solution.row_dual is None:
         return {}
     zero = _ZERO * float(np.abs(solution.data.c).max())
     known: dict[str, tuple[int, int, float]] = {}
     for block in solution.program.rows:
-        if not block.name.startswith(_OF_MODELS):
+        if block.wished:
             prices = np.abs(solution.row_dual[block.start : block.start + block.size])
             binding, rows, price = known.get(block.name, (0, 0, 0.0))
             known[block.name] = binding + int((prices > zero).sum()), rows + block.size, max(price, float(prices.max()))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from solvers.canonical import wish
 from solvers.program import Program
 from solvers.rational_lp import RationalLP
 from workbench.errors import InvalidRequest
@@ -46,8 +47,7 @@ class CheckedConstraints:
         for row in rows:
             if not isinstance(row, cp.Constraint):
                 InvalidRequest.must("constraints", expected, f"a list with {row!r}")
-            if row.label is None:
-                row.set_label(str(row))
+            wish(row, row.label or str(row))
         return rows
 
 

@@ -43,6 +43,7 @@ SOLVER: Record = {"linestyle": "none", "markerfacecolor": "white", "markersize":
 
 COLUMN, SCREEN, PAGE = 3.3, 5.0, 7.0  # inches: of a column and of a page in print, of one panel on a screen
 WIDTHS = {"column": COLUMN, "page": PAGE}
+Width = str | float | None
 _Draws = TypeVar("_Draws", bound="Callable[..., Any]")
 _SIGN = 0.06  # inches of a letter of 8 points, about
 _ONE_AT_A_TIME = RLock()  # matplotlib has one set of parameters for all threads
@@ -308,6 +309,15 @@ def _drawn_once(figure: Figure) -> Iterator[None]:
         vars(figure).pop("draw", None)
 
 
+def inches(width: Any) -> float:
+    """A width in inches, or by its name in `WIDTHS`. Raises InvalidRequest."""
+    with suppress(TypeError, ValueError):
+        wide = float(WIDTHS.get(width, width))
+        if _NARROW <= wide <= _WIDE:
+            return wide
+    return InvalidRequest.must("width", f"{', '.join(WIDTHS)}, or between {_NARROW:g} and {_WIDE:g} inches", width)
+
+
 def _fit(figure: Figure, width: float) -> None:
     """Make a figure so wide, with letters of 8 pt, titles in several lines, and legends below it in fewer columns.
 
@@ -315,8 +325,6 @@ def _fit(figure: Figure, width: float) -> None:
     """
     from matplotlib.text import Text
 
-    if not isinstance(width, (int, float)) or not _NARROW <= width <= _WIDE:
-        InvalidRequest.must("width", f"between {_NARROW:g} and {_WIDE:g} inches", width)
     across, high = figure.get_size_inches()
     figure.set_size_inches(width, high * width / across)
     for text in figure.findobj(Text):
@@ -346,7 +354,7 @@ def _fit(figure: Figure, width: float) -> None:
         InvalidRequest.must("width", "enough for the figure's legend and axes", width)
 
 
-def save_figure(figure: Figure, path: Path, width: float | None = None) -> None:
+def save_figure(figure: Figure, path: Path, width: Width = None) -> None:
     """Save a figure in the format of the path's ending, as `figure_bytes` makes it."""
     form = path.suffix.lstrip(".").lower()
     if form not in PICTURES:
@@ -354,16 +362,16 @@ def save_figure(figure: Figure, path: Path, width: float | None = None) -> None:
     write_whole(path, figure_bytes(figure, form, width))
 
 
-def figure_bytes(figure: Figure, form: str, width: float | None = None) -> bytes:
+def figure_bytes(figure: Figure, form: str, width: Width = None) -> bytes:
     """A figure as "png", "svg" or "pdf", the same bytes for the same data (no dates, fixed ids).
 
-    width: inches, such as those of one column of a paper (3.3) or of two (7), with letters of 8 pt; None: its own.
+    width: "column" or "page" of a paper (3.3 and 7 inches), or inches, with letters of 8 pt; None: its own.
     Raises InvalidRequest where it has no room in a width.
     """
     import matplotlib as mpl
 
     if width is not None:
-        _fit(figure, width)
+        _fit(figure, inches(width))
     metadata: Record = {"Software": None} if form == "png" else {"Date": None}
     if form == "pdf":
         metadata = {"CreationDate": None}

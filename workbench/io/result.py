@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from workbench.io.figures import Width
 
 Row = dict[str, Any]
 Plots = Mapping[str, "Callable[[], Figure | None]"]  # a plot is drawn when it is called; None: too few rows
@@ -101,11 +102,11 @@ class Result(Sequence[Row]):
         """The names of the plots that `plot` and `save` try to draw."""
         return list(self.draw(self._table))
 
-    def plot(self, path: str | Path | None = None, *, which: str | None = None, width: float | None = None) -> Figure:
+    def plot(self, path: str | Path | None = None, *, which: str | None = None, width: Width = None) -> Figure:
         """One plot as a matplotlib figure, saved where a path is given (.png, .svg or .pdf).
 
-        which: its name in `plots`; the first that the rows suffice for by default. width: inches, such as those of one
-        column of a paper (3.3) or of two (7), with letters of 8 pt.
+        which: its name in `plots`; the first that the rows suffice for by default. width: "column" or "page" of a
+        paper (3.3 and 7 inches), or inches, with letters of 8 pt.
         Raises InvalidRequest for an unknown name, or when there are too few rows.
         """
         plots = self.draw(self._table)
@@ -121,16 +122,17 @@ class Result(Sequence[Row]):
                 return figure
         raise InvalidRequest(f"rows must be enough for a plot. Got {len(self)} of {self.title!r}.")
 
-    def save(self, path: str | Path) -> list[Path]:
+    def save(self, path: str | Path, *, width: Width = None) -> list[Path]:
         """Write a file (.csv, .tex or .json the table, .png, .svg or .pdf the plot), or else a folder with all of them.
 
         A folder is made when missing; it gets `name`.csv and every plot that the rows suffice for as PNG, SVG and PDF.
+        width: of plots, as `plot` takes it.
         Returns the files. Raises InvalidRequest where there is nothing to draw; OSError.
         """
         target = Path(path)
         ending = target.suffix.lower()
         if ending[1:] in PICTURES:
-            self.plot(target)
+            self.plot(target, width=width)
         elif ending in _TABLES:
             _write(target, _TABLES[ending](self))
         elif ending and not target.is_dir():
@@ -138,10 +140,10 @@ class Result(Sequence[Row]):
                 "path", "named .csv, .tex, .json, .png, .svg or .pdf, or a folder without an ending", target
             )
         else:
-            return self._save_all(target)
+            return self._save_all(target, width)
         return [target]
 
-    def _save_all(self, folder: Path) -> list[Path]:
+    def _save_all(self, folder: Path, width: Width) -> list[Path]:
         from workbench.io.figures import save_figure
 
         try:
@@ -156,7 +158,7 @@ class Result(Sequence[Row]):
                 continue
             for form in PICTURES:
                 files.append(folder / f"{name}.{form}")
-                save_figure(figure, files[-1])
+                save_figure(figure, files[-1], width)
         return files
 
     def to_dict(self) -> Record:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from workbench.io.figures import Width
 Facts = list[tuple[str, str]]  # (what, value), in words
 
 
@@ -41,9 +43,9 @@ class Shown(ABC):
         """Whether a notebook draws it by itself: pictures of very large objects take long."""
         return True
 
-    def plot(self, path: str | Path | None = None, *, width: float | None = None, **options: Any) -> Figure:
-        """The picture, saved where a path is given (.png, .svg or .pdf). width: inches, such as those of one column
-        of a paper (3.3) or of two (7), with letters of 8 pt. options: of `figure`.
+    def plot(self, path: str | Path | None = None, *, width: Width = None, **options: Any) -> Figure:
+        """The picture, saved where a path is given (.png, .svg or .pdf). width: "column" or "page" of a paper (3.3 and
+        7 inches), or inches, with letters of 8 pt. options: of `figure`.
 
         Raises InvalidRequest.
         """

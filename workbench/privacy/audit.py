@@ -136,7 +136,7 @@ class Privacy(Shown):
         """The exact privacy profiles, the budget marked."""
         from workbench.privacy.curve import profile_figure
 
-        return profile_figure(self.mechanism, [] if self.epsilon is None else [self.epsilon])
+        return profile_figure(self.mechanism, [self.epsilon] if self.epsilon else [])
 
     def save(self, path: str | Path) -> None:
         """Write the facts and the budgets as JSON."""

@@ -27,7 +27,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import ExpNumber, Real, largest, ln_up, positive, round_up, sign_exp
 from workbench.exact.objects import Record
-from workbench.io.figures import COLOURS, SCREEN, panels, save_figure, styled
+from workbench.io.figures import COLOURS, SCREEN, panels, styled
 from workbench.io.result import Result
 from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.mechanism import as_mechanism, on_real_inputs
@@ -152,11 +152,6 @@ def _pieces(laws: Laws, notion: DeltaNotion) -> tuple[Piece, ...]:
         p, q = a, b
     pieces.append(Piece(Fraction(1), top, *notion.coefficients(p, q)))
     return tuple(reversed(pieces))
-
-
-def plot_profile(mechanism: Any, path: Path | str, epsilons: Iterable[Real] = ()) -> None:
-    """Draw the exact profiles of a mechanism (.png, .svg or .pdf). epsilons: budgets to mark. Raises InvalidRequest."""
-    save_figure(profile_figure(mechanism, epsilons), Path(path))
 
 
 def profile_figure(mechanism: Any, epsilons: Iterable[Real] = (), title: str = "") -> Figure:

@@ -64,7 +64,8 @@ def test_the_neighbours_that_decide_are_named() -> None:
 
 
 def _capped(limit: float) -> Any:
-    return lambda M: [(M[1, 1] <= limit).set_label("a cap"), (M[0, 0] <= 0.99).set_label("a loose cap")]
+    """Labels are one's own: the model's rows have names that begin so, too."""
+    return lambda M: [(M[1, 1] <= limit).set_label("most of 1"), (M[0, 0] <= 0.99).set_label("ratio_0")]
 
 
 def test_constraints_decide_by_name_with_their_price() -> None:
@@ -77,14 +78,14 @@ def test_constraints_decide_by_name_with_their_price() -> None:
         design = wb.design(query, epsilon=1, delta="0.05", loss="squared", constraints=constraints)
         costs.append(design.objective)
         prices = design.shadow_prices
-    binding, rows, price = prices.constraints["a cap"]
+    binding, rows, price = prices.constraints["most of 1"]
     assert (binding, rows) == (1, 1)
     assert price == pytest.approx((costs[0] - costs[1]) / step, rel=1e-3)
-    assert prices.constraints["a loose cap"][:2] == (0, 1)
+    assert prices.constraints["ratio_0"][:2] == (0, 1)
     assert prices.constraints["row-monotone"][:2] == (0, 12)
-    assert "the constraint a cap decides, a unit is worth" in str(prices)
-    assert "the constraint a loose cap does not decide" in str(prices)
-    assert prices.to_dict()["constraints"]["a cap"]["rows"] == 1
+    assert "the constraint most of 1 decides, a unit is worth" in str(prices)
+    assert "the constraint ratio_0 does not decide" in str(prices)
+    assert prices.to_dict()["constraints"]["most of 1"]["rows"] == 1
     noise = wb.design(wb.ModuloNoise(6, max_shift=1), loss="eta-squared", epsilon=1, zero_mean=True).shadow_prices
     assert noise.constraints["mean zero"][:2] == (1, 1)
     assert not wb.design(wb.ModuloNoise(6, max_shift=1), epsilon=1).shadow_prices.constraints

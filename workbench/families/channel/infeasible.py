@@ -31,7 +31,7 @@ def _explanation(request: ChannelRequest, model: ChannelModel) -> str:
     levels = [float(level) for level in request.levels()[1]]
     privacy = f"{request.notion} at epsilon = {epsilon:g}" + (f" and delta = {delta:g}" if delta and not free else "")
     # the first block says that rows are distributions; constraints by name and the user's own are called by their label
-    wishes = {block.name: privacy if _states_privacy(block.name) else block.name for block in program.rows[1:]}
+    wishes = {block.name: block.name if block.wished else privacy for block in program.rows[1:]}
     if free:
         wishes["losses"] = f"a loss of at most {limit:g}"
     try:
@@ -55,8 +55,3 @@ def _explanation(request: ChannelRequest, model: ChannelModel) -> str:
         return words
     except SolverError:  # a solver that gives up explains nothing
         return ""
-
-
-def _states_privacy(name: str) -> bool:
-    """Whether the model's privacy rows have this name; those that add up to δ have no label."""
-    return name in ("least", "most") or name.startswith(("ratio_", "constraint["))
