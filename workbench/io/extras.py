@@ -10,6 +10,7 @@ from workbench.errors import NotInstalled
 
 # extra of pyproject.toml -> the module that it brings
 EXTRAS = {
+    "accounting": "dp_accounting",
     "cluster": "distributed",
     "learning": "sklearn",
     "notebook": "anywidget",

@@ -28,7 +28,7 @@ from workbench.exact.plain import finite_table, plain_array, whole_column
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.records import law_record, listed, read_law, refuse, take
-from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Label, Segment
+from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Distances, Label, Segment
 from workbench.mechanisms.modulo import MAX_FACTORS, ModuloNoise
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
@@ -158,10 +158,15 @@ class AdditiveNoise(ShownMechanism):
         noise = self.draws(None, given.size, Source(insecure_seed))
         return np.asarray((given + noise) % self.question.order)
 
-    def publisher(self) -> Callable[[int], int]:
-        """`publish` of one answer 0..N-1 of a scalar query at a time; what it draws from is built once."""
-        sampler = Sampler(self.masses)
-        return lambda answer: (answer + int(sampler.draw(1)[0])) % self.question.order
+    def publisher(self) -> Callable[[Any], Any]:
+        """Publishes one answer at a time; what it draws from is built once."""
+        sampler, sizes, scalar = Sampler(self.masses), self.question.sizes, self.question.scalar
+
+        def publish(answer: Any) -> Any:
+            moved = ((np.unravel_index(sampler.draw(1)[0], sizes) + np.atleast_1d(answer)) % sizes).tolist()
+            return moved[0] if scalar else moved
+
+        return publish
 
     @property
     def column_inputs(self) -> ColumnInputs | None:
@@ -244,9 +249,20 @@ class AdditiveNoise(ShownMechanism):
             raise InvalidRequest(f"losses must be those of {name}, or have a name of their own.")
         return self.masses.mean(losses)
 
+    @property
+    def distances(self) -> Distances:
+        """Of the answers, as integers and not modulo anything."""
+        ends = tuple((0, size - 1) for size in self.question.sizes)
+        return Distances("whole" if self.question.scalar else "vector", ends, farthest=sum(top for _, top in ends))
+
     def within(self, distance: int) -> AdditiveNoise:
-        """The same noise on a scalar query under the relation "answers at most so far apart", both ways."""
-        return AdditiveNoise(ModuloNoise(sizes=self.question.sizes, max_shift=distance), self.masses)
+        """The same noise under the relation "answers at most so far apart", both ways."""
+        sizes = self.question.sizes
+        if self.question.scalar:
+            return AdditiveNoise(ModuloNoise(sizes=sizes, max_shift=distance), self.masses)
+        moves = product(*(range(1 - size, size) for size in sizes))
+        near = [move for move in moves if 0 < sum(map(abs, move)) <= distance]
+        return AdditiveNoise(ModuloNoise(sizes=sizes, shifts=near), self.masses)
 
     def expected(self, loss: ArrayLike) -> float:
         """Σ f(η) loss(η), correct to a few ulps. loss: shape (N,) row-major, or the sizes of the group; finite."""

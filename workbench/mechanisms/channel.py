@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers, Vector
 from workbench.exact.distribution import Distribution, over_common
-from workbench.exact.numbers import nearest_float
+from workbench.exact.numbers import exp_bounds, nearest_float
 from workbench.exact.objects import Record
 from workbench.exact.plain import finite_table, is_whole, plain_list, plain_numbers, whole_number
 from workbench.exact.random_source import Source
@@ -31,6 +31,7 @@ from workbench.mechanisms.mechanism import (
     Bias,
     Budget,
     Comparison,
+    Distances,
     Label,
     Segment,
     compare_pairs,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+_UNITS = 256  # bits of masses of others
 Rows: TypeAlias = "Channel | Sequence[Any] | np.ndarray[Any, Any]"
 
 
@@ -99,6 +101,23 @@ class Channel(ShownMechanism):
         if not isinstance(noise, AdditiveNoise):
             InvalidRequest.must("noise", "additive noise on a group", type(noise).__name__)
         return cls(tuple(map(noise.law, noise.inputs)))
+
+    @classmethod
+    def from_privacy_loss(cls, losses: Any) -> Channel:
+        """Two laws for every direction that dp_accounting's PrivacyLossDistribution has, row 0 against 1 (and 2 against
+        3): no less private at any ε >= 0 than a pessimistic one says, whose masses are read as the doubles they are.
+
+        A loss L of mass p is an outcome of mass p against p e^-L, rounded down; what is missing of either law is an
+        outcome the other has not; what is beyond 1 is taken off those of the least losses, or p e^-L is divided by it.
+        Raises InvalidRequest.
+        """
+        if not hasattr(losses, "_pmf_remove"):
+            InvalidRequest.must("losses", "a PrivacyLossDistribution of dp_accounting", repr(losses))
+        sides = [losses._pmf_remove] if losses._symmetric else [losses._pmf_remove, losses._pmf_add]
+        laws = [law for side in map(_side_by_side, sides) for law in side]
+        longest = max(map(len, laws))
+        rows = tuple(Distribution([*law, *[0] * (longest - len(law))]) for law in laws)
+        return cls(rows, tuple((k, k + 1) for k in range(0, len(rows), 2)))
 
     # What a mechanism is.
 
@@ -190,6 +209,27 @@ class Channel(ShownMechanism):
         present, which = np.unique(plain_numbers(values, "inputs").reshape(-1), return_inverse=True)
         laws = [self.law(x) for x in present.tolist()]
         return self.outputs[Sampler(laws, source).draw_from(which) if laws else []]
+
+    @property
+    def distances(self) -> Distances:
+        """Of integers in a row as numbers, of other inputs in steps."""
+        top = len(self.rows) - 1
+        numbers = [*map(Fraction, range(top + 1))] if self.labelled is None else rationals_of(self.labelled[0])
+        if numbers is not None and int(numbers[0]) == numbers[0] and all(b - a == 1 for a, b in pairwise(numbers)):
+            return Distances("whole", ((int(numbers[0]), int(numbers[-1])),), farthest=top)
+        return Distances("listed", listed=[*self.inputs], farthest=1 if self.neighbours is None else top)
+
+    def within(self, distance: int) -> Channel:
+        """The same rows, those of inputs at most so far apart being neighbours, both ways."""
+        count = len(self.rows)
+        if self.distances.kind == "whole":
+            return Channel.of(self, within(count - 1, distance))
+        step = np.eye(count, dtype=bool)
+        step[tuple(np.array(self.pairs).T)] = True
+        near = step = step | step.T
+        for _ in range(distance - 1):
+            near = near @ step
+        return Channel.of(self, np.argwhere(np.triu(near, 1)).tolist())
 
     def losses(self, loss: Callable[[Any, Any], Vector]) -> Vector:
         """E ℓ(o, x) of every input x, numbers; outputs of mass 0 left out. loss: (outputs, inputs) -> ℓ. Shape (k,)."""
@@ -296,6 +336,25 @@ class Channel(ShownMechanism):
     def _gap(self) -> Integers:
         answers, outputs = self.matrix.shape
         return np.arange(outputs)[None, :] - np.arange(answers)[:, None]
+
+
+def _side_by_side(pmf: Any) -> tuple[list[int], list[int]]:
+    """One direction of `from_privacy_loss`: weights of both laws in units of 2^-_UNITS."""
+    if not pmf._pessimistic_estimate:
+        InvalidRequest.must("losses", "a pessimistic estimate", "an optimistic one")
+    dense, step, unit = pmf.to_dense_pmf(), Fraction(pmf._discretization), 1 << _UNITS
+    p = [math.ceil(Fraction(max(0.0, float(mass))) * unit) for mass in dense._probs]
+    infinite = math.ceil(Fraction(float(pmf._infinity_mass)) * unit)
+    excess = max(0, sum(p) + infinite - unit)
+    for k, mass in enumerate(p):
+        taken = min(mass, excess)
+        p[k], excess = mass - taken, excess - taken
+    q = [mass * exp_bounds(-step * (dense._lower_loss + k), _UNITS)[0] >> _UNITS for k, mass in enumerate(p)]
+    if excess:
+        InvalidRequest.must("losses", "of two laws", "an infinite loss of a probability above 1")
+    if (total := sum(q)) > unit:  # small masses of large negative losses, as doubles
+        q = [mass * unit // total for mass in q]
+    return [*p, unit - sum(p), 0], [*q, 0, unit - sum(q)]
 
 
 def _as_read(number: Fraction) -> Fraction | None:

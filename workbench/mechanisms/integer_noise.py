@@ -33,7 +33,15 @@ from workbench.io.files import spelled
 from workbench.io.records import law_record, listed, read_law, refuse, take
 from workbench.mechanisms.additive import PART_LOSSES
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Label, Segment, label_budgets
+from workbench.mechanisms.mechanism import (
+    AuditSize,
+    Budget,
+    ColumnInputs,
+    Comparison,
+    Label,
+    Segment,
+    label_budgets,
+)
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 if TYPE_CHECKING:
@@ -329,6 +337,10 @@ class AdditiveIntegerNoise(LineNoise):
         if clamp is None:
             return ColumnInputs("noise", -(2.0**53), 2.0**53, "an integer of size at most 2^53", True, bounded=False)
         return ColumnInputs("noise", float(clamp[0]), float(clamp[1]), f"an integer in {clamp[0]}..{clamp[1]}", True)
+
+    def within(self, distance: int) -> AdditiveIntegerNoise:
+        """The same noise on answers at most so far apart."""
+        return AdditiveIntegerNoise(IntegerNoise(distance, self.question.clamp), self.noise)
 
     def published_error(self) -> dict[str, float] | None:
         """Of unclamped noise; clamped it depends on the answer."""

@@ -26,7 +26,8 @@ Beside what the protocol lists, a mechanism may have these; what it has not is r
     proof_words                    sentences that a proof about it needs
     labelled                       (the input of every row, what every output publishes), of rows that stand for them
     record_digits, short_record()  the size of `to_dict` where it may be large, and a shorter form of it
-    within(distance)               the same law under the relation "inputs at most so far apart" (OpenDP)
+    within(distance), distances    the same law under the relation "inputs at most so far apart" (OpenDP); the
+                                   `Distances`, where inputs are no numbers of columns
     publisher()                    a function that publishes one input at a time, where `publish` has much to build
     column_inputs, ...             what `ColumnPublisher` lists, to publish columns
 
@@ -125,6 +126,41 @@ class Bias:
             raise InvalidRequest("bias must be left out of the certificate of additive noise.")
         stated: Bias = mechanism.bias_of(outputs, inputs)
         return stated
+
+
+@dataclass(frozen=True)
+class Distances:
+    """How far inputs are apart. kind: "whole" or "real", |x - x'|; "vector", Σ |x_i - x'_i|; "listed", 1 where every
+    two are neighbours, else steps between neighbours.
+
+    ends: the least and the largest number, of each coordinate; listed: the inputs; farthest: the largest distance.
+    """
+
+    kind: str
+    ends: tuple[tuple[float, float], ...] = ()
+    listed: Sequence[Any] = ()
+    farthest: float = math.inf
+
+    @classmethod
+    def of(cls, mechanism: Any) -> Distances:
+        """Those of a mechanism: its own, or of the numbers of its columns. Raises InvalidRequest."""
+        if hasattr(mechanism, "distances"):
+            return cls(**vars(mechanism.distances))
+        if not hasattr(mechanism, "within"):
+            InvalidRequest.must(
+                "mechanism", "one that says its law for any distance of neighbours (`within`)", mechanism
+            )
+        column: ColumnInputs = mechanism.column_inputs
+        farthest = column.high - column.low if column.bounded else math.inf
+        return cls("whole" if column.whole else "real", ((column.low, column.high),), farthest=farthest)
+
+    def nearest(self, x: Any) -> Any:
+        """The input that is used for a value, which moves no two values apart."""
+        if self.kind == "listed":
+            return x
+        parts = zip(np.atleast_1d(x).tolist(), self.ends, strict=True)
+        near = [min(max(part, low), high) for part, (low, high) in parts]
+        return near[0] if self.kind == "real" else int(near[0]) if self.kind == "whole" else tuple(near)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,11 +18,12 @@ from numpy.typing import ArrayLike
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Positions, Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import nearest_float, number_where
+from workbench.exact.numbers import nearest_float, number_where, round_down, round_up
 from workbench.exact.plain import plain_numbers
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.mechanisms.density import Density, piece_of
+from workbench.mechanisms.mechanism import Distances
 
 
 def error_function(loss: Any) -> tuple[float, float]:
@@ -72,6 +73,16 @@ class RealErrors(ABC):
     def outputs(self) -> Vector:
         """The bins as floats: what is published. Shape (m,)."""
         return np.array([nearest_float(b) for b in self.bins])
+
+    @property
+    def distances(self) -> Distances:
+        """Of the inputs."""
+        low, high = round_up(self.middle - self.c), round_down(self.middle + self.c)
+        return Distances("real", ((low, high),), farthest=high - low)
+
+    def within(self, distance: float) -> Self:
+        """Itself: every two inputs are neighbours."""
+        return self
 
     def law(self, x: Any) -> Distribution:
         """The exact law at x. Raises InvalidRequest."""

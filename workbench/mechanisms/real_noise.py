@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -161,6 +161,11 @@ class AdditiveRealNoise(LineNoise):
     def column_inputs(self) -> ColumnInputs:
         """All finite numbers, but for the largest."""
         return ColumnInputs("noise", -1e300, 1e300, "a number of size at most 1e300", False, bounded=False)
+
+    def within(self, distance: float) -> AdditiveRealNoise:
+        """The same noise on answers at most so far apart, in whole cells."""
+        steps = math.ceil(Fraction(distance) / self.width)
+        return replace(self, question=replace(self.question, sensitivity=steps * self.width), steps=steps)
 
     def published_error(self) -> dict[str, float] | None:
         """Of clamped noise that of inputs spread evenly over the range."""

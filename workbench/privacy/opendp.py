@@ -1,16 +1,26 @@
-"""Additive noise on counts as an OpenDP measurement (optional extra "opendp"): chains after a count, composes.
+"""Every mechanism as an OpenDP measurement (extra "opendp"), and as dp_accounting's privacy loss (extra "accounting").
 
-The measurement takes any integer (unbounded domain, absolute distance), clamps it to 0..n, adds the noise modulo n + 1
-with exact integer sampling, and publishes an answer in 0..n. Clamping never moves answers apart, so inputs at distance
-<= d differ by a shift in ±{1..d} at most, and the privacy map is the exact audit over those, whatever relation the
-mechanism was designed for:
+What is published is drawn exactly. The privacy map is the exact audit over all inputs at most so far apart (`within`
+of the mechanism), whatever relation it was designed for. An input outside of those there are is moved to the nearest,
+which never moves two apart:
+
+    mechanism                                input              distance
+    noise on integers, rows of integers in a row   integer      |x - x'|
+    noise on vectors                         list of integers   Σ |x_i - x'_i|
+    mechanisms on real inputs, real noise    float              |x - x'|; of a quantizer every two are neighbours
+    other channels, randomized response      one of the inputs  0, 1 where every two are neighbours; else steps between
+                                                                neighbours
 
     measure "max_divergence"                  d -> pure ε, rounded up; inf where a zero mass can be reached
     measure "approximate"                     d -> (ε, δ): the given ε with the exact DP δ at it, rounded up
     measure "zero_concentrated_divergence"    d -> ρ = ε²/2 for the pure ε (Bun and Steinke, 2016)
     measure "renyi_divergence"                d -> (α -> D_α), enclosed in ball arithmetic and rounded up, α > 1
+    measure "privacy_loss_distribution"       no measurement: dp_accounting's object of that name, for the mechanism's
+                                              own neighbours, every rounding to the safe side (`loss_law`)
 
 User-defined measurements need OpenDP's features "contrib" and "honest-but-curious"; enabling them is the caller's word.
+The other way: `Channel.from_privacy_loss` reads dp_accounting's object; an OpenDP measurement has no law that could be
+read, but its map is a budget, such as `wb.design(question, epsilon=theirs.map(1))`.
 """
 
 from __future__ import annotations
@@ -25,39 +35,42 @@ import numpy as np
 
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.numbers import Real, positive, round_up
+from workbench.exact.random_source import Source
 from workbench.io.extras import need
-from workbench.mechanisms.mechanism import Mechanism
+from workbench.mechanisms.mechanism import Distances, Mechanism, as_mechanism
 from workbench.privacy.audit import Privacy, audit
+from workbench.privacy.dominating_pair import dominating_pair
+from workbench.privacy.loss_law import LossLaw
 
 MEASURES = ("max_divergence", "approximate", "zero_concentrated_divergence", "renyi_divergence")
+LOSSES = "privacy_loss_distribution"
+_INTERVAL = Fraction(1, 10_000)  # of dp_accounting's losses
 
 
 def measurement(mechanism: Any, measure: str = "max_divergence", *, epsilon: Real | None = None) -> Any:
-    """The OpenDP measurement of additive noise on a scalar query.
+    """The OpenDP measurement of a mechanism, or the PrivacyLossDistribution of dp_accounting.
 
-    mechanism: AdditiveNoise, or a Certificate or Design of it; measure: see the module; epsilon: where the exact δ is
-    taken, for "approximate" only.
+        >>> import workbench as wb
+        >>> noise = wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1])
+        >>> losses = wb.measurement(noise, "privacy_loss_distribution")           # doctest: +SKIP
+        >>> losses.self_compose(3).get_delta_for_epsilon(1)                       # doctest: +SKIP
+        0.1977...
+
+    mechanism: any, or a Certificate or Design of it; measure: see the module; epsilon: where the exact δ is taken, for
+    "approximate" only.
 
     Raises InvalidRequest; NotInstalled without the extra, WorkbenchError with OpenDP's features not enabled.
     """
-    noise = getattr(mechanism, "mechanism", mechanism)
-    inputs = getattr(noise, "column_inputs", None)
-    if inputs is None or not inputs.whole or not hasattr(noise, "within"):
-        InvalidRequest.must("mechanism", "additive noise on a scalar query", repr(mechanism))
-    InvalidRequest.unless_among(MEASURES, "measure", measure)
+    subject: Any = as_mechanism(mechanism)
+    InvalidRequest.unless_among((*MEASURES, LOSSES), "measure", measure)
     if (epsilon is None) == (measure == "approximate"):
         raise InvalidRequest("epsilon must be given with the measure approximate, and only there.")
+    if measure == LOSSES:
+        return _losses(subject)
     at = None if epsilon is None else positive(epsilon, "epsilon", or_zero=True)
+    distances = Distances.of(subject)
     need("opendp", "Exporting")
     import opendp.prelude as dp
-
-    low, high = int(inputs.low), int(inputs.high)
-    publish: Callable[[int], int] = getattr(
-        noise, "publisher", lambda: lambda x: int(noise.publish(np.array([x]))[0])
-    )()
-
-    def release(answer: int) -> int:
-        return publish(min(max(int(answer), low), high))
 
     measures = {
         "max_divergence": dp.max_divergence,
@@ -65,14 +78,14 @@ def measurement(mechanism: Any, measure: str = "max_divergence", *, epsilon: Rea
         "zero_concentrated_divergence": dp.zero_concentrated_divergence,
         "renyi_divergence": dp.renyi_divergence,
     }
+    publish = getattr(subject, "publisher", lambda: lambda x: subject.draws(x, 1, Source(None)).tolist()[0])()
     try:
         return dp.m.make_user_measurement(
-            dp.atom_domain(T="i32"),
-            dp.absolute_distance(T="i32"),
+            *_inputs(distances, dp),
             measures[measure](),
-            release,
-            _privacy_map(noise, high - low, measure, at),
-            TO="i32",
+            lambda x: publish(distances.nearest(x)),
+            _privacy_map(subject, distances.farthest, measure, at),
+            TO=_published(subject, distances.farthest),
         )
     except dp.OpenDPException as error:
         if "honest-but-curious" in str(error) or "contrib" in str(error):
@@ -82,15 +95,46 @@ def measurement(mechanism: Any, measure: str = "max_divergence", *, epsilon: Rea
         raise
 
 
-def _privacy_map(noise: Any, span: int, measure: str, epsilon: Fraction | None) -> Callable[[int], Any]:
-    @lru_cache(maxsize=256)
-    def audited(distance: int) -> Privacy:
-        return audit(noise.within(distance), 0 if epsilon is None else epsilon)
+def _losses(mechanism: Mechanism) -> Any:
+    need("accounting", "Exporting")
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-    def mapped(d_in: int) -> Any:
-        distance = min(int(d_in), span)
+    pair, interval = dominating_pair(mechanism), float(_INTERVAL)
+    law = LossLaw.of(pair.p, pair.q, Fraction(interval), upper=True)
+    unit = 1 << law.bits
+    masses = {law.first + k: round_up(Fraction(int(m), unit)) for k, m in enumerate(law.masses.coeffs()) if m}
+    infinite = round_up(Fraction(law.infinite, unit))
+    return PrivacyLossDistribution.create_from_rounded_probability(masses, infinite, interval)
+
+
+def _inputs(distances: Distances, dp: Any) -> tuple[Any, Any]:
+    """(domain, metric) of the inputs."""
+    if distances.kind == "listed":
+        domain = dp.user_domain(f"one of {len(distances.listed)} inputs", lambda x: x in distances.listed)
+        return domain, dp.discrete_distance() if distances.farthest == 1 else dp.user_distance("steps of neighbours")
+    number = dp.atom_domain(T="f64", nan=False) if distances.kind == "real" else dp.atom_domain(T="i32")
+    if distances.kind == "vector":
+        return dp.vector_domain(number, size=len(distances.ends)), dp.l1_distance(T="i32")
+    return number, dp.absolute_distance(T="f64" if distances.kind == "real" else "i32")
+
+
+def _published(mechanism: Mechanism, farthest: float) -> str:
+    """The type of what is published, as OpenDP calls it."""
+    outputs = np.asarray(mechanism.outputs)
+    whole = "i64" if farthest == math.inf else "i32"
+    name = {"i": whole, "f": "f64"}.get(outputs.dtype.kind, "ExtrinsicObject")
+    return name if outputs.ndim == 1 else f"Vec<{name}>"
+
+
+def _privacy_map(mechanism: Any, farthest: float, measure: str, epsilon: Fraction | None) -> Callable[[Any], Any]:
+    @lru_cache(maxsize=256)
+    def audited(distance: Any) -> Privacy:
+        return audit(mechanism.within(distance), 0 if epsilon is None else epsilon)
+
+    def mapped(d_in: Any) -> Any:
+        distance = min(d_in, farthest)
         if distance < 0:
-            InvalidRequest.must("d_in", "an integer >= 0", d_in)
+            InvalidRequest.must("d_in", "a number >= 0", d_in)
         pure = audited(distance).pure_epsilon if distance else 0.0
         if measure == "max_divergence":
             return pure
@@ -99,7 +143,7 @@ def _privacy_map(noise: Any, span: int, measure: str, epsilon: Fraction | None) 
             return (round_up(epsilon), min(1.0, audited(distance).dp_delta.upper)) if distance else (0.0, 0.0)
         if measure == "zero_concentrated_divergence":
             return math.inf if pure == math.inf else round_up(Fraction(pure) ** 2 / 2)
-        return lambda alpha: renyi(noise.within(distance), alpha) if distance else 0.0
+        return lambda alpha: renyi(mechanism.within(distance), alpha) if distance else 0.0
 
     return mapped
 

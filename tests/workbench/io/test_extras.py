@@ -53,6 +53,7 @@ def test_every_extra_is_known() -> None:
     ("extra", "call"),
     [
         ("opendp", lambda noise, folder: measurement(noise)),
+        ("accounting", lambda noise, folder: measurement(noise, "privacy_loss_distribution")),
         ("parquet", lambda noise, folder: writable(folder / "a.parquet")),
         ("cluster", lambda noise, folder: wb.sweep("examples/sweeps/modulo.toml", folder / "l", cluster="tcp://a:1")),
         ("learning", lambda noise, folder: wb.reproduce("label-dp", "table1", folder)),

@@ -21,7 +21,7 @@ from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.dyadic_laplace.randomness import LocalStream, SharedStream
 from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
 from workbench.mechanisms.label_randomizers.randomized_response import k_ary, on_bins, top_k
-from workbench.mechanisms.mechanism import as_mechanism
+from workbench.mechanisms.mechanism import Distances, as_mechanism
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.certificate_file import check
 from workbench.privacy.opendp import measurement
@@ -183,18 +183,44 @@ def test_a_file_holds_the_mechanism(name: str, tmp_path: Path):
 
 @pytest.mark.parametrize("name", CASES)
 def test_measurement(name: str):
+    """The map is the audit over the inputs that far apart; what comes out is published and nothing else."""
     case = CASES[name]
     pytest.importorskip("opendp")
     from opendp.prelude import enable_features
 
     enable_features("contrib", "honest-but-curious")
+    subject = case.mechanism
+    distances = Distances.of(subject)
+    real, few = distances.kind == "real", min(distances.farthest, 2)
+    given = float(case.answer) if real else [*case.answer] if isinstance(case.answer, tuple) else case.answer
     for form in forms(name):
-        if name in {"additive noise", "directed noise"}:
-            assert measurement(form).map(0) == 0.0
-            continue
-        with pytest.raises(wb.InvalidRequest, match="mechanism must be additive noise on a scalar query"):
-            measurement(form)
-    assert case.mechanism.law(case.answer).total > 0
+        made = measurement(form)
+        assert made.map(0.0 if real else 0) == 0.0
+        for distance in {1, few}:
+            pure = audit_extremes(subject.within(distance), 0).pure_epsilon
+            assert made.map(float(distance) if real else distance) == pure > 0.3
+        exact = wb.audit(subject.within(1), "0.3").dp_delta.upper
+        approximate = measurement(form, "approximate", epsilon="0.3")
+        assert approximate.map(1.0 if real else 1) == (pytest.approx(0.3), exact)
+        outputs = {tuple(np.atleast_1d(output)) for output in subject.outputs}
+        assert subject.inputs is None or {tuple(np.atleast_1d(made(given))) for _ in range(20)} <= outputs
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_another_library_takes_the_privacy_loss_and_gives_it_back(name: str):
+    """dp_accounting's losses are no less than the audit says and hardly more; read back, the same once more."""
+    pytest.importorskip("dp_accounting")
+    losses = measurement(forms(name)[-1], "privacy_loss_distribution")
+    back = Channel.from_privacy_loss(losses)
+    for epsilon in (0.0, 0.3, 0.7, 1.5):
+        exact = wb.audit(CASES[name].mechanism, epsilon).dp_delta
+        read = wb.audit(back, epsilon).dp_delta
+        theirs = losses.get_delta_for_epsilon(epsilon)
+        assert exact.upper - 1e-15 <= theirs <= exact.upper + 1e-8
+        assert exact.lower <= read.upper
+        assert read.upper == pytest.approx(theirs, rel=1e-12, abs=1e-14)
+    twice = wb.compose(CASES[name].mechanism, 2, epsilon=1, interval=1e-2)
+    assert twice.delta_low <= losses.self_compose(2).get_delta_for_epsilon(1.0) + 1e-12
 
 
 @pytest.mark.parametrize(

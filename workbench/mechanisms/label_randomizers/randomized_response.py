@@ -36,7 +36,7 @@ from workbench.io.files import ratio, spelled
 from workbench.io.records import float_array, floats, listed, refuse, short_text, take
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.labels import Labels
-from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment
+from workbench.mechanisms.mechanism import Budget, Comparison, Distances, Label, Segment
 from workbench.mechanisms.quantization import rationals
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
@@ -70,6 +70,15 @@ class RandomizedResponse(ShownMechanism):
     def inputs(self) -> Vector:
         """The labels, any two of them neighbours."""
         return self.labels.values
+
+    @property
+    def distances(self) -> Distances:
+        """Every two labels are neighbours."""
+        return Distances("listed", listed=self.inputs.tolist(), farthest=1)
+
+    def within(self, distance: int) -> RandomizedResponse:
+        """Itself."""
+        return self
 
     def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`."""
