@@ -8,10 +8,13 @@ found, so that a wrong answer shows.
 from __future__ import annotations
 
 import itertools
+import math
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +29,7 @@ from solvers.canonical import compile
 from solvers.program import stating
 from workbench.families.quantizer.laws import LawProblem, LawQuestion, end_points, exact_problem, grid_problem
 from workbench.families.quantizer.mvu import mvu
-from workbench.families.quantizer.optm import Live, OptmAnswer, optm
+from workbench.families.quantizer.optm import Live, optm, shape_of
 from workbench.families.quantizer.output_search import optimised_bins
 from workbench.families.quantizer.outputs import LocalOptimum, best_outputs
 from workbench.mechanisms.density import uniform
@@ -119,26 +122,35 @@ def _median(f: Callable[[], Any], repeat: int) -> tuple[float, Any]:
     return float(np.median(times)), value
 
 
+def every_slice(bins: list[Fraction], epsilon: Fraction, live: Live) -> float:
+    """The least objective of the 99 programs of Theorem 5 for four symmetric bins; inf when none has a solution."""
+    shape = shape_of(bins, uniform())
+    slices = [(np.array([k, 99 - k]) / 100, np.array([k + 1, 100 - k]) / 100) for k in range(1, 100)]
+    points = [live.solve(shape.theorem5(float(epsilon), {("l", 2): pair})) for pair in slices]
+    return min((point.objective for point in points if point is not None), default=math.inf)
+
+
+def _optima(every: list[list[Fraction]], epsilon: Fraction, live: Live) -> list[Any]:
+    return [optm(bins, epsilon, live=live) for bins in every]
+
+
+def _full(every: list[list[Fraction]], epsilon: Fraction, live: Live) -> list[float]:
+    return [every_slice(bins, epsilon, live) for bins in every]
+
+
 def _search() -> list[list[Any]]:
     outer, inner = [1 + Fraction(k, 2) for k in range(2, 13)], [Fraction(k, 10) for k in range(1, 11)]
     rows = []
     for epsilon in (Fraction(1, 2), Fraction(1), Fraction(3, 2)):
-        runs = []
-        for full in (False, True):
-            live = Live()
-            begin = time.process_time()
-            answers: list[OptmAnswer | None] = []
-            for big, small in itertools.product(outer, inner):
-                hint = next((answer.bounds for answer in reversed(answers) if answer is not None), None)
-                answers.append(optm([-big, -small, small, big], epsilon, full=full, hint=hint, live=live))
-            runs.append((time.process_time() - begin, live.solves, answers))
-            live.close()
-        (quick, few, pruned), (slow, many, full_answers) = runs
-        equal = all(
-            (a is None) == (b is None) and (a is None or b is None or abs(a.objective - b.objective) < 1e-9)
-            for a, b in zip(pruned, full_answers, strict=True)
-        )
-        verdict = "same winners" if equal else "DIFFERENT WINNERS"
+        every = [[-big, -small, small, big] for big, small in itertools.product(outer, inner)]
+        with closing(Live()) as live:
+            quick, pruned = _median(partial(_optima, every, epsilon, live), 1)
+            few = live.solves
+        with closing(Live()) as live:
+            slow, full = _median(partial(_full, every, epsilon, live), 1)
+            many = live.solves
+        reached = [math.inf if answer is None else answer.objective for answer in pruned]
+        verdict = "same winners" if np.allclose(reached, full, rtol=0, atol=1e-9) else "DIFFERENT WINNERS"
         mae = min(a.quantizer.mae() for a in pruned if a is not None)
         rows.append(
             _row(

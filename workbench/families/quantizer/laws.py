@@ -25,8 +25,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.quantizer import LawModel, odds_of
 from solvers.arrays import Pair, Vector
@@ -217,6 +219,11 @@ class LawProblem:
         """Give the solver's resources back."""
         if "_session" in self.__dict__:
             self._session.close()
+
+
+def between_ends(inner: NDArray[Any]) -> Pair:
+    """Points and ±1, and their weights: equal ones inside, none at ±1, where laws bind but cost nothing."""
+    return np.concatenate([[-1.0], inner, [1.0]]), np.pad(np.full(inner.size, 1 / inner.size), 1)
 
 
 def end_points(knots: Vector) -> Vector:

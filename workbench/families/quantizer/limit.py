@@ -49,7 +49,7 @@ from solvers.search import bisect
 from workbench.errors import NotProven
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.certify import repaired
-from workbench.families.quantizer.laws import LawQuestion, exact_problem, grid_problem
+from workbench.families.quantizer.laws import LawQuestion, between_ends, exact_problem, grid_problem
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization_error import error_function, error_of
@@ -179,8 +179,7 @@ def least_error(question: LawQuestion, reach: float = math.inf) -> Limit:
     (a, b), epsilon, even = error_function(question.loss), question.budget, question.density.shape is None
     if even:
         width = 2 / _CELLS
-        points = np.concatenate([[-1.0], -1 + width * (np.arange(_CELLS) + 0.5), [1.0]])
-        share = np.concatenate([[0.0], np.full(_CELLS, 1 / _CELLS), [0.0]])  # laws at ±1 bind, but cost nothing
+        points, share = between_ends(-1 + width * (np.arange(_CELLS) + 0.5))
         absolute, squared = width / 4, width**2 / 12
     else:
         points, share, absolute, squared = _cell_means(question.density)

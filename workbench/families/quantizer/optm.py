@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -46,13 +45,6 @@ _RATIO = 2.0  # between neighbouring centres
 _CENTRES = 12
 _NO_LAW = 1e9  # the value of a slice without a solution, more than any error of bins that are searched
 _FINE = 2.0**20  # at a small ε masses are small: in units of 2^-20 a tolerance of 1e-7 is 1e-13 of probability
-
-
-@dataclass(frozen=True)
-class OptmAnswer(QuantizerAnswer):
-    """objective: the upper bound on the MAE that the LP minimises, (8) halved; bounds: of q, in the winning LP."""
-
-    bounds: Bounds = field(default_factory=dict)
 
 
 def shape_of(bins: Sequence[Fraction], density: Density) -> TwoBinShape:
@@ -115,22 +107,22 @@ class _Search:
 
     def __init__(self, shape: TwoBinShape, epsilon: float, live: Live) -> None:
         self.shape, self.epsilon, self.live = shape, epsilon, live
-        self.best: tuple[Point, Bounds] | None = None
+        self.best: Point | None = None
 
     @property
     def value(self) -> float:
         """The least objective so far."""
-        return math.inf if self.best is None else self.best[0].objective
+        return math.inf if self.best is None else self.best.objective
 
     def at(self, bounds: Bounds) -> Point | None:
         """The program with these bounds."""
         point = self.live.solve(self.shape.theorem5(self.epsilon, bounds))
         if point is not None and point.objective < self.value:
-            self.best = point, bounds
+            self.best = point
         return point
 
-    def slices(self, key: Key, width: float, full: bool, first: float | None) -> None:
-        """The best slice of a vector of two entries, all of them solved when full; first: where one won elsewhere."""
+    def slices(self, key: Key, width: float) -> None:
+        """The best slice of a vector of two entries."""
         count = int(1 / width + 1e-9) - 1
         edges = width * np.arange(1, count + 2)
         ranges: OpenNodes[tuple[int, int]] = OpenNodes()
@@ -139,12 +131,7 @@ class _Search:
             low, high = float(edges[start]), float(edges[stop])
             return {key: (np.array([low, 1 - high]), np.array([high, 1 - low]))}
 
-        if first is not None and not full:
-            k = int(np.clip(round(first / width - 1), 0, count - 1))
-            self.at(bounds(k, k + 1))
-        for k in range(count if full else 0):
-            self.at(bounds(k, k + 1))
-        ranges.put(math.inf if full else -math.inf, (0, count))
+        ranges.put(-math.inf, (0, count))
         while ranges.bound < self.value:
             start, stop = ranges.first
             ranges.pop()
@@ -216,14 +203,12 @@ def optm(
     density: Density | None = None,
     *,
     width: float | None = 0.01,
-    full: bool = False,
-    hint: Bounds | None = None,
     live: Live | None = None,
-) -> OptmAnswer | None:
+) -> QuantizerAnswer | None:
     """The best two-bin mechanism by OPTM's LPs on these bins; None when no LP has a solution.
 
-    width: slices are [k width, (k + 1) width] within [0, 1], k >= 1, or None for relative ones; full: solve all of
-    them; hint: the bounds that won elsewhere, tried first (they change the work, not the result).
+    width: slices are [k width, (k + 1) width] within [0, 1], k >= 1, or None for relative ones. The answer's objective
+    is the upper bound on the MAE that the LP minimises, (8) halved.
     """
     shape = shape_of(bins, density or uniform())
     search = _Search(shape, float(epsilon), live or Live(epsilon=float(epsilon)))
@@ -232,8 +217,7 @@ def optm(
     elif width is None:
         search.relative()
     elif len(shape.bounded) == 1 and shape.bounded[0][1] == 2:
-        key = shape.bounded[0]
-        search.slices(key, width, full, None if hint is None or key not in hint else float(hint[key][0][0]))
+        search.slices(shape.bounded[0], width)
     else:
         for start in search.starts():
             search.around(start)
@@ -241,12 +225,11 @@ def optm(
         search.live.close()
     if search.best is None:
         return None
-    point, bounds = search.best
-    quantizer = two_bin(list(bins), *shape.selection(point.x), name="OPTM")
-    return OptmAnswer(point.objective, None, quantizer, point.solution, bounds=bounds)
+    quantizer = two_bin(list(bins), *shape.selection(search.best.x), name="OPTM")
+    return QuantizerAnswer(search.best.objective, None, quantizer, search.best.solution)
 
 
-def optm_thinner(bins: Sequence[Fraction], epsilon: Fraction, density: Density | None = None) -> OptmAnswer | None:
+def optm_thinner(bins: Sequence[Fraction], epsilon: Fraction, density: Density | None = None) -> QuantizerAnswer | None:
     """`optm` at the first of `widths_for` ε that gives a solution: a small ε, or bins just within reach, need thin
     slices."""
     answers = (optm(bins, epsilon, density, width=width) for width in widths_for(epsilon))

@@ -31,7 +31,7 @@ from solvers.search import Deadline, OpenNodes
 from solvers.solution import Termination
 from workbench.errors import CorruptFile
 from workbench.exact.objects import Progress, Record
-from workbench.families.quantizer.laws import LawProblem, grid_problem, silent
+from workbench.families.quantizer.laws import LawProblem, between_ends, grid_problem, silent
 from workbench.io.files import is_there, named, parse_json, read_text, write_whole
 
 Box = tuple[tuple[int, int], ...]  # an interval of grid points for each output
@@ -119,10 +119,8 @@ class OutputProof:
 
     def _program(self, outputs: Vector) -> tuple[float, OutputDual, Vector] | None:
         """The program with these outputs: its value, its dual, and how often each output is drawn."""
-        cells = self._middles.size
         if outputs.size not in self._problems:
-            points = np.concatenate([[-1.0], self._middles, [1.0]])
-            share = np.concatenate([[0.0], np.full(cells, 1 / cells), [0.0]])
+            points, share = between_ends(self._middles)
             problem = grid_problem(points, outputs.size, "absolute", weights=share, symmetric=False)
             self._problems[outputs.size] = problem
         problem = self._problems[outputs.size]

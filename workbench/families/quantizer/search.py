@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from models.quantizer import smallest_reach, usual_reach
-from models.two_bin import Bounds
 from solvers.search import bisect
 from workbench.errors import NotProven
 from workbench.exact.numbers import Real, exact, positive
@@ -85,16 +84,14 @@ def _best_of(grid: Sequence[Bins], question: LawQuestion, width: float | None) -
     epsilon, density = question.epsilon, question.density
     live = Live(epsilon=question.budget)
     least, best = math.inf, None
-    hint: Bounds | None = None
     for at, bins in enumerate(grid):
         if at == 0 or bins[-1] != grid[at - 1][-1]:
             question.progress(
                 f"outer bin {float(bins[-1]):g} ({at + 1} of {len(grid)} choices of bins), {live.solves} LPs"
             )
-        design = optm(bins, epsilon, density, width=width, hint=hint, live=live)
+        design = optm(bins, epsilon, density, width=width, live=live)
         if design is None:
             continue
-        hint = design.bounds
         value = design.quantizer.expected(question.loss, density)
         if value < least and is_private(design.quantizer, epsilon + Fraction(1, 10**9)):
             least, best = value, bins

@@ -11,6 +11,7 @@ import pandas as pd
 
 from models.quantizer import smallest_epsilon
 from solvers.arrays import Vector
+from workbench.families.quantizer.laws import between_ends
 from workbench.families.quantizer.limit import unlimited
 from workbench.mechanisms.density import Density, from_function, uniform
 from workbench.papers.artifact import Artifact, artifact, tabled
@@ -59,8 +60,7 @@ def _least(epsilon: str, vectors: Vector) -> float:
     size = np.sort(np.abs(vectors), axis=None)
     groups = size[: size.size // 20 * 20].reshape(20, -1)
     means = np.round(groups.mean(axis=1), 9)  # the same points on every machine
-    points = np.concatenate([[-1.0], -means[::-1], means, [1.0]])
-    share = np.concatenate([[0.0], np.full(40, 1 / 40), [0.0]])
+    points, share = between_ends(np.concatenate([-means[::-1], means]))
     lower = unlimited(points, float(epsilon), "squared", share=share).lower - groups.var(axis=1).mean()
     return float(np.sqrt(vectors.shape[1] * max(0.0, lower)))
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from bench.bench_quantizer import every_slice
 from models.quantizer import smallest_reach
 from workbench.families.quantizer.laws import LawQuestion, exact_problem, exact_quantizer, grid_problem
 from workbench.families.quantizer.limit import least_error, mae_limit, unlimited
 from workbench.families.quantizer.mvu import mvu, mvu_curve
-from workbench.families.quantizer.optm import Live, OptmAnswer, optm, optm_thinner
+from workbench.families.quantizer.optm import Live, optm, optm_thinner
 from workbench.families.quantizer.output_search import optimised_bins
 from workbench.families.quantizer.outputs import best_outputs, merged, spread_starts
 from workbench.families.quantizer.product import product_optimum
@@ -26,27 +29,16 @@ LAW = LawQuestion(ONE)
 BINS = tuple(Fraction(b) for b in ("-3", "-1/2", "1/2", "3"))
 
 
-def searched(outer: list, inner: list, live: Live, *, full: bool = False) -> list[OptmAnswer | None]:
-    """OPTM on all bins (-B, -b, b, B), each with the bounds that won before as a hint."""
-    answers: list[OptmAnswer | None] = []
-    for B in outer:
-        for b in inner:
-            hint = next((answer.bounds for answer in reversed(answers) if answer is not None), None)
-            answers.append(optm([-B, -b, b, B], ONE, full=full, hint=hint, live=live))
-    return answers
-
-
 def test_the_pruned_search_is_the_full_search():
-    outer, inner = [Fraction(5, 2), Fraction(3), Fraction(6)], [Fraction(2, 10), Fraction(5, 10), Fraction(1)]
     quick, slow = Live(), Live()
-    pruned, full = searched(outer, inner, quick), searched(outer, inner, slow, full=True)
+    for B, b in itertools.product((Fraction(5, 2), Fraction(3), Fraction(6)), (Fraction(1, 5), Fraction(1, 2), ONE)):
+        pruned, full = optm([-B, -b, b, B], ONE, live=quick), every_slice([-B, -b, b, B], ONE, slow)
+        assert (pruned is None) == math.isinf(full)
+        if pruned is not None:
+            assert pruned.objective == pytest.approx(full, abs=1e-9)
+            assert pruned.quantizer.mae() <= pruned.objective + 1e-12  # (8) is an upper bound
     assert slow.solves == 9 * 99
     assert quick.solves < slow.solves / 3
-    for a, b in zip(pruned, full, strict=True):
-        assert (a is None) == (b is None)
-        if a is not None and b is not None:
-            assert a.objective == pytest.approx(b.objective, abs=1e-9)
-            assert a.quantizer.mae() <= a.objective + 1e-12  # (8) is an upper bound
 
 
 def test_optm_is_private_between_the_bounds_and_above_the_product_optimum():
