@@ -34,7 +34,7 @@ from models.repeated_noise_round import stationary_losses
 from solvers.arrays import Pair, Vector
 
 _TAIL = 45.0  # e^-45 of mass is left out of sums over a tail
-_POINTS = 1 << 17  # of the grid of losses
+_POINTS, _SEARCHED = 1 << 17, 1 << 15  # of the grid of losses; while noise is sought
 _FAR = 12.0  # beyond ε, sums of losses are too rare to matter
 _MOST = 160  # losses that SLSQP, whose steps are cubic in them, is asked to improve
 _WIDER = 1.2  # how far a solution may be stretched to be feasible
@@ -73,24 +73,25 @@ def expected_loss(losses: Vector, loss: Callable[[Vector], Vector]) -> tuple[flo
 
 @dataclass(frozen=True)
 class ComposedDelta:
-    """δ_T as a function of the losses. reach: sums of losses within ±reach are told apart."""
+    """δ_T as a function of the losses. reach: sums of losses within ±reach are told apart; points: of the grid."""
 
     runs: int
     epsilon: float
     reach: float
+    points: int = _POINTS
 
     @property
     def step(self) -> float:
         """h of the grid of losses: ε/T is a multiple, where losses of ε/T add up to ε and no more."""
-        least, share = 2 * self.reach / _POINTS, self.epsilon / self.runs
+        least, share = 2 * self.reach / self.points, self.epsilon / self.runs
         return share / math.floor(share / least) if share >= least else least
 
     @cached_property
     def _stick(self) -> NDArray[np.complex128]:
         """The transform of (1 - e^{ε-x})+ on the circle of the grid."""
-        index = np.arange(-_POINTS // 2, _POINTS // 2)
+        index = np.arange(-self.points // 2, self.points // 2)
         height = np.maximum(0.0, -np.expm1(np.minimum(0.0, self.epsilon - index * self.step)))
-        return np.conj(fft.rfft(np.roll(height, -_POINTS // 2)))
+        return np.conj(fft.rfft(np.roll(height, -self.points // 2)))
 
     @cached_property
     def _twice(self) -> NDArray[np.complex128]:
@@ -107,8 +108,8 @@ class ComposedDelta:
     def gradient(self, losses: Vector) -> tuple[float, Vector]:
         """δ_T and its gradient in l_0..l_K."""
         total, (density, every, at, share, slope), spectrum = self._composed(losses)
-        worth = self.runs * fft.irfft(np.conj(self._stick * spectrum), _POINTS)
-        low, high = worth[at], worth[(at + 1) % _POINTS]
+        worth = self.runs * fft.irfft(np.conj(self._stick * spectrum), self.points)
+        low, high = worth[at], worth[(at + 1) % self.points]
         value, rise = (1 - share) * low + share * high, slope * (high - low)
         size = every.size
         weights = np.concatenate([density[:1], 2 * density[1:]])
@@ -133,11 +134,13 @@ class ComposedDelta:
         gap = loss - cell * self.step
         unit = -math.expm1(-self.step)
         share, slope = np.clip(-np.expm1(-gap) / unit, 0.0, 1.0), np.exp(-gap) / unit  # of the mass that goes up
-        at = cell.astype(np.int64) % _POINTS
-        law = np.bincount(at, mass * (1 - share), _POINTS) + np.bincount((at + 1) % _POINTS, mass * share, _POINTS)
+        at = cell.astype(np.int64) % self.points
+        law = np.bincount(at, mass * (1 - share), self.points) + np.bincount(
+            (at + 1) % self.points, mass * share, self.points
+        )
         transform = fft.rfft(law)
         before = transform ** (self.runs - 1)
-        total = float((self._twice * before * transform).real.sum()) / _POINTS
+        total = float((self._twice * before * transform).real.sum()) / self.points
         return total, (at, share, slope), before
 
 
@@ -178,7 +181,7 @@ def best_losses(
     `ComposedDelta` and costs no more than the best geometric and the best discrete Gaussian noise. Of wide noise, with
     more than 160 losses, it is the best of the starts.
     """
-    composed = ComposedDelta(runs, epsilon, epsilon + _FAR)
+    composed = ComposedDelta(runs, epsilon, epsilon + _FAR, _SEARCHED)
     best = min(
         (_start(composed, delta, power, offset) for power, offset in _shapes(runs)),
         key=lambda losses: expected_loss(losses, loss)[0],
@@ -188,7 +191,8 @@ def best_losses(
         if stop():
             break
         # all sums there are, where they are few: the finest grid
-        composed = ComposedDelta(runs, epsilon, min(epsilon + _FAR, (1 + trust) * _WIDER * runs * float(best.max())))
+        reach = min(epsilon + _FAR, (1 + trust) * _WIDER * runs * float(best.max()))
+        composed = ComposedDelta(runs, epsilon, reach, _SEARCHED)
         tried = _feasible(composed, delta, _improve(composed, delta, loss, best, trust))
         reached = expected_loss(tried, loss)[0]
         gain = 1 - reached / value
@@ -198,6 +202,9 @@ def best_losses(
             trust /= 4
         if trust < _FINEST:
             break
+    finest = ComposedDelta(runs, epsilon, min(epsilon + _FAR, _WIDER * runs * float(best.max())))
+    best = _feasible(finest, delta, best)
+    value = expected_loss(best, loss)[0]
     for spared in _SPARED if runs <= _FEW else ():
         locked = stationary_losses(runs, epsilon, delta * (1 - spared), loss, stop)
         if locked is None or expected_loss(locked, loss)[0] >= value:

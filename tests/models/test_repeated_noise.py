@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections.abc import Sequence
 from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -140,3 +142,20 @@ def test_what_no_noise_exceeds_is_not_exceeded(runs, epsilon):
     bounds = run_bounds(runs, epsilon, 1e-5, levels=24)
     proven = float(LineProgram(1, 40, [LineLoss.named("squared").at], bounds).solve().bound)
     assert 0.6 * expected_loss(best, np.square)[0] < proven <= expected_loss(best, np.square)[0]
+
+
+def test_runs_of_a_mixture_with_the_mirror_image_are_less_private():
+    """Why the bound is one for symmetric noise: exact, by two runs of three letters."""
+    p, q = (Fraction(0), Fraction(1, 2), Fraction(1, 2)), (Fraction(1, 10), Fraction(1, 10), Fraction(8, 10))
+
+    def delta(p: Sequence[Fraction], q: Sequence[Fraction]) -> Fraction:
+        return sum(
+            (max(Fraction(0), a * b - 3 * c * d) for a, c in zip(p, q, strict=True) for b, d in zip(p, q, strict=True)),
+            Fraction(0),
+        )
+
+    def mixed(first: Sequence[Fraction], second: Sequence[Fraction]) -> list[Fraction]:
+        return [(first[k] + second[m]) / 2 for k, m in ((0, 1), (1, 0), (2, 2))]
+
+    assert (delta(p, q), delta(q, p)) == (Fraction(24, 100), Fraction(19, 100))
+    assert delta(mixed(p, q), mixed(q, p)) == Fraction(2775, 10**4)
