@@ -22,7 +22,7 @@ from typer.exceptions import TyperException
 
 import workbench
 from workbench.cli import console
-from workbench.cli.options import Command, command, entries, epilog
+from workbench.cli.options import Command, Plainly, command, entries, epilog
 from workbench.errors import NotProven, WorkbenchError
 from workbench.exact.objects import Record, Values
 from workbench.io.extras import says_what_is_missing
@@ -31,7 +31,7 @@ from workbench.io.plugins import PluginWarning, load_file
 _INTERRUPTED = 130
 
 
-class _Group(TyperGroup):
+class _Group(Plainly, TyperGroup):
     """Commands in the order of commands.toml, and those of the families: each is built when it is named, and all where
     they are listed.
 

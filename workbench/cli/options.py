@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 from rich.markup import escape
@@ -44,18 +44,25 @@ def epilog(examples: Iterable[str]) -> str:
     return "\n\n".join(["Examples:", *lines])
 
 
-class Command(TyperCommand):
-    """A command whose plain values are read without pydantic, which takes longer to load than some commands take."""
+class Plainly:
+    """A command or group whose plain values are read without pydantic, which takes longer to load than some commands
+    take."""
 
-    def __init__(self, *given: Any, params: Any, **more: Any) -> None:
-        super().__init__(*given, params=params, **more)
-        for parameter in params:
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its parameters, --help among them."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of the class it is mixed with
+        for parameter in parameters:
             parameter.get_runtime_param = partial(_Plain, parameter.get_runtime_param)
+        return parameters
+
+
+class Command(Plainly, TyperCommand):
+    """A command."""
 
 
 @dataclass(frozen=True)
 class _Plain:
-    """Takes what is a text, a number of digits within its bounds, or nothing; the rest as typer does."""
+    """Takes what is a text, a path, a number of digits within its bounds, or nothing; the rest as typer does."""
 
     others: Callable[[], Any]
 
@@ -64,13 +71,22 @@ class _Plain:
         kind, several = param.type_descriptor.annotation, param.multiple or param.nargs == -1
         if value is None:
             return () if several else None
-        if kind is (list[str] if several else str) and all(isinstance(part, str) for part in value):
-            return value
-        if kind in _DIGITS and _DIGITS[kind].fullmatch(str(value)):
-            number = kind(value)
-            if (param.min is None or number >= param.min) and (param.max is None or number <= param.max):
-                return number
-        return self.others().coerce(value, param=param, ctx=ctx)
+        element = get_args(kind)[0] if several else kind
+        parts = [_plain(element, part, param) for part in (value if several else [value])]
+        if None in parts:
+            return self.others().coerce(value, param=param, ctx=ctx)
+        return parts if several else parts[0]
+
+
+def _plain(kind: Any, value: Any, param: Any) -> Any:
+    """A plain value; None for others."""
+    if kind in (str, Path) and isinstance(value, (str, Path)):
+        return kind(value)
+    if kind in _DIGITS and _DIGITS[kind].fullmatch(str(value)):
+        number = kind(value)
+        if (param.min is None or number >= param.min) and (param.max is None or number <= param.max):
+            return number
+    return None
 
 
 def command(
