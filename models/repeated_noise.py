@@ -144,25 +144,36 @@ class ComposedDelta:
         return total, (at, share, slope), before
 
 
-def _feasible(delta: ComposedDelta, allowed: float, losses: Vector) -> Vector:
-    """The largest multiple of some losses (the least noise of its shape) with δ_T <= δ."""
+def steepest(composed: Callable[[float], float], allowed: float, start: float = 1.0, widest: float = math.inf) -> float:
+    """The largest factor up to `widest` with δ_T <= δ. composed: δ_T of a factor, with which it grows."""
 
     @cache  # the search asks for its ends again
     def excess(factor: float) -> float:
-        return math.log(max(delta(factor * losses), 1e-300)) - math.log(allowed)
+        return math.log(max(composed(factor), 1e-300)) - math.log(allowed)
 
-    low = high = 1.0
-    widest = math.inf  # sums beyond a narrow reach are not told apart
-    if delta.reach < delta.epsilon + _FAR:
-        widest = max(1.0, delta.reach / (delta.runs * float(losses.max())))
+    low = high = start
     while excess(high) < 0:
         if high == widest:
-            return losses * high
+            return high
         low, high = high, min(widest, 1.3 * high)
     while excess(low) > 0:
         low, high = low / 1.3, low
     root = float(brentq(excess, low, high, xtol=1e-10 * high))
-    return losses * next(f for f in (root * (1 - k * 1e-10) for k in (0, 1, 10, 10**3, 10**6, 10**8)) if excess(f) <= 0)
+    return next(f for f in (root * (1 - k * 1e-10) for k in (0, 1, 10, 10**3, 10**6, 10**8)) if excess(f) <= 0)
+
+
+def slope(composed: Callable[[float], float], factor: float = 1.0) -> float:
+    """d ln δ_T / d ln factor."""
+    high, low = (max(composed(factor * (1 + step)), 1e-300) for step in (5e-4, -5e-4))
+    return math.log(high / low) / 1e-3
+
+
+def _feasible(delta: ComposedDelta, allowed: float, losses: Vector) -> Vector:
+    """The largest multiple of some losses (the least noise of its shape) with δ_T <= δ."""
+    widest = math.inf  # sums beyond a narrow reach are not told apart
+    if delta.reach < delta.epsilon + _FAR:
+        widest = max(1.0, delta.reach / (delta.runs * float(losses.max())))
+    return losses * steepest(lambda factor: delta(factor * losses), allowed, widest=widest)
 
 
 def best_losses(

@@ -14,21 +14,18 @@ These are floats: the guarantee of what is built from them is proven elsewhere, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
-from scipy.optimize import brentq
 
-from models.repeated_noise import ComposedDelta
+from models.repeated_noise import ComposedDelta, steepest
 from solvers.arrays import Pair, Vector
 
 Shape = Callable[[Vector], Vector]
 
 _TAIL = 45.0  # s L beyond which mass is left out
 _FAR, _WIDER = 12.0, 1.3  # sums of losses are told apart up to ε times a factor, and more
-_STEP = 0.2  # of ln s, from budgets met to the first that is not: less than what sums may exceed ε by
 _LONGEST = 1 << 21  # noise values
 
 
@@ -75,20 +72,6 @@ class RepeatedWideNoise:
 
     @cached_property
     def steepest(self) -> float:
-        """The largest s within the budget, about."""
-
-        def excess(log: float) -> float:
-            return math.log(max(self.composed_delta(math.exp(log)), 1e-300) / self.delta)
-
+        """The largest s within the budget."""
         first = float(self.shape(np.array([float(self.reach)]))[0])
-        low = high = math.log(self.epsilon / (self.runs * first))
-        while excess(high) < 0:
-            low, high = high, high + _STEP
-        while excess(low) > 0:
-            low, high = low - _STEP, low
-        return math.exp(float(brentq(excess, low, high, xtol=1e-10)))
-
-    def slope(self, steepness: float) -> float:
-        """d ln δ_T / d ln s."""
-        high, low = (max(self.composed_delta(steepness * (1 + step)), 1e-300) for step in (5e-4, -5e-4))
-        return math.log(high / low) / 1e-3
+        return steepest(self.composed_delta, self.delta, self.epsilon / (self.runs * first))

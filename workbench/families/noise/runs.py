@@ -27,7 +27,7 @@ import numpy as np
 from models.line_losses import LineLoss
 from models.line_program import LineProgram
 from models.oracles.line_noise import POWERS
-from models.repeated_noise import ComposedDelta, best_losses, masses
+from models.repeated_noise import ComposedDelta, best_losses, masses, slope
 from models.repeated_noise_bound import run_bounds
 from models.repeated_wide_noise import RepeatedWideNoise, published_shapes
 from solvers.arrays import Vector
@@ -132,8 +132,10 @@ class RunsProblem(NoiseProblem):
         reach = self.question.sensitivity
         if reach == 1:
             floats = ComposedDelta(request.runs, float(request.epsilon), float(request.epsilon) + 12)
-            slope = math.log(max(floats(losses * 1.0005), 1e-300) / max(floats(losses * 0.9995), 1e-300)) / 1e-3
-            yield lambda share: (masses(losses * share)[0][: losses.size], float(losses[-1] * share)), slope
+            yield (
+                lambda share: (masses(losses * share)[0][: losses.size], float(losses[-1] * share)),
+                slope(lambda factor: floats(losses * factor)),
+            )
             return
         sums = np.concatenate([[0.0], np.cumsum(losses)])
 
@@ -152,7 +154,7 @@ class RunsProblem(NoiseProblem):
                 exponents = noise.exponents(share * noise.steepest)
                 return np.exp(-exponents), float(exponents[-1] - exponents[-1 - reach])
 
-            yield law, noise.slope(noise.steepest)
+            yield law, slope(noise.composed_delta, noise.steepest)
 
     def _staircases(self) -> list[Proven]:
         """Pure noise at ε/T: the largest losses add up."""
@@ -161,10 +163,10 @@ class RunsProblem(NoiseProblem):
         laws = (staircase(ratio, reach, inner) for inner in range(1, reach + 1))
         return [(AdditiveIntegerNoise(question, law), Fraction(0)) for law in laws]
 
-    def _within(self, law: Callable[[float], tuple[Vector, float]], slope: float) -> Proven | None:
+    def _within(self, law: Callable[[float], tuple[Vector, float]], falls: float) -> Proven | None:
         """The first law of falling steepness, from 1 on, whose composition is proven to be within δ, and its δ_T.
 
-        slope: about how fast log δ falls with the log of the steepness.
+        falls: about how fast log δ falls with the log of the steepness.
         """
         request, steepness = self.request, 1.0
         for turn in range(_TURNS):
@@ -175,7 +177,7 @@ class RunsProblem(NoiseProblem):
             if reached <= request.delta:
                 return noise, reached
             excess = math.log(reached / request.delta)
-            steepness *= 1 - min(0.05, (1.02 + turn) * excess / max(1.0, slope) + 1e-9)
+            steepness *= 1 - min(0.05, (1.02 + turn) * excess / max(1.0, falls) + 1e-9)
         return None
 
     def _tailed(self, side: Vector, loss: float) -> AdditiveIntegerNoise:
