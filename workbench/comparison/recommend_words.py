@@ -34,6 +34,13 @@ def recommended(rows: Sequence[Row], candidates: Sequence[Candidate]) -> Row | N
     return min(tied or served[:1], key=lambda row: known[row["class"]].simplicity)
 
 
+def _below(rows: Sequence[Row], best: Row) -> Iterator[str]:
+    """What costs less than the class to use and is not proven private."""
+    less = [row for row in rows if row["objective"] is not None and row["objective"] < best["objective"]]
+    if open_ones := [f"{row['class']} ({shown_loss(row['objective'])})" for row in less if not row["certified"]]:
+        yield f"Below it stand, not certified: {'; '.join(open_ones)}."
+
+
 def _use(best: Row, where: str = "") -> str:
     """The sentence that recommends a class, with what is proven of it: the bound where it does not show the loss."""
     loss, bound = shown_loss(best["objective"]), best["bound"]
@@ -54,8 +61,8 @@ def sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate], me
         yield _least(query, best)
         return
     loss = shown_loss(best["objective"])
-    stopped = [row for row in rows if row["objective"] is None and row["bound"] is not None]
-    lowest = min(row["objective"] if row["bound"] is None else row["bound"] for row in [*served, *stopped])
+    lows = [row["objective"] if row["bound"] is None else row["bound"] for row in rows]
+    lowest = min(low for low in lows if low is not None)
     if best["bound"] is None:
         than = "" if shown_loss(lowest) == loss else f" than {shown_loss(lowest)}"
         told = lowest > 0 or not best["objective"]
@@ -63,6 +70,7 @@ def sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate], me
         yield f"Use the {best['class']}: {loss}{proven}."
     else:
         yield _use(best)
+    yield from _below(rows, best)
     tied = [row for row in served if shown_loss(row["objective"]) == loss and BORROWED not in row["notes"]]
     if others := [row["class"] for row in tied if row is not best]:
         yield f"At the same loss, and less simple: {'; '.join(others)}."
@@ -131,10 +139,11 @@ def of_reals(query: RealQuery, rows: list[Row]) -> Iterator[str]:
     if served[0] not in unbiased:
         loss, bound = shown_loss(served[0]["objective"]), served[0]["bound"]
         others = "Others may cost less."
-        if bound is not None:
+        if bound:
             others = f"No channel of the range costs less than {shown_loss(bound)}."
         name = served[0]["class"]
-        yield f"For one answer alone the {name} (biased) costs least of the classes compared: {loss}. {others}"
+        yield f"For one answer alone the {name} (biased) costs least of the certified classes compared: {loss}. {others}"
+        yield from _below(rows, served[0])
     output, constant = map(float, query.question.constant(query.loss))
     if served[0]["objective"] > constant:
         yield f"Publishing {output:g} whatever the answer costs {constant:.9g}: one answer tells less than that here."

@@ -6,7 +6,7 @@ import importlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import cached_property
@@ -230,6 +230,10 @@ class Design(Shown):
     def bound_words(self) -> str:
         """The bound in words."""
         return "unknown" if self.bound is None else f"{self.bound:.9g}"
+
+    def stopped(self) -> Design:
+        """The same, which was not proven to be an optimum: its closed form judges it as such."""
+        return replace(self, oracle=self.oracle.stopped(self.bound))
 
     # Reports.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.exact.objects import Record
 
@@ -24,8 +24,8 @@ class OracleVerdict:
         value: of the law, in the units of the objective; None when no closed form applies.
         kind: "optimum", or "upper bound" / "lower bound" on the optimum where the law is not proven to be one.
         valid: whether `value` is proven to be the optimum of this very request.
-        agrees: whether the objective is consistent with it, within `tolerance` (relative) plus ABSOLUTE; of a solve
-            that stopped early, whether the law lies between its bound and its incumbent. None without a value.
+        agrees: whether the objective is consistent with it, within `tolerance` (relative) plus ABSOLUTE; None without a
+            value, and where a solve stopped before it could tell (`stopped`).
         difference: objective - value.
         proof: in one sentence, why and where the law holds (or why there is none).
     """
@@ -52,24 +52,23 @@ class OracleVerdict:
         kind: str,
         proof: str,
         tolerance: float = 1e-6,
-        *,
-        incumbent_bound: float | None = None,
     ) -> OracleVerdict:
-        """Compare an objective with a law: equal to an optimum, not above an upper bound, not below a lower one.
-
-        incumbent_bound: of a solver that claims no optimum, the bound it has, or -inf; an optimum by law must lie
-        between it and the objective.
-        """
+        """Compare an objective with a law: equal to an optimum, not above an upper bound, not below a lower one."""
         if objective is None:
             return cls(name, value, kind, proof, None, None, tolerance)
         difference = objective - value
         slack = tolerance * abs(value) + ABSOLUTE
         above, below = difference >= -slack, difference <= slack
-        if incumbent_bound is not None:
-            consistent = kind == "upper bound" or (above and (kind != "optimum" or incumbent_bound <= value + slack))
-        else:
-            consistent = {"optimum": above and below, "upper bound": below, "lower bound": above}[kind]
+        consistent = {"optimum": above and below, "upper bound": below, "lower bound": above}[kind]
         return cls(name, value, kind, proof, consistent, difference, tolerance)
+
+    def stopped(self, bound: float | None) -> OracleVerdict:
+        """The verdict on an objective that was not proven to be an optimum: it decides nothing that the objective is
+        above the law, which may lie between the bound and the objective."""
+        if self.agrees is not False or self.value is None or self.difference is None or self.difference < 0:
+            return self
+        below = self.kind == "optimum" and bound is not None and bound > self.value * (1 + self.tolerance) + ABSOLUTE
+        return self if below else replace(self, agrees=None)
 
     @classmethod
     def none(cls, reason: str) -> OracleVerdict:
@@ -79,7 +78,8 @@ class OracleVerdict:
     def __str__(self) -> str:
         if self.value is None:
             return f"none: {self.proof}"
-        verdict = "agrees" if self.agrees else "no verdict" if self.agrees is None else "DISAGREES"
+        undecided = "no verdict" if self.difference is None else "not decided: stopped"
+        verdict = "agrees" if self.agrees else undecided if self.agrees is None else "DISAGREES"
         return f"{self.name} {self.value:.9g} ({self.kind}), {verdict}. {self.proof}"
 
     def to_dict(self) -> Record:

@@ -41,7 +41,12 @@ def design(problem: Problem, programs: Programs | None = None, start: str = "col
     """Solve, repair, audit, bound, judge. Raises InvalidRequest, Infeasible, NotProven, NotCertified,
     SolverUnavailable."""
     answer = problem.closed_form() or problem.answered(programs, start)
-    return problem.proven(_designed(problem, answer))
+    try:
+        return problem.proven(_designed(problem, answer))
+    except NotProven as error:
+        if error.design is not None:
+            error.design = error.design.stopped()
+        raise
 
 
 def _designed(problem: Problem, answer: Answer) -> Design:

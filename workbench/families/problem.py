@@ -179,7 +179,7 @@ class Problem(ABC):
         if bound is not None and loss - bound <= self.ENOUGH * abs(loss):
             words = f"The solver's digits were used up: the optimum lies between {bound:.9g} and {loss:.9g}."
             ended = replace(solution, termination=Termination.GAP_LIMIT)
-            return replace(reached, solution=ended, words=(*reached.words, words))
+            return replace(reached.stopped(), solution=ended, words=(*reached.words, words))
         between = f"is at most {loss:.9g}" if bound is None else f"lies between {bound:.9g} and {loss:.9g}"
         raise NotProven(
             f"{solution.solver} ended with {solution.raw_status!r}, which proves no more than that the optimum "

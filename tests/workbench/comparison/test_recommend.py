@@ -14,6 +14,8 @@ import pytest
 import workbench as wb
 from workbench.cli import main
 from workbench.comparison.recommend import COLUMNS
+from workbench.comparison.recommend_words import of_reals
+from workbench.families.recommendation import RealQuery
 from workbench.mechanisms.range_query import RangeQuery
 
 
@@ -69,6 +71,21 @@ def test_nothing_is_called_best_beyond_the_classes_compared():
     assert 0.99 * result[0]["objective"] <= result[0]["bound"] <= result[0]["objective"] < 46885
     assert "within 1 % of any channel" in result[0]["notes"]
     assert "No channel of the range costs less than" in words
+
+
+def test_what_costs_less_than_the_class_to_use_and_is_not_certified_is_named():
+    def row(name, objective, certified, notes="biased", bound=None):
+        return {"class": name, "objective": objective, "bound": bound, "certified": certified, "notes": notes}
+
+    query = RealQuery(low=Fraction(0), high=Fraction(100), sensitivity=Fraction(1), epsilon=Fraction(1), delta=Fraction(0))
+    closed, channel = row("staircase (pure)", 0.9, False, "unbiased; published"), row("channel on a grid", 5.5, True)
+    words = [*of_reals(query, [closed, channel | {"bound": 0.0}])]
+    assert words[0] == (
+        "For one answer alone the channel on a grid (biased) costs least of the certified classes compared: 5.5. "
+        "Others may cost less."
+    )
+    assert words[1] == "Below it stand, not certified: staircase (pure) (0.9)."
+    assert len([*of_reals(query, [channel, closed | {"objective": 6.0}])]) == 1
 
 
 def test_all_classes_pay_under_the_same_prior():

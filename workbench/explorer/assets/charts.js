@@ -218,11 +218,14 @@ function hover(root, over, where, box, shown, x, y, figure) {
     over.replaceChildren();
     if (!best || best.far > 60) return;
     const text = `${figure.x.label.split(",")[0]} ${short(best.v)}: ${short(best.w, 7)} (${best.one.name})`;
-    const wide = text.length * 6.6 + 10, at = Math.min(Math.max(x(best.v) - wide / 2, 2), Math.max(2, box.right - wide)), up = Math.max(y(best.w) - 30, 0);
-    over.append(svg("circle", { cx: x(best.v), cy: y(best.w), r: 5, fill: "none", stroke: "var(--ink)" }),
-      svg("rect", { x: at, y: up, width: wide, height: 20, rx: 3, fill: "var(--paper)", stroke: "var(--axis)" }),
-      svg("text", { x: at + 5, y: up + 14, class: "tip" }, text));
+    over.append(svg("circle", { cx: x(best.v), cy: y(best.w), r: 5, fill: "none", stroke: "var(--ink)" }), ...tip(text, x(best.v), y(best.w), box.right));
   });
+}
+
+// Words above a place.
+function tip(text, x, y, right) {
+  const wide = text.length * 6.6 + 10, at = Math.min(Math.max(x - wide / 2, 2), Math.max(2, right - wide)), up = Math.max(y - 30, 0);
+  return [svg("rect", { x: at, y: up, width: wide, height: 20, rx: 3, fill: "var(--paper)", stroke: "var(--axis)" }), svg("text", { x: at + 5, y: up + 14, class: "tip" }, text)];
 }
 
 // bars: others {name, colour, x (labels as numbers), y}: outlines over them.
@@ -257,22 +260,33 @@ function shade(t) {
   return `color-mix(in srgb, var(--h${k + 1}) ${share}%, var(--h${k}))`;
 }
 
+// Cells of one shade are one path: ten thousand elements of their own would take a tenth of a second.
+const LEVELS = 63;
 function drawHeat(figure, width) {
   const rows = figure.rows.length, columns = figure.columns.length, top = TOP;
   const left = Math.min(LEFT + 40, 34 + 7 * Math.max(2, ...figure.rows.map((name) => name.length)));
   const height = Math.max(250, Math.min(520, rows * Math.min(34, (width - 80) / columns) + 104));
   const bottom = height - 74, w = (width - left - RIGHT) / columns, h = (bottom - top) / rows;
-  const most = Math.max(...figure.values.flat());
+  const most = Math.max(...figure.values.map((line) => Math.max(...line)));
   const root = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": figure.title });
+  const paths = Array(LEVELS + 1).fill(""), over = svg("g"), letters = [];
   figure.values.forEach((line, i) => line.forEach((v, j) => {
     const t = Math.sqrt(v / most);
     if (t < 0.004) return;
-    const cell = svg("rect", { x: left + j * w, y: top + i * h, width: w + 0.3, height: h + 0.3, fill: shade(t) });
-    cell.append(svg("title", {}, `${figure.y} ${figure.rows[i]}, ${figure.x} ${figure.columns[j]}: ${short(v, 9)}`));
-    root.append(cell);
+    paths[Math.round(LEVELS * t)] += `M${(left + j * w).toFixed(2)},${(top + i * h).toFixed(2)}h${(w + 0.3).toFixed(2)}v${(h + 0.3).toFixed(2)}h${(-w - 0.3).toFixed(2)}Z`;
+    if (h <= 15 || w < 11) return;
     const words = short(v, v < 0.001 ? 1 : 3);
-    if (w > 7 * words.length + 4 && h > 15) root.append(svg("text", { x: left + (j + 0.5) * w, y: top + (i + 0.5) * h + 4, "text-anchor": "middle", "pointer-events": "none", style: `fill:var(--t${t < 0.48 ? 0 : t < 0.64 ? 1 : 2})` }, words));
+    if (w > 7 * words.length + 4) letters.push(svg("text", { x: left + (j + 0.5) * w, y: top + (i + 0.5) * h + 4, "text-anchor": "middle", "pointer-events": "none", style: `fill:var(--t${t < 0.48 ? 0 : t < 0.64 ? 1 : 2})` }, words));
   }));
+  root.append(...paths.flatMap((d, k) => d ? [svg("path", { d, fill: shade(k / LEVELS) })] : []), ...letters);
+  root.addEventListener("pointerleave", () => over.replaceChildren());
+  root.addEventListener("pointermove", (event) => {
+    const r = root.getBoundingClientRect(), i = Math.floor(((event.clientY - r.top) * height / r.height - top) / h), j = Math.floor(((event.clientX - r.left) * width / r.width - left) / w);
+    over.replaceChildren();
+    if (i < 0 || j < 0 || i >= rows || j >= columns) return;
+    over.append(svg("rect", { x: left + j * w, y: top + i * h, width: w, height: h, fill: "none", stroke: "var(--ink)", "stroke-width": 1.5 }),
+      ...tip(`${figure.y} ${figure.rows[i]}, ${figure.x} ${figure.columns[j]}: ${short(figure.values[i][j], 9)}`, left + (j + 0.5) * w, top + i * h, width - RIGHT));
+  });
   const label = (list, size, room) => list.map((_, k) => k).filter((k) => k % Math.max(1, Math.ceil(room / size)) === 0);
   for (const i of label(figure.rows, h, 15)) root.append(svg("text", { x: left - 6, y: top + (i + 0.5) * h + 4, "text-anchor": "end" }, figure.rows[i]));
   for (const j of label(figure.columns, w, 10 + 7 * Math.max(...figure.columns.map((name) => name.length)))) root.append(svg("text", { x: left + (j + 0.5) * w, y: bottom + 16, "text-anchor": "middle" }, figure.columns[j]));
@@ -280,7 +294,7 @@ function drawHeat(figure, width) {
   root.append(svg("text", { x: (left + width) / 2, y: bottom + 33, "text-anchor": "middle" }, figure.x));
   root.append(svg("text", { x: 14, y: (top + bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(top + bottom) / 2})` }, figure.y));
   for (let k = 0; k < 40; k++) root.append(svg("rect", { x: left + k * 3, y: height - 24, width: 3.2, height: 9, fill: shade(k / 39) }));
-  root.append(svg("text", { x: left + 128, y: height - 15 }, `0 to ${short(most, 4)}, square-root scale`));
+  root.append(svg("text", { x: left + 128, y: height - 15 }, `0 to ${short(most, 4)}, square-root scale`), over);
   return root;
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -75,8 +74,8 @@ def _of_least_error(request: ModuloRequest, solution: Solution, proven: bool) ->
         if kind == "upper bound":
             return OracleVerdict.none("the extra constraints leave no closed form.")
         kind, proof = "lower bound", f"{proof} The extra constraints can only raise the error above it."
-    bound = None if proven else -math.inf if solution.bound is None else solution.bound
-    return OracleVerdict.judge(solution.objective, law.name, law.value, kind, proof, incumbent_bound=bound)
+    verdict = OracleVerdict.judge(solution.objective, law.name, law.value, kind, proof)
+    return verdict if proven else verdict.stopped(solution.bound)
 
 
 def _of_least_delta(request: ModuloRequest, solution: Solution, budget: float) -> OracleVerdict:

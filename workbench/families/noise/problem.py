@@ -6,7 +6,6 @@ else     the bracket of `workbench.families.noise.bracket`, its law repaired by 
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -255,6 +254,7 @@ class NoiseProblem(Problem):
             )
         if not is_open(reached) or request.steps is not None:
             return reached
+        reached = reached.stopped()
         if not self.deadline.passed and request.gap is None:
             why = "The solver's digits were used up" if request.convex else "The largest grid was reached"
             words = f"{why}: the optimum lies between {bound:.9g} and {loss:.9g}."
@@ -289,8 +289,8 @@ class NoiseProblem(Problem):
             return OracleVerdict.judge(objective, "staircase on the integers", value, kind, pure)
         if not delta:
             value = line_noise.staircase_reals(epsilon, spread, name)
-            bound = None if request.steps is None else -math.inf  # the optimum is over all cells
-            return OracleVerdict.judge(objective, "staircase", value, kind, pure, slack, incumbent_bound=bound)
+            kind = kind if request.steps is None else "lower bound"  # the optimum is over all cells
+            return OracleVerdict.judge(objective, "staircase", value, kind, pure, slack)
         value = line_noise.truncated_laplace(epsilon, delta, spread, name)
         words = "It is private (Geng et al. 2020)."
         return OracleVerdict.judge(objective, "truncated Laplace", value, kind, words, slack)
