@@ -142,7 +142,8 @@ def of_reals(query: RealQuery, rows: list[Row]) -> Iterator[str]:
         if bound:
             others = f"No channel of the range costs less than {shown_loss(bound)}."
         name = served[0]["class"]
-        yield f"For one answer alone the {name} (biased) costs least of the certified classes compared: {loss}. {others}"
+        most = f"(biased) costs least of the certified classes compared: {loss}. {others}"
+        yield f"For one answer alone the {name} {most}"
         yield from _below(rows, served[0])
     output, constant = map(float, query.question.constant(query.loss))
     if served[0]["objective"] > constant:

@@ -18,6 +18,7 @@ from workbench.exact.numbers import ExpNumber, jsonable, round_up
 from workbench.exact.objects import Record, Values
 from workbench.families.design_program import DesignProgram
 from workbench.families.oracle import OracleVerdict as OracleVerdict
+from workbench.io.plain_figures import chart, over
 from workbench.io.shown import Facts, Shown
 from workbench.privacy.claim import Claim as Claim
 
@@ -86,9 +87,19 @@ class Reports(ABC):
         """The mechanism as a file knows it, which claims nothing."""
         return design.mechanism
 
+    def caption(self, design: Design) -> str:
+        """Above its picture: what was asked, and what it costs."""
+        request = design.request
+        budget, least = getattr(request, "budget_words", None), getattr(request, "minimise", "loss")
+        what = getattr(request, "loss_name", least) if least == "loss" else least
+        return self.heading(design) + ("" if budget is None else f"\n{budget}: {what} {design.objective:.6g}")
+
     def figure(self, design: Design) -> Figure:
-        """A picture of the mechanism. Raises WorkbenchError for a family without one."""
-        raise WorkbenchError(f"Mechanisms of the family {self.name} have no picture.")
+        """A picture of the law, published ones beside it. Raises WorkbenchError where there is none."""
+        drawing = getattr(design.mechanism, "drawing", None)
+        if drawing is None:
+            raise WorkbenchError(f"Mechanisms of the family {self.name} have no picture.")
+        return chart(over(drawing(), self.beside(design)), self.caption(design))
 
 
 @dataclass(frozen=True, repr=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from workbench.exact.objects import Record
+from workbench.io.shown import OneLine
 
 # Below this, costs are equal: MILPs are solved to an absolute gap of 1e-9.
 ABSOLUTE = 2e-9
@@ -16,7 +17,7 @@ def meets(objective: float, bound: float) -> bool:
 
 
 @dataclass(frozen=True)
-class OracleVerdict:
+class OracleVerdict(OneLine):
     """What a closed form says about an objective.
 
     Attributes:

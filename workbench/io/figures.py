@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, wraps
 from io import BytesIO
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
-from workbench.exact.objects import Record, Values
+from workbench.exact.objects import Record
 from workbench.io.files import PICTURES, write_whole
 
 if TYPE_CHECKING:
@@ -176,74 +176,6 @@ def _percent(percent: float) -> str:
     if percent < 9.95:
         return "0" if percent < _PERCENT[0] / 2 else f"{percent:.1f}"
     return f"{percent:.0f}" if percent < _PERCENT[1] else ">1k"
-
-
-@styled
-def pmf_plot(masses: ArrayLike, sizes: tuple[int, ...], title: str) -> Figure:
-    """The PMF of additive noise: a heat map for two factors, else bars over row-major noise values."""
-    figure, (axis,) = panels(width=SCREEN, height=3.0)
-    if len(sizes) == 2:
-        pmf_heat(axis, masses, (sizes[0], sizes[1]))
-    else:
-        values = np.asarray(masses, dtype=float)
-        axis.bar(np.arange(values.size), values, width=0.8, color=COLOURS[0])
-        ticks = range(0, values.size, max(1, values.size // 24))
-        axis.set_xticks(ticks, [str(eta) for eta in ticks])
-        axis.set(xlabel="noise value η", ylabel="probability f(η)")
-    titled(axis, title)
-    return figure
-
-
-def noise_plot(values: ArrayLike, masses: ArrayLike, title: str, beside: Values | None = None) -> Figure:
-    """The PMF of noise on the integers in steps, logarithmic; beside: other laws, name -> (values, masses)."""
-    laws = {"f": (values, masses), **(beside or {})}
-    steps = {name: (np.append(x, np.asarray(x)[-1] + 1) - 0.5, np.asarray(y)) for name, (x, y) in laws.items()}
-    return density_plot(steps, title, measure="probability")
-
-
-@styled
-def density_plot(densities: Values, title: str, atom: float = 0.0, *, measure: str = "density") -> Figure:
-    """Piecewise constant densities on a logarithmic scale. densities: name -> (edges (m + 1,), values (m,))."""
-    figure, (axis,) = panels(width=SCREEN, height=3.0)
-    for k, (name, (edges, values)) in enumerate(densities.items()):
-        shown = np.where(np.asarray(values) > _FLOOR * np.max(values), values, np.nan)
-        colour, width = COLOURS[k % len(COLOURS)], 1.8 if k == 0 else 1.1
-        dash = DASHES[k % len(DASHES)]
-        axis.stairs(shown, edges, baseline=None, color=colour, linewidth=width, linestyle=dash, label=name)
-    axis.set(xlabel="noise η", ylabel=measure, yscale="log")
-    if atom:
-        axis.plot(
-            [0],
-            [1],
-            "v",
-            color=COLOURS[0],
-            clip_on=False,
-            transform=axis.get_xaxis_transform(),
-            label=f"atom of {atom:.3g} at 0",
-        )
-    titled(axis, title)
-    axis.legend()
-    return figure
-
-
-@styled
-def channel_plot(labels: Iterable[Any], outputs: Iterable[Any], matrix: ArrayLike, title: str) -> Figure:
-    """Pr[o|y] of a finite channel as a heat map with the names of inputs and outputs, on a square-root scale: the
-    darker, the likelier."""
-    from matplotlib.colors import PowerNorm
-
-    cells = np.asarray(matrix, dtype=float)
-    figure, (axis,) = panels(width=SCREEN, height=3.8)
-    image = axis.imshow(cells, cmap="Blues", norm=PowerNorm(0.5, 0, float(cells.max())), aspect="auto")
-    for names, ticks in ((labels, axis.set_yticks), (outputs, axis.set_xticks)):
-        words = [str(name) if isinstance(name, (str, tuple)) else f"{float(name):g}" for name in names]
-        every = max(1, -(-len(words) // 12))
-        ticks(range(0, len(words), every), words[::every])
-    axis.grid(False)
-    axis.set(xlabel="published value o", ylabel="true value y")
-    figure.colorbar(image, ax=axis, label="Pr[o | y], square-root scale")
-    titled(axis, title)
-    return figure
 
 
 @styled

@@ -22,6 +22,13 @@ DRAWN = 30_000  # characters of an SVG in a notebook
 _PAGE, _SCROLLS = "max-width:820px", "overflow-x:auto;max-width:100%"
 
 
+class OneLine:
+    """What its text says in a line: a notebook shows that."""
+
+    def _repr_html_(self) -> str:
+        return document(str(self), "")
+
+
 class Shown(ABC):
     """Subclasses give `facts` and `figure`."""
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,13 +27,11 @@ from workbench.exact.objects import Record
 from workbench.exact.plain import finite_table, plain_array, whole_column
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
+from workbench.io.plain_figures import NOISE, Figure, bars, heat
 from workbench.io.records import law_record, listed, read_law, refuse, take
 from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Distances, Label, Segment
 from workbench.mechanisms.modulo import MAX_FACTORS, ModuloNoise
 from workbench.mechanisms.shown_mechanism import ShownMechanism
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["PART_LOSSES", "AdditiveNoise", "ModuloNoise", "known_losses"]
 
@@ -209,11 +207,12 @@ class AdditiveNoise(ShownMechanism):
         group = " x ".join(map(str, q.sizes))
         return f"Additive noise modulo {group}, {len(q.differences)} neighbouring differences ({relation})"
 
-    def figure(self) -> Figure:
+    def drawing(self) -> Figure:
         """The PMF: bars, a heat map for two factors."""
-        from workbench.io.figures import pmf_plot
-
-        return pmf_plot(self.pmf, self.question.sizes, self.describe())
+        sizes = self.question.sizes
+        if len(sizes) == 2:
+            return heat(NOISE, "noise η₁", range(sizes[0]), "noise η₂", range(sizes[1]), self.pmf.reshape(sizes))
+        return bars(NOISE, "noise η, added to the true answer", range(self.pmf.size), self.pmf, -1.0)
 
     # Numbers.
 

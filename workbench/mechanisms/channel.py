@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise, permutations
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,10 +40,6 @@ from workbench.mechanisms.mechanism import (
 )
 from workbench.mechanisms.points import Point, point, rationals_of, shown
 from workbench.mechanisms.shown_mechanism import ShownMechanism
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 _UNITS = 256  # bits of masses of others
 Rows: TypeAlias = "Channel | Sequence[Any] | np.ndarray[Any, Any]"
@@ -300,12 +296,6 @@ class Channel(ShownMechanism):
     def with_rows(self, rows: Sequence[Distribution]) -> Channel:
         """Other laws under the same relation."""
         return replace(self, rows=tuple(rows))
-
-    def figure(self) -> Figure:
-        """Pr[k|q] as a heat map."""
-        from workbench.io.figures import channel_plot
-
-        return channel_plot(self.inputs, self.outputs, self.matrix, self.describe())
 
     def __repr__(self) -> str:
         relation = "every two neighbours" if self.neighbours is None else f"{len(self.pairs)} pairs of neighbours"

@@ -25,6 +25,7 @@ from workbench.exact.numbers import exact, positive
 from workbench.exact.objects import Record
 from workbench.exact.plain import plain_list
 from workbench.io.files import is_number, names_file, read_table, spelled
+from workbench.io.shown import OneLine
 from workbench.mechanisms.plane import metric_pairs, near_pairs, planar, read_places, relation
 from workbench.mechanisms.points import Point, is_zero, point, points, rationals_of, shown
 
@@ -35,7 +36,7 @@ _PAIRS = 2_000_000  # that are listed one by one
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class FiniteQuery:
+class FiniteQuery(OneLine):
     """A finite question for any channel.
 
     inputs: numbers (read as the decimals they show), texts or tuples, all different; outputs: the same, by default the

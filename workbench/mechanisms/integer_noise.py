@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,9 @@ from workbench.exact.plain import is_whole, whole_column, whole_number
 from workbench.exact.random_source import Source
 from workbench.io.files import ratio as read_ratio
 from workbench.io.files import spelled
+from workbench.io.plain_figures import NOISE, Figure, bars
 from workbench.io.records import law_record, listed, read_law, refuse, take
+from workbench.io.shown import OneLine
 from workbench.mechanisms.additive import PART_LOSSES
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import (
@@ -44,21 +46,21 @@ from workbench.mechanisms.mechanism import (
 )
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
 MAX_SENSITIVITY = 10_000
 MAX_ANSWERS = 10_001
 _FARTHEST = (1 << 62) - 1  # of an answer
 OWN_LOSSES = "losses must have a name of their own, and be left out for absolute, squared and noise on the reals."
 
 
-class UnboundedNoise:
+class UnboundedNoise(OneLine):
     """A query whose answers have no largest one: IntegerNoise or RealNoise."""
 
     sensitivity: Any
     clamp: Any
+
+    def __str__(self) -> str:
+        ends = "" if self.clamp is None else f", clamped into {float(self.clamp[0]):g}..{float(self.clamp[1]):g}"
+        return f"{type(self).__name__}, sensitivity {float(self.sensitivity):g}{ends}"
 
 
 @dataclass(frozen=True)
@@ -375,12 +377,9 @@ class AdditiveIntegerNoise(LineNoise):
         where = "on all integers" if clamp is None else f"clamped to {clamp[0]}..{clamp[1]}"
         return f"Additive noise {where}, neighbouring answers differ by at most {self.reach}"
 
-    def figure(self) -> Figure:
+    def drawing(self) -> Figure:
         """The PMF as bars."""
-        from workbench.io.figures import noise_plot
-
-        values, masses = self.noise.first + np.arange(len(self.noise.weights)), self.noise.floats
-        return noise_plot(values, masses, self.describe())
+        return bars(NOISE, "noise η", range(self.noise.first, self.noise.last + 1), self.noise.floats)
 
     @classmethod
     def from_dict(cls, data: Any) -> AdditiveIntegerNoise:

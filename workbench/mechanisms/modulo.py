@@ -29,6 +29,7 @@ from workbench.exact.arrays import Positions
 from workbench.exact.numbers import Real
 from workbench.exact.objects import Record
 from workbench.exact.plain import is_whole, whole_number
+from workbench.io.shown import OneLine
 from workbench.mechanisms.mechanism import label_budgets
 
 Shift = tuple[int, ...]
@@ -39,7 +40,7 @@ MAX_FACTORS = 32
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class ModuloNoise:
+class ModuloNoise(OneLine):
     """A query whose answers form a finite abelian group, and its neighbour relation.
 
     n: answers 0..n of a scalar query, or sizes: the orders of the cyclic factors of a vector query.

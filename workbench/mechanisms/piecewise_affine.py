@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise, permutations
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,6 +35,7 @@ from workbench.exact.objects import Record
 from workbench.exact.plain import plain_list
 from workbench.exact.random_source import Source
 from workbench.io.files import spelled
+from workbench.io.plain_figures import Figure
 from workbench.io.records import law_record, listed, numbers, read_law, take
 from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.channel import Channel
@@ -53,10 +54,7 @@ from workbench.mechanisms.mechanism import (
 )
 from workbench.mechanisms.quantization import rationals, read_bins, read_inputs, real_input
 from workbench.mechanisms.quantization_error import ErrorIntegrals, RealErrors, places
-from workbench.mechanisms.shown_mechanism import ShownMechanism, law_plot
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from workbench.mechanisms.shown_mechanism import ShownMechanism, affine_figure
 
 
 @dataclass(frozen=True)
@@ -201,9 +199,9 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         """Other end laws on the same knots and bins."""
         return PiecewiseAffine(self.knots, self.bins, tuple(rows), self.name)
 
-    def figure(self, title: str = "") -> Figure:
-        """p(x, i) against x, with its jumps. title: what it is, by default."""
-        return law_plot(self.outputs, self._cuts, self.matrix, title or self.describe())
+    def drawing(self) -> Figure:
+        """p(x, i) against x, with its jumps."""
+        return affine_figure(self.outputs, self._cuts, self.matrix)
 
     # Its parts.
 

@@ -16,13 +16,14 @@ from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Real, exact, positive, round_down, round_up
 from workbench.exact.plain import plain_list, plain_numbers, whole_number
 from workbench.io import files
+from workbench.io.shown import OneLine
 from workbench.mechanisms.density import Density, spelled
 
 LARGEST = 1e100  # of an input or output, in size: its square must stay finite
 
 
 @dataclass(frozen=True, init=False)
-class Quantization:
+class Quantization(OneLine):
     """Publish x in [-c, c], or in a range [low, high], as one of m outputs, without bias.
 
     Args:

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ from workbench.exact.plain import plain_numbers, whole_number
 from workbench.exact.random_source import Source
 from workbench.io.files import ratio as read_ratio
 from workbench.io.files import spelled
+from workbench.io.plain_figures import SEEN, Figure, lines, series
 from workbench.io.records import numbers as read_ratios
 from workbench.io.records import refuse
 from workbench.io.shown import Facts
@@ -41,11 +42,8 @@ from workbench.mechanisms.integer_noise import LineNoise, UnboundedNoise
 from workbench.mechanisms.mechanism import ColumnInputs
 from workbench.mechanisms.quantization import read_range, spelled_range
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
 MAX_STEPS = 4096
+_DRAWN = 500  # cells of a density in a picture
 ALL_SHIFTS = "Between two integer shifts every divergence is a mean of theirs, so these prove all real shifts."
 
 
@@ -261,11 +259,18 @@ class AdditiveRealNoise(LineNoise):
         grid += "" if ends is None else f", clamped into {spelled_range(ends)}"
         return [("mechanism", self.describe()), ("publishes", grid), ("shifts", ALL_SHIFTS)]
 
-    def figure(self) -> Figure:
-        """The density."""
-        from workbench.io.figures import density_plot
-
-        return density_plot({"density": self.density()}, self.describe(), float(self.atom / self.total))
+    def drawing(self) -> Figure:
+        """The density, in at most `_DRAWN` cells, and its atom in words."""
+        edges, values = self.density()
+        seen = np.flatnonzero(values > SEEN * values.max())
+        edges, values = edges[seen[0] : seen[-1] + 2], values[seen[0] : seen[-1] + 1]
+        share = -(-values.size // _DRAWN)
+        if share > 1:  # means of neighbouring cells
+            cells = [values[k : k + share].mean() for k in range(0, values.size, share)]
+            edges, values = np.append(edges[:-1:share], edges[-1]), np.array(cells)
+        law = series("this design", "area", 0, edges, np.append(values, values[-1]), steps=True)
+        note = f"An atom of {float(self.atom / self.total):.4g} at 0 is not drawn." if self.atom else ""
+        return lines("Density of the noise", "noise η", "density", [law], note=note)
 
     def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`."""

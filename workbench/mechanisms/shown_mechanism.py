@@ -10,13 +10,12 @@ import numpy as np
 
 from workbench.exact.arrays import Vector
 from workbench.exact.objects import Record
-from workbench.io.figures import COLOURS, PAGE, panels, styled, titled
 from workbench.io.files import write_json
+from workbench.io.plain_figures import Figure, chart, heat, lines, series
 from workbench.io.shown import Facts, Shown
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Drawn
 
 
 MECHANISM, VERSION = "dp-workbench mechanism", 1
@@ -26,7 +25,9 @@ _DRAWN = 400  # outputs
 class ShownMechanism(Shown):
     """What the mechanisms of the package share beside their laws."""
 
+    inputs: Any
     outputs: Any
+    matrix: Any
 
     @abstractmethod
     def describe(self) -> str:
@@ -42,6 +43,18 @@ class ShownMechanism(Shown):
         more = f", ... ({len(self.outputs)})" if len(self.outputs) > 8 else ""
         return [("mechanism", self.describe()), ("publishes", first + more)]
 
+    def drawing(self) -> Figure:
+        """The picture of its law as plain data: of a channel the outputs that it publishes, input by input."""
+        cells, outputs = np.asarray(self.matrix, dtype=float), np.asarray(self.outputs)
+        used = np.flatnonzero(cells.max(axis=0) > 0)
+        title = "Probability of every output, input by input"
+        points = [tuple(point) if np.ndim(point) else point for point in outputs[used]]
+        return heat(title, "input", self.inputs, "published value", points, cells[:, used])
+
+    def figure(self, title: str = "") -> Drawn:
+        """The picture of its law. title: what it is, by default."""
+        return chart(self.drawing(), title or self.describe())
+
     @property
     def drawable(self) -> bool:
         """Whether the outputs are few enough."""
@@ -52,26 +65,22 @@ class ShownMechanism(Shown):
         write_json(path, {"format": MECHANISM, "version": VERSION, "mechanism": self.to_dict()})
 
 
-def draw_law(axis: Axes, outputs: Vector, knots: Vector, ends: Vector) -> None:
-    """p(x, i) against x for outputs (m,): affine between knots (K + 1,), with end laws (2K, m); gaps at jumps."""
+def affine(outputs: Vector, knots: Vector, ends: Vector) -> list[Figure]:
+    """p(x, i) against x as a line for each of the outputs (m,): affine between knots (K + 1,), with end laws (2K, m);
+    gaps at jumps."""
     x = np.stack([knots[:-1], knots[1:], np.full(knots.size - 1, np.nan)], axis=1).ravel()
+    drawn = []
     for k, (output, law) in enumerate(zip(outputs, ends.T, strict=True)):
         pieces = law.reshape(-1, 2)
         y = np.concatenate([pieces, np.full((len(pieces), 1), np.nan)], axis=1).ravel()
         joined = np.flatnonzero(np.isclose(pieces[:-1, 1], pieces[1:, 0], atol=1e-9))
         keep = np.ones(x.size, dtype=bool)
         keep[3 * joined + 2] = False  # no gap where the law does not jump
-        style, colour = "-" if k < len(COLOURS) else "--", COLOURS[k % len(COLOURS)]
-        axis.plot(x[keep], y[keep], style, color=colour, label=f"output {output:.3g}", linewidth=1.6)
-    axis.set(xlabel="input x", ylabel="probability of the output")
-    axis.set_ylim(bottom=0)
+        drawn.append(series(f"output {output:.4g}", "line", k, x[keep], y[keep]))
+    return drawn
 
 
-@styled
-def law_plot(outputs: Vector, knots: Vector, ends: Vector, title: str) -> Figure:
-    """The whole output law of a mechanism on real inputs; arguments as `draw_law`."""
-    figure, (axis,) = panels(width=PAGE, height=3.0)
-    draw_law(axis, outputs, knots, ends)
-    titled(axis, title)
-    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return figure
+def affine_figure(outputs: Vector, knots: Vector, ends: Vector) -> Figure:
+    """The whole output law of a mechanism on real inputs; arguments as `affine`."""
+    title = "Probability of every output, against the input"
+    return lines(title, "input x", "probability of the output", affine(outputs, knots, ends))

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from workbench.exact.numbers import ExpNumber, Interval, Real, ln_up, positive, 
 from workbench.exact.objects import Record
 from workbench.exact.plain import whole_number
 from workbench.io.files import ratio, spelled, write_json
+from workbench.io.plain_figures import chart, lines, series
 from workbench.io.records import refuse, take
 from workbench.io.shown import Facts, Shown
 from workbench.privacy.audit_work import LIMIT
@@ -32,6 +33,12 @@ from workbench.privacy.dominating_pair import compared_laws, dominating_pair
 from workbench.privacy.loss_law import LossLaw
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.notion import decimal
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Runs: TypeAlias = "list[tuple[Laws, int]]"
+_DRAWN = 60  # values of ε in a picture
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,7 @@ class Composition(Shown):
     epsilon_low: float
     delta: float
     delta_low: float
+    runs: Runs = field(default_factory=list, repr=False, compare=False)
 
     def facts(self) -> Facts:
         """The interval."""
@@ -55,18 +63,18 @@ class Composition(Shown):
             ("delta", f"{self.delta_low:.9g} to {self.delta:.9g}"),
         ]
 
-    @property
-    def drawable(self) -> bool:
-        """No: it is an interval."""
-        return False
-
-    def figure(self) -> Any:
-        """None. Raises InvalidRequest."""
-        raise InvalidRequest("A composition is an interval: there is nothing to plot. Its mechanism has a profile.")
+    def figure(self) -> Figure:
+        """δ(ε) of all runs, proven from above on a rough grid of losses, and the interval that was asked for."""
+        law = _law(self.runs, _step(self.runs, Fraction(0), _ROUGH), upper=True)
+        at = np.linspace(0, 1.5 * self.epsilon if 0 < self.epsilon < math.inf else 1.0, _DRAWN)
+        curve = series("all runs, no more", "line", 0, at, [float(law.delta(Fraction(epsilon))) for epsilon in at])
+        ends = [self.epsilon_low, self.epsilon], [self.delta_low, self.delta]
+        drawn = [curve, series("asked: from below, from above", "filled", 1, *ends)]
+        return chart(lines("Privacy of all runs: the δ that holds at every ε", "ε", "δ(ε)", drawn))
 
     def save(self, path: str | Path) -> None:
         """Write the numbers as JSON."""
-        write_json(path, asdict(self))
+        write_json(path, {name: value for name, value in vars(self).items() if name != "runs"})
 
 
 def compose(
@@ -99,10 +107,10 @@ def compose(
     shown = tuple(counts) if several else counts[0]
     if given is not None:
         high, low = _epsilons(subjects, runs, given, Fraction(interval))
-        return Composition(shown, high, low, float(given), float(given))
+        return Composition(shown, high, low, float(given), float(given), runs)
     assert at is not None
     deltas = _deltas(subjects, runs, at, Fraction(interval))
-    return Composition(shown, round_up(at), round_down(at), round_up(deltas[0]), round_down(deltas[1]))
+    return Composition(shown, round_up(at), round_down(at), round_up(deltas[0]), round_down(deltas[1]), runs)
 
 
 def composed_delta(mechanism: Any, times: int, epsilon: Fraction, wanted: Fraction | None = None) -> Fraction:
@@ -189,7 +197,6 @@ class ComposedClaim:
         return cls(fields["runs"], epsilon, delta, step)
 
 
-Runs: TypeAlias = "list[tuple[Laws, int]]"
 _RUNS, _STEP_BITS, _DIGITS = 10**6, 256, 1300  # the most in a file
 _PROOF = 1 << 12  # points of the grids that designs and certificates are proven on
 _FINE, _COARSE = 1 << 18, 1 << 17  # points of the grids of the lower and the upper bound

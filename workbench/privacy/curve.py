@@ -26,20 +26,21 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import ExpNumber, Real, largest, ln_up, positive, round_up, sign_exp
-from workbench.exact.objects import Record
-from workbench.io.figures import COLOURS, SCREEN, panels, styled
+from workbench.io.plain_figures import Figure, chart, lines, series
 from workbench.io.result import Result
 from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.mechanism import as_mechanism, on_real_inputs
-from workbench.privacy.notions import delta_notion
+from workbench.privacy.notions import delta_notion, known
+from workbench.privacy.notions import notion as named
 from workbench.privacy.notions.dp import DeltaNotion
 from workbench.privacy.notions.laws import Laws
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Drawn
 
 
-_STEPS = 4000  # breakpoints drawn one by one
+_ENDS = 300  # breakpoints drawn one by one
+_SEEN = 1e-3  # of the largest δ: less is nothing to see
 
 
 @dataclass(frozen=True)
@@ -118,9 +119,9 @@ class Profile(Shown):
         shown = [(f"{title} δ at ε = {epsilon}", repr(self.delta(epsilon))) for epsilon in (0, 1)]
         return [*shown, ("exact pure epsilon", repr(self.pure_epsilon))]
 
-    def figure(self) -> Figure:
+    def figure(self) -> Drawn:
         """The curve."""
-        return _curves_figure([self], (), "Privacy profile, exact for all neighbours")
+        return chart(curves_figure([self]))
 
     @property
     def pure_epsilon(self) -> float:
@@ -154,28 +155,36 @@ def _pieces(laws: Laws, notion: DeltaNotion) -> tuple[Piece, ...]:
     return tuple(reversed(pieces))
 
 
-def profile_figure(mechanism: Any, epsilons: Iterable[Real] = (), title: str = "") -> Figure:
+def profiles(mechanism: Any) -> list[Profile]:
+    """The profiles of all notions that have one for the mechanism."""
+    subject = as_mechanism(mechanism)
+    measures = [each for name in known() if isinstance(each := named(name), DeltaNotion)]
+    return [profile(subject, each.name) for each in measures if each.convex or not on_real_inputs(subject)]
+
+
+def profile_figure(mechanism: Any, epsilons: Iterable[Real] = ()) -> Drawn:
     """The exact profiles of a mechanism, budgets marked. Raises InvalidRequest."""
-    real_inputs = on_real_inputs(as_mechanism(mechanism))
-    drawn = [delta_notion(name) for name in ("dp", "pdp")]
-    curves = [profile(mechanism, measure.name) for measure in drawn if measure.convex or not real_inputs]
-    return _curves_figure(curves, epsilons, title or "Privacy profile, exact for all neighbours")
+    curves = profiles(mechanism)
+    return chart(
+        curves_figure(curves, [(float(positive(at, "epsilon", or_zero=True)), curves[0].delta(at)) for at in epsilons])
+    )
 
 
-@styled
-def _curves_figure(curves: Sequence[Profile], epsilons: Iterable[Real], title: str) -> Figure:
-    ends = curves[0].ends
-    last = max(1e-3, 1.15 * float(ends[-1]))
-    steps = ends if len(ends) <= _STEPS else np.linspace(0, last, _STEPS)  # finer than a picture can show
-    grid = np.unique(np.concatenate([np.linspace(0, last, 300), np.minimum(steps, last)]))
-    figure, (axis,) = panels(width=SCREEN, height=3.0)
-    for colour, curve in zip(COLOURS, curves, strict=False):
-        steps_only = all(not piece.q for pieces in curve.curves for piece in pieces)
-        style: Record = {"drawstyle": "steps-post"} if steps_only else {}
-        axis.plot(grid, curve.heights(grid), color=colour, label=f"{delta_notion(curve.notion).title} δ", **style)
-    for epsilon in epsilons:
-        axis.axvline(float(positive(epsilon, "epsilon", or_zero=True)), color=COLOURS[7], linestyle="--", linewidth=1)
-    axis.set(xlabel="ε", ylabel="δ(ε)")
-    axis.legend()
-    axis.set_title(title)
-    return figure
+def curves_figure(curves: Sequence[Profile], marked: Sequence[tuple[float, float]] = ()) -> Figure:
+    """Profiles as plain data, as far as there is something to see. marked: budgets (ε, δ)."""
+    ends, zero = curves[0].ends, np.zeros(1)
+    seen = [curve.ends[curve.heights(curve.ends) > _SEEN * curve.heights(zero)] for curve in curves]
+    last = max(1e-3, *(1.5 * epsilon for epsilon, _ in marked), *(1.15 * float(each[-1]) for each in seen if each.size))
+    grid = np.unique(np.concatenate([np.linspace(0, last, 150), thinned(ends[ends <= last], _ENDS)]))
+    drawn = []
+    for k, curve in enumerate(curves):
+        staircase = all(not piece.q for pieces in curve.curves for piece in pieces)
+        name = f"{delta_notion(curve.notion).title} δ"
+        drawn.append(series(name, "line", k, grid, curve.heights(grid), steps=staircase))
+    marks = [series("asked", "filled", 6, *zip(*marked, strict=True))] if marked else []
+    return lines("Privacy profile: the δ that holds at every ε", "ε", "δ(ε)", [*drawn, *marks])
+
+
+def thinned(ends: Vector, most: int) -> Vector:
+    """Ends where a curve changes; of more than `most` so many places evenly."""
+    return ends if ends.size <= most else np.linspace(0, float(ends[-1]), most)

@@ -77,7 +77,9 @@ def test_what_costs_less_than_the_class_to_use_and_is_not_certified_is_named():
     def row(name, objective, certified, notes="biased", bound=None):
         return {"class": name, "objective": objective, "bound": bound, "certified": certified, "notes": notes}
 
-    query = RealQuery(low=Fraction(0), high=Fraction(100), sensitivity=Fraction(1), epsilon=Fraction(1), delta=Fraction(0))
+    query = RealQuery(
+        low=Fraction(0), high=Fraction(100), sensitivity=Fraction(1), epsilon=Fraction(1), delta=Fraction(0)
+    )
     closed, channel = row("staircase (pure)", 0.9, False, "unbiased; published"), row("channel on a grid", 5.5, True)
     words = [*of_reals(query, [closed, channel | {"bound": 0.0}])]
     assert words[0] == (

@@ -146,7 +146,7 @@ def test_a_notebook_shows_profiles_audits_of_quantizers_and_quantized_laplace_no
     pytest.importorskip("matplotlib")
     curve = wb.profile(Channel.from_rows([[3, 1], [1, 3]]))
     assert "DP δ at ε = 1" in curve._repr_html_()
-    assert "<img" in curve._repr_html_()
+    assert "<svg" in curve._repr_html_()
     assert repr(curve) == "Profile(dp, 1 different pairs of neighbours)"
     quantizer = rqm([-2, -1, 1, 2], 0.3)
     assert repr(audit_extremes(quantizer, 0).pure_epsilon) in wb.audit(quantizer)._repr_html_()

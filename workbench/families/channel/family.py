@@ -355,7 +355,7 @@ class _Channels(Family):
         return [("Probability of every output", heads, rows)]
 
     def figure(self, design: Design) -> Figure:
-        from workbench.io.figures import channel_plot, place_plot
+        from workbench.io.figures import place_plot
 
         q = design.question
         if q.planar and q.inputs == q.outputs:
@@ -365,8 +365,7 @@ class _Channels(Family):
             words = "what is published" if q.prior is not None else "what is published, places equally often"
             titles = f"{words}\n{design.request.budget_words}: {design.objective:.6g}", "published from x"
             return place_plot(points, [weights @ law, law[own]], titles, points[own])
-        title = f"{q!r}\n{design.request.budget_words}: {design.objective:.6g}"
-        return channel_plot(q.inputs, q.outputs, design.mechanism.matrix, title)
+        return super().figure(design)
 
 
 FAMILY = _Channels()

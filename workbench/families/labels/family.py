@@ -32,8 +32,6 @@ from workbench.io.shown import Facts
 from workbench.privacy.notions import OURS
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from workbench.families.design import Design, Tables
     from workbench.families.labels.request import LabelRequest
     from workbench.mechanisms.label_randomizers.labels import Labels
@@ -306,13 +304,6 @@ class _LabelFamily(Family):
         from workbench.families.labels.problem import rows_of_bins
 
         return design.mechanism if _bins(design.mechanism) is None else rows_of_bins(design.mechanism)[0]
-
-    def figure(self, design: Design) -> Figure:
-        from workbench.io.figures import channel_plot
-
-        r, mechanism = self.json(design), design.mechanism
-        title = f"{design.question!r}, {design.request.budget_words}: {r['loss']} loss {design.objective:.6g}"
-        return channel_plot(design.question.values, mechanism.outputs, mechanism.matrix, title)
 
 
 def outputs_in_use(mechanism: Any) -> int:

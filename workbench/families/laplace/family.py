@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, positive
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Request
@@ -25,8 +25,6 @@ from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM
 from workbench.privacy.claim import Claim
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw
 
 
@@ -172,13 +170,6 @@ class _Laplace(Family):
         return float(expected_error(mechanism, "squared", request.question).mean)
 
     # What a design shows.
-
-    def figure(self, design: Design) -> Figure:
-        """How often each step between outputs is taken. Raises WorkbenchError where no ell is within the bits."""
-        if design.mechanism is None:
-            raise WorkbenchError("mechanism must be one that streams can be encoded with to be drawn. Got none.")
-        figure: Figure = design.mechanism.figure()
-        return figure
 
     def status(self, design: Design) -> str:
         return "found" if design.details["reachable"] else "infeasible"

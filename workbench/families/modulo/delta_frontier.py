@@ -18,20 +18,41 @@ from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.numbers import Real, exact, probability
 from workbench.families.outcome import translated_errors
 from workbench.families.registry import family_of
+from workbench.io.plain_figures import chart, lines, series
+from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.modulo import ModuloNoise
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from models.modulo_level_frontier import Piece
 
 
 _LOSSES = ("error-rate", "eta-squared", "squared", "circular-squared")
 
 
-class DeltaFrontier(tuple["Piece", ...]):
+class DeltaFrontier(tuple["Piece", ...], Shown):
     """The linear pieces of the least error in order of δ, each with its two ends and whether it is proven (to 1e-9 of
     the value); see `models.modulo_frontier`."""
 
-    __slots__ = ()
+    def __str__(self) -> str:
+        return "\n".join(f"{what}: {words}" for what, words in self.facts())
+
+    def facts(self) -> Facts:
+        """How many pieces, and the error at their ends."""
+        proven, first, last = sum(piece.proven for piece in self), self[0], self[-1]
+        words = f"{first.value_low:.9g} at delta = 0, {last.value_high:.9g} at delta = {last.delta_high:g}"
+        return [("linear pieces", f"{len(self)}, {proven} of them proven"), ("least error", words)]
+
+    def figure(self) -> Figure:
+        """The error against δ, piece by piece, and what is proven where they are not."""
+        x, y, low = (
+            [getattr(piece, f"{what}_{end}") for piece in self for end in ("low", "high")]
+            for what in ("delta", "value", "bound")
+        )
+        open_ones = [series("proven interval", "band", 0, x, y, low=low)] if low != y else []
+        drawn = [series("linear pieces", "segments", 0, x, y), *open_ones]
+        return chart(lines("The least error at every δ", "δ", "least error", drawn))
 
     def _at(self, delta: Real) -> tuple[Piece, float]:
         from models.modulo_level_frontier import piece_at

@@ -57,8 +57,6 @@ from workbench.io.shown import Facts
 from workbench.privacy.notions import notion
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from workbench.families.design import Design, Tables
     from workbench.families.formula_object import Formula
     from workbench.families.modulo.request import ModuloRequest
@@ -320,13 +318,6 @@ class _Modulo(Family):
         cells = [[question.show(question.point(k)), float(masses[k])] for k in shown]
         title = "PMF" if every else f"PMF, the 16 heaviest of {masses.size} noise values"
         return [(title, ["noise", "probability"], cells)]
-
-    def figure(self, design: Design) -> Figure:
-        from workbench.io.figures import pmf_plot
-
-        what = {"loss": design.request.loss, "delta": "δ", "epsilon": "ε"}[design.request.minimise]
-        title = f"{self.heading(design)}\n{design.request.budget_words}: {what} {design.objective:.6g}"
-        return pmf_plot(design.mechanism.pmf, design.question.sizes, title)
 
 
 FAMILY = _Modulo()

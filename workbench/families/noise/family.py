@@ -36,8 +36,6 @@ from workbench.mechanisms.quantization import read_range, spelled_range
 from workbench.privacy.notions import notion
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from workbench.families.design import Design, Tables
     from workbench.families.noise.request import AnswerLoss, NoiseRequest
     from workbench.mechanisms.integer_noise import UnboundedNoise
@@ -311,24 +309,6 @@ class _NoiseFamily(Family):
         if isinstance(mechanism, AdditiveRealNoise):
             return curves(design.request, mechanism.density()[0])
         return curves(design.request, mechanism.noise.first + np.arange(len(mechanism.noise.weights)))
-
-    def figure(self, design: Design) -> Figure:
-        import numpy as np
-
-        from workbench.io.figures import density_plot, noise_plot
-        from workbench.mechanisms.real_noise import AdditiveRealNoise
-
-        request, mechanism = design.request, design.mechanism
-        what = request.loss_name if request.minimise == "loss" else request.minimise
-        title = f"{mechanism.describe()}\n{request.budget_words}: {what} {design.objective:.6g}"
-        if isinstance(mechanism, AdditiveRealNoise):
-            laws = {"this design": mechanism.density(), **self.beside(design)}
-            return density_plot(laws, title, float(mechanism.atom / mechanism.total))
-        law = mechanism.noise
-        values = np.arange(law.first, law.first + len(law.weights))
-        near = abs(int(law.first))
-        shown = {name: (x[abs(x) <= near], y[abs(x) <= near]) for name, (x, y) in self.beside(design).items()}
-        return noise_plot(values, law.floats, title, shown)
 
 
 def _budget(design: Design) -> Record:

@@ -14,8 +14,6 @@ from workbench.io.shown import Facts
 from workbench.mechanisms.quantization import read_range, spelled_range
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from workbench.families.design import Design, Tables
     from workbench.families.quantizer.request import QuantizerRequest
     from workbench.mechanisms.quantization import Quantization
@@ -215,9 +213,8 @@ class _Quantizer(Family):
         heads = [f"p at x = {x:g}" for x in places] if mechanism.middle else [f"p at x = {x}" for x in ("-c", "0", "c")]
         return [("Output law", ["output", *heads], cells)]
 
-    def figure(self, design: Design) -> Figure:
-        figure: Figure = design.mechanism.figure(f"{design.request.method} at ε = {float(design.request.epsilon):g}")
-        return figure
+    def caption(self, design: Design) -> str:
+        return f"{design.request.method} at ε = {float(design.request.epsilon):g}"
 
 
 FAMILY = _Quantizer()

@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,7 @@ from workbench.exact.objects import Record
 from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
 from workbench.io.files import ratio, spelled
+from workbench.io.plain_figures import Figure
 from workbench.io.records import refuse, take
 from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.density import Density
@@ -34,10 +35,7 @@ from workbench.mechanisms.density import spelled as density_of
 from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment, compare_pairs, label_budgets
 from workbench.mechanisms.quantization import half_width, read_inputs, real_input
 from workbench.mechanisms.quantization_error import RealErrors
-from workbench.mechanisms.shown_mechanism import ShownMechanism, law_plot
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from workbench.mechanisms.shown_mechanism import ShownMechanism, affine_figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +76,12 @@ class NonAffine(RealErrors):
         x = np.concatenate([np.linspace(-half, half, 4001), near])
         return float(np.abs(self.probabilities(x) @ self.outputs - x).max())
 
-    def figure(self, title: str = "") -> Figure:
-        """p(x, i) against x, at 201 inputs. title: the name and the range by default."""
+    def drawing(self) -> Figure:
+        """p(x, i) against x, at 201 inputs."""
         half = float(self.c)
         x = np.linspace(-half, half, 201)
         ends = np.repeat(self.probabilities(x), 2, axis=0)[1:-1]
-        return law_plot(self.outputs, x, ends, title or f"{self.name} on [-{half:g}, {half:g}]")
+        return affine_figure(self.outputs, x, ends)
 
 
 @dataclass(frozen=True, eq=False)

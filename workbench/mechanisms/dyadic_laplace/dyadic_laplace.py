@@ -37,7 +37,8 @@ import numpy.typing as npt
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers, Positions, Vector, Words
 from workbench.exact.numbers import round_up
-from workbench.io.figures import COLOURS, SCREEN, panels, styled
+from workbench.io.plain_figures import Figure as Drawing
+from workbench.io.plain_figures import bars, chart
 from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.dyadic_laplace import dyadic_law
 from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, delta_zero, level_thresholds, levels
@@ -146,19 +147,14 @@ class DyadicLaplace(Shown):
             ("mean squared error", f"{self.mse:.9g}"),
         ]
 
-    @styled
+    def drawing(self) -> Drawing:
+        """Pr[T = t] against the step δ_t/ε that outputs then are apart, as plain data."""
+        steps = [f"{step:.3g}" for step in (self.law.deltas / self.epsilon)[::-1]]
+        return bars("Probability of every step between outputs", "step between outputs", steps, self.law.pmf[::-1])
+
     def figure(self) -> Figure:
-        """Pr[T = t] against the step δ_t/ε that outputs then are apart."""
-        figure, (axis,) = panels(width=SCREEN)
-        axis.plot(self.law.deltas / self.epsilon, self.law.pmf, "o", color=COLOURS[0], markersize=4)
-        axis.vlines(self.law.deltas / self.epsilon, 0, self.law.pmf, color=COLOURS[0], linewidth=1)
-        axis.set_xscale("log", base=2)
-        axis.set_xlim(left=self.law.deltas[int((self.law.pmf > 1e-4).nonzero()[0][-1])] / self.epsilon / 2)
-        axis.set_ylim(bottom=0)
-        axis.set_xlabel("step between outputs")
-        axis.set_ylabel("probability of the step")
-        axis.set_title(f"dyadic quantized Laplace, ε = {self.epsilon:g}, ℓ = {self.ell:g}")
-        return figure
+        """The same."""
+        return chart(self.drawing(), f"dyadic quantized Laplace, ε = {self.epsilon:g}, ℓ = {self.ell:g}")
 
     def mean_bits(self, code: Code = "gamma", data: DataLaw = UNIFORM) -> float:
         """The exact mean length of the description of one scalar x ~ data, T capped. Raises InvalidRequest."""

@@ -23,13 +23,14 @@ from workbench.exact.objects import Record
 from workbench.exact.plain import is_whole, plain_numbers
 from workbench.io.files import names_file, read_table
 from workbench.io.records import float_array, floats
+from workbench.io.shown import OneLine
 
 MAX_LABELS = 50_000_000
 LARGEST = 1e100  # in size: squares of labels must stay finite
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
-class Labels:
+class Labels(OneLine):
     """Labels and their prior. Build it with arrays, or with `uniform`, `counted`, `read`.
 
     values: (k,) at most 1e100 in size, strictly increasing; prior: (k,) weights >= 0, not all zero, divided by their

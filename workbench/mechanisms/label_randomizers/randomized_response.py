@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,10 +39,6 @@ from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.mechanism import Budget, Comparison, Distances, Label, Segment
 from workbench.mechanisms.quantization import rationals
 from workbench.mechanisms.shown_mechanism import ShownMechanism
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 LossFunction: TypeAlias = Callable[[Any, Any], Vector]  # (outputs, labels) -> losses, broadcast
 
@@ -229,12 +225,6 @@ class RandomizedResponse(ShownMechanism):
     def unbiased_means(self) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
         """(what is published, the labels), which the mean is where the mechanism is unbiased."""
         return rationals(self.outputs.tolist(), "outputs"), rationals(self.labels.values.tolist(), "labels")
-
-    def figure(self) -> Figure:
-        """Pr[o|y] as a heat map."""
-        from workbench.io.figures import channel_plot
-
-        return channel_plot(self.labels.values, self.outputs, self.matrix, self.describe())
 
     @property
     def drawable(self) -> bool:

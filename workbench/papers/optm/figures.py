@@ -11,10 +11,11 @@ import pandas as pd
 from workbench.families.quantizer.optm import optm_thinner
 from workbench.families.quantizer.search import best_rqm, searched_bins
 from workbench.io.figures import COLUMN, panels, styled
+from workbench.io.plain_figures import draw_lines
 from workbench.io.result import Row
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, randomized_response
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.shown_mechanism import draw_law
+from workbench.mechanisms.shown_mechanism import affine_figure
 from workbench.papers.artifact import Artifact, artifact, rows_in_parts, tabled
 from workbench.papers.optm.common import EPSILONS, best_exact, certified, law_question, limit, mvu_at
 from workbench.papers.optm.tables import SOURCES
@@ -36,7 +37,8 @@ def fig2(full: bool) -> Artifact:
     @styled
     def draw(table: pd.DataFrame) -> Figure:
         figure, (axis,) = panels(width=COLUMN)
-        draw_law(axis, quantizer.outputs[[2, 5]], np.array([float(k) for k in quantizer.knots]), law[:, [2, 5]])
+        knots = np.array([float(k) for k in quantizer.knots])
+        draw_lines(axis, affine_figure(quantizer.outputs[[2, 5]], knots, law[:, [2, 5]]))
         for line, name in zip(axis.get_lines(), ("p(x, 3)", "p(x, 6)"), strict=True):
             line.set_label(name)
         for i, b in enumerate(quantizer.outputs, 1):

@@ -1,0 +1,155 @@
+"""Figures as plain data, which the explorer's page draws in the browser and `chart` by Matplotlib.
+
+    figure       what it holds
+    lines        x and y axes {label, log}, series {name, look, colour, x, y (, low)}; zero: 0 apart on a log axis
+    bars         labels, values; others: outlines {name, x (labels as numbers), y} over them
+    heat         rows, columns, values [row][column]
+
+look: line, dashed, hollow (a solver's word), filled (proven), halo (around other marks), segments (pairs of points),
+dashed-segments, band (low..y), area (down to 0). None or NaN in x or y is a gap. steps: whether a value is kept until
+the next point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.exact.objects import Record, Values
+from workbench.io.figures import COLOURS, DASHES, SCREEN, legend_below, panels, styled, titled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawn
+
+
+Figure = dict[str, Any]
+_NUMBERED = 12  # rows and columns of a heat map with numbers in its cells
+_DARK = 0.4  # of the largest mass, from where letters are white
+_LETTERS, _WIDE = 84, 7  # of an axis, and of its narrowest tick
+NOISE = "Probability of every noise value"
+SEEN = 1e-4  # of the largest mass: less is nothing to see
+
+
+def lines(title: str, x: str, y: str, drawn: Iterable[Figure], *, log: bool = False, **more: Any) -> Figure:
+    """A figure of lines and points; log: whether x is logarithmic."""
+    axes = {"x": {"label": x, "log": log}, "y": {"label": y, "log": False}}
+    return {"kind": "lines", "title": title, **axes, "series": list(drawn), **more}
+
+
+def series(name: str, look: str, colour: int, x: Iterable[Any], y: Iterable[Any], **more: Any) -> Figure:
+    """One series of a figure of lines."""
+    return {"name": name, "look": look, "colour": colour, "x": [*x], "y": [*y], **more}
+
+
+def bars(title: str, x: str, labels: Iterable[Any], values: Any, seen: float = SEEN) -> Figure:
+    """Probabilities as bars, as far as a bar can be seen: above `seen` times the largest."""
+    masses, words = np.asarray(values, dtype=float), names(labels)
+    kept = np.flatnonzero(masses > seen * masses.max())
+    part = slice(int(kept[0]), int(kept[-1]) + 1)
+    return {"kind": "bars", "title": title, "x": x, "y": "probability", "labels": words[part], "values": masses[part]}
+
+
+def heat(title: str, down: str, rows: Iterable[Any], across: str, columns: Iterable[Any], cells: Any) -> Figure:
+    """A matrix of probabilities with the names of its rows and columns."""
+    named = {"rows": names(rows), "columns": names(columns)}
+    return {"kind": "heat", "title": title, "x": across, "y": down, **named, "values": cells}
+
+
+def names(values: Iterable[Any]) -> list[str]:
+    """Inputs or outputs in words."""
+    numbers = (int, float, Fraction, np.generic)
+    return [f"{float(value):g}" if isinstance(value, numbers) else str(value) for value in values]
+
+
+def over(figure: Figure, laws: Mapping[str, tuple[Any, Any]]) -> Figure:
+    """A law with others over it, as far as it goes. laws: name -> (values, masses), of densities (edges, means)."""
+    if figure["kind"] == "lines":
+        first = figure["series"][0]["x"]
+        cut = {name: (np.asarray(x) >= first[0]) & (np.asarray(x) <= first[-1]) for name, (x, _) in laws.items()}
+        more = [
+            series(name, "line", k, np.asarray(x)[cut[name]], np.append(y, y[-1:])[: len(x)][cut[name]])
+            for k, (name, (x, y)) in enumerate(laws.items(), 1)
+        ]
+        return {**figure, "series": [*figure["series"], *more]}
+    return {**figure, "others": [{"name": name, "x": x, "y": y} for name, (x, y) in laws.items()]}
+
+
+@styled
+def chart(figure: Figure, title: str = "") -> Drawn:
+    """A figure of these kinds by Matplotlib; title: its own by default."""
+    kinds = {"lines": draw_lines, "bars": _bars, "heat": _heat}
+    drawn, (axis,) = panels(width=SCREEN, height=3.8 if figure["kind"] == "heat" else 3.0)
+    kinds[figure["kind"]](axis, figure)
+    titled(axis, title or figure["title"])
+    if len(axis.get_legend_handles_labels()[1]) > 1:
+        legend_below(drawn, [axis])
+    return drawn
+
+
+def draw_lines(axis: Axes, figure: Values) -> None:
+    """Its series and the words of its axes."""
+    for law in figure["series"]:
+        x, y = (np.array(law[at], dtype=float) for at in ("x", "y"))
+        look, step = law["look"], law.get("steps")
+        style: Record = {"color": COLOURS[law["colour"] % len(COLOURS)], "label": law["name"]}
+        if look in ("band", "area"):
+            between: Record = {"alpha": 0.25, "linewidth": 0, "color": style["color"]}
+            between |= {"label": law["name"]} if look == "band" else {}
+            axis.fill_between(x, law.get("low", 0), y, step="post" if step else None, **between)
+        if look.endswith("segments"):  # a gap after every second point
+            x, y = (np.insert(ends, range(2, ends.size, 2), np.nan) for ends in (x, y))
+            style |= {"marker": "|"}
+        if look in ("filled", "hollow", "halo"):
+            style |= {"marker": "o", "linestyle": "-" if look == "hollow" and x.size > 1 else "none"}
+            style |= {"markerfacecolor": "white"} if look == "hollow" else {}
+        dash = "--" if look.startswith("dashed") else DASHES[law["colour"] // len(COLOURS) % len(DASHES)]
+        if look != "band":
+            drawstyle = "steps-post" if step else "default"
+            axis.plot(x, y, **{"linewidth": 1.6, "linestyle": dash, "drawstyle": drawstyle, **style})
+    axis.set(xlabel=figure["x"]["label"], ylabel=figure["y"]["label"])
+    for which in ("x", "y"):
+        if figure[which]["log"]:
+            axis.set(**{f"{which}scale": "log"})
+    if not figure["y"]["log"]:
+        axis.set_ylim(0, 1.06 * axis.dataLim.ymax or 1)
+
+
+def _ticks(labels: Sequence[str]) -> tuple[list[int], list[str]]:
+    """Places and names of some labels, 0 among them."""
+    every = -(-len(labels) * max(_WIDE, 2 + max(map(len, labels))) // _LETTERS)
+    first = labels.index("0") % every if "0" in labels else 0
+    return list(range(first, len(labels), every)), list(labels[first::every])
+
+
+def _bars(axis: Axes, figure: Values) -> None:
+    labels, values = figure["labels"], figure["values"]
+    axis.bar(range(len(labels)), values, width=0.8, color=COLOURS[0], label="this design")
+    for k, law in enumerate(figure.get("others", ()), 1):
+        masses = {f"{float(at):g}": mass for at, mass in zip(law["x"], law["y"], strict=True)}
+        edges, level = np.arange(len(labels) + 1) - 0.5, [masses.get(name, 0.0) for name in labels]
+        look: Record = {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)], "linewidth": 1.4}
+        axis.stairs(level, edges, baseline=None, label=law["name"], **look)
+    axis.set_xticks(*_ticks(labels))
+    axis.set(xlabel=figure["x"], ylabel=figure["y"])
+
+
+def _heat(axis: Axes, figure: Values) -> None:
+    """On a square-root scale: the darker, the likelier."""
+    from matplotlib.colors import PowerNorm
+
+    cells = np.asarray(figure["values"], dtype=float)
+    most = float(cells.max())
+    image = axis.imshow(cells, cmap="Blues", norm=PowerNorm(0.5, 0, most), aspect="auto")
+    if max(cells.shape) <= _NUMBERED:
+        for (i, j), mass in np.ndenumerate(cells):
+            colour = "white" if mass > _DARK * most else "black"
+            axis.text(j, i, f"{mass:.3g}", ha="center", va="center", fontsize=6, color=colour)
+    axis.set_yticks(*_ticks(figure["rows"]))
+    axis.set_xticks(*_ticks(figure["columns"]))
+    axis.grid(False)
+    axis.set(xlabel=figure["x"], ylabel=figure["y"])
+    axis.figure.colorbar(image, ax=axis, label="probability, square-root scale")
