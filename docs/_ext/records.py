@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shutil
@@ -54,16 +55,17 @@ class Errata(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """One definition list."""
+        """One folded item for each, that shows its place."""
         path = RESULTS / self.arguments[0] / "errata.json"
         self.env.note_dependency(str(path))
-        entries = []
+        entries: list[nodes.Node] = []
         for one in json.loads(path.read_text("utf-8")):
             check = "check (holds): " if one["holds"] else "check (FAILS): "
             told = (("printed: ", one["printed"]), ("right: ", one["right"]), (check, one["evidence"]))
             lines = [nodes.paragraph("", "", nodes.strong("", name), nodes.Text(words)) for name, words in told]
-            entries.append(nodes.definition_list_item("", nodes.term("", one["place"]), nodes.definition("", *lines)))
-        return [nodes.definition_list("", *entries)]
+            opened = f"<details><summary>{html.escape(one['place'])}</summary>"
+            entries += [nodes.raw("", opened, format="html"), *lines, nodes.raw("", "</details>", format="html")]
+        return entries
 
 
 def _links(app: Sphinx, name: str, source: list[str]) -> None:

@@ -38,7 +38,7 @@ def _below(rows: Sequence[Row], best: Row) -> Iterator[str]:
     """What costs less than the class to use and is not proven private."""
     less = [row for row in rows if row["objective"] is not None and row["objective"] < best["objective"]]
     if open_ones := [f"{row['class']} ({shown_loss(row['objective'])})" for row in less if not row["certified"]]:
-        yield f"Below it stand, not certified: {'; '.join(open_ones)}."
+        yield f"Not certified, and below {shown_loss(best['objective'])}: {'; '.join(open_ones)}."
 
 
 def _use(best: Row, where: str = "") -> str:
@@ -123,7 +123,7 @@ def shown_loss(loss: float) -> str:
 
 
 def of_reals(query: RealQuery, rows: list[Row]) -> Iterator[str]:
-    """The unbiased mechanism to use, and what one answer alone is worth at this budget."""
+    """What to use for one answer, and where many are averaged; what one answer alone is worth at this budget."""
     served = certified(rows)
     if not served:
         yield _NONE
@@ -134,17 +134,13 @@ def of_reals(query: RealQuery, rows: list[Row]) -> Iterator[str]:
         if unbiased and served[0] not in unbiased:
             yield _least(query, unbiased[0], " where many answers are averaged (unbiased)")
         return
-    if unbiased:
-        yield _use(unbiased[0], " where many answers are averaged (unbiased)")
     if served[0] not in unbiased:
         loss, bound = shown_loss(served[0]["objective"]), served[0]["bound"]
-        others = "Others may cost less."
-        if bound:
-            others = f"No channel of the range costs less than {shown_loss(bound)}."
-        name = served[0]["class"]
-        most = f"(biased) costs least of the certified classes compared: {loss}. {others}"
-        yield f"For one answer alone the {name} {most}"
-        yield from _below(rows, served[0])
+        others = f"No channel of the range costs less than {shown_loss(bound)}." if bound else "Others may cost less."
+        yield f"Use the {served[0]['class']} for one answer alone (biased): {loss}. {others}"
+    if unbiased:
+        yield _use(unbiased[0], " where many answers are averaged (unbiased)")
+    yield from _below(rows, served[0])
     output, constant = map(float, query.question.constant(query.loss))
     if served[0]["objective"] > constant:
         yield f"Publishing {output:g} whatever the answer costs {constant:.9g}: one answer tells less than that here."

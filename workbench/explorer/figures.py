@@ -65,7 +65,7 @@ def law_figures(design: Design) -> list[Figure]:
 
 def law_figure(mechanism: Any) -> Figure | None:
     """A mechanism's law as bars, a heat map or lines; None where it is none of those, or too large."""
-    drawing = getattr(as_mechanism(mechanism), "drawing", None)
+    drawing = getattr(mechanism, "drawing", None)
     if drawing is None or np.ndim(getattr(mechanism, "outputs", ())) > 1:  # places are a map of the family's own
         return None
     figure: Figure = drawing()

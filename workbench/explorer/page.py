@@ -31,7 +31,7 @@ from workbench.io.shown import picture
 
 if TYPE_CHECKING:
     from workbench.families.design import Design
-    from workbench.io.result import Result
+    from workbench.io.result import Result, Row
 
 
 _PACKED = 1 << 20  # characters of data from where they are compressed
@@ -189,16 +189,14 @@ def result_page(result: Result) -> str:
     table = result.to_frame()
     rows = result.to_dict()["rows"]
     texts = [{"kind": "text", "text": words} for words in result.sentences]
+    cells = numbers("Show them", list(table.columns), [list(row.values()) for row in rows])
+    if result.name == "recommend":
+        return document(result.title, _recommended(rows, texts, cells))
     drawn = [
         {"kind": "picture", "title": name.replace("_", " "), "svg": picture(lambda: figure)}
         for name, draw in result.draw(table).items()
         if (figure := draw()) is not None
     ]
-    cells = numbers("Show them", list(table.columns), [list(row.values()) for row in rows])
-    if result.name == "recommend":
-        classes = {"kind": "cells", "title": "Classes", "heads": list(table.columns), "rows": cells["rows"]}
-        plot = _section("", figures.dots(rows, "expected loss"), narrow=False)
-        return document(result.title, [_section("What to use", *texts, classes, narrow=False), plot])
     sections = [
         *([_section("What follows", *texts, narrow=False)] if texts else []),
         *(_section("", figure) for figure in figures.tradeoffs(rows)),
@@ -206,3 +204,26 @@ def result_page(result: Result) -> str:
         _section(f"{len(rows)} rows", cells, narrow=False),
     ]
     return document(result.title, sections)
+
+
+_NUMBERS = {"class": "class", "objective": "expected loss", "bound": "no less than", "certified": "certified"}
+_TABLES = {  # of a recommendation: title -> column -> its head
+    "What to use": _NUMBERS | {"notes": "what it needs"},
+    "What is published": {"class": "class", "rmse": "root mean squared error", "worst": "loss of the worst answer",
+                          "bias": "largest bias", "bits": "bits"},
+}  # fmt: skip
+
+
+def _recommended(rows: Sequence[Row], texts: Sequence[Values], cells: Values) -> list[Values]:
+    """Of a recommendation: the classes, the plot of what they cost, what they publish, their commands, the others."""
+    served = [row for row in rows if row["objective"] is not None]
+    first, second = (
+        {"kind": "cells", "title": title, "heads": [*heads.values()], "rows": [[*map(r.get, heads)] for r in served]}
+        for title, heads in _TABLES.items()
+    )
+    commands = {"kind": "facts", "rows": [(row["class"], row["command"]) for row in served]}
+    others = {"kind": "facts", "rows": [(row["class"], row["notes"]) for row in rows if row["objective"] is None]}
+    plot, whole = figures.dots(rows, "expected loss"), {**cells, "title": "All columns"}
+    parts: list[list[Values]] = [[*texts, first], [plot], [second], [commands], [others, whole]]
+    titles = "What to use", "", "What is published", "The command of each", "What does not apply, and why"
+    return [_section(title, *part, narrow=False) for title, part in zip(titles, parts, strict=True)]

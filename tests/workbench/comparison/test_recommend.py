@@ -82,11 +82,8 @@ def test_what_costs_less_than_the_class_to_use_and_is_not_certified_is_named():
     )
     closed, channel = row("staircase (pure)", 0.9, False, "unbiased; published"), row("channel on a grid", 5.5, True)
     words = [*of_reals(query, [closed, channel | {"bound": 0.0}])]
-    assert words[0] == (
-        "For one answer alone the channel on a grid (biased) costs least of the certified classes compared: 5.5. "
-        "Others may cost less."
-    )
-    assert words[1] == "Below it stand, not certified: staircase (pure) (0.9)."
+    assert words[0] == "Use the channel on a grid for one answer alone (biased): 5.5. Others may cost less."
+    assert words[1] == "Not certified, and below 5.5: staircase (pure) (0.9)."
     assert len([*of_reals(query, [channel, closed | {"objective": 6.0}])]) == 1
 
 
@@ -130,7 +127,7 @@ def test_real_answers_have_noise_clamped_noise_and_quantizers(capsys, tmp_path: 
         made = json.loads(made)
         again = made["rows"][0] if "rows" in made else made
         assert again["objective"] == pytest.approx(row["objective"], rel=1e-12)
-    assert "where many answers are averaged (unbiased)" in found["sentences"][0]
+    assert "where many answers are averaged (unbiased)" in " ".join(found["sentences"][:2])
     assert not any(sentence.startswith("Publishing 4") for sentence in found["sentences"])
     assert (tmp_path / "r.html").stat().st_size > 1000
 

@@ -92,6 +92,17 @@ def test_a_frontier_page_has_the_exact_pieces() -> None:
     assert len(rows["rows"]) == len(result)
 
 
+def test_a_recommendation_is_a_table_and_then_the_plot() -> None:
+    result = wb.recommend(answers="0..3", max_shift=1, epsilon=1)
+    parts = [part for part in parts_of(result_page(result)) if part["kind"] != "text"]
+    assert [part["kind"] for part in parts] == ["cells", "dots", "cells", "facts", "facts", "numbers"]
+    assert max(len(part["heads"]) for part in parts[:3] if part["kind"] == "cells") == 5  # reads well on paper
+    served = [row for row in result if row["objective"] is not None]
+    assert [row[:2] for row in parts[0]["rows"]] == [[row["class"], row["objective"]] for row in served]
+    assert parts[3]["rows"] == [[row["class"], row["command"]] for row in served]
+    assert len(parts[4]["rows"]) + len(served) == len(result)
+
+
 def test_laws_of_every_kind() -> None:
     law = wb.design(wb.Quantization(bins=[-3, 3]), epsilon=1).mechanism
     figure = law_figure(law)

@@ -676,13 +676,17 @@ function sections(root, data) {
     : one.kind === "cells" ? table(one.heads, one.rows, one.title)
     : one.kind === "numbers" ? more(one.title, one.heads, one.rows)
     : figureNode(one, { proven: one.proven ?? true });
+  const links = data.sections.filter((one) => one.level === 1 && one.id);  // of many sections, which are folded
   const body = data.sections.map((one) => {
+    if (links.length && one.level !== 1) return el("details", { class: "card fold" }, el("summary", {}, el("h2", {}, one.title)), ...one.parts.map(part));
     const heading = !one.title ? "" : el(one.level === 1 ? "h1" : "h2", {}, one.title);
     const inside = one.parts.map(part);
     return el("section", { class: one.narrow ? "card" : "card whole", id: one.id ?? null }, heading, ...inside);
   });
-  const links = data.sections.filter((one) => one.level === 1 && one.id).map((one) => el("a", { href: `#${one.id}` }, one.title));
-  root.replaceChildren(el("header", {}, el("h1", {}, data.title), ...links, themed(root)), el("div", { class: "layout wide" }, el("main", { class: "cards" }, ...body)), zoom);
+  const contents = links.length ? el("nav", { class: "card whole", "aria-label": "Contents" }, el("ul", {}, ...links.map((one) => el("li", {}, el("a", { href: `#${one.id}` }, one.title)))),
+    el("button", { type: "button", onclick: () => { const all = [...root.querySelectorAll("details.fold")], open = !all.every((one) => one.open); for (const one of all) one.open = open; } }, "Open or fold all")) : null;
+  if (contents) body.unshift(contents);
+  root.replaceChildren(el("header", {}, el("h1", {}, data.title), themed(root)), el("div", { class: "layout wide" }, el("main", { class: "cards" }, ...body)), zoom);
 }
 
 function mount(root, data, host) {
