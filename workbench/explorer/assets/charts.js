@@ -261,7 +261,7 @@ function shade(t) {
 }
 
 // Cells of one shade are one path: ten thousand elements of their own would take a tenth of a second.
-const LEVELS = 63;
+const LEVELS = 255;
 function drawHeat(figure, width) {
   const rows = figure.rows.length, columns = figure.columns.length, top = TOP;
   const left = Math.min(LEFT + 40, 34 + 7 * Math.max(2, ...figure.rows.map((name) => name.length)));
