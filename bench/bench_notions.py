@@ -26,6 +26,7 @@ CASES: dict[str, Callable[[], wb.Design]] = {
     "channel 0..10, zCDP, rho = 0.1": _channel(10, notion="zcdp", rho="0.1"),
     "channel 0..20, zCDP, rho = 0.1": _channel(20, notion="zcdp", rho="0.1"),
     "channel 0..10, Renyi, alpha = 2, epsilon = 0.5": _channel(10, notion="renyi", alpha=2, epsilon="0.5"),
+    "channel 0..10, GDP, mu = 1": _channel(10, notion="gdp", mu=1),
     "channel 0..3, worst case, Renyi, alpha = 4, epsilon = 1": partial(
         wb.design,
         wb.FiniteQuery("0..3", max_shift=1, prior="worst"),
@@ -38,6 +39,9 @@ CASES: dict[str, Callable[[], wb.Design]] = {
         wb.design, wb.ModuloNoise(n=40, shifts=[1]), loss="error-rate", notion="zcdp", rho="0.001"
     ),
     "integers, GDP, mu = 1": partial(wb.design, wb.IntegerNoise(), loss="squared", notion="gdp", mu=1),
+    "integers, 16 runs, epsilon = 1, delta = 1e-5": partial(
+        wb.design, wb.IntegerNoise(), loss="squared", epsilon=1, delta="1e-5", runs=16
+    ),
     "integers to 32, dp, epsilon = 1, delta = 1e-5": partial(
         wb.design, wb.IntegerNoise(32), loss="squared", epsilon=1, delta="1e-5"
     ),
