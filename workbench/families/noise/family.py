@@ -44,28 +44,46 @@ if TYPE_CHECKING:
 _SHOWN = 12  # noise values a report lists
 
 
-def _loss(value: Any, name: str) -> str | Rationals | AnswerLoss:
-    """A name, or the losses of |η| = 0, 1, 2, ...: a list, or a CSV file of them."""
+_WANTED = (
+    "absolute, squared, error-rate, pinball:τ, huber:h, or losses of noise of size 0, 1, 2, ..., in a list or a file"
+)
+
+
+def _loss(value: Any, name: str) -> Any:
+    """A name, a function, or the losses of |η| = 0, 1, 2, ...: a list, or a CSV file of them."""
     from models.losses import loss_named
     from workbench.families.noise.request import NAMED, AnswerLoss
     from workbench.families.outcome import translated_errors
     from workbench.mechanisms.points import cells_of
 
-    if isinstance(value, AnswerLoss):
+    if isinstance(value, AnswerLoss) or callable(value):
         return value
     if isinstance(value, str) and value.partition(":")[0] in NAMED:
         with translated_errors():
             return loss_named(value).name
-    named = "absolute, squared, error-rate, pinball:τ, huber:h"
-    wanted = f"{named}, or losses of noise of size 0, 1, 2, ..., in a list or a file"
-    if callable(value):  # nothing tells how it goes on beyond what is tried
-        InvalidRequest.must(name, f"{wanted}, whose last step goes on", "a function, which has no end")
     if isinstance(value, str) and not names_file(value):
-        InvalidRequest.must(name, wanted, repr(value))
-    losses: Rationals = listed(exact)(cells_of(value, name, wanted), name)
+        InvalidRequest.must(name, _WANTED, repr(value))
+    losses: Rationals = listed(exact)(cells_of(value, name, _WANTED), name)
     if min(losses) < 0 or len(losses) < 2:
         InvalidRequest.must(name, "at least two losses >= 0", repr(value))
     return losses
+
+
+def _of_differences(loss: Any, question: Any) -> AnswerLoss:
+    """What a function of published minus true answer costs between clamped integers. Raises InvalidRequest."""
+    from workbench.families.channel.losses import called
+    from workbench.families.noise.request import AnswerLoss
+    from workbench.mechanisms.integer_noise import IntegerNoise
+
+    if question.clamp is None or not isinstance(question, IntegerNoise):  # nothing tells how it goes on
+        where = "; a function is one of clamped integers"
+        InvalidRequest.must("loss", f"{_WANTED}, whose last step goes on{where}", "a function, which has no end")
+    span = question.clamp[1] - question.clamp[0]
+    known = [
+        called(lambda q, o: loss(o - q), "published minus true answer", Fraction(max(0, -e)), Fraction(max(0, e)))
+        for e in range(-span, span + 1)
+    ]
+    return AnswerLoss("own", tuple(tuple(known[span - q : 2 * span - q + 1]) for q in range(span + 1)))
 
 
 def _notion(value: Any, name: str) -> str:
@@ -158,6 +176,8 @@ class _NoiseFamily(Family):
             values["epsilon"] = values["epsilon"] or Fraction(MOST_EPSILON)
         if values["minimise"] == "delta" and notion(values["notion"]).has_delta:
             values["delta"] = values["delta"] or MOST_DELTA
+        if callable(values["loss"]):
+            values["loss"] = _of_differences(values["loss"], question)
         return NoiseRequest(question=question, **values)
 
     def open(self, request: Any) -> Session:

@@ -119,13 +119,12 @@ class NoiseRequest(BudgetRequest):
         """That the loss and the prior are of the question."""
         if self.reals and self.question.clamp is not None and self.minimise != "loss":
             raise InvalidRequest("clamp must be left out where epsilon or delta of noise on the reals is minimised.")
-        clamp, own = self.clamp, not isinstance(self.loss, str)
-        ends = not self.tailed
+        clamp = self.clamp
         if self.reals and self.loss not in ("absolute", "squared"):
             words = (
                 "absolute or squared for noise on the reals; others are designed in steps, on the integers, with the "
             )
-            InvalidRequest.must("loss", f"{words}sensitivity counted in them", "a list" if own else self.loss)
+            InvalidRequest.must("loss", f"{words}sensitivity counted in them", self.loss if isinstance(self.loss, str) else "a list")
         if self.unit != 1 and (clamp is None or not isinstance(self.loss, str)):
             raise InvalidRequest("unit must be left out but for a named loss of clamped answers.")
         if isinstance(self.loss, AnswerLoss) and (clamp is None or len(self.loss.values) != clamp[1] - clamp[0] + 1):
@@ -136,16 +135,12 @@ class NoiseRequest(BudgetRequest):
             )
         if self.worst and clamp is None:
             raise InvalidRequest("prior must be left out for noise that is not clamped. Got 'worst'.")
-        if self.worst and self.convex and not ends:
+        if self.worst and self.convex and self.tailed:
             InvalidRequest.must("prior", f"uniform or probabilities when notion is {self.notion}", "'worst'")
         if self.prior is not None and not self.worst:
             answers = 0 if clamp is None else clamp[1] - clamp[0] + 1
             if clamp is None or len(self.prior) != answers or not any(self.prior):
                 InvalidRequest.must("prior", f"{answers} probabilities, one for each clamped answer", len(self.prior))
-        if ends:
-            return
-        if self.convex and own:
-            InvalidRequest.must("loss", f"a name when notion is {self.notion}, whose noise has no end", "a list")
         assert self.reals or self.line_losses
 
     def check_max_loss(self) -> None:

@@ -1,0 +1,61 @@
+"""Losses of one's own of clamped integers as a function, and as a list under every notion: the same as by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import workbench as wb
+
+CLAMPED = wb.IntegerNoise(1, clamp=(0, 6))
+BUDGETS: list[dict[str, Any]] = [
+    {"epsilon": 1},
+    {"epsilon": 1, "delta": "0.01"},
+    {"notion": "zcdp", "rho": "0.1"},
+    {"notion": "gdp", "mu": 1},
+    {"notion": "renyi", "alpha": 2, "epsilon": "0.5"},
+    {"notion": "tradeoff", "tradeoff": "0:1,0.2:0.5,1:0"},
+]
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_a_function_and_a_list_are_what_they_say(budget: dict[str, Any]) -> None:
+    named = wb.design(CLAMPED, loss="absolute", **budget)
+    for own in (abs, list(range(7))):
+        design = wb.design(CLAMPED, loss=own, **budget)
+        assert design.objective == pytest.approx(named.objective, rel=1e-6)
+        assert design.bound <= named.objective * (1 + 1e-12)
+        assert design.certificate is not None
+
+
+@pytest.mark.parametrize("budget", [{"notion": "zcdp", "rho": "0.5"}, {"notion": "gdp", "mu": 1}])
+def test_a_list_of_unclamped_noise_under_notions_without_an_end(budget: dict[str, Any]) -> None:
+    """|η|, level from 40 on: what is beyond has no weight that twelve digits show."""
+    named = wb.design(wb.IntegerNoise(1), loss="absolute", **budget)
+    design = wb.design(wb.IntegerNoise(1), loss=[min(k, 40) for k in range(42)], **budget)
+    assert design.objective == pytest.approx(named.objective, rel=1e-7)
+    assert design.bound <= named.objective * (1 + 1e-12)
+
+
+def test_a_function_may_be_of_the_sign_and_falls_where_it_likes() -> None:
+    dear_above = wb.design(CLAMPED, loss=lambda e: 3 * e if e > 0 else -e, epsilon=1)
+    pinball = wb.design(CLAMPED, loss="pinball:0.25", epsilon=1)
+    assert dear_above.objective == pytest.approx(4 * pinball.objective, rel=1e-7)
+    falls = wb.design(CLAMPED, loss=lambda e: 7 - abs(e) if e else 0, epsilon=1)
+    assert falls.bound <= falls.objective <= falls.bound + 1e-7
+
+
+@pytest.mark.parametrize(
+    ("question", "loss", "words"),
+    [
+        (wb.IntegerNoise(1), abs, "a function is one of clamped integers"),
+        (wb.RealNoise(1, clamp=(0, 6)), abs, "a function is one of clamped integers"),
+        (CLAMPED, lambda e: -1, r"loss\(6, 0\) must be a finite number >= 0. Got -1"),
+        (CLAMPED, lambda e: 1 / e if e > -6 else "x", "must be a finite number"),
+        (CLAMPED, lambda e: 1 // 0, "a function of published minus true answer. Got ZeroDivisionError"),
+    ],
+)
+def test_what_no_function_can_say_is_refused(question: Any, loss: Any, words: str) -> None:
+    with pytest.raises(wb.InvalidRequest, match=words):
+        wb.design(question, loss=loss, epsilon=1)
