@@ -124,7 +124,9 @@ class NoiseRequest(BudgetRequest):
             words = (
                 "absolute or squared for noise on the reals; others are designed in steps, on the integers, with the "
             )
-            InvalidRequest.must("loss", f"{words}sensitivity counted in them", self.loss if isinstance(self.loss, str) else "a list")
+            InvalidRequest.must(
+                "loss", f"{words}sensitivity counted in them", self.loss if isinstance(self.loss, str) else "a list"
+            )
         if self.unit != 1 and (clamp is None or not isinstance(self.loss, str)):
             raise InvalidRequest("unit must be left out but for a named loss of clamped answers.")
         if isinstance(self.loss, AnswerLoss) and (clamp is None or len(self.loss.values) != clamp[1] - clamp[0] + 1):
