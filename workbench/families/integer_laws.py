@@ -123,23 +123,18 @@ def _claimed(
 
 def _geometric(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
     pure = inverse_exponential(epsilon / reach)
-    if not delta or reach > _SHIFTS:
-        law = IntegerLaw(0, [1], 1, pure)
-        return _proven([(law, float(pure))], "α", reach, "pure", {"epsilon": epsilon, "delta": Fraction(0)})
-    eta = np.arange(reach * (math.ceil(_TAIL / float(epsilon)) + 2))
+    alphas, delta = [pure], delta if reach <= _SHIFTS else Fraction(0)
+    if delta:
+        eta = np.arange(reach * (math.ceil(_TAIL / float(epsilon)) + 2))
 
-    def private(alpha: float) -> bool:
-        return _excess(np.power(alpha, eta, dtype=np.float64), reach, float(epsilon)) <= float(delta)
+        def private(alpha: float) -> bool:
+            return _excess(np.power(alpha, eta, dtype=np.float64), reach, float(epsilon)) <= float(delta)
 
-    least = bisect(private, 0.0, float(pure), turns=_TURNS)[1]
-
-    def tries() -> Iterator[tuple[IntegerLaw, float]]:
-        for slack in _SLACKS:
-            alpha = min(pure, Fraction(least * (1 + slack)).limit_denominator(1 << 40))
-            yield IntegerLaw(0, [1], 1, alpha), float(alpha)
-        yield IntegerLaw(0, [1], 1, pure), float(pure)
-
-    return _proven(tries(), "α", reach, "dp", {"epsilon": epsilon, "delta": delta})
+        least = bisect(private, 0.0, float(pure), turns=_TURNS)[1]
+        near = (Fraction(least * (1 + slack)).limit_denominator(1 << 40) for slack in _SLACKS)
+        alphas = [*(min(pure, alpha) for alpha in near), pure]
+    laws = ((IntegerLaw(0, [1], 1, alpha), float(alpha)) for alpha in alphas)
+    return _proven(laws, "α", reach, "dp" if delta else "pure", {"epsilon": epsilon, "delta": delta})
 
 
 def _truncated(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
@@ -157,14 +152,14 @@ def _truncated(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
         raise NotApplicable("its support would be too long at this delta")
     _audit_fits(reach, 2 * int(good[0]))
 
-    def tries() -> Iterator[tuple[IntegerLaw, float]]:
-        for end in range(int(good[0]), int(good[0]) + 3):
-            weights = [1 << (64 + 2 * math.ceil(1.5 * float(epsilon) * end / reach))]
-            for _ in range(end):  # upwards, so that no ratio exceeds e^ε
-                weights.append(-(-weights[-1] * ratio.numerator // ratio.denominator))
-            yield IntegerLaw(-end, Distribution([*weights[:0:-1], *weights])), float(end)
+    def law_to(end: int) -> IntegerLaw:
+        weights = [1 << (64 + 2 * math.ceil(1.5 * float(epsilon) * end / reach))]
+        for _ in range(end):  # upwards, so that no ratio exceeds e^ε
+            weights.append(-(-weights[-1] * ratio.numerator // ratio.denominator))
+        return IntegerLaw(-end, Distribution([*weights[:0:-1], *weights]))
 
-    return _proven(tries(), "A", reach, "dp", {"epsilon": epsilon, "delta": delta})
+    laws = ((law_to(end), float(end)) for end in range(int(good[0]), int(good[0]) + 3))
+    return _proven(laws, "A", reach, "dp", {"epsilon": epsilon, "delta": delta})
 
 
 def _gaussian(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
@@ -181,13 +176,9 @@ def _gaussian(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
     least = bisect(private, math.log(1e-3), math.log(bound + 1), turns=_TURNS)[1]
     _audit_fits(reach, 30 * math.exp(least / 2))
 
-    def tries() -> Iterator[tuple[IntegerLaw, float]]:
-        for slack in _SLACKS:
-            variance = Fraction(math.exp(least) * (1 + slack))
-            radius, law = discrete_gaussian(variance)
-            yield IntegerLaw(-radius, law), float(variance)
-
-    return _proven(tries(), "σ²", reach, "dp", {"epsilon": epsilon, "delta": delta})
+    variances = (Fraction(math.exp(least) * (1 + slack)) for slack in _SLACKS)
+    laws = ((IntegerLaw(-radius, law), float(v)) for v in variances for radius, law in [discrete_gaussian(v)])
+    return _proven(laws, "σ²", reach, "dp", {"epsilon": epsilon, "delta": delta})
 
 
 def _staircases(reach: int, epsilon: Fraction) -> list[FittedLaw]:

@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from workbench.families.base import Family
 from workbench.families.channel.losses import LossTable, OwnLoss, loss_table
 from workbench.families.design import Design
 from workbench.families.frontier_plan import NotApplicable
+from workbench.families.published import Published
 from workbench.families.registry import families
 from workbench.io.files import spelled
 from workbench.mechanisms.answer_grid import AnswerGrid, answer_grid
@@ -79,9 +80,23 @@ def best_design(kind: Family, question: Any, time: TimeShares | None = None, **o
         return error.design, True
 
 
-def designed(kind: Family, question: Any, time: TimeShares | None = None, **options: Any) -> Value:
-    """What that costs, with its bound."""
-    return Value.of(*best_design(kind, question, time, **options))
+def designed(
+    kind: Family,
+    question: Any,
+    time: TimeShares | None = None,
+    parameter: Callable[[Design], str] = lambda design: "",
+    **options: Any,
+) -> Value:
+    """What that costs, with its bound. parameter: of the design, in words."""
+    design, stopped = best_design(kind, question, time, **options)
+    return Value.of(design, stopped, parameter(design))
+
+
+def usual(entry: Published, request: Any, design: Callable[[str, Any], Design] | None = None) -> Value:
+    """What a published mechanism costs a request of its family. design: of its name and law."""
+    cost = entry.cost(request)
+    certified = None if design is None or cost.mechanism is None else partial(design, entry.name, cost.mechanism)
+    return Value(cost.objective, None, cost.certified, cost.words, False, cost.mechanism, certified)
 
 
 @dataclass(frozen=True)

@@ -30,26 +30,24 @@ from workbench.families.frontier_plan import (
 )
 from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.notion_points import notion_plots, notion_requests, one_run
-from workbench.families.published import Published, published
+from workbench.families.published import published
 from workbench.families.recommendation import (
     REAL,
     Candidate,
     Query,
     RealQuery,
-    TimeShares,
     Value,
-    best_design,
     designed,
+    usual,
 )
 from workbench.families.requirements import is_hockey_stick, ratio_notions
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FREE
-from workbench.mechanisms.range_query import RangeQuery
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.families.base import Family
+    from workbench.families.design import Design
 
 
 SERIES = {
@@ -96,7 +94,8 @@ def candidates(query: Query) -> Iterable[Candidate]:
     options = {"loss": query.loss, **query.budget}
     try:
         FAMILY.request(question, **options)
-        best = partial(_freed if question.free else designed, FAMILY, question, query.time, **options)
+        chosen: Record = {"parameter": _freed} if question.free else {}
+        best = partial(designed, FAMILY, question, query.time, **chosen, **options)
         words = f"made for {prior}" + ("" if question.free else f"; publishes only the outputs, {bits} bits")
         if query.losses.named is None and query.question.numbers is not None:
             words += f" (others are chosen for the losses {', '.join(CONVEX[:-1])} alone)"
@@ -105,6 +104,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
                         minimises=True, several=True)  # fmt: skip
     except ChannelTooLarge as error:
         yield Candidate("best channel", reason=str(error))
+    certified = partial(design_of, query)
     for name, entry in published(FAMILY).items():
         if not entry.serves(query):
             continue
@@ -113,7 +113,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
             continue
         simplicity = int(name != "randomized response")
         words = f"published ({entry.source}), made for {'the' if entry.with_prior else 'no'} prior"
-        yield Candidate(name, words, None, partial(_usual, query, entry), simplicity=simplicity)
+        yield Candidate(name, words, None, partial(usual, entry, query, certified), simplicity=simplicity)
     others = [
         *((known, "your own baseline") for known in own_baselines(query.own, "channel")),
         *((known, f"of {package}") for known, package in baselines_of("channel")),
@@ -125,14 +125,10 @@ def candidates(query: Query) -> Iterable[Candidate]:
 def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     """The best channel on cells of the range."""
     words = f"biased; made for {query.question.prior_words} on the range; publishes values of its own"
-    best = partial(_ranged, query.question, query.time, loss=query.loss, **query.budget)
+    options: Record = {"loss": query.loss, **query.budget}
+    best = partial(designed, FAMILY, query.question, query.time, lambda design: design.words[0], **options)
     command = query.command("design channel", *REAL) if query.max_loss is None else None
     yield Candidate("channel on a grid", words, command, best, programs=True, several=True)
-
-
-def _ranged(question: RangeQuery, time: TimeShares | None, **options: Any) -> Value:
-    design, stopped = best_design(FAMILY, question, time, **options)
-    return Value.of(design, stopped, design.words[0])
 
 
 def _may_choose(query: Query) -> bool:
@@ -143,17 +139,10 @@ def _may_choose(query: Query) -> bool:
     return not given and known and query.question.numbers is not None and is_hockey_stick(query.notion)
 
 
-def _freed(kind: Family, question: Any, time: TimeShares | None = None, **options: Any) -> Value:
-    """The best channel with outputs of its own; where its bound is not met, what is proven."""
-    design, stopped = best_design(kind, question, time, **options)
+def _freed(design: Design) -> str:
+    """What a channel with outputs of its own publishes."""
     bits = math.ceil(math.log2(max(2, FAMILY.columns(design)["outputs_used"])))
-    return Value.of(design, stopped, f"{FAMILY.published(design)}, {bits} bits")
-
-
-def _usual(query: Query, entry: Published) -> Value:
-    reference = entry.cost(query)
-    design = None if reference.mechanism is None else partial(design_of, query, entry.name, reference.mechanism)
-    return Value(reference.objective, None, reference.certified, reference.words, False, reference.mechanism, design)
+    return f"{FAMILY.published(design)}, {bits} bits"
 
 
 def other(query: Query, baseline: Baseline, owner: str) -> Value:

@@ -32,14 +32,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from models.oracles.bins import Bins, optimal_bins
+from models.oracles.bins import optimal_bins
+from solvers.arrays import Integers, Vector
 from solvers.search import Deadline
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.distribution import Distribution
 from workbench.families.base import Session, Values
 from workbench.families.channel.losses import loss_table
 from workbench.families.channel.problem import ChannelProblem
-from workbench.families.channel.repair import to_integers
 from workbench.families.channel.request import ChannelRequest, ChannelTooLarge
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.pipeline import design
@@ -47,11 +47,12 @@ from workbench.families.problem import Answer
 from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.mechanisms.label_randomizers.randomized_response import on_bins
 from workbench.mechanisms.range_query import MOST_CELLS, RangeQuery, cell_loss
 
-_CELLS = (8, 16, 32, 64, 128)  # at first; refined until cost and bound are within
-_MORE = (12, 24, 48, 96)  # where they are not: the loss does not fall with every refinement
-_BINNED = (*_CELLS, 256, 512, 1 << 11, 1 << 13, 1 << 15)  # of bins; above MOST_CELLS for the bound alone
+_CELLS = (8, 16, 32, 64, 128, 12, 24, 48, 96)  # refined until cost and bound are close; not every refinement helps
+_BINNED = (8, 16, 32, 64, 128, 256, 512, 1 << 11, 1 << 13, 1 << 15)  # above MOST_CELLS for the bound alone
 _BY_TANGENTS = (4, 8)  # cells under a notion of several bounds
 _CLOSE = 0.01  # of each other, relative
 _MASSES = 33_000  # compared on the cells' own points; with δ half
@@ -121,12 +122,15 @@ class _Search:
         question = self.question
         if question.given:
             return [question.cells]
+        counts = _BINNED if binned else _BY_TANGENTS if request.cut else _CELLS
         whole = math.lcm(((question.high - question.low) / question.sensitivity).numerator, question.parts)
-        counts = _BINNED if binned else _BY_TANGENTS if request.cut else (*_CELLS, *_MORE)
-        dividing = list(dict.fromkeys(whole * -(-count // whole) for count in counts))
-        if binned or request.cut:
-            return dividing
-        return [n for n in dividing if n <= 2 * _CELLS[-1] and _few(request, question.of(n))] or [*_CELLS]
+        for each in (whole, question.parts):
+            dividing = [*dict.fromkeys(each * -(-count // each) for count in counts)]
+            if binned or request.cut:
+                break
+            if few := [n for n in dividing if n <= MOST_CELLS and _few(request, question.of(n))]:
+                return few
+        return dividing
 
     def _solved(self, request: ChannelRequest, count: int) -> None:
         """By programs."""
@@ -162,7 +166,7 @@ class _Search:
         bins = optimal_bins(labels, prior, epsilon, loss)
         if count <= MOST_CELLS:
             cells = question.of(count)
-            self._take(design(_Bins(request, cells.finite(cells.far), bins)), cells)
+            self._take(design(_Bins(request, cells.finite(cells.far), bins.starts, bins.values)), cells)
         other = optimal_bins(labels, prior, epsilon - _HALVED, loss).objective if epsilon > 1 else math.inf
         self._prove(request, count, Fraction(bins.bound), other)
 
@@ -209,18 +213,15 @@ class _Search:
 class _Bins(ChannelProblem):
     """RR-on-Bins on the points of a finite question, every two of them neighbours."""
 
-    def __init__(self, request: ChannelRequest, question: FiniteQuery, bins: Bins) -> None:
-        own = [Fraction(f"{value:.12g}") for value in bins.values.tolist()]
-        outputs = tuple(dict.fromkeys(own))
-        placed = question.placed(outputs)
+    def __init__(self, request: ChannelRequest, question: FiniteQuery, starts: Integers, values: Vector) -> None:
+        labels = Labels(question.places[0], [float(p) for p in question.prior or ()])
+        bins = on_bins(labels, starts, [float(f"{value:.12g}") for value in values], request.epsilon or 0)
+        outputs, at = np.unique(bins.outputs, return_inverse=True)  # two bins may publish one value
+        rows = np.array([row.integers for row in map(bins.row, range(question.k))], dtype=object)
+        self._law = np.zeros((question.k, outputs.size), dtype=object)
+        np.add.at(self._law.T, at, rows.T)
+        placed = question.placed(tuple(map(Fraction, map(repr, outputs.tolist()))))
         super().__init__(replace(request, question=placed, losses=loss_table(placed, request.loss)))
-        odds = math.exp(float(request.epsilon or 0))
-        masses = np.zeros((bins.d, len(outputs)))
-        for at, output in enumerate(own):
-            masses[:, outputs.index(output)] += 1.0
-            masses[at, outputs.index(output)] += odds - 1
-        sizes = np.diff([*bins.starts, question.k])
-        self._law = to_integers(np.repeat(masses / (odds + bins.d - 1), sizes, axis=0))
 
     def closed_form(self) -> Answer:
         """The randomizer."""
@@ -238,7 +239,7 @@ class _Bins(ChannelProblem):
 
 def _few(request: ChannelRequest, cells: RangeQuery) -> bool:
     """Whether the program is one of moments."""
-    pairs = cells.cells if cells.local and not request.delta else cells.cells * cells.far
+    pairs = cells.cells * (2 if cells.local and not request.delta else cells.far)
     return 2 * pairs * cells.cells <= (_MASSES // 2 if request.delta else _MASSES)
 
 

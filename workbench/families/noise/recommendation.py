@@ -15,7 +15,7 @@ from workbench.families.noise.family import FAMILY
 from workbench.families.noise.problem import clamped_design
 from workbench.families.noise.request import NAMED, AnswerLoss
 from workbench.families.published import Published, published
-from workbench.families.recommendation import Candidate, Query, RealQuery, Value, best_design, designed
+from workbench.families.recommendation import Candidate, Query, RealQuery, Value, best_design, designed, usual
 from workbench.families.requirements import is_hockey_stick
 from workbench.io.files import spelled
 from workbench.mechanisms.answer_grid import AnswerGrid
@@ -115,14 +115,12 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
         into = query.command("design noise", **options, clamp=spelled_range(ends), loss=query.loss)
     none = None if query.uniform else "its loss is worked out for answers uniform on the range"
     yield Candidate("real noise, clamped", words, into, None if none else clamped, none, programs=True)
-    usual: Any = FAMILY.request(question, loss=query.loss, epsilon=1)
+
+    def closed_form(entry: Published) -> Value:
+        return usual(entry, FAMILY.request(question, loss=query.loss, **query.budget))
+
+    plainly = FAMILY.request(question, loss=query.loss, epsilon=1)
     for entry in published(FAMILY).values():
-        if entry.serves(usual):
+        if entry.serves(plainly):
             words = f"unbiased; published ({entry.source}); a closed form in floating point, not certified"
-            yield Candidate(entry.name, words, None, partial(_closed_form, query, entry))
-
-
-def _closed_form(query: RealQuery, entry: Published) -> Value:
-    request: Any = FAMILY.request(RealNoise(query.sensitivity), loss=query.loss, **query.budget)
-    reference = entry.cost(request)
-    return Value(reference.objective, None, False, reference.words)
+            yield Candidate(entry.name, words, None, partial(closed_form, entry))

@@ -111,6 +111,15 @@ def test_ranges_at_large_epsilon_are_within_one_percent(prior, loss: str, delta:
     assert value.bound <= np.average(mean, weights=np.where(x < 1, 1, 3) if prior else None)
 
 
+@pytest.mark.parametrize(("delta", "sensitivity"), [("0", None), ("1e-6", None), ("0", "0.7771")])
+def test_cells_are_multiples_of_the_parts_of_a_prior(delta: str, sensitivity: str | None):
+    value = wb.design(
+        RangeQuery("0..1", prior="1,2,1", sensitivity=sensitivity), loss="absolute", delta=delta, epsilon=1
+    )
+    assert value.question.cells % 3 == 0
+    assert 0.7 * value.objective < value.bound <= value.objective
+
+
 @pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-3"), ("4", "1e-2"), ("3", "1e-4")])
 @pytest.mark.parametrize(("prior", "loss"), [("2,1,1", "absolute"), ("worst", "absolute"), ("1,1,2", "squared")])
 def test_the_bound_of_a_small_delta_is_below_a_plain_program(epsilon: str, delta: str, prior: str, loss: str):
