@@ -88,7 +88,8 @@ def candidates(query: Query) -> Iterable[Candidate]:
     """The best channel and every baseline, each with its least parameter at the budget."""
     bits = math.ceil(math.log2(max(2, query.question.m)))
     prior = "the worst input" if query.question.prior is None else "the prior"
-    free = {"outputs": FREE} if _may_choose(query) else {}
+    listed = _why_listed(query)
+    free = {"outputs": FREE} if listed is None else {}
     command = query.command("design channel", *_SPELLING, **free, **_loss(query))
     question = query.question.freed() if free else query.question
     options = {"loss": query.loss, **query.budget}
@@ -96,9 +97,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
         FAMILY.request(question, **options)
         chosen: Record = {"parameter": _freed} if question.free else {}
         best = partial(designed, FAMILY, question, query.time, **chosen, **options)
-        words = f"made for {prior}" + ("" if question.free else f"; publishes only the outputs, {bits} bits")
-        if query.losses.named is None and query.question.numbers is not None:
-            words += f" (others are chosen for the losses {', '.join(CONVEX[:-1])} alone)"
+        words = f"made for {prior}" + ("" if question.free else f"; publishes only the outputs, {bits} bits{listed}")
         contains = (*_CHANNELS, *(("RR-on-Bins",) if question.free else ()))
         yield Candidate("best channel", words, command, best, contains=contains, programs=True, simplicity=3,
                         minimises=True, several=True)  # fmt: skip
@@ -131,12 +130,18 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     yield Candidate("channel on a grid", words, command, best, programs=True, several=True)
 
 
-def _may_choose(query: Query) -> bool:
-    """Whether a channel may publish any real numbers: nobody said which, and the loss has a proof over all of them."""
+def _why_listed(query: Query) -> str | None:
+    """Why a channel publishes the listed outputs alone, "" where that was asked for or others are of no use; None where
+    it may publish any real numbers: the loss has a proof over all of them."""
     named = query.losses.named
     given = "outputs" in (query.words or {}) or query.question.outputs != query.question.inputs
-    known = named is not None and named.kind in CONVEX and named.kind != "error-rate"
-    return not given and known and query.question.numbers is not None and is_hockey_stick(query.notion)
+    if given or query.question.numbers is None or (named is not None and named.kind == "error-rate"):
+        return ""
+    if named is None or named.kind not in CONVEX:
+        return f" (between them this loss proves nothing; others are chosen for {', '.join(CONVEX[:-1])})"
+    if not is_hockey_stick(query.notion):
+        return f" (others are chosen under dp and pure: bounds over all outputs seldom meet under {query.notion})"
+    return None
 
 
 def _freed(design: Design) -> str:
