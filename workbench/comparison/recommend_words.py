@@ -41,12 +41,14 @@ def _below(rows: Sequence[Row], best: Row) -> Iterator[str]:
         yield f"Not certified, and below {shown_loss(best['objective'])}: {'; '.join(open_ones)}."
 
 
-def _use(best: Row, where: str = "") -> str:
-    """The sentence that recommends a class, with what is proven of it: the bound where it does not show the loss."""
-    loss, bound = shown_loss(best["objective"]), best["bound"]
+def _use(best: Row, where: str = "", lowest: float | None = None) -> str:
+    """The sentence that recommends a class, with what is proven of it: the bound where it does not show the loss.
+    lowest: of all classes, where it has no bound."""
+    which = "its class" if best["bound"] is not None else "any class compared"
+    loss, bound = shown_loss(best["objective"]), lowest if best["bound"] is None else best["bound"]
     than = "" if bound is None or shown_loss(bound) == loss else f" than {shown_loss(bound)}"
     known = bound is not None and (bound > 0 or not best["objective"])
-    proven = f", and none of its class costs less{than}" if known else ""
+    proven = f", and none of {which} costs less{than}" if known else ""
     return f"Use the {best['class']}{where}: {loss}{proven}."
 
 
@@ -62,14 +64,7 @@ def sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate], me
         return
     loss = shown_loss(best["objective"])
     lows = [row["objective"] if row["bound"] is None else row["bound"] for row in rows]
-    lowest = min(low for low in lows if low is not None)
-    if best["bound"] is None:
-        than = "" if shown_loss(lowest) == loss else f" than {shown_loss(lowest)}"
-        told = lowest > 0 or not best["objective"]
-        proven = f", and none of any class compared costs less{than}" if told else ""
-        yield f"Use the {best['class']}: {loss}{proven}."
-    else:
-        yield _use(best)
+    yield _use(best, lowest=min(low for low in lows if low is not None))
     yield from _below(rows, best)
     tied = [row for row in served if shown_loss(row["objective"]) == loss and BORROWED not in row["notes"]]
     if others := [row["class"] for row in tied if row is not best]:
