@@ -39,10 +39,11 @@ from workbench.families.published import Published, costs, published
 from workbench.families.quantizer.family import FAMILY as QUANTIZER
 from workbench.families.quantizer.limit import mae_limit
 from workbench.families.quantizer.published import UNBIASED
-from workbench.families.recommendation import AnyQuery, Query, RealQuery
+from workbench.families.recommendation import Query, RealQuery
 from workbench.io.result import Row
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.integer_noise import IntegerNoise
+from workbench.mechanisms.range_query import MOST_CELLS
 from workbench.mechanisms.real_noise import RealNoise
 
 CLOSE = Fraction(1, 50)  # of the optimum, that its two sides must be apart at most for a ratio to be told
@@ -233,8 +234,13 @@ def _of_integers(request: Any) -> Interval:
     return (0.0, float("inf")) if _long(request) else _designed(NOISE, request)
 
 
-def _of_channels(query: AnyQuery) -> Interval:
+def _of_channels(query: Query) -> Interval:
     return _designed(CHANNEL, CHANNEL.request(query.question, loss=query.loss, **query.budget))
+
+
+def _of_range(query: RealQuery) -> Interval:
+    question = query.question.of(MOST_CELLS)
+    return _designed(CHANNEL, CHANNEL.request(question, loss=query.loss, **query.budget))
 
 
 def _of_unbiased(query: RealQuery) -> Interval:
@@ -268,6 +274,6 @@ SETTINGS = {
     "labels": Setting(
         ("error-rate", "squared"), _finite(FiniteQuery("0..7", neighbours="all")), _of_channels, _CHANNELS
     ),
-    "range": Setting(_POWERS, _real, _of_channels, _RANGE, deltas=False),
+    "range": Setting(_POWERS, _real, _of_range, _RANGE, deltas=False),
     "unbiased": Setting(("absolute",), _real, _of_unbiased, {n: _RANGE[n] for n in UNBIASED}, deltas=False),
 }

@@ -66,11 +66,8 @@ def candidates(query: Query) -> Iterable[Candidate]:
 def _pure(query: Query, words: str) -> Candidate:
     """The design of the family, at δ = 0."""
     q, named = query.question, query.losses.named
-    assert q.numbers
-    assert q.prior
     assert named
-    order = sorted(range(q.k), key=q.numbers[0].__getitem__)
-    inputs, prior = [q.numbers[0][i] for i in order], [q.prior[i] for i in order]
+    _, inputs, prior = _ordered(q)
     labels = Labels([float(x) for x in inputs], [float(p) for p in prior])
     low, high = inputs[0], inputs[-1]
     plain = inputs == [low + i for i in range(q.k)] and low.denominator == 1 and len({*prior}) == 1
@@ -83,26 +80,31 @@ def _pure(query: Query, words: str) -> Candidate:
     return Candidate(_NAME, words, command, best, programs=True)
 
 
+def _ordered(question: FiniteQuery) -> tuple[list[int], list[Fraction], list[Fraction]]:
+    """(the positions of the answers from the least on, these answers, their shares)."""
+    assert question.numbers
+    assert question.prior
+    order = sorted(range(question.k), key=question.numbers[0].__getitem__)
+    return order, [question.numbers[0][i] for i in order], [question.prior[i] for i in order]
+
+
 def _with_delta(query: Query, given: bool) -> Value:
     """The mechanism of the module's docstring on given outputs, or on the answers and its own. Raises NotCertified."""
     q = query.question
-    assert q.numbers
-    assert q.prior
+    order, *ordered = _ordered(q)
+    labels, prior = (np.array(side, dtype=float) for side in ordered)
     if not given:
         with translated_errors():
-            order = np.argsort([float(x) for x in q.numbers[0]])
-            labels, prior = (np.array([float(v) for v in side])[order] for side in (q.numbers[0], q.prior))
             own = optimal_bins(labels, prior, float(query.epsilon), query.losses.named or "squared").values
         outputs = [*q.inputs, *({Fraction(float(value)) for value in own} - {*q.inputs})]
-        wider = FiniteQuery(q.inputs, outputs, neighbours="all", prior=[*q.prior])
+        wider = FiniteQuery(q.inputs, outputs, neighbours="all", prior=[*(q.prior or ())])
         query = replace(query, question=wider)
     table, k, m = query.losses.floats, query.question.k, query.question.m
     if k * k * m > _MASSES:
         raise NotCertified(f"its audit compares {k * k * m} masses, more than {_MASSES}.")
-    order = np.argsort([float(x) for x in q.numbers[0]])
-    bins = listed_bins(table[order], np.array([float(p) for p in q.prior])[order], float(query.epsilon))
+    bins = listed_bins(table[order], prior, float(query.epsilon))
     own_output = [0] * k
-    for place, output in zip(order.tolist(), bins, strict=True):
+    for place, output in zip(order, bins, strict=True):
         own_output[place] = output
     channel = _channel(query, own_output, table)
     reference = audited(query, channel)
