@@ -228,17 +228,13 @@ class _Fast:
         everything = np.ones(noise.N, dtype=bool)
         if noise.N <= _SMALL or noise.loss.ndim == 2 or noise.constraints is not None:
             return everything
-        if self.w is not None and self.holes is not None:
-            far = -np.log(self.holes.reach) + 3.5 * np.log(noise.exp_epsilon.max())
-            kept = -np.log(np.maximum(self.w, 1e-300)) <= far
-        else:
-            relaxed = relaxation(noise, Facts.none(noise))
-            with self.owner.backend.open(relaxed.program, self.options) as session:
-                answer = session.solve(relaxed.values(noise), time_limit=self.deadline.limit)
-            self._count(answer)
-            if answer.x is None:
-                return everything
-            kept = self._dilated(answer.x[: noise.N] > 1e-9, 2)
+        relaxed = relaxation(noise, Facts.none(noise))
+        with self.owner.backend.open(relaxed.program, self.options) as session:
+            answer = session.solve(relaxed.values(noise), time_limit=self.deadline.limit)
+        self._count(answer)
+        if answer.x is None:
+            return everything
+        kept = self._dilated(answer.x[: noise.N] > 1e-9, 2)
         return everything if kept.sum() > 0.8 * noise.N else kept
 
     def _dilated(self, kept: Flags, times: int) -> Flags:

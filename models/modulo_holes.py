@@ -45,7 +45,7 @@ _TINY = 1e-8  # smaller weights are raised to it: a weaker fact, but a coefficie
 
 @dataclass(frozen=True, eq=False)
 class Holes:
-    """The best PMF of the hole search: its value in the model's objective, and the least weight of its support.
+    """The best PMF of the hole search, and its value in the model's objective.
 
     broken: (shifts, N) the pairs it breaks, those from the support into a hole.
 
@@ -55,7 +55,6 @@ class Holes:
     pmf: Vector
     broken: Flags
     value: float
-    reach: float
     zero: float
     delta: float
 
@@ -120,7 +119,7 @@ def attained(noise: Noise, w: Vector, v: Vector) -> Holes:
         value = most = zero * lost if total * least <= 1.0 else np.inf
     pmf = zero * np.maximum(v, _theta(w, v, 1.0 / zero) * w)
     broken = np.stack([pmf > e * pmf[to] * (1.0 + _ROUNDING) for e, to in steps])
-    return Holes(pmf / pmf.sum(), broken, value, float(w[v > 0.0].min()), least, most)
+    return Holes(pmf / pmf.sum(), broken, value, least, most)
 
 
 def _theta(w: Vector, v: Vector, total: float) -> float:
