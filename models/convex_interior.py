@@ -102,7 +102,6 @@ class _Program:
         self.fixed, equal = np.where(self.free, 0.0, data.lower), data.row_lower == data.row_upper
         rows, beside = data.A.tocsr()[:, self.free].toarray(), data.A @ self.fixed
         above, below = (np.isfinite(side) & ~equal for side in (data.row_upper, data.row_lower))
-        self.equal, self.above, self.below = map(np.flatnonzero, (equal, above, below))
         self.A, self.b = rows[equal], (data.row_upper - beside)[equal]
         self.G = np.vstack([rows[above], -rows[below]])
         self.h = np.concatenate([(data.row_upper - beside)[above], (beside - data.row_lower)[below]])
