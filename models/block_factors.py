@@ -19,6 +19,7 @@ Arrays are (labels or rows, outputs): the outputs of one part, which knows nothi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -53,6 +54,10 @@ class Factors(ABC):
         labels = x[: self.k]
         plain = labels.sum(axis=1)
         return plain if self.weights is None else np.concatenate([plain, (self.weights * labels).sum(axis=1)])
+
+    def scales(self, x: Any) -> list[Any]:
+        """x, and x times losses where they are summed as well."""
+        return [x] if self.weights is None else [x, self.weights * x]
 
     def least(self, costs: Vector, z: Vector, q: Vector) -> Vector:
         """What the sums prove at multipliers z: the least reduced cost of every label, 0 of losses. (K,)"""
@@ -140,17 +145,12 @@ class AllPairs(Factors):
 
     def summed(self) -> Vector:
         """A diagonal and one product."""
-        weights = self.weights
-        u = self._u / np.sqrt(self._sigma)
-        u = u if weights is None else np.concatenate([u, weights * u])
-        total = u @ u.T
-        at = np.arange(self.k)
-        total[at, at] += (1 / self._a).sum(axis=1)
-        if weights is not None:
-            once = (weights / self._a).sum(axis=1)
-            total[at, at + self.k] += once
-            total[at + self.k, at] += once
-            total[at + self.k, at + self.k] += (weights * weights / self._a).sum(axis=1)
+        u, at, scales = self._u / np.sqrt(self._sigma), np.arange(self.k), self.scales(1.0)
+        rows = np.concatenate([u * scale for scale in scales])
+        total: Vector = rows @ rows.T
+        for i, left in enumerate(scales):
+            for j, right in enumerate(scales):
+                total[at + i * self.k, at + j * self.k] += (left / self._a * right).sum(axis=1)
         return total
 
     def solve(self, right: Vector) -> Vector:
@@ -181,12 +181,6 @@ class Order:
         pairs, which = np.unique(low * k + high, return_inverse=True)
         self.low, self.high = pairs // k, pairs % k
         self.merged = sp.csr_array((ones, (which, at)), shape=(pairs.size, count))
-        self.block = height_of(self.band)
-
-
-def height_of(band: int) -> int:
-    """How many labels of an inverse are computed at a time."""
-    return band if 16 <= band <= 64 else 24 if band < 16 else 48
 
 
 def near_places(k: int, first: Positions, second: Positions) -> Positions:
@@ -249,24 +243,16 @@ class Graph(Factors):
 
     def summed(self) -> Vector:
         """Of some outputs at a time."""
-        n, weights = self.n, self.weights
-        total = np.zeros((n, n) if weights is None else (2 * n, 2 * n))
+        n, scales = self.n, [np.ascontiguousarray(scale.T) for scale in self.scales(self._x)]
+        total = np.zeros((len(scales), len(scales), n, n))
         step = max(1, _INVERSES // (n * n))
         for at in range(0, self._pivots.shape[-1], step):
             part = slice(at, at + step)
-            x = np.ascontiguousarray(self._x[:, part].T)
-            inverse = inverses(self._factors[:, :, part], self._pivots[:, part], self._order.block)
-            inverse *= x[:, :, None]
-            inverse *= x[:, None, :]
-            total[:n, :n] += inverse.sum(axis=0)
-            if weights is not None:
-                own = weights[:, part].T
-                total[:n, n:] += np.einsum("oij,oj->ij", inverse, own)
-                inverse *= own[:, :, None]
-                total[n:, n:] += np.einsum("oij,oj->ij", inverse, own)
-        if weights is not None:
-            total[n:, :n] = total[:n, n:].T
-        return total
+            inverse = inverses(self._factors[:, :, part], self._pivots[:, part])
+            for i, left in enumerate(scales):
+                for j, right in enumerate(scales):
+                    total[i, j] += np.einsum("oi,oij,oj->ij", left[part], inverse, right[part])
+        return np.asarray(np.block([[*row] for row in total]))
 
     def solve(self, right: Vector) -> Vector:
         """V (V H V)⁻¹ V."""
@@ -325,10 +311,11 @@ def substitute(factors: Vector, pivots: Vector, right: Vector) -> Vector:
     return y[:n]
 
 
-def inverses(factors: Vector, pivots: Vector, height: int) -> Vector:
-    """The inverses of what `eliminate` left, by Takahashi's recursion from the last label, `height` of them at a time.
-    (outputs, n, n)"""
+def inverses(factors: Vector, pivots: Vector) -> Vector:
+    """The inverses of what `eliminate` left, by Takahashi's recursion in blocks of labels, from the last. (outputs, n,
+    n)"""
     n, b, m = factors.shape
+    height = b if 16 <= b <= 64 else 24 if b < 16 else 48
     factors, pivots = np.ascontiguousarray(factors.transpose(2, 0, 1)), pivots.T
     inverse = np.empty((m, n, n))
     for start in range((n - 1) // height * height, -1, -height):

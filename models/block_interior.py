@@ -8,7 +8,8 @@ pairs. With multipliers y of the sums and z_o of G, Newton's step towards w z = 
     H_o = G' diag(z_o/w_o) G,    H_o dv_o = dy + h_o,    h_o = G'(ν/w_o) - c_o + y,
     (Σ_o H_o⁻¹) dy = 1 - Σ_o v_o - Σ_o H_o⁻¹ h_o,
 
-a k × k Schur complement, and its step lengths and centring are Mehrotra's (1992). For the worst input c_o = π ∘ ℓ_o
+a k × k Schur complement, and its step lengths and centring are Mehrotra's (1992), with correctors after Gondzio (1996):
+several for each factorisation, while they lengthen the step. For the worst input c_o = π ∘ ℓ_o
 with the multipliers π of Σ_o ℓ_o v_o + s = ω, which join the sums: (q = (y, -π), W_o = [1, ℓ_o]) in what follows.
 
 `models.block_factors` inverts the blocks without cancellation; δ > 0 adds the slacks of pairs (`models.block_slack`).
@@ -44,10 +45,10 @@ _LEAST, _MOST = 1e-8, 0.1  # centring
 _CORRECTORS, _LONG = 10, 0.95  # of a step, until it is so long
 _FARTHER, _FAR = 1.08, 0.2  # a corrector looks at products this much farther along
 _LOW, _HIGH = 0.1, 10.0  # times what products are to be
-_FEASIBLE = 1e-9  # residual of a sum that is 1
+_FEASIBLE = 1e-8  # residual of a sum that is 1
 _REFINED, _ENOUGH = 5, 1e-15  # turns, and the residual of multipliers (in units of the largest loss) that is enough
 _MOST_REFINED, _WANTED = 15, 1e-12  # turns, where that many leave more
-_LOST = 1e-9  # ... up to which a direction is one
+_LOST = 1e-7  # ... up to which a direction is one
 _STUCK = 1e-7  # step
 _STALE = 8  # steps without a better bound
 
@@ -55,7 +56,7 @@ _STALE = 8  # steps without a better bound
 @dataclass(frozen=True, eq=False)
 class BlockPoint:
     """What was reached. masses: (k, m), > 0, rows nearly summing to 1; multipliers: (rows, m) of G; weights: (k,) of
-    the inputs, where the worst one counts; objective, bound: in floats; done: whether they meet; why: it stopped."""
+    the inputs, where the worst one counts; objective, bound: in floats; why: it stopped, "optimal" where they meet."""
 
     masses: Vector
     multipliers: Vector
@@ -66,11 +67,6 @@ class BlockPoint:
     seconds: float
     why: str
     interrupted: bool = False
-
-    @property
-    def done(self) -> bool:
-        """Whether objective and bound meet as closely as was asked."""
-        return self.why == "optimal"
 
 
 def _summed(each: Iterable[Vector]) -> Vector:
@@ -95,6 +91,7 @@ class _Best:
     """The best point and the best multipliers so far."""
 
     objective: float = np.inf
+    merit: float = np.inf
     bound: float = -np.inf
     masses: list[Vector] = field(default_factory=list)
     multipliers: list[Vector] = field(default_factory=list)
@@ -202,8 +199,10 @@ class Interior:
         bound = float(master.limit @ np.minimum.reduce([each[3] for each in told]))
         total = float(master.weights.sum()) if master.worst else 1.0
         best.since += 1
-        if master.excess(self._sums) <= _FEASIBLE and value < best.objective:
-            best.objective, best.masses = value, [state.x for state in self._states]
+        excess = master.excess(self._sums)
+        merit = value + excess  # which is moved in the end, at a cost of about one unit
+        if excess <= _FEASIBLE and merit < best.merit:
+            best.objective, best.merit, best.masses = value, merit, [state.x for state in self._states]
         if bound / total > best.bound:
             best.bound, best.multipliers, best.since = bound / total, [state.z for state in self._states], 0
             best.total = total

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from models.block_factors import Factors, eliminate, height_of, inverses, near_places, substitute
+from models.block_factors import Factors, eliminate, inverses, near_places, substitute
 from solvers.arrays import Flags, Positions, Vector
 
 
@@ -189,7 +189,7 @@ class Slack(Factors):
         eliminate(band, sums, self._factors, self._pivots)
         self._scale = np.ones((size, outputs))
         self._scale[local, output] = v
-        self._inverses = inverses(self._factors, self._pivots, height_of(b))
+        self._inverses = inverses(self._factors, self._pivots)
         self._inverses *= self._scale.T[:, :, None]
         self._inverses *= self._scale.T[:, None, :]
 

@@ -72,7 +72,7 @@ def solved(blocks: Blocks, gap: float = 1e-9) -> BlockPoint:
 def test_the_point_is_a_private_channel_at_its_bound() -> None:
     blocks = line(12, np.full(12, 1 / 12))
     point = solved(blocks)
-    assert point.done
+    assert point.why == "optimal"
     assert blocks.first is not None
     assert blocks.second is not None
     assert (point.masses[blocks.first] <= 2 * point.masses[blocks.second] + 1e-12).all()

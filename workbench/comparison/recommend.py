@@ -92,6 +92,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("epsilon", FAMILY.option("epsilon").read, help="Privacy budget > 0; an upper limit where it is minimised."),
     Option("baseline", read_baselines, kind=list, help="Your own."),
     Option("only", text, help="One class, by its name."),
+    FAMILY.option("unit"),
     _LIMIT,
 )
 
@@ -148,7 +149,8 @@ def recommend(
         True
 
     Args:
-        epsilon, delta, notion: the budget; or alpha, rho, mu, curve or tradeoff of other notions.
+        epsilon, delta, notion: the budget; or alpha, rho, mu, curve or tradeoff of other notions; with notion metric
+            also "0.7/km", for places whose coordinates are in the unit given.
         loss: a loss by name, a matrix (answers, outputs), or a function.
         time_limit: seconds for all classes together; a class that is stopped shows what was found, and its bound.
         progress: told (classes done, classes, what has come out) as rows are ready.
@@ -175,6 +177,7 @@ def recommend(
         values = read(REAL_OPTIONS, given, "request with a range")
         return _compared(*_real(values, _budget(values, given)), progress, values["only"])
     given, more = restated(given)
+    given = {**FAMILY.in_units(given), "unit": None}
     values = read(OPTIONS, given)
     query, subject = _finite(values, _budget(values, given))
     return _compared(query, subject, progress, values["only"], more)

@@ -53,3 +53,14 @@ def test_places_of_a_file_are_recommended_for(tmp_path: Path, capsys: pytest.Cap
     with pytest.raises(SystemExit):
         main([*line, "--answers", "0..3"])
     assert "exactly one of answers, places and range" in capsys.readouterr().err
+
+
+def test_a_budget_per_kilometre_is_read_in_the_unit_of_the_coordinates() -> None:
+    given = {"answers": [(0, 0), (0, 1000), (1000, 0)], "neighbours": "all L2", "loss": "euclidean", "notion": "metric"}
+    asked = wb.recommend(**given, epsilon="0.7/km", unit="m", only="best channel")
+    same = wb.recommend(**given, epsilon="0.0007", only="best channel")
+    assert [row["objective"] for row in asked] == [row["objective"] for row in same]
+    for wrong, words in (({"unit": None}, "unit must be given"), ({"notion": "dp"}, "notion must be metric"),
+                         ({"unit": "foot"}, "unit must be one of m, km, mi")):  # fmt: skip
+        with pytest.raises(wb.InvalidRequest, match=words):
+            wb.recommend(**{**given, "epsilon": "0.7/km", "unit": "m", **wrong})

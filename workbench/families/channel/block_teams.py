@@ -137,11 +137,6 @@ class _Process(Worker):
         self._process.join()
         self._pipe.close()
 
-    @property
-    def pid(self) -> Any:
-        """Of the process."""
-        return self._process.pid
-
 
 class _Holder:
     """What a worker has: its part."""

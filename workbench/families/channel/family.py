@@ -176,7 +176,12 @@ class _Channels(Family):
     baselines = ("workbench.families.channel.baselines", "workbench.families.channel.place_baselines")
 
     def read(self, given: Values, place: Place = "python", *, spelled: bool = False) -> Record:
-        """See `Family.read`; an ε "0.7/km" is per unit of the coordinates afterwards."""
+        """See `Family.read`."""
+        given = self.in_units(given) if "/" in str(given.get("epsilon")) else given
+        return super().read(given, place, spelled=spelled)
+
+    def in_units(self, given: Values) -> Values:
+        """An ε "0.7/km" as per unit of the coordinates. Raises InvalidRequest."""
         epsilon, unit = given.get("epsilon"), given.get("unit")
         value, _, per = epsilon.partition("/") if isinstance(epsilon, str) else ("", "", "")
         if per.strip() in _METRES:
@@ -186,7 +191,7 @@ class _Channels(Family):
                 InvalidRequest.must("notion", f"metric for an epsilon per {per}", repr(given.get("notion", "dp")))
             InvalidRequest.unless_among(_METRES, "unit", unit)
             given = {**given, "epsilon": positive(value, "epsilon") * _METRES[unit] / _METRES[per.strip()]}
-        return super().read(given, place, spelled=spelled)
+        return given
 
     @property
     def question(self) -> type[FiniteQuery]:
@@ -222,13 +227,8 @@ class _Channels(Family):
                 for (i, j), distance in zip(question.pairs, distances, strict=True)
             ]
         prior = "worst" if question.prior is None else question.prior
-        return {
-            "answers": inputs,
-            "places": None,
-            "outputs": question.outputs,
-            "neighbours": neighbours,
-            "prior": prior,
-        }
+        named = {"answers": inputs, "places": None, "outputs": question.outputs}
+        return {**named, "neighbours": neighbours, "prior": prior}
 
     def checked(self, question: Any, values: Record) -> ChannelRequest:
         from workbench.families.budget import completed

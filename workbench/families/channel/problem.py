@@ -39,7 +39,7 @@ from workbench.mechanisms.channel import Channel
 LARGE = 2_000  # compared masses from which interior point with crossover is faster than simplex
 _DIRECT, _STATED = 2_000, 40_000  # masses of a line, certified or not, from which the closed form comes first
 _PROVEN = 5e-10  # relative gap, by the exact bound, above which the other algorithm is asked as well
-_CLOSE, _STATABLE = 1e-7, 100_000  # relative gap, and masses, from and up to which a program follows the blocks
+_CLOSE, _STATABLE = 1e-8, 100_000  # relative gap, and masses, from and up to which a program follows the blocks
 _LOST = Fraction(1, 1 << 28)  # of δ, where binaries bound a mass: what rounding moves cannot be mixed away there
 _LAST = (Termination.INTERRUPTED, Termination.TIME_LIMIT, Termination.INFEASIBLE)
 _LINE = "geometric noise, post-processed"

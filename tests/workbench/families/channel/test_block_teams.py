@@ -90,7 +90,7 @@ def test_parts_answer_as_the_whole(question: wb.FiniteQuery, options: dict[str, 
 def test_a_killed_process_costs_an_iteration_and_no_digit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     quiet = certificate(tmp_path / "quiet.json", jobs=2)
     with monkeypatch.context() as patch:
-        killed = killing(patch, lambda team: int(team._workers[1].pid))
+        killed = killing(patch, lambda team: int(team._workers[1]._process.pid))
         assert certificate(tmp_path / "killed.json", jobs=2) == quiet
     assert len(killed) == 1
     assert wb.check(tmp_path / "killed.json").holds
@@ -101,7 +101,7 @@ def test_processes_that_always_die_are_one_sentence(monkeypatch: pytest.MonkeyPa
     begin = block_teams.Spread.each
 
     def each(team: Any, name: str, arguments: Any) -> list[Any]:
-        os.kill(team._workers[0].pid, signal.SIGKILL)
+        os.kill(team._workers[0]._process.pid, signal.SIGKILL)
         answers: list[Any] = begin(team, name, arguments)
         return answers
 
