@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
@@ -36,9 +37,10 @@ def recommended(rows: Sequence[Row], candidates: Sequence[Candidate]) -> Row | N
 
 def _below(rows: Sequence[Row], best: Row) -> Iterator[str]:
     """What costs less than the class to use and is not proven private."""
-    less = [row for row in rows if row["objective"] is not None and row["objective"] < best["objective"]]
-    if open_ones := [f"{row['class']} ({shown_loss(row['objective'])})" for row in less if not row["certified"]]:
-        yield f"Not certified, and below {shown_loss(best['objective'])}: {'; '.join(open_ones)}."
+    less = [row for row in rows if not row["certified"] and (row["objective"] or math.inf) < best["objective"]]
+    if less:
+        told = "; ".join(f"{row['class']} ({shown_loss(row['objective'])})" for row in less)
+        yield f"Not certified, and below {shown_loss(best['objective'])}: {told}."
 
 
 def _use(best: Row, where: str = "", lowest: float | None = None) -> str:

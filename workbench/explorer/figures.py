@@ -36,9 +36,7 @@ NAMES = {  # of axes: a word and its symbol
 _BARS, _CELLS, _OUTPUTS = 2000, 20_000, 24  # drawn at most
 _DRAWN = 500  # cells of a density
 _MASSES = 400_000  # of all comparisons of a profile: a second or two
-_ENDS = 300  # of the pieces of a profile
 _TALL = 1e4  # times the least value from where an axis is logarithmic
-_PROFILE = 1e-3  # of the largest δ: less is nothing to see
 _OPEN = 1e-6  # a gap between objective and bound from here on is drawn
 
 
@@ -70,8 +68,7 @@ def law_figure(mechanism: Any) -> Figure | None:
         return None
     figure: Figure = drawing()
     if figure["kind"] == "lines":
-        size = sum(len(law["x"]) for law in figure["series"])
-        return figure if len(figure["series"]) <= _OUTPUTS and size <= _CELLS else None
+        return figure if len(figure["series"]) <= _OUTPUTS else None
     return figure if np.size(figure["values"]) <= (_BARS if figure["kind"] == "bars" else _CELLS) else None
 
 

@@ -66,10 +66,9 @@ class OracleVerdict(OneLine):
     def stopped(self, bound: float | None) -> OracleVerdict:
         """The verdict on an objective that was not proven to be an optimum: it decides nothing that the objective is
         above the law, which may lie between the bound and the objective."""
-        if self.agrees is not False or self.value is None or self.difference is None or self.difference < 0:
-            return self
-        below = self.kind == "optimum" and bound is not None and bound > self.value * (1 + self.tolerance) + ABSOLUTE
-        return self if below else replace(self, agrees=None)
+        law, above = self.value or 0.0, self.agrees is False and (self.difference or 0.0) > 0
+        below = self.kind == "optimum" and (bound or 0.0) > law * (1 + self.tolerance) + ABSOLUTE
+        return replace(self, agrees=None) if above and not below else self
 
     @classmethod
     def none(cls, reason: str) -> OracleVerdict:

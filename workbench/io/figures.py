@@ -33,7 +33,6 @@ _NARROW, _WIDE, _POINTS = 2.0, 40.0, 8  # inches; size of letters
 _OVER = 1.02  # of a width, by which a figure may be cut
 _FAR = 20.0  # times the least loss: what costs more is named, not drawn
 _PERCENT = (0.1, 1000.0)  # the ends of colours
-_FLOOR = 1e-9  # of the largest value: what repair adds is not drawn
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 

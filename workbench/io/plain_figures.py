@@ -67,15 +67,14 @@ def names(values: Iterable[Any]) -> list[str]:
 
 def over(figure: Figure, laws: Mapping[str, tuple[Any, Any]]) -> Figure:
     """A law with others over it, as far as it goes. laws: name -> (values, masses), of densities (edges, means)."""
-    if figure["kind"] == "lines":
-        first = figure["series"][0]["x"]
-        cut = {name: (np.asarray(x) >= first[0]) & (np.asarray(x) <= first[-1]) for name, (x, _) in laws.items()}
-        more = [
-            series(name, "line", k, np.asarray(x)[cut[name]], np.append(y, y[-1:])[: len(x)][cut[name]])
-            for k, (name, (x, y)) in enumerate(laws.items(), 1)
-        ]
-        return {**figure, "series": [*figure["series"], *more]}
-    return {**figure, "others": [{"name": name, "x": x, "y": y} for name, (x, y) in laws.items()]}
+    if figure["kind"] != "lines":
+        return {**figure, "others": [{"name": name, "x": x, "y": y} for name, (x, y) in laws.items()]}
+    drawn = [*figure["series"]]
+    for name, (at, means) in laws.items():
+        x, y = np.asarray(at), np.append(means, means[-1:])[: len(at)]
+        inside = (x >= drawn[0]["x"][0]) & (x <= drawn[0]["x"][-1])
+        drawn.append(series(name, "line", len(drawn), x[inside], y[inside]))
+    return {**figure, "series": drawn}
 
 
 @styled
@@ -85,37 +84,28 @@ def chart(figure: Figure, title: str = "") -> Drawn:
     drawn, (axis,) = panels(width=SCREEN, height=3.8 if figure["kind"] == "heat" else 3.0)
     kinds[figure["kind"]](axis, figure)
     titled(axis, title or figure["title"])
-    if len(axis.get_legend_handles_labels()[1]) > 1:
+    if len({*axis.get_legend_handles_labels()[1]}) > 1:
         legend_below(drawn, [axis])
     return drawn
 
 
 def draw_lines(axis: Axes, figure: Values) -> None:
-    """Its series and the words of its axes."""
+    """Its series, as line, filled, segments, band or area, and the words of its axes."""
     for law in figure["series"]:
         x, y = (np.array(law[at], dtype=float) for at in ("x", "y"))
-        look, step = law["look"], law.get("steps")
-        style: Record = {"color": COLOURS[law["colour"] % len(COLOURS)], "label": law["name"]}
+        look, step, colour = law["look"], law.get("steps"), COLOURS[law["colour"] % len(COLOURS)]
+        style: Record = {"color": colour, "label": law["name"]}
         if look in ("band", "area"):
-            between: Record = {"alpha": 0.25, "linewidth": 0, "color": style["color"]}
-            between |= {"label": law["name"]} if look == "band" else {}
-            axis.fill_between(x, law.get("low", 0), y, step="post" if step else None, **between)
-        if look.endswith("segments"):  # a gap after every second point
+            between: Record = {"step": "post" if step else None, "alpha": 0.25, "linewidth": 0}
+            axis.fill_between(x, law.get("low", 0), y, **between, **style)
+        if look == "segments":  # a gap after every second point
             x, y = (np.insert(ends, range(2, ends.size, 2), np.nan) for ends in (x, y))
             style |= {"marker": "|"}
-        if look in ("filled", "hollow", "halo"):
-            style |= {"marker": "o", "linestyle": "-" if look == "hollow" and x.size > 1 else "none"}
-            style |= {"markerfacecolor": "white"} if look == "hollow" else {}
-        dash = "--" if look.startswith("dashed") else DASHES[law["colour"] // len(COLOURS) % len(DASHES)]
+        if look == "filled":
+            style |= {"marker": "o", "linestyle": "none"}
         if look != "band":
-            drawstyle = "steps-post" if step else "default"
-            axis.plot(x, y, **{"linewidth": 1.6, "linestyle": dash, "drawstyle": drawstyle, **style})
-    axis.set(xlabel=figure["x"]["label"], ylabel=figure["y"]["label"])
-    for which in ("x", "y"):
-        if figure[which]["log"]:
-            axis.set(**{f"{which}scale": "log"})
-    if not figure["y"]["log"]:
-        axis.set_ylim(0, 1.06 * axis.dataLim.ymax or 1)
+            axis.plot(x, y, drawstyle="steps-post" if step else "default", **style)
+    axis.set(xlabel=figure["x"]["label"], ylabel=figure["y"]["label"], ylim=(0, 1.06 * axis.dataLim.ymax))
 
 
 def _ticks(labels: Sequence[str]) -> tuple[list[int], list[str]]:

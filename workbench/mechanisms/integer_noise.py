@@ -59,7 +59,7 @@ class UnboundedNoise(OneLine):
     clamp: Any
 
     def __str__(self) -> str:
-        ends = "" if self.clamp is None else f", clamped into {float(self.clamp[0]):g}..{float(self.clamp[1]):g}"
+        ends = "" if self.clamp is None else ", clamped into " + "..".join(f"{float(end):g}" for end in self.clamp)
         return f"{type(self).__name__}, sensitivity {float(self.sensitivity):g}{ends}"
 
 

@@ -51,9 +51,9 @@ class ShownMechanism(Shown):
         points = [tuple(point) if np.ndim(point) else point for point in outputs[used]]
         return heat(title, "input", self.inputs, "published value", points, cells[:, used])
 
-    def figure(self, title: str = "") -> Drawn:
-        """The picture of its law. title: what it is, by default."""
-        return chart(self.drawing(), title or self.describe())
+    def figure(self) -> Drawn:
+        """The picture of its law."""
+        return chart(self.drawing(), self.describe())
 
     @property
     def drawable(self) -> bool:

@@ -75,9 +75,7 @@ class _Shown:
 def gallery(results: Path) -> Path:
     """Assemble results/README.md and results/index.html from the records of every paper; returns the first's path."""
     shown = [_Shown(load(name), results / name) for name in PAPERS if (results / name).is_dir()]
-    titles = (entry.paper.title for entry in shown)
-    contents = [f"* [{title}](#{re.sub(r'[^a-z0-9 -]', '', title.lower()).replace(' ', '-')})" for title in titles]
-    blocks = [_INTRODUCTION, "\n".join(contents), *(block for entry in shown for block in _markdown(entry))]
+    blocks = [_INTRODUCTION, *(block for entry in shown for block in _markdown(entry))]
     path = results / "README.md"
     write_whole(path, ("\n".join(block.rstrip("\n") + "\n" for block in blocks)).encode())
     sections = [section for entry in shown for section in _sections(entry)]

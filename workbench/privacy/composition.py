@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Runs: TypeAlias = "list[tuple[Laws, int]]"
-_DRAWN = 60  # values of ε in a picture
+_DRAWN, _FAR = 60, 100.0  # values of ε in a picture, and the largest
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Composition(Shown):
     def figure(self) -> Figure:
         """δ(ε) of all runs, proven from above on a rough grid of losses, and the interval that was asked for."""
         law = _law(self.runs, _step(self.runs, Fraction(0), _ROUGH), upper=True)
-        at = np.linspace(0, 1.5 * self.epsilon if 0 < self.epsilon < math.inf else 1.0, _DRAWN)
+        at = np.linspace(0, 1.5 * min(self.epsilon, _FAR) or 1.0, _DRAWN)
         curve = series("all runs, no more", "line", 0, at, [float(law.delta(Fraction(epsilon))) for epsilon in at])
         ends = [self.epsilon_low, self.epsilon], [self.delta_low, self.delta]
         drawn = [curve, series("asked: from below, from above", "filled", 1, *ends)]

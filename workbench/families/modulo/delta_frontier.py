@@ -35,9 +35,6 @@ class DeltaFrontier(tuple["Piece", ...], Shown):
     """The linear pieces of the least error in order of δ, each with its two ends and whether it is proven (to 1e-9 of
     the value); see `models.modulo_frontier`."""
 
-    def __str__(self) -> str:
-        return "\n".join(f"{what}: {words}" for what, words in self.facts())
-
     def facts(self) -> Facts:
         """How many pieces, and the error at their ends."""
         proven, first, last = sum(piece.proven for piece in self), self[0], self[-1]
