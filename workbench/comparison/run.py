@@ -175,7 +175,8 @@ def verdict_rows(rows: Sequence[Row]) -> list[Row]:
     """Rows with what only all of them together can say.
 
     best_objective: the least that is reached beyond doubt, by a certified mechanism or (without one) a point whose
-        residual is up to EXACT; a point with residuals of 1e-6 may lie below the optimum by much more than that;
+        residual is up to EXACT, however large its objective; a point with residuals of 1e-6 may lie below the optimum
+        by much more than that;
     best_bound: the largest bound that this does not contradict;
     gap_to_best, certified_gap: |objective - best_bound| / max(1, |objective|), as returned and as certified;
     contradicted: a bound above what is reached;
@@ -190,7 +191,7 @@ def _with_verdict(row: Row, same: Sequence[Row]) -> Row:
     feasible = [
         other["objective"]
         for other, proven in zip(same, certified, strict=True)
-        if proven is None and _feasible(other, EXACT)
+        if proven is None and other.get("residual") is not None and other["residual"] <= EXACT
     ]
     best = min((value for value in (row.get("known_value"), *certified, *feasible) if value is not None), default=None)
     most = math.inf if best is None else best + GOOD * max(1.0, abs(best))
@@ -204,11 +205,11 @@ def _with_verdict(row: Row, same: Sequence[Row]) -> Row:
         "gap": relative_gap(row.get("objective"), own),
         "certified_gap": relative_gap(row.get("certified_objective"), bound),
         "contradicted": own is not None and own > most,
-        "solved": row["status"] == "optimal" and _feasible(row, GOOD) and gap is not None and gap <= GOOD,
+        "solved": row["status"] == "optimal" and _feasible(row) and gap is not None and gap <= GOOD,
     }
 
 
-def _feasible(row: Row, tolerance: float) -> bool:
-    """Whether a row has a point whose recomputed residuals are within a tolerance, relative to max(1, |objective|)."""
+def _feasible(row: Row) -> bool:
+    """Whether a row has a point whose recomputed residuals are up to GOOD, relative to max(1, |objective|)."""
     residual, objective = row.get("residual"), row.get("objective")
-    return residual is not None and objective is not None and residual <= tolerance * max(1.0, abs(objective))
+    return residual is not None and objective is not None and residual <= GOOD * max(1.0, abs(objective))

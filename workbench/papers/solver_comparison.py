@@ -34,11 +34,11 @@ def artifacts(run: Result, suite: str, time_limit: float) -> list[Artifact]:
         what = f"Interrupted: {run.finished} of {run.total} runs. {what}"
     wrong = int(table["contradicted"].eq(True).sum())
     dispute = f" {wrong} bounds are contradicted by another solver's feasible answer." if wrong else ""
-    stated = partial(artifact, "solver_comparison")
+    stated, runs = partial(artifact, "solver_comparison"), f"{what.removesuffix(', ')}. "
     return [
         stated("summary", summary(table, time_limit), what=what, time_limit=time_limit, dispute=dispute),
-        stated("performance_profile", table, draw=draw_profile, what=what),
-        stated("scatter", table[_STATED["scatter"]["columns"]], draw=draw_scatter, what=what),
+        stated("performance_profile", table, draw=draw_profile, what=runs),
+        stated("scatter", table[_STATED["scatter"]["columns"]], draw=draw_scatter, what=runs),
     ]
 
 
