@@ -1,7 +1,8 @@
-"""What searches are made of, once for all above: a deadline, bisection, open nodes by their bound.
+"""What searches are made of, once for all above: a deadline, bisection and chords, open nodes by their bound.
 
     Deadline     the one reader of clocks: `.left`, `.passed`, `.elapsed`
     bisect       where a monotone predicate turns, over floats or rationals
+    Chords       where `bisect` asks next of a function that falls: by its chords
     OpenNodes    best-first search: the open nodes, least bound first; what is open bounds what is not yet seen
 
 Loops that a search needs beside these (what a node is split into, which rows are dropped) are its own.
@@ -12,10 +13,11 @@ from __future__ import annotations
 import heapq
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from copy import copy
 from fractions import Fraction
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Number = TypeVar("Number", float, Fraction)
 Node = TypeVar("Node")
@@ -58,7 +60,7 @@ class Deadline:
 
 
 def bisect(
-    turned: Callable[[Number], bool],
+    turned: Callable[[Number], bool | None],
     low: Number,
     high: Number,
     *,
@@ -68,16 +70,37 @@ def bisect(
 ) -> tuple[Number, Number]:
     """The last interval (low, high): `turned` is False at low and True at high, which are not asked themselves.
 
-    Ends when high - low <= tolerance (of floats: when there is none between), or after so many turns. middle: where to
-    ask, half-way by default; the geometric mean for numbers of unknown size. A function that rises to a level is
-    `lambda x: f(x) >= level`.
+    Ends when high - low <= tolerance (of floats: when there is none between), after so many turns, or where `turned` is
+    None: undecided. middle: where to ask, half-way by default; the geometric mean for numbers of unknown size; an end
+    to end. A function that rises to a level is `lambda x: f(x) >= level`.
     """
     for _ in range(turns):
         at = (low + high) / 2 if middle is None else middle(low, high)
-        if high - low <= tolerance or at in (low, high):
+        if high - low <= tolerance or at in (low, high) or (verdict := turned(at)) is None:
             break
-        low, high = (low, at) if turned(at) else (at, high)
+        low, high = (low, at) if verdict else (at, high)
     return low, high
+
+
+class Chords:
+    """Where a function that falls meets 0 between two ends: where their chord does, the value at an end that the last
+    chords kept being halved (the Illinois rule; Dowell and Jarratt 1971).
+
+    values: argument -> the function there, where it is known: the caller adds them. margin: the least share of the way.
+    """
+
+    def __init__(self, margin: float) -> None:
+        self.values = defaultdict[Any, float](float)
+        self._margin, self._asked = margin, list[set[Any]]()
+
+    def between(self, low: Number, high: Number, unknown: float = 0.5) -> float:
+        """unknown: the share of the way from low to high unless values > 0 at low and < 0 at high are known."""
+        self._asked.append({low, high})
+        for end in set.intersection(*self._asked[-3:]) if len(self._asked) > 2 else ():
+            self.values[end] /= 2
+        above, below = self.values[low], self.values[high]
+        share = above / (above - below) if above > 0 > below else unknown
+        return float(low) + min(max(share, self._margin), 1 - self._margin) * float(high - low)
 
 
 class OpenNodes(Generic[Node]):

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from solvers.search import Deadline, OpenNodes, bisect
+from solvers.search import Chords, Deadline, OpenNodes, bisect
 
 
 def test_bisection_ends_at_neighbouring_floats_or_at_the_tolerance():
@@ -18,6 +18,25 @@ def test_bisection_ends_at_neighbouring_floats_or_at_the_tolerance():
     assert 0 < high - low <= Fraction(1, 1000)
     assert low * low < 2 <= high * high
     assert bisect(lambda x: x >= 100, 1.0, 1e6, turns=1, middle=lambda a, b: math.sqrt(a * b)) == (1.0, 1e3)
+
+    assert bisect(lambda x: None if x < 1 else x > 0, 0.0, 4.0) == (0.0, 1.0)  # at 0.5 undecided
+
+
+def test_chords_ask_few_values_where_one_end_stays_and_start_where_they_are_told():
+    chords, root = Chords(1e-3), math.log(50)
+
+    def below(x: float) -> bool:
+        chords.values[x] = 50 - math.exp(x)
+        return chords.values[x] <= 0
+
+    assert chords.between(0.0, 8.0) == 4.0
+    assert chords.between(Fraction(0), Fraction(8), 0.25) == 2.0
+    assert not below(0.0)
+    assert below(8.0)
+    low, high = bisect(below, 0.0, 8.0, turns=25, middle=chords.between)
+    assert low <= root <= high
+    assert min(root - low, high - root) < 1e-9
+    assert len(chords.values) <= 27
 
 
 def test_open_nodes_come_by_their_bound_and_then_in_their_order():

@@ -12,7 +12,6 @@ not enough either. The same holds of δ at a fixed ε.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from copy import copy
@@ -20,6 +19,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from solvers.search import Chords, bisect
 from solvers.solution import Start
 from workbench.errors import Infeasible, InvalidRequest, NotProven, WorkbenchError
 from workbench.exact.numbers import round_down
@@ -33,6 +33,7 @@ from workbench.privacy.claim import Claim
 _CLOSE = 1e-10  # relative, of the ends
 _STEP = 4e-7  # relative, from where a loss and its bound lie on both sides of the budget
 _TURNS = 80
+_SHARE = 1e-6  # of the way between the ends, at least
 _KNOWN = 1e-5  # relative gap up to which a least value is called so
 _LARGEST = 20  # ε that is tried where none is enough
 
@@ -172,31 +173,34 @@ def _least_epsilon(at: Callable[[Fraction], Design], request: Any, least: Fracti
                 f"{float(bound):.9g}."
             )
         raise NotProven(f"Whether {loss} of {float(budget):g} is in reach at {name} = {float(limit):g} is undecided.")
-    low, high = Fraction(0), limit
-    above, below = math.inf, float(reached - budget)  # excess of the budget at low and high, or a share of it
-    kept = ""  # the end that stayed last
-    aside: list[Fraction] | None = None  # once costs are as near the budget as they are known: a little to either side
-    for _ in range(_TURNS):
-        if high - low <= Fraction(_CLOSE) * high or high <= least or aside == []:
-            break
-        epsilon = max(least, _between(low, high, above, below)) if aside is None else aside.pop()
-        if not low < epsilon < high:
-            continue
+    chords, undecided = Chords(_SHARE), list[Fraction]()
+    chords.values[limit] = float(reached - budget)
+
+    def enough(epsilon: Fraction) -> bool | None:
+        nonlocal best
         try:
             tried = at(epsilon)
         except NotProven:
-            break
+            return None
         reached, bound = tried.details["loss"], tried.details["bound"]
         if reached <= budget:
-            above /= 2 if kept == "low" else 1  # Illinois: a chord that the same end keeps is pulled towards it
-            high, best, below, kept = epsilon, tried, float(reached - budget), "low"
-        elif bound is not None and bound > budget:
-            below /= 2 if kept == "high" else 1
-            low, above, kept = epsilon, float(bound - budget), "high"
-        elif aside is None:
-            aside = [Fraction(f"{float(epsilon) * (1 + step):.15g}") for step in (-_STEP, _STEP)]
-        else:
-            break
+            best, bound = tried, reached
+        elif bound is None or bound <= budget:
+            undecided.append(epsilon)
+            return None
+        chords.values[epsilon] = float(bound - budget)
+        return bool(reached <= budget)
+
+    def between(low: Fraction, high: Fraction) -> Fraction:
+        if high - low <= Fraction(_CLOSE) * high or high <= least:
+            return high
+        near = Fraction(f"{chords.between(low, high, 0.5 if low else 0.25):.15g}")
+        return max(least, near if low < near < high else (low + high) / 2)
+
+    low, high = bisect(enough, Fraction(0), limit, turns=_TURNS, middle=between)
+    # once costs are as near the budget as they are known: a little to either side
+    sides = (Fraction(f"{float(at) * (1 + step):.15g}") for at in undecided for step in (_STEP, -_STEP))
+    low, high = bisect(enough, low, high, middle=lambda low, high: next((at for at in sides if low < at < high), high))
     none = OracleVerdict.none(f"no closed form is known for the least {name}.")
     more = (
         ()
@@ -204,13 +208,3 @@ def _least_epsilon(at: Callable[[Fraction], Design], request: Any, least: Fracti
         else (f"The search ended with the least {name} between {float(low):.12g} and {float(high):.12g}.",)
     )
     return replace(best, objective=float(high), bound=round_down(low), oracle=none, words=(*best.words, *more))
-
-
-def _between(low: Fraction, high: Fraction, above: float, below: float) -> Fraction:
-    """Where the chord through both ends meets the budget, the middle where one excess is not known; 15 digits."""
-    middle = (low + high) / 2 if low else high / 4
-    if not math.isfinite(above) or not above > 0 > below:
-        return Fraction(f"{float(middle):.15g}")
-    share = min(max(above / (above - below), 1e-6), 1 - 1e-6)
-    rounded = Fraction(f"{float(low) + share * float(high - low):.15g}")
-    return rounded if low < rounded < high else middle

@@ -17,7 +17,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from solvers.search import Deadline, bisect
+from solvers.search import Chords, Deadline, bisect
 from workbench.errors import NotProven
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family
@@ -276,93 +276,61 @@ def _shared(query: AnyQuery, candidate: Candidate) -> Candidate:
 _LEAST, _MOST = 1e-4, 20.0  # ε that are tried
 _FACTOR, _TURNS = 4.0, 40  # of ε, until a loss is on either side; of the search between them
 _NEAR = 1e-6  # relative, of the ends
+_SHARE = 1e-3  # of the way between the ends, at least
 _BELOW = (0.02, 0.06)  # relative, below the least that was found: where a bound that is less near may exclude ε
 
 
 def least_epsilon(query: AnyQuery, name: str) -> Value:
     """A class at the least ε found at which it costs no more than the query's max_loss: by chords of its loss, in
-    logarithms. bound: the largest ε tried at which a
-    proven bound is above max_loss, since the least loss of a class falls with ε.
+    logarithms. bound: the largest ε tried at which a proven bound is above max_loss, since the least loss of a class
+    falls with ε.
 
     Raises NotApplicable, also where no ε up to 20 is enough, and NotProven where the time is up before any is.
     """
-    search = _LeastEpsilon(query, name)
-    top, low = math.log(query.epsilon or _MOST), math.log(_LEAST)
-    try:
-        high = min(0.0, top)
-        while high < top and not search.enough(high):
-            high, low = min(top, high + math.log(_FACTOR)), high
-        if high == top and not search.enough(high):
-            raise NotApplicable(f"no epsilon up to {math.exp(top):g} is enough for this loss")
-        while low < high - math.log(_FACTOR) and search.enough(at := high - math.log(_FACTOR)):
-            high = at
-        low = max(low, high - math.log(_FACTOR))
-        low, high = bisect(search.enough, low, high, tolerance=_NEAR, turns=_TURNS, middle=search.between)
-        for step in _BELOW if search.bounded else ():
-            if search.excluded < math.exp(high - 1.5 * step):
-                search.enough(high - step)
-    except NotProven as error:
-        if search.best is None or error.interrupted:
-            raise
-        return search.value(stopped=True)
-    return search.value()
+    assert query.max_loss is not None
+    most, deadline = float(query.max_loss), Deadline(None if query.time is None else query.time.share)
+    chords, values, excluded = Chords(_SHARE), dict[Fraction, Value](), [0.0]  # values: of each ε that is enough
 
-
-class _LeastEpsilon:
-    """The search for the least ε of a class. best: the least that was enough, and what was found there; excluded: the
-    largest that is proven not to be."""
-
-    def __init__(self, query: AnyQuery, name: str) -> None:
-        assert query.max_loss is not None
-        self._query, self._name, self._most = query, name, float(query.max_loss)
-        self._deadline = Deadline(None if query.time is None else query.time.share)
-        self._logs: dict[float, float] = {}  # of ε -> of the loss over the largest
-        self._ends: set[float] = set()
-        self._kept: set[float] = set()
-        self.best: tuple[Fraction, Value] | None = None
-        self.excluded = 0.0
-
-    @property
-    def bounded(self) -> bool:
-        """Whether something is proven of the class."""
-        return self.best is not None and self.best[1].bound is not None
-
-    def enough(self, log: float) -> bool:
-        """Whether ε = e^log is. Raises NotApplicable, NotProven where the time is up."""
-        if self._deadline.passed:
-            raise NotProven("The search stopped at its time limit.", bound=self.excluded)
-        epsilon, left = Fraction(f"{math.exp(log):.9g}"), self._deadline.left
+    def enough(log: float) -> bool:
+        if deadline.passed:
+            raise NotProven("The search stopped at its time limit.", bound=max(excluded))
+        epsilon, left = Fraction(f"{math.exp(log):.9g}"), deadline.left
         time = None if left is None else TimeShares(left)
-        plain = replace(self._query, max_loss=None, epsilon=epsilon, time=time)
-        candidate = next(each for each in all_candidates(plain) if each.name == self._name)
+        plain = replace(query, max_loss=None, epsilon=epsilon, time=time)
+        candidate = next(each for each in all_candidates(plain) if each.name == name)
         if candidate.solve is None:
             raise NotApplicable(candidate.reason or "it does not apply")
         value = candidate.solve()
-        if value.bound is not None and value.bound > self._most:
-            self.excluded = max(self.excluded, float(epsilon))
-        self._logs[log] = math.log(max(value.objective, 1e-300) / self._most)
-        within = value.objective <= self._most and (value.certified or value.mechanism is None)
-        if within and (self.best is None or epsilon <= self.best[0]):
-            self.best = epsilon, value
+        if value.bound is not None and value.bound > most:
+            excluded.append(float(epsilon))
+        chords.values[log] = math.log(max(value.objective, 1e-300) / most)
+        within = value.objective <= most and (value.certified or value.mechanism is None)
+        if within:
+            values[epsilon] = value
         return within
 
-    def between(self, low: float, high: float) -> float:
-        """Where to ask next: where the chord of both ends meets it, an end that the last chords kept pulled towards it
-        (the Illinois rule); half-way where the loss at an end is not known."""
-        kept = {low, high} & self._ends
-        for end in kept & self._kept:
-            self._logs[end] = self._logs.get(end, 0.0) / 2
-        self._ends, self._kept = {low, high}, kept
-        above, below = self._logs.get(low, 0.0), self._logs.get(high, 0.0)
-        share = above / (above - below) if above > 0 > below else 0.5
-        return low + min(max(share, 1e-3), 1 - 1e-3) * (high - low)
-
-    def value(self, stopped: bool = False) -> Value:
-        """What was found, ε being the objective."""
-        assert self.best is not None
-        epsilon, value = self.best
-        words = "; ".join(filter(None, (value.parameter, f"loss {value.objective:.9g}")))
-        return value._replace(objective=float(epsilon), bound=self.excluded or None, parameter=words, stopped=stopped)
+    stopped, factor = False, math.log(_FACTOR)
+    top, low = math.log(query.epsilon or _MOST), math.log(_LEAST)
+    try:
+        high = min(0.0, top)
+        while high < top and not enough(high):
+            high, low = min(top, high + factor), high
+        if high == top and not enough(high):
+            raise NotApplicable(f"no epsilon up to {math.exp(top):g} is enough for this loss")
+        while low < high - factor and enough(high - factor):
+            high -= factor
+        low = max(low, high - factor)
+        low, high = bisect(enough, low, high, tolerance=_NEAR, turns=_TURNS, middle=chords.between)
+        for step in _BELOW if values[min(values)].bound is not None else ():
+            if max(excluded) < math.exp(high - 1.5 * step):
+                enough(high - step)
+    except NotProven as error:
+        if not values or error.interrupted:
+            raise
+        stopped = True
+    epsilon, value = min(values.items())
+    words = "; ".join(filter(None, (value.parameter, f"loss {value.objective:.9g}")))
+    return value._replace(objective=float(epsilon), bound=max(excluded) or None, parameter=words, stopped=stopped)
 
 
 def _candidates(query: AnyQuery) -> Iterator[Candidate]:
