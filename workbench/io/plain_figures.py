@@ -137,7 +137,8 @@ def _heat(axis: Axes, figure: Values) -> None:
     if max(cells.shape) <= _NUMBERED:
         for (i, j), mass in np.ndenumerate(cells):
             colour = "white" if mass > _DARK * most else "black"
-            axis.text(j, i, f"{mass:.3g}", ha="center", va="center", fontsize=6, color=colour)
+            short = f"{mass:.1e}".replace("e-0", "e-") if 0 < mass < 0.01 else f"{mass:.3g}"  # six characters at most
+            axis.text(j, i, short, ha="center", va="center", fontsize=6, color=colour)
     axis.set_yticks(*_ticks(figure["rows"]))
     axis.set_xticks(*_ticks(figure["columns"]))
     axis.grid(False)
