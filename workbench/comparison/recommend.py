@@ -210,7 +210,7 @@ def _finite(values: Values, budget: Record) -> tuple[Query, str]:
             request.check_max_loss()
     except ChannelTooLarge:
         assert query.losses  # whose errors are the user's as well
-    return query, _subject(query, f"{query.question!r}, {query.losses.name} loss")
+    return query, _subject(query, f"{query.question}, {query.losses.name} loss")
 
 
 def _real(values: Values, budget: Record) -> tuple[RealQuery, str]:

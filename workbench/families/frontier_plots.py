@@ -77,6 +77,13 @@ def few(values: Iterable[Any], most: int = 5) -> list[Any]:
     return [ordered[k] for k in places]
 
 
+def each(values: Iterable[float], label: str, most: int = 6, *, nested: bool = False) -> dict[float, Series]:
+    """A series for each of a few values. nested: curves that coincide show as one inside the other."""
+    chosen = few((value for value in values if value == value), most)
+    widths = [1.2 * (len(chosen) - k) if nested else Series.width for k in range(len(chosen))]
+    return {value: Series(label.format(value), k, width=widths[k]) for k, value in enumerate(chosen)}
+
+
 def jumps(rows: Iterable[Mapping[Any, Any]]) -> bool:
     """Whether optima like those of some rows may jump as the budget grows.
 
@@ -117,20 +124,21 @@ def is_open(rows: pd.DataFrame, least: float = 1.0) -> bool:
 
 def all_series(ours: Mapping[str, Series], table: pd.DataFrame) -> dict[str, Series]:
     """The series of a family, and those of baselines from other packages."""
-    drawn = table[table["curve"] == "baseline"]["mechanism"].dropna().unique() if len(table) else ()
+    drawn = table[table["curve"] == "baseline"]["mechanism"].dropna().unique()
     others = [name for name in drawn if name not in ours]
     first, many = len(ours), len(COLOURS)
     return {**ours, **{name: Series(name, (first + k) % many, "--") for k, name in enumerate(others)}}
 
 
 def plain_log(axes: Axes, which: str) -> None:
-    """A logarithmic axis ("x" or "y") with ticks at 1, 2, 5 written as plain numbers."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    """A logarithmic axis ("x" or "y") in plain numbers: ticks at 1, 2, 5; where its ends are close, at round ones."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,), numticks=20))
+    logs = LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,), numticks=20)
+    axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]) if high < 4 * low else logs)
     axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
 
@@ -352,7 +360,7 @@ def budget_plots(
     """
     first = rows["delta"].min() if len(rows) else 0.0
     least = rows[rows["delta"].eq(first)] if len(rows) else rows
-    deltas = {delta: Series(f"δ = {delta:g}", k) for k, delta in enumerate(few(own["delta"].dropna().tolist(), 6))}
+    deltas = each(own["delta"], "δ = {:g}")
     epsilon, error, logged = Quantity("epsilon", "ε"), Quantity("objective", words), Quantity("objective", words, True)
     return {
         "error_epsilon": partial(

@@ -20,7 +20,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family
 from workbench.families.frontier_plan import LEAST_EPSILON, Plots, Row
-from workbench.families.frontier_plots import Quantity, Series, all_series, few, lines
+from workbench.families.frontier_plots import Quantity, Series, all_series, each, lines
 from workbench.families.option import NOTION_PARAMETERS, Option, count
 from workbench.io.parameter_grid import grid
 from workbench.privacy.notions import notion
@@ -126,10 +126,10 @@ def notion_plots(table: pd.DataFrame, series: Mapping[str, Series], title: str, 
         return partial(lines, rows, Quantity(x, label, True), error, "mechanism", series, f"{title}: {what}")
 
     def of(name: str) -> pd.DataFrame:
-        return table[table["notion"].eq(name)] if "notion" in table else table[:0]
+        return table[table["notion"].eq(name)]
 
     renyi = of("renyi")
-    renyi = renyi[renyi["curve"].eq("point")] if len(renyi) else renyi
+    renyi = renyi[renyi["curve"].eq("point")]
     least = table[table["mechanism"].eq(LEAST_EPSILON)]
     return {
         **_against_runs(table[~table["mechanism"].eq(LEAST_EPSILON)], series, title, f"{words} of one run"),
@@ -145,7 +145,7 @@ def notion_plots(table: pd.DataFrame, series: Mapping[str, Series], title: str, 
             Quantity("epsilon", "ε", True),
             error,
             "alpha",
-            _each(renyi, "alpha", "α"),
+            each(renyi.get("alpha", ()), "α = {:g}"),
             f"{title}: Rényi DP",
         ),
         "epsilon_budget": partial(
@@ -154,15 +154,10 @@ def notion_plots(table: pd.DataFrame, series: Mapping[str, Series], title: str, 
             Quantity("max_loss", words),
             Quantity("objective", "least ε", True),
             "delta",
-            _each(least, "delta", "δ"),
+            each(least.get("delta", ()), "δ = {:g}"),
             f"{title}: the least ε",
         ),
     }
-
-
-def _each(rows: pd.DataFrame, column: str, symbol: str) -> dict[Any, Series]:
-    values: Iterable[float] = rows[column].dropna().tolist() if column in rows else []
-    return {value: Series(f"{symbol} = {value:g}", k) for k, value in enumerate(few(list(values), 6))}
 
 
 def _against_runs(table: pd.DataFrame, series: Mapping[str, Series], title: str, words: str) -> Plots:

@@ -9,7 +9,7 @@ request raises NotApplicable with the reason. Baselines of users and of other pa
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -101,11 +101,16 @@ def costs(entries: Mapping[str, Published], request: Any) -> dict[str, Reference
     return known
 
 
-def published_tasks(entries: Iterable[Published], points: Iterable[tuple[Row, Any]]) -> list[Task]:
+def published_tasks(
+    entries: Iterable[Published], points: Iterable[tuple[Row, Any]], named: Collection[str] = ()
+) -> list[Task]:
     """One task for every entry at every point of a frontier that it serves: (columns that name the point, request).
-    Points that do not differ but in its fixed columns are one."""
-    places, tasks = list(points), {}
+    Points that do not differ but in its fixed columns are one. named: those that say where they serve none."""
+    places, tasks = list(points), dict[Any, Task]()
     for entry in entries:
+        if entry.name in named and not any(entry.listed(request) for _, request in places):
+            error = NotApplicable(f"{entry.name} is for none of these budgets, and is not drawn.")
+            tasks[entry.name] = partial(list, [{"curve": "baseline", "mechanism": entry.name, **error.columns}])
         for point, request in places:
             row = {**point, **entry.fixed}
             key = (entry.name, *map(str, row.items()))

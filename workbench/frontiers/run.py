@@ -94,13 +94,13 @@ def plan_of(kind: Family, question: Any, values: Values) -> Plan:
     if offered.points is None or not (given or values["baselines"]):
         return plan
     listed, others = published(kind), joined(kind, own)
+    known = {**listed, **{entry.name: entry for entry in others}}
+    names = {name for word in words for name in _meant(known, word)} | {baseline.name for baseline in own}
     if words:
-        known = {**listed, **{entry.name: entry for entry in others}}
-        names = {name for word in words for name in _meant(known, word)} | {baseline.name for baseline in own}
         entries = [known[name] for name in known if name in names]
     else:
         entries = [*(listed.values() if values["baselines"] else ()), *others]
-    return replace(plan, tasks=[*plan.tasks, *published_tasks(entries, offered.points(question, values))])
+    return replace(plan, tasks=[*plan.tasks, *published_tasks(entries, offered.points(question, values), names)])
 
 
 def _meant(known: Iterable[str], word: str) -> list[str]:

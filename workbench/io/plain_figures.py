@@ -117,7 +117,7 @@ def _ticks(labels: Sequence[str]) -> tuple[list[int], list[str]]:
 
 def _bars(axis: Axes, figure: Values) -> None:
     labels, values = figure["labels"], figure["values"]
-    axis.bar(range(len(labels)), values, width=0.8, color=COLOURS[0], label="this design")
+    axis.bar(range(len(labels)), values, width=0.8, color=COLOURS[0])[0].set_label("this design")
     for k, law in enumerate(figure.get("others", ()), 1):
         masses = {f"{float(at):g}": mass for at, mass in zip(law["x"], law["y"], strict=True)}
         edges, level = np.arange(len(labels) + 1) - 0.5, [masses.get(name, 0.0) for name in labels]

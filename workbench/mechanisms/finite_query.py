@@ -180,10 +180,13 @@ class FiniteQuery(OneLine):
         }
 
     def __repr__(self) -> str:
+        return f"{type(self).__name__}({self})"
+
+    def __str__(self) -> str:
         first, last = shown(self.inputs[0]), shown(self.inputs[-1])
         relation = "every two neighbours" if self.pairs is None else f"{len(self.pairs)} pairs of neighbours"
         outputs = "real outputs" if self.free else f"{self.m} outputs"
-        return f"FiniteQuery({self.k} inputs {first}..{last}, {outputs}, {relation})"
+        return f"{self.k} inputs {first}..{last}, {outputs}, {relation}"
 
     # Reading.
 

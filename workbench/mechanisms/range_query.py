@@ -149,9 +149,9 @@ class RangeQuery(FiniteQuery):
         prior = "worst" if self.weights is None else [*map(spelled, self.weights)]
         return super().to_dict() | range_ | {"prior": prior} | ({"cells": self.cells} if self.given else {})
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         apart = "every two neighbours" if self.local else f"neighbours at most {float(self.sensitivity):g} apart"
-        return f"RangeQuery({spelled_range((self.low, self.high))}, {apart}, {self.prior_words})"
+        return f"{spelled_range((self.low, self.high))}, {apart}, {self.prior_words}"
 
     @property
     def prior_words(self) -> str:

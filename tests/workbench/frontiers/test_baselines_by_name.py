@@ -44,6 +44,15 @@ def test_ones_own_stands_beside_named_ones(capsys: pytest.CaptureFixture[str], t
     assert '"mechanism": "discrete Gaussian"' not in out
 
 
+def test_one_that_serves_no_budget_says_so() -> None:
+    noise = wb.ModuloNoise(n=4, max_shift=1)
+    *_, last = wb.frontier(noise, alpha=2, epsilon="0.5,1", notion="renyi", baselines="gaussian")
+    assert (last["curve"], last["mechanism"], last.get("objective")) == ("baseline", "gaussian", None)
+    assert last["failure"].startswith("gaussian is for none of these budgets")
+    every = wb.frontier(noise, alpha=2, epsilon="0.5,1", notion="renyi")  # named by nobody
+    assert {row["curve"] for row in every} == {"point"}
+
+
 def test_every_family_takes_names() -> None:
     rows = wb.frontier("quantizer", levels="2", epsilon="1", starts=1, baselines="pbm")
     assert {row["mechanism"] for row in rows if row["curve"] == "baseline"} == {"pbm"}

@@ -293,8 +293,9 @@ function drawHeat(figure, width) {
   root.append(svg("rect", { x: left, y: top, width: width - left - RIGHT, height: bottom - top, fill: "none", stroke: "var(--axis)" }));
   root.append(svg("text", { x: (left + width) / 2, y: bottom + 33, "text-anchor": "middle" }, figure.x));
   root.append(svg("text", { x: 14, y: (top + bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(top + bottom) / 2})` }, figure.y));
-  for (let k = 0; k < 40; k++) root.append(svg("rect", { x: left + k * 3, y: height - 24, width: 3.2, height: 9, fill: shade(k / 39) }));
-  root.append(svg("text", { x: left + 128, y: height - 15 }, `0 to ${short(most, 4)}, square-root scale`), over);
+  const step = Math.min(3, Math.max(0, (width - left - 200) / 40));
+  for (let k = 0; k < 40; k++) root.append(svg("rect", { x: left + k * step, y: height - 24, width: step + 0.2, height: 9, fill: shade(k / 39) }));
+  root.append(svg("text", { x: left + 40 * step + 8, y: height - 15 }, `0 to ${short(most, 4)}, square-root scale`), over);
   return root;
 }
 

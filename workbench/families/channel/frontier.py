@@ -69,7 +69,7 @@ def plan(question: Any, values: Values) -> Plan:
         return Plan("", [])
     request = points[0][1]
     tasks: list[Task] = [design_task(row, request, "channel") for row, request in points]
-    title = f"{request.question!r}, {request.losses.name} loss"
+    title = f"Best channel, {request.question}, {request.losses.name} loss"
     return Plan(title, tasks, lambda table: _draw(table, title, request.losses.name))
 
 

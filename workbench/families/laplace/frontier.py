@@ -21,7 +21,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
 from workbench.exact.objects import Values
 from workbench.families.frontier_plan import Plan, Plots, Row, Task
-from workbench.families.frontier_plots import Quantity, Series, few, heat, lines
+from workbench.families.frontier_plots import Quantity, each, heat, lines
 from workbench.families.laplace.family import LaplaceRequest, points
 from workbench.families.laplace.least_ell import least_ell
 from workbench.mechanisms.dyadic_laplace.dyadic_law import levels
@@ -84,11 +84,7 @@ def _level(epsilon: Fraction, ell: float, code: Code) -> list[Row]:
 
 def _draw(table: pd.DataFrame, title: str) -> Plots:
     points, fixed = table[table["curve"] == "point"], table[table["curve"] == "level"]
-    sizes = few(points["bits"].tolist(), 7) if "bits" in points else []
-    budget = {size: Series(f"{size:g} bits", k) for k, size in enumerate(sizes)}
-    slack = (
-        {ell: Series(f"ℓ = {ell:g}", k) for k, ell in enumerate(few(fixed["ell"].tolist(), 7))} if len(fixed) else {}
-    )
+    budget, slack = each(points.get("bits", ()), "{:g} bits", 7), each(fixed.get("ell", ()), "ℓ = {:g}", 7)
     points = points[points["decoder_epsilon"].fillna(math.inf) < 1e4] if len(points) else points
     return {
         "decoder_epsilon": partial(

@@ -7,14 +7,13 @@ line keeps the value of the smaller one, which holds at both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from workbench.families.frontier_plan import LEAST_EPSILON
-from workbench.families.frontier_plots import Exact, Line, Quantity, Series, all_series, by_panel, drawstyle, few, heat
+from workbench.families.frontier_plots import Exact, Line, Quantity, Series, all_series, by_panel, drawstyle, each, heat
 from workbench.families.modulo.delta_frontier import first_delta
 from workbench.families.notion_points import notion_plots
 from workbench.families.requirements import ratio_notions
@@ -88,13 +87,6 @@ def _close(first: pd.DataFrame, second: pd.DataFrame) -> bool:
     return first.shape == second.shape and np.allclose(first, second, rtol=0.02, equal_nan=True)
 
 
-def _each(values: Iterable[float], label: str, most: int = 6, *, nested: bool = False) -> dict[float, Series]:
-    """A series for each of a few values. nested: curves that coincide show as one inside the other."""
-    chosen = few(values, most)
-    widths = [1.2 * (len(chosen) - k) if nested else Series.width for k in range(len(chosen))]
-    return {value: Series(label.format(value), k, width=widths[k]) for k, value in enumerate(chosen)}
-
-
 def _dash(words: pd.Series[Any]) -> str:
     """Of a line whose rows all say that it is an optimum, or not."""
     return "-" if words.isin(("optimal", "optimum")).all() else "--"
@@ -107,7 +99,7 @@ def _error_epsilon(points: pd.DataFrame, error: Quantity, title: str) -> Figure 
         for (panel, delta), law in known.groupby(["panel", "delta"])
     ]
     exact = Exact(lines, "closed form", "upper bound, partly")
-    deltas = _each(points["delta"], "δ = {:g}", nested=True)
+    deltas = each(points["delta"], "δ = {:g}", nested=True)
     return by_panel(points, _PANEL, _EPSILON, error, deltas, title, by="delta", exact=exact)
 
 
@@ -126,14 +118,14 @@ def _error_delta(points: pd.DataFrame, pieces: pd.DataFrame, error: Quantity, ti
         for _, piece in pieces.iterrows()
     ]
     traced = points[points["epsilon"].isin(pieces["epsilon"])]
-    epsilons = _each((traced if len(traced) else points)["epsilon"], "ε = {:.4g}", 5)
+    epsilons = each((traced if len(traced) else points)["epsilon"], "ε = {:.4g}", 5)
     exact = Exact(lines, "exact frontier with its breakpoints", "not proven in time")
     delta = Quantity("delta", "δ", most=reach)
     return by_panel(shown, _PANEL, delta, error, epsilons, title, by="epsilon", exact=exact)
 
 
 def _level_curves(levels: pd.DataFrame, pieces: pd.DataFrame, loss: str, title: str) -> Figure | None:
-    lines, errors = [], _each(levels["max_loss"] if len(levels) else (), loss + " = {:g}")
+    lines, errors = [], each(levels["max_loss"] if len(levels) else (), loss + " = {:g}")
     inverted = pieces if pieces["epsilon"].nunique() >= levels["epsilon"].nunique() else pieces[:0]
     for panel, traced in inverted.groupby("panel"):
         dash, joined = _dash(traced["status"]), drawstyle(traced)

@@ -149,7 +149,7 @@ class DyadicLaplace(Shown):
 
     def drawing(self) -> Drawing:
         """Pr[T = t] against the step δ_t/ε that outputs then are apart, as plain data."""
-        steps = [f"{step:.3g}" for step in (self.law.deltas / self.epsilon)[::-1]]
+        steps = [f"{step:.2g}" for step in (self.law.deltas / self.epsilon)[::-1]]
         return bars("Probability of every step between outputs", "step between outputs", steps, self.law.pmf[::-1])
 
     def figure(self) -> Figure:
