@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from solvers.backend import backend
+from solvers.search import Deadline
 from solvers.solution import relative_gap
 from workbench.comparison.report import preferred
 from workbench.comparison.run import GOOD, installed, run_suite
@@ -119,10 +119,10 @@ def compare_request(
     def rows() -> Iterator[Row]:
         for done, solver in enumerate(solvers):
             progress(done, len(solvers), solver)
-            start = time.perf_counter()
+            clock = Deadline()
             row, _ = attempt(partial(_design, request, solver, limit))
             if row.get("seconds") is None and row["objective"] is not None:  # of a search with several programs
-                row["seconds"] = time.perf_counter() - start
+                row["seconds"] = clock.elapsed
             if row["objective"] is not None and request.family.certifies:
                 _, certified = attempt(partial(_design, replace(request, check="certify"), solver, limit))
                 if certified is not None and certified.certificate is not None:

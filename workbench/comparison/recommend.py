@@ -16,7 +16,6 @@ notes         what it needs, or why it does not apply
 from __future__ import annotations
 
 import textwrap
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from solvers.search import Deadline
 from workbench.comparison.recommend_queries import restated
 from workbench.comparison.recommend_words import (
     BORROWED,
@@ -238,7 +238,7 @@ def _subject(query: AnyQuery, words: str) -> str:
 def _compared(
     query: AnyQuery, subject: str, progress: Progress, only: str | None, more: Sequence[str] = ()
 ) -> Recommendation:
-    begin = time.perf_counter()
+    clock = Deadline()
     candidates = list(all_candidates(query))
     if only is not None:
         InvalidRequest.unless_among([candidate.name for candidate in candidates], "only", only)
@@ -261,7 +261,7 @@ def _compared(
         partial(_draw, title=title, what="expected loss" if query.max_loss is None else "epsilon"),
         len(rows),
         len(candidates),
-        time.perf_counter() - begin,
+        clock.elapsed,
         (*words, *more),
         None if best is None else best["class"],
         {name: value.design for name, value in values.items() if value.certified and value.design is not None},

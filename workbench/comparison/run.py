@@ -14,7 +14,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import count
@@ -24,6 +23,7 @@ import numpy as np
 
 from solvers.backend import Backend, backend, names
 from solvers.program import Program
+from solvers.search import Deadline
 from solvers.solution import relative_gap
 from workbench.comparison.report import COLUMNS, EXACT, plots, recommendations, summary
 from workbench.errors import InvalidRequest, WorkbenchError
@@ -130,7 +130,7 @@ def run_one(program: Program, solver: str, options: Values, *, hot: bool = False
     """
     given, time_limit = supported(solver, options), options["time_limit"]
     left_out = [name for name in options if name not in given]
-    begin = time.perf_counter()
+    clock = Deadline()
     try:
         ended = subprocess.run(  # which kills it when this process is interrupted, too
             [sys.executable, "-P", "-m", "workbench.comparison.worker", str(os.getpid())],
@@ -142,8 +142,8 @@ def run_one(program: Program, solver: str, options: Values, *, hot: bool = False
         )
     except subprocess.TimeoutExpired:
         late = f"no answer {GRACE:g} s after the time limit"
-        return {"status": "killed", "wall": time.perf_counter() - begin, "failure": late}
-    row: Row = {"wall": time.perf_counter() - begin, "threads": given.get("threads")}
+        return {"status": "killed", "wall": clock.elapsed, "failure": late}
+    row: Row = {"wall": clock.elapsed, "threads": given.get("threads")}
     row["tolerance"] = given.get("feasibility_tolerance")
     if ended.returncode == 0 and ended.stdout:
         row |= pickle.loads(ended.stdout)

@@ -12,11 +12,11 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import threading
-import time
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any
 
+from solvers.search import Deadline
 from workbench.errors import WorkbenchError
 from workbench.exact.objects import Values
 from workbench.explorer.given import Files
@@ -133,9 +133,9 @@ class _Lane:
     def run(self, task: str, request: Values) -> Generator[Message, None, None]:
         """The messages of a task, the last one its result or error, an empty one at every tick. Closing the iterator
         stops the task. Raises Stopped."""
-        begin = time.monotonic()
+        deadline = Deadline(_WAITING)
         while not self._turn.acquire(timeout=_TICK):
-            if time.monotonic() - begin > _WAITING:
+            if deadline.passed:
                 raise Stopped("The explorer is busy with other requests.")
             yield {}
         finished = False
@@ -143,9 +143,9 @@ class _Lane:
             self.start()
             pipe = self._pipe
             pipe.send((task, dict(request)))
-            begin = time.monotonic()
+            deadline = Deadline(self._limit)
             while not finished:
-                if time.monotonic() - begin > self._limit:
+                if deadline.passed:
                     raise Stopped(f"Stopped after {self._limit:g} s. Ask for less, or use the command line.")
                 message = pipe.recv() if pipe.poll(_TICK) else {}
                 finished = "result" in message or "error" in message

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -32,7 +31,7 @@ from itertools import count
 from sys import float_info
 from typing import Any
 
-from solvers.search import bisect
+from solvers.search import Deadline, bisect
 from workbench.errors import InvalidRequest, NotProven, WorkbenchError
 from workbench.exact.numbers import jsonable
 from workbench.exact.objects import Values
@@ -135,14 +134,13 @@ class Tasks:
 
     def _designed(self, request: PageRequest) -> Design:
         if self._last is None or self._last[0] != request.key:
-            live, begin = self._session(request), time.monotonic()
+            live, clock = self._session(request), Deadline()
             try:
                 design = _reached(partial(live.session.design, request.point()))
             except WorkbenchError:
                 self._drop()
                 raise
-            took = time.monotonic() - begin
-            live.slow |= took > (_SLOW if live.solved else _FIRST)  # the first design also states its model
+            live.slow |= clock.elapsed > (_SLOW if live.solved else _FIRST)  # the first design also states its model
             live.solved += 1
             self._last = request.key, design
         return self._last[1]
@@ -169,7 +167,7 @@ class Tasks:
         live = self._session(request)
         if not request.kind.certifies or live.solved <= 1 or live.slow or (live.seconds or 0.0) > _QUICK:
             return None
-        begin = time.monotonic()
+        clock = Deadline()
         try:
             if live.proving is None:
                 live.proving = request.kind.open(request.request("certify"))
@@ -177,7 +175,7 @@ class Tasks:
         except WorkbenchError:
             return None  # the audited one comes first, and then why it cannot be certified
         finally:  # the first time it also states its model
-            live.seconds = 0.0 if live.seconds is None else time.monotonic() - begin
+            live.seconds = 0.0 if live.seconds is None else clock.elapsed
 
     def _solver(self, request: PageRequest, name: str, value: Fraction) -> Callable[[], Design]:
         """Designs at another value of an option: in the live session where it is hot, else from a cold start."""
@@ -234,11 +232,11 @@ class Tasks:
         self._rows.move_to_end(next(key for key, rows in self._rows.items() if rows is known))
         while len(self._rows) > _CURVES:
             self._rows.popitem(last=False)
-        begin, solved = time.monotonic(), 0
+        clock, solved = Deadline(), 0
         for value in alone.coarse_first(grid, request.values[name]):
             if value in known:
                 continue
-            if time.monotonic() - begin > (_PATIENCE if solved >= _FEWEST else _LONGEST):
+            if clock.elapsed > (_PATIENCE if solved >= _FEWEST else _LONGEST):
                 break
             there = request.at(name, value)
             row, design = attempt(partial(_reached, self._solver(request, name, value)))
@@ -315,10 +313,10 @@ class Tasks:
         parts = {"profile": partial(self.profile, quiet), **curves, "rivals": partial(self.rivals, quiet)}
         parts |= {"formulas": partial(self.formulas, quiet), **steps}
         answers: dict[str, View] = {}
-        errors, begin = {}, time.monotonic()
+        errors, deadline = {}, Deadline(8 * _PATIENCE)
         for done, (name, compute) in enumerate(parts.items()):
             request.tell(done, len(parts))
-            if name in steps and time.monotonic() - begin > 8 * _PATIENCE:
+            if name in steps and deadline.passed:
                 continue
             try:
                 answers[name] = compute()

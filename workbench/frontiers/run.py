@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 import textwrap
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from solvers.search import Deadline
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.objects import Values
 from workbench.families.base import Family
@@ -137,7 +137,7 @@ def run(plan: Plan, progress: Progress = silent, jobs: int = 1) -> Result:
     Raises WorkbenchError where tasks cannot be sent to other processes.
     """
     answered: dict[int, list[Row]] = {}
-    total, begin = len(plan.tasks), time.perf_counter()
+    total, clock = len(plan.tasks), Deadline()
     cuts = sorted({0, total, *(at for at in plan.waits if at < total)})
     try:
         for start, stop in pairwise(cuts):
@@ -150,7 +150,7 @@ def run(plan: Plan, progress: Progress = silent, jobs: int = 1) -> Result:
     finally:
         plan.close()
     rows = [row for at in sorted(answered) for row in answered[at]]
-    return Result(plan.title, rows, "frontier", COLUMNS, plan.draw, len(answered), total, time.perf_counter() - begin)
+    return Result(plan.title, rows, "frontier", COLUMNS, plan.draw, len(answered), total, clock.elapsed)
 
 
 def _answers(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, list[Row]]]:

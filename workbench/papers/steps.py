@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from solvers.search import Deadline
 from workbench import __version__
 from workbench.errors import WorkbenchError
 from workbench.io.files import write_whole
@@ -188,9 +188,9 @@ class Reproduction:
         """Put an artifact together once all of its parts have ended."""
         ended = self.parts[paper, name]
         if len(ended) == len(compute.keys):
-            begin = time.perf_counter()
+            clock = Deadline()
             artifact = compute.join([ended[key].data for key in compute.keys], self.full)
-            seconds = sum(outcome.seconds for outcome in ended.values()) + time.perf_counter() - begin
+            seconds = sum(outcome.seconds for outcome in ended.values()) + clock.elapsed
             self._finished(paper, Outcome.of(paper, artifact, seconds, self.formats))
 
     def _finished(self, paper: str, outcome: Outcome) -> None:
@@ -234,17 +234,17 @@ def _taken(paper: Paper, step: Step, full: bool, formats: Collection[str]) -> li
     """Compute the artifacts of a step, or their parts of its key, or the errata."""
     outcomes = []
     for name in step.names:
-        begin, compute = time.perf_counter(), paper.artifacts.get(name)
+        clock, compute = Deadline(), paper.artifacts.get(name)
         if isinstance(compute, InParts):
             data = compute.part(step.key, full)
-            outcomes.append(Outcome(name, time.perf_counter() - begin, data=data))
+            outcomes.append(Outcome(name, clock.elapsed, data=data))
         elif compute is not None:
             artifact = compute(full)
-            outcomes.append(Outcome.of(paper.name, artifact, time.perf_counter() - begin, formats))
+            outcomes.append(Outcome.of(paper.name, artifact, clock.elapsed, formats))
         else:
             assert paper.errata is not None
             content = json_bytes([asdict(e) for e in paper.errata()])
-            outcomes.append(Outcome(name, time.perf_counter() - begin, {"errata.json": content}))
+            outcomes.append(Outcome(name, clock.elapsed, {"errata.json": content}))
     return outcomes
 
 
@@ -257,11 +257,11 @@ def write_artifact(artifact: Artifact, folder: Path) -> None:
 @contextmanager
 def heartbeat(tell: Callable[[str], None], name: str, every: float = 30.0) -> Iterator[None]:
     """Say every so many seconds that something is still running."""
-    done, begin = threading.Event(), time.perf_counter()
+    done, clock = threading.Event(), Deadline()
 
     def beat() -> None:
         while not done.wait(every):
-            tell(f"{name} ... {time.perf_counter() - begin:.0f} s so far")
+            tell(f"{name} ... {clock.elapsed:.0f} s so far")
 
     thread = threading.Thread(target=beat, daemon=True)
     thread.start()

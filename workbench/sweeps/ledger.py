@@ -28,6 +28,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import quote
 
+from solvers.search import Deadline
 from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
 from workbench.exact.objects import Values
 from workbench.io.files import file_path
@@ -198,12 +199,12 @@ class Ledger:
 
     def _write_ahead(self) -> Any:
         """Turn the log on; SQLite does not wait for others that do so at the same moment."""
-        until = time.monotonic() + self.patience
+        deadline = Deadline(self.patience)
         while True:
             try:
                 return self._one("pragma journal_mode = wal")
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or deadline.passed:
                     raise
                 time.sleep(0.01)
 

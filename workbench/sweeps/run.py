@@ -14,10 +14,10 @@ at all, and its answers depend on nothing outside it.
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 
+from solvers.search import Deadline
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.objects import Values
 from workbench.families.option import count
@@ -68,7 +68,7 @@ def sweep(
 
 
 def _run(spec: Spec, book: Ledger, jobs: int | None, cluster: str | None, progress: Progress) -> SweepResult:
-    begin = time.perf_counter()
+    clock = Deadline()
     book.remember(spec.text)
     known = book.known(spec.keys)
     chunks = [chunk for chunk in (c.without(known) for c in spec.chunks) if chunk.keys]
@@ -83,7 +83,7 @@ def _run(spec: Spec, book: Ledger, jobs: int | None, cluster: str | None, progre
                 outcome.solved += len(answers)
                 outcome.statuses.update(status for status, _, _ in answers)
             progress(outcome)
-    return SweepResult.of(outcome, spec.keys, time.perf_counter() - begin)
+    return SweepResult.of(outcome, spec.keys, clock.elapsed)
 
 
 def _answers(

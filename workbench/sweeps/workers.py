@@ -14,7 +14,6 @@ import gc
 import logging
 import os
 import threading
-import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from math import isfinite
 from typing import Any
 
 import workbench
+from solvers.search import Deadline
 from workbench.errors import SolverUnavailable, WorkbenchError
 from workbench.exact.objects import Record, Values
 from workbench.io.extras import need
@@ -101,14 +101,14 @@ def _walk(session: Any, task: Task) -> list[tuple[Record, float]]:
 def _answer(session: Any, point: Values, *, cold: bool) -> tuple[Record, float]:
     from workbench.families.outcome import failure
 
-    begin = time.perf_counter()
+    clock = Deadline()
     try:
         answer = session.row(point, start="cold" if cold else "hot")
     except Exception as error:
         answer = failure(error)
     if not cold and answer["status"] not in _SOLVED and answer.get("start") != "cold":
         return _answer(session, point, cold=True)  # a failure is believed from a cold start only
-    return answer, time.perf_counter() - begin
+    return answer, clock.elapsed
 
 
 def _same(hot: Values, cold: Values) -> bool:

@@ -95,7 +95,7 @@ def _bound(query: BudgetedQuery) -> Requirement:
     return bounds[0]
 
 
-def _expected(query: BudgetedQuery, rows: Iterable[Integers]) -> float:
+def expected(query: BudgetedQuery, rows: Iterable[Integers]) -> float:
     """The loss of rows of masses, integers or balls, of any sum."""
     from flint import arb, ctx
 
@@ -138,7 +138,7 @@ def _clamped(name: str) -> Callable[[BudgetedQuery], Reference]:
         grid = _grid(query)
         fitted = fitted_laws(name, grid.reach, *epsilon_delta(query), query.notion)
         best = min(fitted, key=lambda fit: _roughly(query, grid, fit.law)) if len(fitted) > 1 else fitted[0]
-        loss = _expected(query, _rows(query, grid, best.law, ball))
+        loss = expected(query, _rows(query, grid, best.law, ball))
         return Reference(loss, best.holds(), best.mechanism, best.symbol, best.value)
 
     return make
@@ -202,7 +202,7 @@ def selection(
             mechanism = Channel.of(exact(gap.tolist(), log_ratio), pairs)
             claim = Claim.of(query.notion, mechanism, {"epsilon": epsilon, "delta": delta})
             if holds(mechanism, claim):
-                loss = _expected(query, (row.array for row in mechanism.rows))
+                loss = expected(query, (row.array for row in mechanism.rows))
                 return Reference(loss, True, mechanism, "r", value(log_ratio))
         raise NotApplicable("no parameter of it was proven to meet the budget")
 
@@ -272,7 +272,7 @@ def _randomized_response(query: BudgetedQuery) -> Reference:
     (kept, other), _ = over_common([chance, rest])
     rows = np.full((q.k, q.m), other, dtype=object)
     rows[np.arange(q.k), own] = kept
-    return Reference(_expected(query, rows), holds(pair, claim), pair, "p", float(chance))
+    return Reference(expected(query, rows), holds(pair, claim), pair, "p", float(chance))
 
 
 def _of_answers(query: BudgetedQuery) -> bool:

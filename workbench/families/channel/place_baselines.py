@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import ball, ball_ends, nearest_float
-from workbench.families.channel.baselines import BudgetedQuery, budgets_of, epsilon_delta, selection, softmax
+from workbench.exact.numbers import ball
+from workbench.families.channel.baselines import BudgetedQuery, budgets_of, epsilon_delta, expected, selection, softmax
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.published import Published, Reference
 from workbench.mechanisms.plane import Plane
@@ -76,9 +76,10 @@ def laplace(query: BudgetedQuery) -> Reference:
         joint = (weights[:, None] * law).T  # of cell and place
         floats = np.array([[float(mass.mid()) for mass in row] for row in joint.tolist()])
         best = (floats @ query.losses.floats).argmin(axis=1)
-        total = sum((arb(row @ query.losses.values[:, o]) for row, o in zip(joint, best.tolist(), strict=True)), arb(0))
-        low, high = ball_ends(total / query.losses.unit)
-    return Reference(nearest_float((low + high) / 2), True, None, "epsilon", float(epsilon))
+        rows = np.full((len(law), query.question.m), arb(0))
+        for mass, o in zip(law.T, best.tolist(), strict=True):
+            rows[:, o] += mass
+    return Reference(expected(query, rows), True, None, "epsilon", float(epsilon))
 
 
 def _grid(plane: Plane) -> tuple[list[int], list[int], list[tuple[int, int]]]:
