@@ -21,6 +21,7 @@ import math
 import numpy as np
 
 from solvers.arrays import Vector
+from solvers.search import bisect_each
 
 _UNIT, _SAFE = 2.0**-53, 1e-9
 _CELLS, _TERMS = 2000, 200_000
@@ -53,11 +54,8 @@ def event_bounds(runs: int, epsilon: float, delta: float, levels: Vector) -> Vec
     """h(E) at the levels E >= 1, rounded up. ε > 0, 0 < δ < 1. Shape of levels."""
     cells = max(100, min(_CELLS, _TERMS // runs))
     n = np.linspace(0.0, 1.0, cells + 1)[1:] ** 2
-    allowed, broken = n.copy(), np.ones_like(n)  # broken: no feasible p is as large, but where it is 1
-    for _ in range(_HALVINGS):
-        middle = (allowed + broken) / 2
-        above = composed_event(runs, epsilon, middle, n) > delta
-        broken, allowed = np.where(above, middle, broken), np.where(above, allowed, middle)
+    # no feasible p is as large as `broken`, but where it is 1
+    _, broken = bisect_each(lambda p: composed_event(runs, epsilon, p, n) > delta, n, np.ones_like(n), _HALVINGS)
     before = np.concatenate([[0.0], n[:-1]])
     bounds: Vector = np.max(broken[:, None] - levels[None, :] * before[:, None], axis=0) + 16 * _UNIT * levels
     return np.clip(bounds, 0.0, 1.0)

@@ -38,7 +38,7 @@ from solvers.data import SMALLEST
 from solvers.errors import SolverError
 from solvers.growing import GrowingProgram, Point, RestatedProgram
 from solvers.program import Program
-from solvers.search import Deadline
+from solvers.search import Deadline, bisect_each
 from solvers.solution import Solution
 
 More = Callable[[Vector, Vector], Iterable[Bound]]  # (P, Q) -> further bounds that they break
@@ -99,12 +99,9 @@ class StatedBound:
             p, q = _between(inside, laws, share[:, None])
             return self.excess(terms(self.stated, p, q), p) > 0
 
-        low, high = np.zeros(self.sums.size), np.ones(self.sums.size)
-        left = out(high)
-        for _ in range(_HALVINGS if left.any() else 0):
-            middle = (low + high) / 2
-            beyond = out(middle)
-            low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
+        none, whole = np.zeros(self.sums.size), np.ones(self.sums.size)
+        left = out(whole)
+        low, _ = bisect_each(out, none, whole, _HALVINGS if left.any() else 0)
         return np.where(left, low, 1.0)
 
     def excess(self, terms: Vector, p: Vector) -> Vector:

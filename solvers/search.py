@@ -2,6 +2,7 @@
 
     Deadline     the one reader of clocks: `.left`, `.passed`, `.elapsed`
     bisect       where a monotone predicate turns, over floats or rationals
+    bisect_each  the same of many floats at once
     Chords       where `bisect` asks next of a function that falls: by its chords
     OpenNodes    best-first search: the open nodes, least bound first; what is open bounds what is not yet seen
 
@@ -18,6 +19,10 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from fractions import Fraction
 from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from solvers.arrays import Flags, Pair, Vector
 
 Number = TypeVar("Number", float, Fraction)
 Node = TypeVar("Node")
@@ -79,6 +84,15 @@ def bisect(
         if high - low <= tolerance or at in (low, high) or (verdict := turned(at)) is None:
             break
         low, high = (low, at) if verdict else (at, high)
+    return low, high
+
+
+def bisect_each(turned: Callable[[Vector], Flags], low: Vector, high: Vector, turns: int) -> Pair:
+    """`bisect` of many numbers at once, by so many halvings. turned: of one argument for each. Shapes of low."""
+    for _ in range(turns):
+        middle = (low + high) / 2
+        there = turned(middle)
+        low, high = np.where(there, low, middle), np.where(there, middle, high)
     return low, high
 
 

@@ -31,7 +31,8 @@ from typing import NamedTuple
 import numpy as np
 
 from models.losses import Loss
-from solvers.arrays import Vector
+from solvers.arrays import Flags, Vector
+from solvers.search import bisect_each
 from workbench.exact.numbers import Rationals, exact
 from workbench.families.channel.losses import Integers, LossTable
 
@@ -79,10 +80,10 @@ def posterior_points(named: Loss, inputs: Vector, weights: Vector) -> Vector:
     mean = inputs @ weights / mass
     if named.kind == "squared":
         return np.asarray(mean)
-    low, high = np.full(mass.size, inputs.min()), np.full(mass.size, inputs.max())
-    h = float(named.parameter or 0)
-    for _ in range(60):  # the slope rises with the output
-        middle = (low + high) / 2
-        rising = (weights * np.clip(middle - inputs[:, None], -h, h)).sum(axis=0) > 0
-        low, high = np.where(rising, low, middle), np.where(rising, middle, high)
+    ends, h = np.full((2, mass.size), [[inputs.min()], [inputs.max()]]), float(named.parameter or 0)
+
+    def rising(at: Vector) -> Flags:  # the slope rises with the output
+        return np.asarray((weights * np.clip(at - inputs[:, None], -h, h)).sum(axis=0) > 0)
+
+    low, high = bisect_each(rising, ends[0], ends[1], 60)
     return (low + high) / 2
