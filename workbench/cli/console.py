@@ -248,16 +248,14 @@ def under_a_bar(work: Callable[[Progress], R], what: str = "solving", *, lines: 
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    begin = last = time.monotonic()
+    say, begin = now_and_then(), time.monotonic()
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(what, total=None)
 
         def tell(done: int, total: int, what: str) -> None:
-            nonlocal last
             bar.update(task, completed=done, total=total, description=what)
-            now = time.monotonic()
-            if lines and bar.disable and done and now - last > _PERIOD:
-                last, rest = now, (now - begin) / done * (total - done)
-                err.print(f"{what}: {done} of {total} points, about {rest:.0f} s left")
+            if lines and bar.disable and done:
+                rest = (time.monotonic() - begin) / done * (total - done)
+                say(f"{what}: {done} of {total} points, about {rest:.0f} s left")
 
         return work(tell)
