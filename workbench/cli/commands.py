@@ -29,6 +29,7 @@ from workbench.io.extras import says_what_is_missing
 from workbench.io.plugins import PluginWarning, load_file
 
 _INTERRUPTED = 130
+_NAME = "workbench"
 
 
 class _Group(Plainly, TyperGroup):
@@ -43,7 +44,7 @@ class _Group(Plainly, TyperGroup):
 
     @property
     def _path(self) -> str:
-        return "" if self.name in (None, app.info.name) else f"{self.name} "
+        return "" if self.name in (None, _NAME) else f"{self.name} "
 
     def _build(self, name: str | None) -> None:
         """The command of a name, or all."""
@@ -81,7 +82,7 @@ class _Group(Plainly, TyperGroup):
 
 
 app = typer.Typer(
-    name="workbench",
+    name=_NAME,
     cls=_Group,
     help="Design differential-privacy mechanisms by optimization; judge, audit and reproduce.",
     epilog="Twenty wishes, twenty commands: docs/cheat-sheet.md",
