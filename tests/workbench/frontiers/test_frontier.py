@@ -515,7 +515,13 @@ def test_what_is_traced_between_the_asked_epsilons_is_decided_by_work_alone(monk
 
     def rows() -> list[tuple[float, float]]:
         result = wb.frontier(
-            wb.ModuloNoise(n=4, max_shift=1), epsilon="0.5:1:2", delta=0.1, notion="pdp", level="0.5", baselines=False
+            wb.ModuloNoise(n=4, max_shift=1),
+            epsilon="0.5:1:2",
+            delta=0.1,
+            notion="pdp",
+            level="0.5",
+            loss="squared",
+            baselines=False,
         )
         return [(row["epsilon"], row["delta"]) for row in result if row["curve"] == "piece"]
 
