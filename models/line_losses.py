@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from models.oracles.line_noise import POWERS
 
@@ -57,27 +57,27 @@ class LineLoss:
         return cls(name, 0, table, (table[-1] - table[-2], table[0] - table[1]))
 
     @classmethod
-    def clamped(
-        cls, name: str, answers: int, loss: Callable[[int], Fraction], prior: Sequence[Fraction] | None = None
-    ) -> LineLoss:
-        """c(η) = Σ_q prior(q) loss(clamp(q + η) - q), q = 0..answers-1; uniform without a prior."""
-        n = answers - 1
-        losses = {r: loss(r) for r in range(-n, n + 1)}
-        return cls.published(name, answers, lambda q, o: losses[o - q], prior)
-
-    @classmethod
     def published(
-        cls, name: str, answers: int, loss: Callable[[int, int], Fraction], prior: Sequence[Fraction] | None = None
-    ) -> LineLoss:
-        """c(η) = Σ_q prior(q) loss(q, clamp(q + η)), which may fall where the loss of an answer does."""
+        cls, name: str, answers: int, loss: Callable[[int, int], Fraction], prior: Sequence[Fraction] | None = None,
+        by_difference: bool = False,
+    ) -> LineLoss:  # fmt: skip
+        """c(η) = Σ_q prior(q) loss(q, clamp(q + η)), q = 0..answers-1, which may fall where the loss of an answer does;
+        uniform without a prior. by_difference: whether loss(q, o) hangs on o - q alone: then sums of the prior do."""
         n = answers - 1
         weights = [Fraction(1)] * answers if prior is None else [*prior]
-        means = (
-            sum((p * loss(q, min(n, max(0, q + eta))) for q, p in enumerate(weights) if p), Fraction(0))
-            for eta in range(-n, n + 1)
-        )
-        total = sum(weights)
-        return cls(name, 0, tuple(mean / total for mean in means), falls=True)
+        sums = [*accumulate(weights, initial=Fraction(0))]
+        low = [*accumulate((p * loss(q, 0) for q, p in enumerate(weights)), initial=Fraction(0))]
+        high = [*accumulate((weights[q] * loss(q, n) for q in range(n, -1, -1)), initial=Fraction(0))]
+
+        def mean(eta: int) -> Fraction:
+            first, end = max(0, -eta), answers - max(0, eta)  # of the answers that η keeps from both ends
+            if by_difference:
+                kept = (sums[end] - sums[first]) * loss(first, first + eta)
+            else:
+                kept = sum((weights[q] * loss(q, q + eta) for q in range(first, end) if weights[q]), Fraction(0))
+            return (low[first] + kept + high[answers - end]) / sums[-1]
+
+        return cls(name, 0, tuple(map(mean, range(-n, n + 1))), falls=True)
 
     @property
     def even(self) -> bool:

@@ -101,12 +101,25 @@ def test_clamped_losses():
     found = wb.design(question, epsilon=1, delta="0.1")
     assert found.objective == pytest.approx(3.0569, abs=1e-4)
     assert found.objective <= found.bound * (1 + 1e-8)
-    uneven = LineLoss.clamped("absolute", 3, lambda r: Fraction(abs(r)), [Fraction(1), Fraction(0), Fraction(0)])
+    uneven = LineLoss.published("absolute", 3, lambda q, o: Fraction(abs(o - q)), [Fraction(q == 0) for q in range(3)])
     assert not uneven.even
     one = wb.design(wb.IntegerNoise(1, clamp=(0, 2)), epsilon=1, delta="0.1", loss="absolute", prior=[1, 0, 0])
     assert one.objective == pytest.approx(one.bound)
     with pytest.raises(ValueError, match="not fall"):
         LineLoss.own([Fraction(0), Fraction(2), Fraction(1)])
+
+
+@pytest.mark.parametrize("by_difference", [True, False])
+def test_the_loss_of_clamped_answers_is_its_mean_over_the_prior(by_difference):
+    n, prior = 5, [Fraction(k * k + (k == 0), 7) for k in range(6)]
+
+    def loss(q: int, o: int) -> Fraction:
+        return Fraction(3 * abs(o - q) + (o > q) + (0 if by_difference else q * o), 2)
+
+    table = LineLoss.published("own", n + 1, loss, prior, by_difference).table
+    for eta, mean in zip(range(-n, n + 1), table, strict=True):
+        costs = [p * loss(q, min(n, max(0, q + eta))) for q, p in enumerate(prior)]
+        assert mean == sum(costs) / sum(prior)
 
 
 def test_too_large_is_refused_before_it_is_stated():
@@ -207,7 +220,7 @@ def _by_scipy(sensitivity: int, epsilon: float, delta: float, losses: list[float
 
 def test_losses_that_end_early_are_proven_although_duals_have_few_digits():
     """Seven clamped answers: the loss is flat beyond 6 and the best noise long; wider supports do not mend duals."""
-    loss = LineLoss.clamped("squared", 7, lambda r: Fraction(r * r))
+    loss = LineLoss.published("squared", 7, lambda q, o: Fraction((o - q) ** 2))
     known = wb.design(wb.IntegerNoise(3, clamp=(0, 6)), epsilon="0.5", delta="0.05")
     assert known.objective <= known.bound * (1 + 1e-9)
     reach = 130

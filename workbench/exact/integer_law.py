@@ -127,7 +127,7 @@ class IntegerLaw:
         inside = self.window(low, high)
         inside[0] = self.below(low + 1)
         inside[-1] = self.total - self.below(high)
-        return Distribution(inside)
+        return Distribution(inside) if self.ratio else Distribution.from_integers([*map(int, inside)])
 
     def below(self, eta: int) -> Fraction:
         """Σ_{x < eta} f(x), not normalised."""

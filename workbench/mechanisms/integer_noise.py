@@ -2,8 +2,7 @@
 
 Neighbouring answers differ by 1..D in either direction. The law of q + η is that of η moved, so f against f(· + s) for
 s = ±1..±D is all there is to compare, whatever q is. Clamped to low..high the mechanism is a finite channel and is
-compared as one, row by row: clamping is post-processing, which every notion but PDP survives, and costs privacy nothing
-that this does not show.
+compared as one, row by row: clamping is post-processing, which every notion but PDP survives.
 
 Noise on the reals is the same in cells (`workbench.mechanisms.real_noise`): weights by cell, `reach` cells a
 sensitivity, and an atom beside them.
@@ -12,7 +11,7 @@ sensitivity, and an atom beside them.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -93,8 +92,7 @@ class IntegerNoise(UnboundedNoise):
 class LineNoise(ShownMechanism):
     """What noise on the integers and on the reals share: neighbours are answers at most `sensitivity` apart.
 
-    cells: the weights by cell; atom: a point mass beside them, which meets no mass when it is moved; reach: the largest
-    shift that is compared, in cells.
+    cells: the weights by cell; atom: a point mass beside them, which meets no mass when it is moved.
     """
 
     question: Any
@@ -137,20 +135,24 @@ class LineNoise(ShownMechanism):
         return Distribution(weights)
 
     def comparisons(self) -> Iterator[Comparison]:
-        """Cells and atom against themselves moved by s = ±1..±reach."""
+        """Of s = ±1..±reach."""
+        return map(self.moved, sorted(self._shifts, key=lambda s: (abs(s), s < 0)))
+
+    def moved(self, shift: int) -> Comparison:
+        """Cells and atom against themselves moved by s."""
         cells = self.cells
-        for shift in sorted(self._shifts, key=lambda s: (abs(s), s < 0)):
-            p, q, low = cells.compared(shift)
-            count = 2 * abs(shift) + len(cells.weights)
-            if self.atom:
-                p, q = [*p, self.atom, Fraction(0)], [*q, Fraction(0), self.atom]
+        p, q, low = cells.compared(shift)
+        if self.atom:
+            p, q = [*p, self.atom, Fraction(0)], [*q, Fraction(0), self.atom]
 
-            def describe(k: int, low: int = low, shift: int = shift, count: int = count) -> tuple[str, str]:
-                if k < count:
-                    return f"f({low + k})", f"f({low + k + shift})"
-                return "f beyond the weights, or at the atom", "f there, moved"
+        def describe(k: int) -> tuple[str, str]:
+            if k < 2 * abs(shift) + len(cells.weights):
+                return f"f({low + k})", f"f({low + k + shift})"
+            return "f beyond the weights, or at the atom", "f there, moved"
 
-            yield Comparison((shift,), Distribution(p), Distribution(q), describe)
+        whole = not cells.ratio and not self.atom  # without them all weights are integers
+        law: Callable[[Any], Distribution] = Distribution.from_integers if whole else Distribution
+        return Comparison((shift,), law(p), law(q), describe)
 
     @property
     def _shifts(self) -> list[int]:

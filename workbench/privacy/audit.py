@@ -268,16 +268,18 @@ class Privacy(Shown):
         return sentence if witness is None else f"{sentence} ({witness})"
 
 
-def measure(mechanism: Mechanism, claim: Claim) -> Iterator[Result]:
+def measure(mechanism: Mechanism, claim: Claim, listed: Iterable[Comparison] | None = None) -> Iterator[Result]:
     """What the notion of a claim measures, as far as it decides the claim, one comparison after the other.
 
-    Raises InvalidRequest where nothing decides it.
+    listed: comparisons that decide it. Raises InvalidRequest where nothing decides it.
     """
     whole = _measured_whole(mechanism, claim)
     if whole is not None:
         yield whole
         return
-    for comparison in mechanism.extremes() if claim.by_ratio else mechanism.comparisons():
+    if listed is None:
+        listed = mechanism.extremes() if claim.by_ratio else mechanism.comparisons()
+    for comparison in listed:
         values = claim.at(comparison.label)
         measured = claim.notion.measure(Laws(comparison.p, comparison.q), values)
         yield Result(comparison.label, measured, values)
@@ -292,15 +294,15 @@ def _measured_whole(mechanism: Mechanism, claim: Claim) -> Result | None:
     return None if whole is None else Result((), whole, claim.values)
 
 
-def holds(mechanism: Mechanism, claim: Claim) -> bool:
+def holds(mechanism: Mechanism, claim: Claim, listed: Iterable[Comparison] | None = None) -> bool:
     """Whether a mechanism meets a claim, decided exactly, as far as the first comparison that does not."""
-    return all(claim.met_by(result) for result in measure(mechanism, claim))
+    return all(claim.met_by(result) for result in measure(mechanism, claim, listed))
 
 
-def proves(mechanism: Mechanism, claim: Claim) -> bool:
+def proves(mechanism: Mechanism, claim: Claim, listed: Iterable[Comparison] | None = None) -> bool:
     """`holds`, where what stays undecided counts as refused: a mechanism a little further away can be proven."""
     try:
-        return holds(mechanism, claim)
+        return holds(mechanism, claim, listed)
     except NotProven:
         return False
 

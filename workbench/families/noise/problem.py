@@ -30,12 +30,14 @@ from workbench.families.problem import Answer, Problem, Programs, Repaired
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
 from workbench.privacy.audit import Privacy, audit
+from workbench.privacy.audit_work import LIMIT, work
 from workbench.privacy.certificate import Certificate, ExpectedLoss
 from workbench.privacy.certify import rounded_objective
 from workbench.privacy.repair import inverse_exponential, staircase
 
 _BITS = 64
 _LEAST = Fraction(1, 1000)  # ε that is tried
+_AUDITED = 10 * LIMIT  # units of an audit of clamped noise, some ten seconds
 _LISTED = 400  # steps and sensitivity up to which pure noise is solved first
 _STEPS, _FINEST = 64, 512  # of a sensitivity, for pure noise on the reals; where the staircase is steep
 
@@ -231,8 +233,27 @@ class NoiseProblem(Problem):
         assert answer.bound is not None
         record = {"bound": round_down(Fraction(answer.bound)), **answer.details}
         record.pop("seconds")
+        self._check_size(mechanism)
         stated = stated_loss(mechanism, self.request)
         return mechanism, Certificate(mechanism, claim, objective=stated, record=record), []
+
+    def _check_size(self, mechanism: Any) -> None:
+        """Raise InvalidRequest where an audit of so many clamped answers would outlast every time limit."""
+        clamp, claim = self.request.clamp, self.claim
+        if clamp is None:
+            return
+
+        def fits(answers: int) -> bool:
+            narrower = replace(mechanism, question=replace(mechanism.question, clamp=(0, answers - 1)))
+            return work(narrower, claim.notion, claim.values) <= _AUDITED
+
+        answers = clamp[1] - clamp[0] + 1
+        most = next((n for n in range(answers, mechanism.reach, -1) if fits(n)), 0)
+        if most < answers:
+            raise InvalidRequest(
+                f"clamp must leave answers that can be audited one by one. Got {answers}; {most} would fit, or noise "
+                "that is not clamped: clamping what it publishes costs no privacy."
+            )
 
     def loss(self, mechanism: Any) -> Fraction:
         """Exact."""
@@ -240,6 +261,7 @@ class NoiseProblem(Problem):
 
     def audited(self, mechanism: Any) -> Privacy:
         """At the ε of the claim."""
+        self._check_size(mechanism)
         return audit(mechanism, self.claim.values.get("epsilon", 0))
 
     def proven(self, reached: Design) -> Design:

@@ -234,19 +234,16 @@ class NoiseRequest(BudgetRequest):
         with translated_errors():
             if self.clamp is None:
                 return (self._unclamped(),)
-            answers, at = self.clamp[1] - self.clamp[0] + 1, self.loss_at
-
-            def clamped(prior: Sequence[Fraction] | None) -> LineLoss:
-                return LineLoss.published(self.loss_name, answers, at, prior)
-
+            answers, at, alike = self.clamp[1] - self.clamp[0] + 1, self.loss_at, not isinstance(self.loss, AnswerLoss)
             if not isinstance(self.prior, str):
-                return (clamped(self.prior),)
-            each = [clamped([Fraction(q == known) for q in range(answers)]) for known in self.counted]
-            if any(each[k].table != each[-1 - k].table[::-1] for k in range((len(each) + 1) // 2)):
-                return tuple(each)
-            pairs = zip(each, each[::-1], strict=True)
-            halves = [tuple((a + b) / 2 for a, b in zip(first.table, last.table, strict=True)) for first, last in pairs]
-            return tuple(LineLoss(self.loss_name, 0, table, falls=True) for table in halves[: (len(each) + 1) // 2])
+                return (LineLoss.published(self.loss_name, answers, at, self.prior, by_difference=alike),)
+            n = answers - 1
+            each = [tuple(at(q, min(n, max(0, q + eta))) for eta in range(-n, n + 1)) for q in self.counted]
+            half = (len(each) + 1) // 2
+            if all(each[k] == each[-1 - k][::-1] for k in range(half)):
+                pairs = zip(each[:half], each[::-1], strict=False)
+                each = [tuple((a + b) / 2 for a, b in zip(first, last, strict=True)) for first, last in pairs]
+            return tuple(LineLoss(self.loss_name, 0, table, falls=True) for table in each)
 
     def _unclamped(self) -> LineLoss:
         """Of noise that is not clamped."""

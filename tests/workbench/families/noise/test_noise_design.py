@@ -16,7 +16,9 @@ from scipy.stats import chisquare, kstest
 import workbench as wb
 from workbench.cli import main
 from workbench.exact.integer_law import IntegerLaw
+from workbench.families.noise.bracket import Within
 from workbench.families.noise.problem import NoiseProblem
+from workbench.families.noise.repair import _accepted
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.privacy.audit import audit
 from workbench.privacy.claim import Claim
@@ -69,6 +71,22 @@ def test_clamped_noise_is_private_before_it_is_clamped():
         made = wb.design(wb.IntegerNoise(1, clamp=(0, 2)), epsilon=epsilon, delta="1e-4").mechanism
         alone = made.question.__class__(1), made.noise
         assert audit(AdditiveIntegerNoise(*alone), Fraction(epsilon)).meets("dp", epsilon=epsilon, delta="1e-4")
+
+
+def test_a_thousand_clamped_answers_are_proven_or_refused():
+    made = wb.design(wb.IntegerNoise(3, clamp=(0, 1000)), epsilon=1, delta="1e-5")
+    assert made.certificate.holds()
+    assert made.objective == pytest.approx(made.bound, rel=1e-8)
+    with pytest.raises(wb.InvalidRequest, match=r"Got 1001; \d+ would fit, or noise that is not clamped"):
+        wb.design(wb.IntegerNoise(3, clamp=(0, 1000)), epsilon=1)  # of tails in long integers
+
+
+@pytest.mark.parametrize("weights", [[1, 2, 4, 8, 4], [4, 8, 4, 2, 1], [1, 2, 4, 2, 1]])
+@pytest.mark.parametrize("delta", ["0.02", "0.2", "0.5", "0.8"])
+def test_the_repair_decides_as_the_audit_of_all_shifts_does(weights, delta):
+    noise = AdditiveIntegerNoise(wb.IntegerNoise(2), IntegerLaw(-2, weights))
+    claim = Claim("dp", Fraction(1), Fraction(delta))
+    assert _accepted(noise, Within(claim)) == audit(noise, 1).holds(claim)
 
 
 def test_a_given_grid_is_not_held_against_the_optimum_of_all():
