@@ -164,12 +164,12 @@ class TangentProgram:
         self.bounds: list[StatedBound] = []
         self.tangents: list[Tangents] = []
         self.point: Point | None = None
-        self.x, self.excess, self.rounds = np.zeros(self.size), 0.0, 0
+        self.x, self.excess, self.rounds, self.most_rows = np.zeros(self.size), 0.0, 0, _MANY
         self._know(bounds)
         self.even: Vector | None = None  # columns within all bounds, where the way to every optimum begins
         self.inside, self.reached, self.least = self.x, self.x, np.inf  # others; the cheapest, and their value
-        self.gaps: list[float] = []  # from there to the optimum, after every round
-        self.most_rows = _MANY
+        self.best: Solution | None = None  # what proves the highest bound, where there is an even point; else the last
+        self.bound, self.gaps = -np.inf, [np.inf] * _IDLE  # what it proves; from there to the cheapest, by rounds
 
     def solve(self, more: More | None, precision: float, deadline: Deadline | None = None) -> Point:
         """The last point, which breaks no limit by more than a relative precision, but where rounds or time were up.
@@ -184,11 +184,11 @@ class TangentProgram:
                     raise
                 break
             self.x, self.rounds = np.maximum(self.point.x[: self.size], 0.0), self.rounds + 1
-            if self.rounds == 1 and not self.few:
-                self._start()
-                if self.even is not None and self._state_inside(self.even, deadline):
+            if not self.few:
+                self._prove(self.point)
+                if self.rounds == 1 and self._start() and self._state_inside(deadline):
                     continue
-            if self.rounds == 2 and self.least - self.point.value <= _ENOUGH * abs(self.point.value):
+            if self.rounds == 2 and self.least - self.bound <= _ENOUGH * abs(self.point.value):
                 break
             new = self._left(self.point, more) if self.even is not None else self._broken(self.point, more, precision)
             if not new or (deadline is not None and deadline.passed):
@@ -197,13 +197,19 @@ class TangentProgram:
         return self.point
 
     def solution(self) -> Solution:
-        """The multipliers of the last point, with the cheapest columns known to be within all bounds, as an answer to
-        all that is stated; with its own where none are known."""
-        assert self.point is not None
-        point = self.point
+        """The multipliers that prove most, with the cheapest columns known within all bounds, or else their own."""
+        assert self.best is not None
+        x = np.array(self.best.x)
         if self.least < np.inf:
-            point = replace(point, x=np.concatenate([self.reached, point.x[self.size :]]))
-        return self.master.answer(point)
+            x[: self.size] = self.reached
+        return replace(self.best, x=x)
+
+    def _prove(self, point: Point) -> None:
+        """Keep a point that proves more than those before: near-parallel rows spoil multipliers of some optima."""
+        answer = self.master.answer(point)
+        bound = -np.inf if answer.bound is None else answer.bound
+        if self.even is None or bound > self.bound:
+            self.best, self.bound = answer, bound
 
     def multipliers(self, point: Point) -> Iterator[Multipliers]:
         """What a point proves, of every bound and comparison that has tangents."""
@@ -213,40 +219,37 @@ class TangentProgram:
         for parts in known.values():
             bound, at = parts[0].bound, parts[0].comparison
             first, second = self.compared.sides(at)
-            outcomes, a, b = (np.concatenate([getattr(part, k) for part in parts]) for k in ("outcomes", "a", "b"))
+            o, a, b = (np.concatenate([getattr(part, k) for part in parts]) for k in ("outcomes", "a", "b"))
             amounts = np.concatenate([duals[part.row : part.row + part.outcomes.size] for part in parts])
-            of_sum = float(duals[bound.sums[at]]) if 0 <= bound.sums[at] < duals.size else 0.0
-            known_of = outcomes[: amounts.size]  # a t may be at its own bound instead, with no multiplier of the sum
-            of_sum = max(of_sum, float(np.bincount(known_of, amounts).max(initial=0.0)))
-            yield Multipliers(
-                bound.limit / bound.unit, of_sum, outcomes, first[outcomes], second[outcomes], a, b, amounts
-            )
+            own = np.bincount(o[: amounts.size], amounts)  # a t may be at its own bound, with no multiplier of the sum
+            of_sum = float(own.max(initial=duals[bound.sums[at]] if 0 <= bound.sums[at] < duals.size else 0.0))
+            yield Multipliers(bound.limit / bound.unit, of_sum, o, first[o], second[o], a, b, amounts)
 
-    def _start(self) -> None:
-        """Begin at columns whose laws are even on what they may hold, if the program has such a point."""
+    def _start(self) -> bool:
+        """Begin at columns whose laws are even on what they may hold. Whether the program has such a point."""
         data = self.base.template
         allowed, even, compared = data.upper > 0, self.x.copy(), np.zeros(self.size, dtype=bool)
         for comparison in range(len(self.compared.second)):
             for law in self.compared.sides(comparison):
                 even[law], compared[law] = self.x[law].sum() * allowed[law] / max(1, allowed[law].sum()), True
         lower, upper = (np.where(compared, even, side) for side in (data.lower, data.upper))
-        at_best = solve(replace(self.base, template=replace(data, lower=lower, upper=upper)), solver="highs").x
-        if at_best is not None:
-            self.even = self.inside = at_best
+        self.even = solve(replace(self.base, template=replace(data, lower=lower, upper=upper)), solver="highs").x
+        if self.even is not None:
+            self.inside = self.even
+        return self.even is not None
 
-    def _state_inside(self, even: Vector, deadline: Deadline | None) -> bool:
+    def _state_inside(self, deadline: Deadline | None) -> bool:
         """Whether the interior-point method knows a point, whose tangents are stated."""
         stated = [b.stated for b in self.bounds if self.levels is None or b.stated.kind == RELATIVE_ENTROPY]
         smooth = all(bound.kind != HOCKEY_STICK and allowance(bound) > 0 for bound in stated)
         if not smooth or self.size > _COLUMNS or self.base.is_mip:
             return False
         data, compared = self.base.template, (self.compared.entries, self.compared.first, self.compared.second)
-        answer = interior_point(data, compared, stated, self.levels, even, deadline)
+        answer = interior_point(data, compared, stated, self.levels, self.inside, deadline)
         if answer is None:
             return False
         x, rows = answer[0], data.A @ answer[0]
-        excess = np.concatenate([data.row_lower - rows, rows - data.row_upper, x - data.upper])
-        if excess.max() > _MISSED:
+        if np.concatenate([data.row_lower - rows, rows - data.row_upper, x - data.upper]).max() > _MISSED:
             return False
         self.inside, self.reached, self.least = x, x, float(data.c @ x) + data.offset
         self._know(bound for bound, _ in answer[1])
@@ -287,9 +290,8 @@ class TangentProgram:
         if share and value < self.least:
             self.reached, self.least = reached, value
         self.inside = self.inside + _INWARDS * (reached - self.inside) if share else (self.inside + self.even) / 2
-        self.gaps.append(self.least - point.value)
-        before = self.gaps[-1 - _IDLE] if len(self.gaps) > _IDLE else np.inf
-        return self.gaps[-1] > _CLOSE * abs(point.value) and (self.gaps[-1] < _GAIN * before or before == np.inf)
+        self.gaps.append(self.least - self.bound)
+        return _CLOSE * abs(point.value) < self.gaps[-1] <= _GAIN * self.gaps[-1 - _IDLE]
 
     def _forget(self, point: Point) -> None:
         """Leave out tangents of cones that did not press at a point, but for those of the last rounds."""
@@ -308,7 +310,6 @@ class TangentProgram:
                 row = int(at[part.row + o.argmax()])
                 kept.append(replace(part, row=row, outcomes=part.outcomes[o], a=part.a[o], b=part.b[o]))
         self.tangents, self.most_rows = kept, max(_MANY, 2 * self.master.rows)
-        self.point = replace(point, duals=point.duals[used[: point.duals.size]])
 
     def _know(self, bounds: Iterable[Bound]) -> bool:
         """Whether any of the bounds is new."""
@@ -319,8 +320,7 @@ class TangentProgram:
 
     def state_all(self) -> None:
         """Tangents of all outcomes, of cones at P = Q/2 and P = 2 Q."""
-        comparisons, size = self.compared.second.shape
-        outcomes = np.ones(size)
+        comparisons, outcomes = len(self.compared.second), np.ones(self.compared.second.shape[1])
         for bound in self.bounds:
             for comparison in range(comparisons):
                 for ratio in (1.0,) if bound.stated.kind == HOCKEY_STICK else (0.5, 2.0):

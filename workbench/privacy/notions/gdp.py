@@ -28,14 +28,15 @@ from workbench.privacy.notions.notion import HockeyStick, LeastParameter, Requir
 _BITS = 4096  # of the balls, beyond which a claim is left undecided
 _CUT, _SPECK = 1e-9, 1e-10  # share of a vertex beyond the curve that is cut off; probabilities that solvers can tell
 _STEEPEST = 20  # ε of a tangent: e^ε is a coefficient
-_MOST = 4  # tangents at once
+_MOST, _GRID = 4, 1 << 14  # tangents at once; ε of tangents are multiples of 1 over it
 _LARGEST = 20  # μ of a program, whose tangents are at e^(μ²/2)
 
 
 def _tangent(mu: float, epsilon: float) -> HockeyStick:
     """The hockey stick of N(0, 1) against N(μ, 1) at ε, Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ), rounded up (Dong, Roth and Su
-    2022, Cor. 2.13). ε may be negative."""
-    at = Fraction(epsilon).limit_denominator(1 << 20)
+    2022, Cor. 2.13). ε may be negative, and is the nearest multiple of 2^-14: sticks closer than that are rows that
+    solvers cannot tell apart."""
+    at = Fraction(round(epsilon * _GRID), _GRID)
     x = float(at)
     tails = [math.erfc((x / mu + side * mu / 2) / math.sqrt(2)) / 2 for side in (-1, 1)]  # each to its last digits
     return HockeyStick(at, Fraction(min(1.0, max(tails[0] - math.exp(x) * tails[1], 0.0) + 1e-14)))
@@ -123,8 +124,9 @@ class GDP(LeastParameter):
         sticks = []
         for a, b in zip(above.tolist(), below.tolist(), strict=True):
             if _SPECK < a < 1 - _SPECK and b < a:
-                z = normal.inv_cdf(b) if b > _SPECK * a else normal.inv_cdf(a) - mu
-                excess = (a - normal.cdf(z + mu if b > _SPECK * a else -math.inf)) / min(a, 1 - b)
+                told = b > _SPECK * a
+                z = normal.inv_cdf(b) if told else normal.inv_cdf(a) - mu
+                excess = (a - told * normal.cdf(z + mu)) / min(a, 1 - b)
                 epsilon = -mu * (z + mu / 2)
                 if excess > _CUT and epsilon < _STEEPEST:
                     sticks.append((excess, epsilon))
