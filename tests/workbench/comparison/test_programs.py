@@ -11,8 +11,10 @@ import pytest
 import workbench as wb
 from solvers.backend import backend, names
 from workbench.cli.commands import app, main
+from workbench.comparison import library
 from workbench.comparison.compare import compare_programs
 from workbench.comparison.library import export, folder_instances, listing, read_program, solve_file, verify_folder
+from workbench.families.programs import chosen
 from workbench.papers.solver_comparison import artifacts
 
 SOLVERS = [name for name in names() if backend(name).installed()]
@@ -169,6 +171,22 @@ def test_the_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
     assert code == 2
     code, _, err = run(capsys, "compare", "--programs", str(tmp_path / "missing"))
     assert (code, "a folder with files named .mps" in err) == (2, True)
+
+
+def test_the_list_tells_optima_that_an_export_proves_again(tmp_path: Path) -> None:
+    names = "mvu-m2,noise-milp-n4-m1,channel-labels-k3"
+    told = {row["name"]: row for row in listing(names)}
+    rows = export(tmp_path, names)
+    assert len(rows) == len(told) == 3
+    for row in rows:
+        listed = told[row["name"]]
+        assert listed["sha256"] == row["sha256"]
+        if listed["value"] is not None:  # the file is, to the last bit, that of the table
+            assert listed["value"] == pytest.approx(row["value"], rel=1e-9)
+            assert listed["bound"] == pytest.approx(row["bound"], rel=1e-9)
+            assert listed["proof"].split()[:3] == row["proof"].split()[:3]
+    stored = json.loads(Path(library.__file__).with_name("optima.json").read_text("utf-8"))
+    assert {instance.name for instance in chosen("library")} == set(stored)
 
 
 def test_two_solvers_prove_a_mixed_integer_optimum(tmp_path: Path) -> None:
