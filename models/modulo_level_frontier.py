@@ -87,7 +87,8 @@ def piece_at(pieces: Sequence[Piece], delta: float) -> Piece:
     return pieces[k]
 
 
-def _digits_last(noise: Noise) -> bool:
+def _keeps_digits(noise: Noise) -> bool:
+    """Whether eps is so large that the sums of the search lose no digits that count."""
     return float(np.log(noise.exp_epsilon[0])) >= LEAST_EPSILON
 
 
@@ -96,7 +97,7 @@ def has_levels(noise: Noise) -> bool:
     the group is large."""
     equal = bool((noise.exp_epsilon == noise.exp_epsilon[0]).all())
     moved = any(any(step % size for step, size in zip(mu, noise.sizes, strict=True)) for mu in noise.shifts)
-    return noise.error_rate and equal and moved and (noise.N > LEAST or _digits_last(noise))
+    return noise.error_rate and equal and moved and (noise.N > LEAST or _keeps_digits(noise))
 
 
 def level_frontier(
@@ -167,7 +168,7 @@ def searchable(noise: Noise) -> bool:
     """Whether `level_optimum` takes a question: the error rate at one eps and a given delta, on a group of a size."""
     if noise.delta is None or not LEAST < noise.N <= _LARGEST or not has_levels(noise):
         return False
-    return 0.0 < noise.delta < 1.0 and _digits_last(noise)
+    return 0.0 < noise.delta < 1.0 and _keeps_digits(noise)
 
 
 def level_optimum(

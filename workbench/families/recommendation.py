@@ -92,7 +92,7 @@ def designed(
     return Value.of(design, stopped, parameter(design))
 
 
-def usual(entry: Published, request: Any, design: Callable[[str, Any], Design] | None = None) -> Value:
+def published_value(entry: Published, request: Any, design: Callable[[str, Any], Design] | None = None) -> Value:
     """What a published mechanism costs a request of its family. design: of its name and law."""
     cost = entry.cost(request)
     certified = None if design is None or cost.mechanism is None else partial(design, entry.name, cost.mechanism)

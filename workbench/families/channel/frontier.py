@@ -38,7 +38,7 @@ from workbench.families.recommendation import (
     RealQuery,
     Value,
     designed,
-    usual,
+    published_value,
 )
 from workbench.families.requirements import is_hockey_stick, ratio_notions
 from workbench.mechanisms.channel import Channel
@@ -112,7 +112,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
             continue
         simplicity = int(name != "randomized response")
         words = f"published ({entry.source}), made for {'the' if entry.with_prior else 'no'} prior"
-        yield Candidate(name, words, None, partial(usual, entry, query, certified), simplicity=simplicity)
+        yield Candidate(name, words, None, partial(published_value, entry, query, certified), simplicity=simplicity)
     others = [
         *((known, "your own baseline") for known in own_baselines(query.own, "channel")),
         *((known, f"of {package}") for known, package in baselines_of("channel")),

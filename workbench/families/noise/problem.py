@@ -6,6 +6,7 @@ else     the bracket of `workbench.families.noise.bracket`, its law repaired by 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -243,13 +244,14 @@ class NoiseProblem(Problem):
         if clamp is None:
             return
 
-        def fits(answers: int) -> bool:
+        def units(answers: int) -> int:
             narrower = replace(mechanism, question=replace(mechanism.question, clamp=(0, answers - 1)))
-            return work(narrower, claim.notion, claim.values) <= _AUDITED
+            return work(narrower, claim.notion, claim.values)
 
         answers = clamp[1] - clamp[0] + 1
-        most = next((n for n in range(answers, mechanism.reach, -1) if fits(n)), 0)
-        if most < answers:
+        if units(answers) > _AUDITED:
+            most = bisect_right(range(answers), _AUDITED, lo=mechanism.reach + 1, key=units) - 1
+            most *= most > mechanism.reach  # else none would
             raise InvalidRequest(
                 f"clamp must leave answers that can be audited one by one. Got {answers}; {most} would fit, or noise "
                 "that is not clamped: clamping what it publishes costs no privacy."

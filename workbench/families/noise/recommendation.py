@@ -15,7 +15,7 @@ from workbench.families.noise.family import FAMILY
 from workbench.families.noise.problem import clamped_design
 from workbench.families.noise.request import NAMED, AnswerLoss
 from workbench.families.published import Published, published
-from workbench.families.recommendation import Candidate, Query, RealQuery, Value, best_design, designed, usual
+from workbench.families.recommendation import Candidate, Query, RealQuery, Value, best_design, designed, published_value
 from workbench.families.requirements import is_hockey_stick
 from workbench.io.files import spelled
 from workbench.mechanisms.answer_grid import AnswerGrid
@@ -117,7 +117,7 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     yield Candidate("real noise, clamped", words, into, None if none else clamped, none, programs=True)
 
     def closed_form(entry: Published) -> Value:
-        return usual(entry, FAMILY.request(question, loss=query.loss, **query.budget))
+        return published_value(entry, FAMILY.request(question, loss=query.loss, **query.budget))
 
     plainly = FAMILY.request(question, loss=query.loss, epsilon=1)
     for entry in published(FAMILY).values():

@@ -23,7 +23,7 @@ from workbench.families.quantizer.family import FAMILY
 from workbench.families.quantizer.limit import mae_limit
 from workbench.families.quantizer.published import PUBLISHED, UNBIASED
 from workbench.families.quantizer.search import best_rqm
-from workbench.families.recommendation import Candidate, Query, RealQuery, command_line, designed, usual
+from workbench.families.recommendation import Candidate, Query, RealQuery, command_line, designed, published_value
 from workbench.families.requirements import is_hockey_stick
 from workbench.io.files import spelled
 from workbench.mechanisms.baselines.poisson_binomial import poisson_binomial
@@ -114,4 +114,4 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     for entry in (entry for entry in PUBLISHED if entry.serves(whole)):
         unbiased = "unbiased; " if entry.name in UNBIASED else ""
         words = f"{unbiased}published ({entry.source}); a closed form in floating point, not certified"
-        yield Candidate(entry.name, words, None, None if none else partial(usual, entry, query), none)
+        yield Candidate(entry.name, words, None, None if none else partial(published_value, entry, query), none)
