@@ -11,8 +11,9 @@ which is not convex in f. δ_T and its gradient come from one FFT pair: with A t
 
 Each loss is cut in two on the grid (same masses in both laws), so that δ_T is an upper bound up to floating point.
 Started from l_k = c (k + a)^p, which holds the geometric (p = 0) and the discrete Gaussian (p = 1, a = 1/2) noise, and
-improved by SLSQP in small regions of trust; for few runs also sought among kinks of δ_T
-(`models.repeated_noise_round`). What is returned is feasible, and no worse than its start.
+improved by SLSQP in small regions of trust. For few runs sums of losses may best sit on kinks of δ_T, where gradients
+do not lead: losses of ε/T, which T times make ε, then one between, then of 3ε/T, so that δ pays for the end alone. What
+is returned is feasible, and no worse than its start.
 
 These are floats: the guarantee of what is built from them is proven elsewhere, in integers.
 """
@@ -30,8 +31,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import fft
 from scipy.optimize import brentq, minimize
 
-from models.repeated_noise_round import stationary_losses
 from solvers.arrays import Pair, Vector
+from solvers.search import bisect
 
 _TAIL = 45.0  # e^-45 of mass is left out of sums over a tail
 _POINTS, _SEARCHED = 1 << 17, 1 << 15  # of the grid of losses; while noise is sought
@@ -39,8 +40,8 @@ _FAR = 12.0  # beyond ε, sums of losses are too rare to matter
 _MOST = 160  # losses that SLSQP, whose steps are cubic in them, is asked to improve
 _WIDER = 1.2  # how far a solution may be stretched to be feasible
 _FINEST = 0.02  # region of trust; smaller ones gain less than a millionth
-_FEW = 8  # runs up to which losses of ε/T before a steep end may be best (`models.repeated_noise_round`)
-_SPARED = (2e-3, 1e-2)  # shares of δ left unspent there, which costs next to nothing
+_FEW = 8  # runs up to which losses of ε/T before a steep end may be best
+_SPARED = 2e-3  # the share of δ left unspent there, which costs next to nothing
 
 
 def masses(losses: ArrayLike) -> Pair:
@@ -216,13 +217,23 @@ def best_losses(
     finest = ComposedDelta(runs, epsilon, min(epsilon + _FAR, _WIDER * runs * float(best.max())))
     best = _feasible(finest, delta, best)
     value = expected_loss(best, loss)[0]
-    for spared in _SPARED if runs <= _FEW else ():
-        locked = stationary_losses(runs, epsilon, delta * (1 - spared), loss, stop)
-        if locked is None or expected_loss(locked, loss)[0] >= value:
-            break
-        if ComposedDelta(runs, epsilon, min(epsilon + _FAR, _WIDER * runs * float(locked.max())))(locked) <= delta:
-            return locked
+    if runs <= _FEW and not stop():
+        locked = _steep_end(runs, epsilon, delta * (1 - _SPARED))
+        return locked if expected_loss(locked, loss)[0] < value else best
     return best
+
+
+def _steep_end(runs: int, epsilon: float, allowed: float) -> Vector:
+    """Losses of ε/T as long as δ_T asks for, then one between, and of 3ε/T from there on."""
+    share = epsilon / runs
+    composed = ComposedDelta(runs, epsilon, min(epsilon + _FAR, 3 * _WIDER * epsilon))
+
+    def losses(end: float) -> Vector:
+        at = np.arange(math.ceil(end) + 2.0) - end
+        return np.asarray(share * np.clip(1 + 2 * at, 1.0, 3.0), dtype=float)
+
+    longest = math.log(10 * runs / allowed) / share + 8.0
+    return losses(bisect(lambda end: composed(losses(end)) <= allowed, 0.0, longest, tolerance=1e-7)[1])
 
 
 def _shapes(runs: int) -> list[tuple[float, float]]:
