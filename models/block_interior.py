@@ -43,6 +43,7 @@ _STEPS = 300
 _SHARE, _SHORT_SHARE = 0.995, 0.7  # of the way to the boundary, of steps near 1 and near 0
 _LEAST, _MOST = 1e-8, 0.1  # centring
 _CORRECTORS, _LONG = 10, 0.95  # of a step, until it is so long
+_SHRUNK = 0.5  # of the shorter step, below which a corrector is none
 _FARTHER, _FAR = 1.08, 0.2  # a corrector looks at products this much farther along
 _LOW, _HIGH = 0.1, 10.0  # times what products are to be
 _FEASIBLE = 1e-8  # residual of a sum that is 1
@@ -225,21 +226,19 @@ class Interior:
         ahead = sum(self._call("ahead", *steps)) + master.ahead(*steps)
         aim = self._mean * min(max((max(ahead, 0.0) / self._count / self._mean) ** 3, _LEAST), _MOST)
         self._corrected(Target(1.0, 1.0, aim, aim))
-        steps = self._longest()
+        taken = np.minimum(self._longest(), 1.0)
         for _ in range(_CORRECTORS):
-            taken = np.minimum(steps, 1.0)
             if taken.min() > _LONG:
                 break
             primal, dual = np.minimum(_FARTHER * taken + _FAR, 1.0).tolist()
-            left = self._left
-            self._corrected(Target(primal, dual, _LOW * aim, _HIGH * aim))
-            longer = self._longest()
-            if np.minimum(longer, 1.0).sum() <= taken.sum():
+            left, before = self._left, taken
+            off = self._corrected(Target(primal, dual, _LOW * aim, _HIGH * aim))
+            taken = np.minimum(self._longest(), 1.0)
+            if not (off <= _LOST and taken.sum() > before.sum() and taken.min() > _SHRUNK * before.min()):
                 self._call("undo")
                 master.undo()
                 self._left = left
                 break
-            steps = longer
         self._refined(self._call("again"), _ENOUGH)
         steps = self._longest()
         share = _SHORT_SHARE + (_SHARE - _SHORT_SHARE) * np.minimum(steps, 1.0)
@@ -256,10 +255,10 @@ class Interior:
         self._left = self._master.missing(self._sums)
         return self._refined(self._call("begin", self._master.q))
 
-    def _corrected(self, target: Target) -> None:
-        """The direction to other products."""
+    def _corrected(self, target: Target) -> float:
+        """The direction to other products; what it leaves of the equations."""
         self._master.correct(target)
-        self._refined(self._call("correct", target))
+        return self._refined(self._call("correct", target))
 
     def _refined(self, sums: list[Vector], enough: float = _WANTED) -> float:
         """Refine the direction while that helps; what it leaves of the equations."""

@@ -7,6 +7,11 @@ With g_p v = v_a - λ v_b and D0, D1, D2 the scalings z/w of v, of s - g v and o
     H = diag(D0) + Σ_p D1 D2/(D1 + D2) g_p' g_p  (sums of what is >= 0),    f = D1/(D1 + D2),
     [I; f g] H⁻¹ [I, g' f] + diag(0, 1/(D1 + D2))    is the block's share of the Schur complement of sums and pairs.
 
+Near an optimum H⁻¹ is large along v itself where all pairs of an output are tight, and the differences g H⁻¹ g' would
+cancel. So the label eliminated last is taken apart: with N the inverse of the others' block and u = v - N d, d the row
+sums, H⁻¹ = N + u u'/(u'H u), g u = (s - (s - g v)) - g N d from the slacks as they are kept, and u'H u a sum of what is
+>= 0.
+
 Masses far out that δ makes needless may be left out: an output states those of its own inputs alone, so its block and
 its share are small, and the Schur complement is banded where near inputs share outputs. No proof rests on it:
 multipliers bound all channels.
@@ -94,6 +99,7 @@ class Slack(Factors):
         pair_at = np.searchsorted(self.pair_outputs, np.arange(outputs + 1))
         size = max(1, int(np.diff(at).max()))
         local = np.arange(self.stated) - at[self.outputs]
+        self._roots = np.diff(at) - 1
         self._slot = self.outputs, local
         both = np.flatnonzero(second >= 0)
         i, j, o = first[both], second[both], self.pair_outputs[both]
@@ -107,7 +113,7 @@ class Slack(Factors):
         entries = np.ones(2 * both.size), (np.concatenate(rows), np.concatenate([columns, columns]))
         self._onto = sp.csr_array(entries, shape=((size + b) * (2 * b + 1) * outputs, both.size))
         depends = sp.csc_array(self._sums)  # a mass counts in its own sums; slacks by their pairs
-        self._of: list[tuple[slice, Positions, sp.csr_array]] = []
+        self._of: list[tuple[slice, slice, Positions, Positions, sp.csr_array]] = []
         for output in range(outputs):
             cells, slacks = (slice(ends[output], ends[output + 1]) for ends in (at, pair_at))
             part = sp.csr_array(depends[:, cells])
@@ -115,7 +121,8 @@ class Slack(Factors):
             sums = np.concatenate([kept, self.pairs.pair[self.which[slacks]]])
             uses = sp.csr_array(sp.vstack([part[kept], self._g[slacks, cells]]))
             order = np.argsort(sums)
-            self._of.append((slacks, sums[order], sp.csr_array(uses[order])))
+            of_pairs = np.argsort(order)[kept.size :]
+            self._of.append((cells, slacks, of_pairs, sums[order], sp.csr_array(uses[order])))
 
     def placed(self, costs: Vector) -> Vector:
         """Those of what is stated."""
@@ -176,7 +183,7 @@ class Slack(Factors):
     def factor(self, x: Vector, w: Vector, z: Vector) -> None:
         """The inverses of H of all outputs, through V H V = Laplacian + diag(v ∘ (z0 + g'(f z2 - (1 - f) z1)))."""
         (size, outputs), b = self._shape, self._band
-        _, low, high = self._split(z / w)
+        own, low, high = self._split(z / w)
         self._total, self._f, self._rest = low + high, high / (low + high), low / (low + high)
         v, (i, j) = x[: self.stated, 0], self._ends
         weights = (low * self._f)[self._both] * self._weights_of * v[i] * v[j]
@@ -186,22 +193,28 @@ class Slack(Factors):
         output, local = self._slot
         sums[local, output] = v * (own_z + self._g_turned @ (self._f * slack_z - self._rest * ratio_z))
         self._factors, self._pivots = np.empty((size, b, outputs)), np.empty((size, outputs))
-        eliminate(band, sums, self._factors, self._pivots)
+        eliminate(band, sums.copy(), self._factors, self._pivots)
         self._scale = np.ones((size, outputs))
         self._scale[local, output] = v
+        self._pivots[self._roots, np.arange(outputs)] = np.inf
+        away = (self._scale * substitute(self._factors, self._pivots, sums))[local, output]
         self._inverses = inverses(self._factors, self._pivots)
         self._inverses *= self._scale.T[:, :, None]
         self._inverses *= self._scale.T[:, None, :]
+        self._last = v - away
+        self._last_above = (x[self.stated : self._end] - x[self._end :])[:, 0] - self._g @ away
+        self._energy = np.bincount(output, own * self._last**2, outputs)
+        self._energy += np.bincount(self.pair_outputs, low * self._f * self._last_above**2, outputs)
 
     def summed(self) -> Vector:
         """Dense, (K, K)."""
         total = np.zeros((self.pairs.size, self.pairs.size))
-        of_pair = np.ones(self.pairs.size)
-        for output, (slacks, sums, uses) in enumerate(self._of):
-            of_pair[self.pairs.pair[self.which[slacks]]] = self._f[slacks]
-            size = uses.shape[1]
+        for output, (cells, slacks, of_pairs, sums, uses) in enumerate(self._of):
+            size, scale = uses.shape[1], np.ones(sums.size)
             share = uses @ (uses @ self._inverses[output, :size, :size]).T
-            scale = of_pair[sums]
+            of_last = uses @ self._last[cells]
+            of_last[of_pairs], scale[of_pairs] = self._last_above[slacks], self._f[slacks]
+            share += of_last[:, None] * (of_last / self._energy[output])
             share *= scale[:, None]
             share *= scale
             first, last = sums[0], sums[-1] + 1
@@ -220,5 +233,7 @@ class Slack(Factors):
         (output, local), table = self._slot, np.zeros(self._shape)
         table[local, output] = masses
         moved = (self._scale * substitute(self._factors, self._pivots, self._scale * table))[local, output]
-        above, slacks = self._g @ moved, slacks / self._total
+        along = np.bincount(output, self._last * masses, self._shape[1]) / self._energy
+        above = self._g @ moved + self._last_above * along[self.pair_outputs]
+        moved, slacks = moved + self._last * along[output], slacks / self._total
         return np.concatenate([moved, slacks + self._f * above, slacks - self._rest * above])[:, None]

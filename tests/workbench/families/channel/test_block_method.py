@@ -50,12 +50,11 @@ def agree(seed: int) -> None:
     assert ours.solution.solver == "block"
     assert ours.certificate is not None
     assert ours.bound is not None
-    scale = max(1.0, other.objective)
-    assert abs(ours.objective - other.objective) <= 1e-8 * scale
-    assert ours.objective - ours.bound <= 1e-8 * scale
+    assert abs(ours.objective - other.objective) <= 1e-8
+    assert ours.objective - ours.bound <= 1e-8
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(200))
 def test_random_channels(seed: int) -> None:
     agree(seed)
 
@@ -179,9 +178,9 @@ def test_ctrl_c_keeps_the_best_channel_certified(
     assert kept.bound < kept.objective < one
 
 
-@pytest.mark.parametrize("seed", [3180, 3354])
+@pytest.mark.parametrize("seed", [3180, 3186, 3290, 3354])
 def test_floats_end_late_enough_where_delta_is_small(seed: int) -> None:
-    """δ of 2e-7 and 5e-7 at ε > 2: directions that leave more of the equations than they should are still taken."""
+    """δ of 2e-7 to 1e-5: blocks are nearly singular along their own masses."""
     agree(seed)
 
 
