@@ -30,7 +30,6 @@ from functools import lru_cache
 import numpy as np
 import scipy.sparse as sp
 from numpy.linalg import LinAlgError
-from threadpoolctl import threadpool_limits
 
 from models.requirements import POWER_CONE, Bound
 from models.tangents import allowance
@@ -325,6 +324,8 @@ def interior_point(
     compared: entries, first and second of `models.tangent_program.Comparisons`; bounds: of all comparisons, cones with
     limits > 0; levels: further ones; even: columns whose laws are even.
     """
+    from threadpoolctl import threadpool_limits  # slow to import
+
     program = _Program(data, *compared)
     with threadpool_limits(1, "blas"), np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         at = _Interior(program, bounds, levels, even[program.free])

@@ -15,7 +15,6 @@ come from the function given to `extend`, which is asked at the first unknown na
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
 import tomllib
 from collections.abc import Callable, Mapping
@@ -71,9 +70,11 @@ class Licence:
 @lru_cache
 def _version(distribution: str) -> str | None:
     """Of an installed distribution; reading it from disk takes longer than a small program, and it cannot change."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to import
+
     try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
+        return version(distribution)
+    except PackageNotFoundError:
         return None
 
 

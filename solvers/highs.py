@@ -19,6 +19,7 @@ Traps handled here:
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -60,6 +61,10 @@ class _HighsSession(Session):
         for key, value in self._settings.items():
             if self._h.setOptionValue(key, value) != highspy.HighsStatus.kOk:
                 raise self.unsupported(key, value)
+
+    @cached_property
+    def _version(self) -> str:
+        return str(self._h.version())  # to read it from its distribution takes longer
 
     def _build(self, data: Data) -> None:
         self._h.clearModel()

@@ -11,6 +11,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -129,7 +130,10 @@ class Session(ABC):
         self._last: Callable[[], Later | None] = lambda: None
         self._cutoff: float | None = None  # of the current solve, in dispatched units
         self._deadline = Deadline()  # of the current solve
-        self._version = owner.version() or ""
+
+    @cached_property
+    def _version(self) -> str:
+        return self.owner.version() or ""
 
     # What a backend writes.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
-_OBJECTS = 50_000  # between two collections of garbage: modules are objects that stay, and looking at them takes time
+_OBJECTS = 250_000  # between two collections of garbage: modules are objects that stay, and looking at them takes time
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -56,7 +56,7 @@ class _Group(Plainly, TyperGroup):
                 _mount(group, path, last, entry)
         makes = entries().get(self._path.rstrip(), {}).get("families")
         for own, function, examples in () if makes is None else _loaded(makes)(name):
-            _loads_later("numpy.ctypeslib", "numpy.f2py", "numpy.polynomial", "numpy.testing")
+            _loads_later(*(f"numpy.{name}" for name in ("ctypeslib", "f2py", "ma", "polynomial", "testing")))
             group.command(own, cls=Command, epilog=epilog(examples))(function)
         order = {path: at for at, path in enumerate(entries())}
         commands = {**typer.main.get_group(group).commands, **self._built}

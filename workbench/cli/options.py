@@ -7,14 +7,16 @@ A positional parameter of a function is an argument of its command, a keyword an
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
+import sys
 import tomllib
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib import resources
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
@@ -35,7 +37,7 @@ Named = tuple[str, Callable[..., None], Iterable[str]]  # a command of a family:
 @cache
 def entries() -> dict[str, Values]:
     """The commands and groups by their names, in the order of --help."""
-    return tomllib.loads(resources.files("workbench.cli").joinpath("commands.toml").read_text("utf-8"))
+    return tomllib.loads(Path(__file__).with_name("commands.toml").read_text("utf-8"))
 
 
 def epilog(examples: Iterable[str]) -> str:
@@ -45,8 +47,13 @@ def epilog(examples: Iterable[str]) -> str:
 
 
 class Plainly:
-    """A command or group whose plain values are read without pydantic, which takes longer to load than some commands
-    take."""
+    """A command or group whose plain values are read without pydantic, and whose help is shown without what typer loads
+    for Markdown and tracebacks: these take longer to load than some commands take."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help."""
+        _load_help()
+        super().format_help(ctx, formatter)  # type: ignore[misc]
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Its parameters, --help among them."""
@@ -54,6 +61,18 @@ class Plainly:
         for parameter in parameters:
             parameter.get_runtime_param = partial(_Plain, parameter.get_runtime_param)
         return parameters
+
+
+def _load_help() -> None:
+    """Load what typer shows a help text with, which names two classes of Rich that our texts and errors never use."""
+    unused = {f"rich.{name.lower()}": name for name in ("Markdown", "Traceback")}
+    unused = {module: name for module, name in unused.items() if module not in sys.modules}
+    for module, name in unused.items():
+        sys.modules[module] = ModuleType(module)
+        setattr(sys.modules[module], name, type(name, (), {}))
+    importlib.import_module("typer.rich_utils")
+    for module in unused:
+        del sys.modules[module]
 
 
 class Command(Plainly, TyperCommand):

@@ -123,7 +123,7 @@ def _mark(values: Any, depth: int = 3) -> str | None:
         return None
     if depth and isinstance(values, Sequence) and not isinstance(values, (str, bytes, range)):
         return next((mark for part in values if (mark := _mark(part, depth - 1))), None)
-    if "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray):  # which is slow to import
+    if "numpy.ma.core" in sys.modules and isinstance(values, np.ma.MaskedArray):  # which is slow to import
         return "masked"
     kind = type(values)
     return "with a unit" if hasattr(kind, "unit") or hasattr(kind, "units") else None

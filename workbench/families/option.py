@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from numbers import Integral
 from typing import Any, Literal
 
@@ -107,8 +108,8 @@ def one_of(*words: str, more: Callable[[], Iterable[str]] = tuple) -> Reader:
     """One of some words; more: those that are known only where it is read."""
 
     def read(value: Any, name: str) -> str:
-        known = (*words, *more())
-        InvalidRequest.unless_among(known, name, value)
+        if not isinstance(value, str) or value not in chain(words, more()):
+            InvalidRequest.unless_among((*words, *more()), name, value)
         return str(value)
 
     return read

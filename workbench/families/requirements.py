@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import chain
 from math import exp, inf, nextafter
 from typing import Any, cast
 
@@ -89,9 +90,9 @@ def ratio_kind(named: str | Notion) -> RatioBound:
     return ratio_bounds(named, {(): Fraction(1)}).kind
 
 
-def ratio_notions() -> tuple[str, ...]:
+def ratio_notions() -> Iterator[str]:
     """The notions with budgets (ε, δ) that require one bound on ratios: what linear models can be asked for."""
-    return tuple(name for name in known() if _bounds_ratio(name))
+    return filter(_bounds_ratio, known())
 
 
 def _bounds_ratio(name: str) -> bool:
@@ -122,11 +123,11 @@ def hockey_stick_notions() -> tuple[str, ...]:
     return tuple(sorted(name for name in known() if is_hockey_stick(name)))
 
 
-def convex_notions() -> tuple[str, ...]:
+def convex_notions() -> Iterator[str]:
     """The notions whose requirements are all hockey sticks or power cones, however many: what convex models can be
     asked for beyond `ratio_notions`."""
-    others = [name for name in known() if name not in ratio_notions()]
-    return tuple(name for name in others if type(notion(name)).relaxed is not Notion.relaxed or _finite(name))
+    others = (name for name in known() if not _bounds_ratio(name))
+    return (name for name in others if type(notion(name)).relaxed is not Notion.relaxed or _finite(name))
 
 
 def _finite(name: str) -> bool:
@@ -135,7 +136,7 @@ def _finite(name: str) -> bool:
 
 # Readers of options: the name of a notion that linear models state, or linear or convex ones.
 ratio_notion = one_of(more=ratio_notions)
-convex_or_ratio_notion = one_of(more=lambda: (*ratio_notions(), *convex_notions()))
+convex_or_ratio_notion = one_of(more=lambda: chain(ratio_notions(), convex_notions()))
 
 
 def in_numbers(required: Requirement) -> Bound:

@@ -8,7 +8,6 @@ import io
 import json
 import os
 import re
-import secrets
 import stat
 import tempfile
 from collections import Counter
@@ -86,7 +85,7 @@ def write_whole(path: Path | str, content: bytes | Iterable[bytes], *, private: 
         return
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}")
+    unfinished = path.with_name(f".{path.name[:40]}.{os.urandom(8).hex()}")
     write_new(unfinished, content, private=private, like=path)
     try:
         os.replace(unfinished, path)

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -33,15 +33,18 @@ from workbench.exact.arrays import Flags
 from workbench.exact.integer_law import IntegerLaw, closed_upwards
 from workbench.exact.numbers import exp_bounds
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.modulo import ModuloNoise, Shift
-from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.privacy.audit import Privacy, audit_for, proves
 from workbench.privacy.claim import Claim
 
+if TYPE_CHECKING:
+    from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+    from workbench.mechanisms.real_noise import AdditiveRealNoise
+
+    Noise: TypeAlias = AdditiveIntegerNoise | AdditiveRealNoise
+
 Pattern = Mapping[Shift, Flags]  # difference -> (N,) where the loss may exceed ε
 Accepted = TypeVar("Accepted")
-Noise = AdditiveIntegerNoise | AdditiveRealNoise
 
 _BITS = 112  # of E below e^ε
 _SMALLEST = 96  # bits of the smallest weight

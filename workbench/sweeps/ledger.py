@@ -28,7 +28,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import quote
 
-from solvers.search import Deadline
 from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
 from workbench.exact.objects import Values
 from workbench.io.files import file_path
@@ -199,6 +198,8 @@ class Ledger:
 
     def _write_ahead(self) -> Any:
         """Turn the log on; SQLite does not wait for others that do so at the same moment."""
+        from solvers.search import Deadline  # which needs NumPy, slow to import
+
         deadline = Deadline(self.patience)
         while True:
             try:
@@ -238,7 +239,6 @@ class Ledger:
             raise CorruptFile(f"The ledger {self.path} is damaged ({error}). {_SALVAGE}") from None
         meant = (words.format(patience=self.patience) for names, words in _TROUBLES.items() if name.startswith(names))
         what = next(meant, f"cannot be used ({error})")
-        what = what.format(patience=self.patience)
         raise WorkbenchError(f"The ledger {self.path} {what}. What was committed before is kept.") from None
 
     def close(self) -> None:

@@ -104,7 +104,7 @@ def test_metric_privacy_on_real_inputs(ends: list[list[int]], epsilon: str, cont
 
 
 def test_the_registry_lists_its_names_and_refuses_others() -> None:
-    assert notions.known()[:4] == ("pure", "dp", "pdp", "metric")
+    assert tuple(notions.known())[:4] == ("pure", "dp", "pdp", "metric")
     for wrong in ("rdp", None, 3):
         with pytest.raises(wb.InvalidRequest, match="notion must be one of pure, dp, pdp, metric"):
             notions.notion(wrong)  # type: ignore[arg-type]

@@ -75,7 +75,7 @@ def plan(question: Any, values: Values) -> Plan:
 
 def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
     words = f"{loss} loss"
-    once = one_run(table, ratio_notions())
+    once = one_run(table, [*ratio_notions()])
     ours = once[once["mechanism"].eq("channel")]
     return {**budget_plots(once, ours, ours, SERIES, title, words), **notion_plots(table, SERIES, title, words)}
 

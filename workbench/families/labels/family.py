@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
+from itertools import chain
 from math import lcm
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ def _notions() -> Iterable[str]:
     from workbench.families.requirements import HOCKEY_STICK, convex_notions, ratio_kind, ratio_notions
 
     linear = (name for name in ratio_notions() if ratio_kind(name) == HOCKEY_STICK)
-    return (name for name in (*linear, *convex_notions()) if name in OURS)
+    return (name for name in chain(linear, convex_notions()) if name in OURS)
 
 
 def _labels(value: Any, name: str) -> Labels:

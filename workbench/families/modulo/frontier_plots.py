@@ -38,7 +38,7 @@ def draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
     """Every plot by name; it is drawn when called, None where the rows do not allow it."""
     loss = {"squared": "squared error"}.get(loss, loss.replace("-", " "))
     least = table["mechanism"].eq(LEAST_EPSILON)
-    others = ~table["notion"].isin(ratio_notions()) | (table["runs"].gt(1) if "runs" in table else False)
+    others = ~table["notion"].isin([*ratio_notions()]) | (table["runs"].gt(1) if "runs" in table else False)
     rows = table[~least & ~others & table["objective"].notna()]
     rows = rows.assign(panel=[named(name).title for name in rows["notion"]])
     rows = rows.assign(bound=rows["bound"].astype(float).fillna(0.0))  # without any bound an interval reaches down to 0
