@@ -207,7 +207,7 @@ def draw_scatter(table: pd.DataFrame) -> Figure:
         "certified": (ran["gap_to_best"], ran["certified_gap"]),
     }
     points = pd.concat(
-        pd.DataFrame({"panel": panel, "solver": ran["solver"], "x": x.astype(float), "y": y.astype(float)}).dropna()
+        ran[["solver", "status"]].assign(panel=panel, x=x.astype(float), y=y.astype(float)).dropna()
         for panel, (x, y) in pairs.items()
     )
     points[["x", "y"]] = points[["x", "y"]].clip(lower=_FLOOR)

@@ -68,8 +68,8 @@ class Reports(ABC):
         return {}
 
     def heading(self, design: Design) -> str:
-        """The first line of a report."""
-        return repr(design.question)
+        """The first line of a report, and of a picture."""
+        return str(design.question)
 
     @abstractmethod
     def facts(self, design: Design) -> Facts:
@@ -92,7 +92,9 @@ class Reports(ABC):
         request = design.request
         budget, least = getattr(request, "budget_words", None), getattr(request, "minimise", "loss")
         what = getattr(request, "loss_name", least) if least == "loss" else least
-        return self.heading(design) + ("" if budget is None else f"\n{budget}: {what} {design.objective:.6g}")
+        return self.heading(design) + (
+            "" if budget is None else f"\n{budget}: {what}{' loss' * (least == 'loss')} {design.objective:.6g}"
+        )
 
     def figure(self, design: Design) -> Figure:
         """A picture of the law, published ones beside it. Raises WorkbenchError where there is none."""

@@ -154,12 +154,13 @@ def _breakpoints(axis: Axes, pieces: Sequence[Piece], high: float) -> None:
         axis.axvline(end, color="black", linestyle=":", linewidth=0.8, alpha=0.6)
     apart, last = (high - axis.get_xlim()[0]) / _NAMED, -math.inf
     for end in ends:
-        if end - last >= apart:
+        last = max(end, last + apart)  # where there is room for the number, led to by a line
+        if last <= high:
+            place = ("data", "axes fraction")
             axis.annotate(
-                f"{end:.5f}", (end, 1.01), xycoords=("data", "axes fraction"), rotation=90, ha="center", va="bottom",
-                fontsize=8,
+                f"{end:.5f}", (end, 1), (last, 1.03), place, place, {"arrowstyle": "-", "linewidth": 0.5, "shrinkA": 0},
+                rotation=90, ha="center", va="bottom", fontsize=8,
             )  # fmt: skip
-            last = end
 
 
 def _legend(axis: Axes, numbers: Mapping[str, int]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -280,7 +280,7 @@ def _line(axis: Axes, part: pd.DataFrame, x: str, y: str, look: Series, exact: S
 def _limit(axis: Axes, limit: pd.DataFrame, x: str) -> None:
     """The proven interval of an optimum over any outputs; a level one where it has no x."""
     label = "limit for any outputs, proven interval"
-    look: Record = {"color": "black", "alpha": 0.25, "linewidth": 0, "label": label}
+    look: Record = {"color": "black", "alpha": 0.25, "linewidth": 1, "label": label}  # an interval may be thin
     ends = limit.sort_values(x)[[x, "bound", "objective"]].astype(float)
     if ends.empty:
         return
@@ -327,10 +327,18 @@ def heat(
 def lines(
     table: pd.DataFrame, across: Quantity, up: Quantity, by: str, series: Mapping[Any, Series], title: str
 ) -> Figure | None:
-    """One line per value of a column; points with markers, closed forms over them, open gaps as bands."""
-    rows = table[table[up.column].notna()] if up.column in table else table[:0]
+    """One line per value of a column; points with markers, closed forms over them, open gaps as bands; the legend says
+    where a line has no value."""
+    if up.column not in table:
+        return None
+    known = table[up.column].notna()
+    rows = table[known]
     if rows.empty or rows[across.column].nunique() < 2:
         return None
+    for key, lost in table[~known].groupby(by)[across.column]:
+        if key in series and lost.notna().all():
+            where = f"{across.label.split()[0]} = {', '.join(f'{x:g}' for x in few(lost, 3))}"
+            series = {**series, key: replace(series[key], label=f"{series[key].label} (none at {where})")}
     figure, (axis,) = panels(width=SCREEN, height=3.4)
     _series(axis, rows, across, up, by, series)
     titled(axis, title)

@@ -204,7 +204,7 @@ def place_plot(places: ArrayLike, masses: ArrayLike, words: Sequence[str], own: 
     from matplotlib.collections import PolyCollection
 
     at, shades = np.asarray(places, dtype=float), np.asarray(masses, dtype=float)
-    figure, axes = panels(len(words), height=3.2)
+    figure, axes = panels(len(words), height=5.4 / len(words) + 0.2)
     width = float(np.ptp(at, axis=0).max()) or 1.0
     side = min(np.diff(np.unique(column)).min(initial=width) for column in at.T)
     corners = side / 2 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
@@ -216,8 +216,9 @@ def place_plot(places: ArrayLike, masses: ArrayLike, words: Sequence[str], own: 
         axis.autoscale_view()
         axis.grid(False)
         axis.set_aspect("equal")
-        axis.set_title(name)
-        figure.colorbar(squares, ax=axis, shrink=0.6)
+        titled(axis, name)
+        axis.set(xlabel="first coordinate", ylabel="second coordinate" if axis is axes[0] else "")
+        figure.colorbar(squares, ax=axis, shrink=0.8, label="probability" if axis is axes[-1] else "")
     axes[-1].plot(*np.asarray(own, dtype=float), marker="x", color="#d62728")
     return figure
 

@@ -59,7 +59,7 @@ class UnboundedNoise(OneLine):
 
     def __str__(self) -> str:
         ends = "" if self.clamp is None else ", clamped into " + "..".join(f"{float(end):g}" for end in self.clamp)
-        return f"{type(self).__name__}, sensitivity {float(self.sensitivity):g}{ends}"
+        return f"Noise on the {type(self).__name__[:-5].lower()}s, sensitivity {float(self.sensitivity):g}{ends}"
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -181,6 +182,11 @@ class ModuloNoise(OneLine):
         bounded = self.scalar and shifts == list(range(1, len(shifts) + 1))
         relation = f"max_shift={len(shifts)}" if bounded else f"shifts={shifts}"
         return f"ModuloNoise({where}, {relation}{', directed=True' if self.directed else ''})"
+
+    def __str__(self) -> str:
+        shifts = shorten(", ".join(map(self.show, self.shifts)), 40)
+        relation = "directed" if self.directed else "symmetric"
+        return f"Noise modulo {' x '.join(map(str, self.sizes))}, {relation} differences {shifts}"
 
 
 def _sizes(n: object, sizes: object) -> tuple[int, ...]:

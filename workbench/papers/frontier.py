@@ -88,7 +88,7 @@ def _city_map(full: bool) -> Artifact:
     )
 
     def draw(_: pd.DataFrame) -> Figure:
-        return place_plot(places, [*columns.values()], ("prior", "published", "published from x"), places[own])
+        return place_plot(places, [*columns.values()], ("prior", "published", "published from the cross"), places[own])
 
     loss, bound = (f"{value:.7g}" for value in (best.objective, best.bound or 0.0))
     return artifact("frontier", "city_map", table, draw=draw, loss=loss, bound=bound)

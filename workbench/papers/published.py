@@ -67,7 +67,12 @@ def _draw(table: pd.DataFrame) -> Figure:
         )
         axis.set_xlabel("ε" if at >= len(axes) - columns else "")
     if image is not None:
-        percent_bar(image, axes, "% above the optimum, at most")
+        percent_bar(
+            image,
+            axes,
+            "% above the optimum, at most"
+            + ("" if table["most_percent"].notna().all() else "\n?: no optimum is proven"),
+        )
     return figure
 
 

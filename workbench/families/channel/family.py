@@ -363,7 +363,7 @@ class _Channels(Family):
             own, law = int(weights.argmax()), design.mechanism.matrix
             points = [[float(c) for c in place] for place in q.inputs]
             words = "what is published" if q.prior is not None else "what is published, places equally often"
-            titles = f"{words}\n{design.request.budget_words}: {design.objective:.6g}", "published from x"
+            titles = f"{words}\n{design.request.budget_words}: {design.objective:.6g}", "published from the cross"
             return place_plot(points, [weights @ law, law[own]], titles, points[own])
         return super().figure(design)
 

@@ -46,7 +46,7 @@ def plan(question: Any, values: Values) -> Plan:
         InvalidRequest.must("method", "lp among others where delta > 0", repr(",".join(values["method"])))
     tasks: list[Task] = [design_task(row, request, request.method) for row, request in points(question, values)]
     labels, loss = question or values["labels"], values["loss"]
-    title = f"{labels!r}, {loss} loss"
+    title = f"Randomizers of {labels}, {loss} loss"
     return Plan(title, tasks, lambda table: _draw(table, title, loss))
 
 

@@ -85,7 +85,7 @@ def _level(epsilon: Fraction, ell: float, code: Code) -> list[Row]:
 def _draw(table: pd.DataFrame, title: str) -> Plots:
     points, fixed = table[table["curve"] == "point"], table[table["curve"] == "level"]
     budget, slack = each(points.get("bits", ()), "{:g} bits", 7), each(fixed.get("ell", ()), "ℓ = {:g}", 7)
-    points = points[points["decoder_epsilon"].fillna(math.inf) < 1e4] if len(points) else points
+    points = points[points["decoder_epsilon"].fillna(0) < 1e4] if len(points) else points
     return {
         "decoder_epsilon": partial(
             lines,

@@ -289,10 +289,6 @@ class _Modulo(Family):
         entries = {"pmf": design.mechanism.pmf.tolist(), "loss": design.request.loss, **budget_json(design)}
         return entries | {"question": question.to_dict(), "directed": question.directed}
 
-    def heading(self, design: Design) -> str:
-        relation = "directed" if design.question.directed else "symmetric"
-        return f"{design.question!r}, {relation} differences"
-
     def facts(self, design: Design) -> Facts:
         from workbench.families.budget import budget_facts
 

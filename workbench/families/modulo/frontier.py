@@ -17,7 +17,6 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
-from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -92,9 +91,7 @@ def plan(question: Any, values: Values) -> Plan:
     tasks += [design_task(row, request, "optimal") for row, request in every if request.minimise == "epsilon"]
     waits = [len(tasks)]
     tasks += _level_tasks(query, [*{request.notion: 0 for _, request in plain}], values, errors)
-    relation = "directed" if query.directed else "symmetric"
-    group, shifts = " x ".join(map(str, query.sizes)), shorten(", ".join(map(query.show, query.shifts)), 40)
-    title = f"Noise modulo {group}, {relation} differences {shifts}, {loss}"
+    title = f"{query}, {loss}"
     return Plan(title, tasks, partial(draw, title=title, loss=loss), learn=learn, waits=waits)
 
 

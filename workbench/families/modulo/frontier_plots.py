@@ -78,7 +78,7 @@ def _ratios(rows: pd.DataFrame) -> pd.DataFrame:
             alike[0].append(delta)
         else:
             apart.append((panel, [delta], ratios))
-    words = {(panel, own[0]): f"{panel}, δ = {' or '.join(f'{d:g}' for d in own)}" for panel, own, _ in apart}
+    words = {(panel, own[0]): f"{panel}, δ = {', '.join(f'{d:g}' for d in own)}" for panel, own, _ in apart}
     known: list[Any] = [words.get(place) for place in zip(rows["panel"], rows["delta"], strict=True)]
     return rows.assign(panel=known, notion=None).dropna(subset=["panel"])
 

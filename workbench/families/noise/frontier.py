@@ -48,9 +48,7 @@ def plan(question: Any, values: Values) -> Plan:
 
 
 def _title(request: NoiseRequest) -> str:
-    query, numbers = request.question, "reals" if request.reals else "integers"
-    ends = "" if query.clamp is None else f", clamped into {query.clamp[0]}..{query.clamp[1]}"
-    return f"Noise on the {numbers}, sensitivity {query.sensitivity}{ends}, {request.loss_name} loss"
+    return f"{request.question}, {request.loss_name} loss"
 
 
 def _point(row: Row, request: NoiseRequest, limits: bool) -> Task:

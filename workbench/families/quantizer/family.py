@@ -214,7 +214,8 @@ class _Quantizer(Family):
         return [("Output law", ["output", *heads], cells)]
 
     def caption(self, design: Design) -> str:
-        return f"{design.request.method} at ε = {float(design.request.epsilon):g}"
+        what = f"Unbiased quantizer of x, {design.question.levels} outputs, {design.request.method}"
+        return f"{what}\nε = {float(design.request.epsilon):g}: {design.request.loss} loss {design.objective:.6g}"
 
 
 FAMILY = _Quantizer()

@@ -150,4 +150,7 @@ class Labels(OneLine):
         return {"values": self.values.tolist(), "prior": self.prior.tolist()}
 
     def __repr__(self) -> str:
-        return f"Labels({self.k} from {self.values[0]:g} to {self.values[-1]:g})"
+        return f"Labels({self})"
+
+    def __str__(self) -> str:
+        return f"{self.k} labels {self.values[0]:g}..{self.values[-1]:g}"

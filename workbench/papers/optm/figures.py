@@ -10,7 +10,7 @@ import pandas as pd
 
 from workbench.families.quantizer.optm import optm_thinner
 from workbench.families.quantizer.search import best_rqm, searched_bins
-from workbench.io.figures import COLUMN, panels, styled
+from workbench.io.figures import COLUMN, legend_below, panels, styled
 from workbench.io.plain_figures import draw_lines
 from workbench.io.result import Row
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, randomized_response
@@ -45,7 +45,7 @@ def fig2(full: bool) -> Artifact:
             if -1 < b < 1:
                 axis.axvline(b, color="grey", linewidth=0.6, linestyle=":")
                 axis.annotate(f"B{i}", (b, 1.0), xycoords=("data", "axes fraction"), ha="center", va="bottom")
-        axis.legend()
+        legend_below(figure, [axis], columns=2)
         return figure
 
     return artifact("optm", "fig2", pd.DataFrame(rows), draw=draw, ERM=_ERM[0], ERM_2=_ERM[1])
