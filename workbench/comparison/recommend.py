@@ -271,8 +271,9 @@ def _compared(
 def _solved(
     query: AnyQuery, candidates: Sequence[Candidate], progress: Progress, values: dict[str, Value]
 ) -> list[Row]:
-    """The rows, those without programs first, and what was found by class; after Ctrl-C what was ready."""
-    waiting, rows = sorted(candidates, key=lambda candidate: candidate.programs), []
+    """The rows, those without programs first, the least simple last, which have what time is left, and what was found
+    by class; after Ctrl-C what was ready."""
+    waiting, rows = sorted(candidates, key=lambda candidate: (candidate.programs, candidate.simplicity)), []
     left = sum(candidate.programs and candidate.solve is not None for candidate in waiting)
     for candidate in waiting:
         if candidate.programs and candidate.solve is not None and query.time is not None:

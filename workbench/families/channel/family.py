@@ -243,10 +243,7 @@ class _Channels(Family):
         if isinstance(question, RangeQuery):
             _check_range(values)
         losses = loss_table(question, values["loss"])
-        request = ChannelRequest(question=question, losses=losses, **completed(values, LARGEST))
-        if request.cut and question.free and not isinstance(question, RangeQuery):  # whose bounds seldom meet
-            InvalidRequest.must("outputs", f"a list where notion is {request.notion}", "'free'")
-        return request
+        return ChannelRequest(question=question, losses=losses, **completed(values, LARGEST))
 
     def open(self, request: Any) -> Session:
         from workbench.families.channel.problem import ChannelProblem

@@ -37,11 +37,12 @@ from workbench.families.problem import Answer, Programs
 _PARTS = (4, 2, 1)  # of the interval between two answers, at first
 _COMPARED = 15_000  # masses of the first lower question; fewer parts where there would be more
 _ROUNDS, _MOVES = 12, 4
-_FEW = 2  # rounds under a notion of several bounds, whose programs take long
+_CURVED, _LONG = 1_200, 60  # as _COMPARED, under several bounds, whose programs take so many times as long
 _EASY, _WORK = 40_000, 250_000  # masses compared in a search: from which a looser gap ends it, and most of all
 _SLACKS = 3  # with δ each mass counts so often
 _CLOSE, _SAID = 5e-8, 1e-6  # relative gaps: that ends the search, from which a design says what is proven
-_USED = 1e-9  # of a column, from which it counts as used
+_NEAR = 1e-2  # up to which it is a design, under several bounds
+_USED, _PRESENT = 1e-9, 1e-4  # of a column, from which it counts as used; one of an interior point
 _DIGITS = 11  # of the range, that an output has
 _LEAST = 0.2  # seconds of one program, where none are left
 _APART = Fraction(1, 10**9)  # of the range, that two anchors are at least
@@ -91,7 +92,8 @@ class FreeOutputsProblem(ChannelProblem):
         """The design, with what is proven of it. Raises NotProven, with the design."""
         solution, bound, loss = reached.solution, reached.bound, reached.objective
         done = solution is None or solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT)
-        if not done or bound is None or loss - bound > self.ENOUGH * abs(loss) + ABSOLUTE:
+        enough = _NEAR if self.request.cut else self.ENOUGH
+        if not done or bound is None or loss - bound > enough * abs(loss) + ABSOLUTE:
             return super().proven(reached)
         if loss - max(bound, 0.0) <= _SAID * loss:
             return reached
@@ -103,7 +105,7 @@ class FreeOutputsProblem(ChannelProblem):
         bound: Fraction | None = None
         best = self._moved(self._inputs)
         anchors = self._first(best)
-        for round_ in range(1, (_FEW if self.request.cut else _ROUNDS) + 1):
+        for round_ in range(1, _ROUNDS + 1):
             if self._work > _WORK or self._deadline.passed:
                 break
             try:
@@ -125,21 +127,22 @@ class FreeOutputsProblem(ChannelProblem):
             best = candidate if candidate.value < best.value else best
             if candidate.stopped or self._enough(best.value, bound):
                 break
-            more = self._spread(anchors, [*candidate.points, *_used(candidate), *below.points, *_used(below)])
+            new = [*candidate.points, *_used(candidate), *below.points, *_used(below)]
+            more = self._spread(anchors, self._between(anchors, below) if self.request.cut else new)
             if len(more) == len(anchors) and not gained:
                 break
             anchors = more
         return best, bound
 
     def _enough(self, value: float, bound: Fraction | None) -> bool:
-        close = _CLOSE if self._work <= _EASY else self.ENOUGH
+        close = _CLOSE if self._work <= _EASY and not self.request.cut else self.ENOUGH
         return bound is not None and value - float(bound) <= close * abs(value)
 
     def _first(self, best: _Candidate) -> list[Fraction]:
         """Anchors: the outputs of the best channel on the answers, moved, and what there is room for between them."""
         answers = sorted(self._inputs)
-        each = self.request.compared // self.request.question.m
-        fits = (parts for parts in _PARTS if each * (parts * (len(answers) - 1) + 2) <= _COMPARED)
+        each, most = self.request.compared // self.request.question.m, _CURVED if self.request.cut else _COMPARED
+        fits = (parts for parts in _PARTS if each * (parts * (len(answers) - 1) + 2) <= most)
         parts = next(fits, 0)
         steps = [a + (b - a) * i / parts for a, b in pairwise(answers) for i in range(parts)]
         return self._spread(self._ends, [*best.points, *_used(best), *steps])
@@ -167,10 +170,16 @@ class FreeOutputsProblem(ChannelProblem):
         at = [bisect_left(anchors, knot) for knot in _used(below)]
         return [anchors[i] for j in at for i in (j - 1, j, j + 1) if 0 <= i < len(anchors)]
 
+    def _between(self, anchors: Sequence[Fraction], below: _Candidate) -> list[Fraction]:
+        """The middles between anchors beside the knots in use: bounds that bend have optima that move with the cells,
+        which have to be short all around."""
+        at = {bisect_left(anchors, knot) + side for knot in _used(below) for side in (-2, -1, 0)}
+        return [(anchors[i] + anchors[i + 1]) / 2 for i in at if 0 <= i < len(anchors) - 1]
+
     def _moved(self, outputs: Iterable[Fraction]) -> _Candidate:
         """The channel on outputs, which are moved to where its columns cost least while that gains anything."""
         best = self._at(outputs)
-        for _ in range(_MOVES if self.request.question.prior is not None else 0):
+        for _ in range(0 if self.request.question.prior is None else 1 if self.request.cut else _MOVES):
             moved = self._at(best.points)
             if not moved.value < best.value:
                 break
@@ -186,7 +195,7 @@ class FreeOutputsProblem(ChannelProblem):
         return self._candidate(self.request.placed([o for o in question.outputs if isinstance(o, Fraction)], losses))
 
     def _candidate(self, request: ChannelRequest) -> _Candidate:
-        self._work += request.compared * (_SLACKS if request.delta else 1)
+        self._work += request.compared * (_LONG if request.cut else _SLACKS if request.delta else 1)
         left = self._deadline.left
         options = request.options if left is None else replace(request.options, time_limit=max(_LEAST, left))
         answer = _answer(replace(request, options=options))
@@ -194,7 +203,7 @@ class FreeOutputsProblem(ChannelProblem):
         value = float(ChannelProblem(request).loss(answer.mechanism)) if lossy else answer.claimed or 0.0
         matrix = answer.mechanism.matrix
         weights = _weights(request, answer.solution)[:, None] * matrix
-        used = (matrix.max(axis=0) > _USED) & (weights.sum(axis=0) > 0)
+        used = (matrix.max(axis=0) > _least_used(request)) & (weights.sum(axis=0) > 0)
         points = posterior_points(self._named, request.question.places[0], weights[:, used])
         return _Candidate(request, answer, value, [self._number(point) for point in points.tolist()])
 
@@ -238,9 +247,13 @@ def _answer(request: ChannelRequest) -> Answer:
 
 def _used(channel: _Candidate) -> list[Fraction]:
     """The outputs in use."""
-    used = channel.answer.mechanism.matrix.max(axis=0) > _USED
+    used = channel.answer.mechanism.matrix.max(axis=0) > _least_used(channel.request)
     outputs = channel.request.question.outputs
     return [o for o, each in zip(outputs, used, strict=True) if each and isinstance(o, Fraction)]
+
+
+def _least_used(request: ChannelRequest) -> float:
+    return _PRESENT if request.cut else _USED
 
 
 def _weights(request: ChannelRequest, solution: Solution | None) -> Vector:

@@ -40,7 +40,7 @@ from workbench.families.recommendation import (
     designed,
     published_value,
 )
-from workbench.families.requirements import is_hockey_stick, ratio_notions
+from workbench.families.requirements import MASS_ABOVE_RATIO, ratio_kind, ratio_notions
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FREE
 
@@ -139,8 +139,8 @@ def _why_listed(query: Query) -> str | None:
         return ""
     if named is None or named.kind not in CONVEX:
         return f" (between them this loss proves nothing; others are chosen for {', '.join(CONVEX[:-1])})"
-    if not is_hockey_stick(query.notion):
-        return f" (others are chosen under dp and pure: bounds over all outputs seldom meet under {query.notion})"
+    if query.delta and query.notion in ratio_notions() and ratio_kind(query.notion) == MASS_ABOVE_RATIO:
+        return f" (randomising between two others may break {query.notion})"
     return None
 
 

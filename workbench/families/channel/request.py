@@ -229,7 +229,7 @@ class ChannelRequest(BudgetRequest):
             wanted = f"one that {asked_for} takes: {self._blocks_refused} (method program takes others)"
             return self._blocks_refused is None or InvalidRequest.must("the request", wanted, self.budget_words)
         free = self.method == "auto" and self.solver == "highs" and self.options.algorithm is None
-        if not free or self.compared < FEW or not less(self.blocks_size, self.compared):
+        if self.cut or not free or self.compared < FEW or not less(self.blocks_size, self.compared):
             return False
         return self._blocks_refused is None
 

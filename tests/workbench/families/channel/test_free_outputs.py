@@ -195,7 +195,6 @@ def test_the_certificate_holds_the_outputs_and_is_checked_again(capsys, tmp_path
         ({"loss": [[0, 1], [1, 0]], "answers": "0,1"}, "where the loss is none of squared, huber"),
         ({"constraints": ["unbiased"]}, "where there are extra constraints"),
         ({"notion": "pdp", "delta": "0.1"}, "where notion is pdp with delta > 0"),
-        ({"notion": "zcdp", "rho": 1, "epsilon": None}, "where notion is zcdp"),
     ],
 )
 def test_what_no_proof_covers_is_refused(given, words):
@@ -204,6 +203,33 @@ def test_what_no_proof_covers_is_refused(given, words):
         options["loss"] = "error-rate"
     with pytest.raises(wb.errors.InvalidRequest, match=words):
         wb.design("channel", outputs="free", neighbours="all", **options)
+
+
+CURVE = [(1, "0.01"), (2, "1e-4")]
+
+
+@pytest.mark.parametrize(
+    ("budget", "prior", "near"),
+    [
+        ({"notion": "renyi", "alpha": 2, "epsilon": "0.5"}, "5,2,1", 1e-2),
+        ({"notion": "zcdp", "rho": "0.1"}, "worst", 1e-2),
+        ({"notion": "curve", "curve": CURVE}, "uniform", 1e-3),
+    ],
+)
+def test_outputs_are_chosen_under_notions_of_several_bounds(budget, prior, near):
+    listed, free, fine = (
+        wb.design(wb.FiniteQuery("0..2", outputs, max_shift=1, prior=prior), **budget)
+        for outputs in (None, "free", "0..2:0.25")
+    )
+    assert free.certificate is not None
+    assert free.objective < 0.999 * listed.objective
+    assert free.bound <= fine.objective  # as on every list of outputs
+    assert free.bound <= free.objective <= min(fine.objective, free.bound) * (1 + near)
+
+
+def test_a_channel_of_several_bounds_whose_masses_are_many_goes_by_its_program():
+    with pytest.raises(wb.errors.NotProven, match="optimum lies between"):
+        wb.design("channel", answers="0..35", max_shift=1, notion="zcdp", rho=1, time_limit=0.2)
 
 
 def test_recommend_chooses_outputs_unless_they_are_given(capsys):
