@@ -1,4 +1,4 @@
-"""Plots that several kinds of frontier share: series in panels, and a heat map. Each from the table of rows alone."""
+"""Plots that several kinds of frontier share: series in panels. Each from the table of rows alone."""
 
 from __future__ import annotations
 
@@ -291,39 +291,6 @@ def _limit(axis: Axes, limit: pd.DataFrame, x: str) -> None:
 
 
 @styled
-def heat(
-    table: pd.DataFrame, across: Quantity, up: Quantity, value: Quantity, title: str, panel: str | None = None
-) -> Figure | None:
-    """A column over two others, one row of cells per value of `up`, one panel per notion in the column `panel`; None
-    unless both have several values."""
-    x, y, column = across.column, up.column, value.column
-    rows = table[table[column].notna()] if column in table and y in table else table[:0]
-    if rows.empty or rows[x].nunique() < 2 or rows[y].nunique() < 2:
-        return None
-    parts = (
-        [(title, rows)] if panel is None else [(named(str(key)).title, p) for key, p in rows.groupby(panel, sort=False)]
-    )
-    figure, axes = panels(
-        len(parts), width=PAGE if len(parts) > 1 else SCREEN, height=min(4.0, 1.2 + 0.25 * rows[y].nunique())
-    )
-    ends: Record = {"vmin": float(rows[column].min()), "vmax": float(rows[column].max())}
-    for axis, (words, part) in zip(axes, parts, strict=True):
-        grid = part.pivot_table(index=y, columns=x, values=column)
-        at = np.asarray(grid.columns, dtype=float)
-        edges = np.concatenate([[at[0]], (at[1:] + at[:-1]) / 2, [at[-1]]])
-        image = axis.pcolormesh(edges, np.arange(len(grid) + 1) - 0.5, grid.to_numpy(dtype=float), **ends)
-        axis.grid(False)
-        step = max(1, len(grid) // 12)
-        axis.set_yticks(range(0, len(grid), step), [f"{float(level):.4g}" for level in grid.index[::step]])
-        axis.set(xlabel=across.label, ylabel=up.label)
-        titled(axis, words)
-    figure.colorbar(image, ax=axes, label=value.label)
-    if panel is not None:
-        figure.suptitle(wrapped(title, PAGE))
-    return figure
-
-
-@styled
 def lines(
     table: pd.DataFrame, across: Quantity, up: Quantity, by: str, series: Mapping[Any, Series], title: str
 ) -> Figure | None:
@@ -361,7 +328,7 @@ def budget_plots(
     title: str,
     words: str,
 ) -> dict[str, Callable[[], Figure | None]]:
-    """Error against ε at the first δ and for every δ, against δ for every ε, and over both.
+    """Error against ε at the first δ and for every δ, and against δ for every ε.
 
     rows: of budgets (ε, δ); own: of them those of the designed mechanism; against_delta: those that are drawn so;
     words: of the error.
@@ -386,5 +353,4 @@ def budget_plots(
             series,
             f"{title} against δ",
         ),
-        "heat_map": partial(heat, own, epsilon, Quantity("delta", "δ (one row each)"), error, title),
     }

@@ -313,7 +313,7 @@ def test_command_writes_table_and_plots(tmp_path: Path, capsys: pytest.CaptureFi
     answer = json.loads(capsys.readouterr().out)
     names = {"frontier.csv"} | {
         f"{name}.{ending}"
-        for name in ("error_epsilon", "error_delta", "level_curves", "heat_map", "baselines")
+        for name in ("error_epsilon", "error_delta", "level_curves", "baselines")
         for ending in ("png", "svg", "pdf")
     }
     assert {Path(path).name for path in answer["files"]} == names
@@ -389,7 +389,7 @@ def test_label_rows() -> None:
         assert all(loss["bins", 0.0] <= value + 1e-9 for (_, delta), value in loss.items() if delta == 0)
     private = table[(table["mechanism"] == "lp") & (table["delta"] > 0)]
     assert (private["dp_delta"] <= private["delta"]).all()
-    assert drawn(made, table) == {"error_epsilon", "error_epsilon_delta", "error_delta", "heat_map"}
+    assert drawn(made, table) == {"error_epsilon", "error_epsilon_delta", "error_delta"}
 
 
 def test_laplace_rows() -> None:
@@ -403,7 +403,7 @@ def test_laplace_rows() -> None:
     assert unreachable["objective"].isna().all()
     fixed = table[table["curve"] == "level"].set_index("epsilon")
     assert fixed["mean_bits"][1.0] == pytest.approx(wb.DyadicLaplace(1.0, 2.0).mean_bits(), rel=1e-6)
-    assert drawn(made, table) == {"decoder_epsilon", "error_epsilon", "level_curves", "heat_map"}
+    assert drawn(made, table) == {"decoder_epsilon", "error_epsilon", "level_curves"}
 
 
 def test_budget_table(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
 from workbench.exact.objects import Values
 from workbench.families.frontier_plan import Plan, Plots, Row, Task
-from workbench.families.frontier_plots import Quantity, each, heat, lines
+from workbench.families.frontier_plots import Quantity, each, lines
 from workbench.families.laplace.family import LaplaceRequest, points
 from workbench.families.laplace.least_ell import least_ell
 from workbench.mechanisms.dyadic_laplace.dyadic_law import levels
@@ -113,13 +113,5 @@ def _draw(table: pd.DataFrame, title: str) -> Plots:
             "ell",
             slack,
             f"{title}:\nmean length at fixed ℓ",
-        ),
-        "heat_map": partial(
-            heat,
-            points,
-            Quantity("epsilon", "ε of the database"),
-            Quantity("bits", "bits (one row each)"),
-            Quantity("ell", "ℓ"),
-            f"{title}: least ℓ",
         ),
     }

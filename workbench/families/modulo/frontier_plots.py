@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.families.frontier_plan import LEAST_EPSILON
-from workbench.families.frontier_plots import Exact, Line, Quantity, Series, all_series, by_panel, drawstyle, each, heat
+from workbench.families.frontier_plots import Exact, Line, Quantity, Series, all_series, by_panel, drawstyle, each
 from workbench.families.modulo.delta_frontier import first_delta
 from workbench.families.notion_points import notion_plots
 from workbench.families.requirements import ratio_notions
@@ -50,7 +50,6 @@ def draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
         "error_epsilon": partial(_error_epsilon, points, error, f"Least {loss} against ε\n{title}"),
         "error_delta": partial(_error_delta, points, pieces, error, f"Least {loss} against δ\n{title}"),
         "level_curves": partial(_level_curves, levels, pieces, loss, f"Least δ against ε at fixed {loss}\n{title}"),
-        "heat_map": partial(heat, points, _EPSILON, Quantity("delta", "δ (one row each)"), error, title, "notion"),
         "baselines": partial(
             by_panel,
             _ratios(rows[rows["curve"].isin(("point", "baseline"))]) if len(rivals) else rivals,

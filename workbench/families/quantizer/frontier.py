@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.exact.objects import Values
 from workbench.families.frontier_plan import Plan, Plots, Row, Task, baseline_task, design_task
-from workbench.families.frontier_plots import Quantity, Series, all_series, by_panel, heat
+from workbench.families.frontier_plots import Quantity, Series, all_series, by_panel
 from workbench.families.outcome import translated_errors
 from workbench.families.quantizer.frontier_options import points
 from workbench.families.quantizer.limit import mae_limit
@@ -85,13 +85,5 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
             logged,
             series,
             f"{title}: error against outputs",
-        ),
-        "heat_map": partial(
-            heat,
-            table[(table["curve"] == "point") & (table["mechanism"] == "exact")],
-            epsilon,
-            Quantity("levels", "outputs (one row each)"),
-            Quantity("objective", error),
-            f"{title}: exact quantizer",
         ),
     }
