@@ -30,7 +30,6 @@ from workbench.io.csv_column import read_column
 from workbench.io.shown import Facts
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.density import spelled as density_named
-from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs
 from workbench.mechanisms.points import shown
@@ -82,7 +81,7 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
 
     loss: absolute, squared, error-rate, pinball:τ or huber:h; on real inputs absolute or squared.
     data: None (inputs equally likely; of a label randomizer its own prior), a column of inputs, a CSV file of
-    one, a mapping of inputs to weights, `Labels` or a `DataLaw`; on real inputs also "uniform", "normal:MU,SIGMA" or a
+    one, a mapping of inputs to weights, or `Labels`; on real inputs also "uniform", "normal:MU,SIGMA" or a
     Density.
     Raises InvalidRequest.
     """
@@ -91,8 +90,6 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
         data = question
     if isinstance(data, Path) or (isinstance(data, str) and data.lower().endswith(".csv")):
         data = read_column(Path(data))
-    if isinstance(data, DataLaw) and data.lows == data.highs:
-        data = dict(zip(data.lows, map(Fraction, data.masses), strict=True))
     if subject.inputs is None and subject.segments is not None and not subject.segments:  # noise on all numbers
         if data is not None:
             InvalidRequest.must("data", "left out: noise on all numbers is off by the same law everywhere", repr(data))
@@ -201,10 +198,10 @@ class _Piece:
             places.append(self.low - slope / (2 * bend) * (self.high - self.low))
         return max((self(x), x) for x in places)
 
-    def integral(self, low: Fraction, high: Fraction) -> Fraction:
-        """Over what lies in [low, high], by Simpson's rule, which is exact."""
-        a, b = max(self.low, low), min(self.high, high)
-        return (b - a) / 6 * (self(a) + 4 * self((a + b) / 2) + self(b)) if a < b else Fraction(0)
+    @property
+    def integral(self) -> Fraction:
+        """By Simpson's rule, which is exact."""
+        return (self.high - self.low) / 6 * (self.left + 4 * self.middle + self.right)
 
 
 def _pieces(mechanism: Any, loss: str) -> Iterator[_Piece]:
@@ -227,7 +224,7 @@ def _on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError:
     pieces = [*_pieces(mechanism, loss)] if mechanism.segments else []
     worst, place = max((piece.largest for piece in pieces), default=(None, None))
     where = None if place is None else nearest_float(place)
-    if data is None or isinstance(data, (str, Density, DataLaw)):
+    if data is None or isinstance(data, (str, Density)):
         return ExpectedError(loss, *_under_a_law(mechanism, loss, data, pieces), worst, where)
     given, words = _counted(data)
     if not any(given.values()):
@@ -242,27 +239,14 @@ def _under_a_law(mechanism: Any, loss: str, data: Any, pieces: list[_Piece]) -> 
     if data is None or (isinstance(data, str) and data.strip() == "uniform"):
         words = f"uniform on [{nearest_float(low):g}, {nearest_float(high):g}]"
         if pieces:
-            return words, _spread(pieces, low, high)
+            return words, sum((piece.integral for piece in pieces), Fraction(0)) / (high - low)
         law = density_named("uniform", float(high))
-    elif isinstance(data, DataLaw):
-        if not pieces:
-            InvalidRequest.must("data", "a column, uniform or normal:MU,SIGMA for this mechanism", repr(data))
-        means = [_spread(pieces, Fraction(a), Fraction(b)) for a, b in zip(data.lows, data.highs, strict=True)]
-        return data.text, Distribution.from_floats(data.masses).mean(means)
     else:
         if low != -high:
             InvalidRequest.must("data", "a column, or uniform, for inputs that are not in [-c, c]", repr(data))
         law = density_named(data, float(high))
         words = law.name
     return words, float(mechanism.mae(law) if loss == "absolute" else mechanism.mse(law))
-
-
-def _spread(pieces: list[_Piece], low: Fraction, high: Fraction) -> Fraction:
-    """The mean over inputs spread evenly on [low, high]. Raises InvalidRequest where some are no inputs."""
-    if low < pieces[0].low or high > pieces[-1].high:
-        ends = f"in [{nearest_float(pieces[0].low):g}, {nearest_float(pieces[-1].high):g}]"
-        InvalidRequest.must("data", ends, f"data on [{nearest_float(low):g}, {nearest_float(high):g}]")
-    return sum((piece.integral(low, high) for piece in pieces), Fraction(0)) / (high - low)
 
 
 def _at(mechanism: Any, loss: str, pieces: list[_Piece], x: Any) -> Fraction:

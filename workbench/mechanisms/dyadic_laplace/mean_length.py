@@ -23,7 +23,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
@@ -40,7 +39,7 @@ class DataLaw:
     """The law of one scalar x: masses spread evenly over intervals, of which a point is one of width 0.
 
     lows, highs, masses: (I,); text: how it is called in tables.
-    Build it with `point`, `sample`, `uniform`, `histogram` or `density`.
+    Build it with `point`, `uniform` or `density`.
     """
 
     lows: tuple[float, ...]
@@ -54,17 +53,7 @@ class DataLaw:
         number = finite_numbers(x, "x", "a finite number")
         if number.ndim:
             InvalidRequest.must("x", "a finite number", x)
-        return cls.sample([float(number)], f"x = {float(number):g}")
-
-    @classmethod
-    def sample(cls, values: npt.ArrayLike, text: str = "") -> DataLaw:
-        """One of the given values, each as likely. Raises InvalidRequest for none, NaN and infinities."""
-        array = finite_numbers(values, "values", "finite numbers, at least one").reshape(-1)
-        if not array.size:
-            InvalidRequest.must("values", "finite numbers, at least one", values)
-        unique, counts = np.unique(array, return_counts=True)
-        points, masses = tuple(unique.tolist()), counts / array.size
-        return cls(points, points, tuple(masses.tolist()), text or f"{array.size} values")
+        return cls((float(number),), (float(number),), (1.0,), f"x = {float(number):g}")
 
     @classmethod
     def uniform(cls, low: float, high: float) -> DataLaw:
@@ -72,23 +61,7 @@ class DataLaw:
         ends = plain_numbers([low, high], "low and high", "finite numbers with low < high")
         if ends.shape != (2,) or not -math.inf < ends[0] < ends[1] < math.inf:
             InvalidRequest.must("low and high", "finite numbers with low < high", f"{low} and {high}")
-        return cls.histogram(ends, [1.0], f"x ~ Unif({float(low):g}, {float(high):g})")
-
-    @classmethod
-    def histogram(cls, edges: npt.ArrayLike, masses: npt.ArrayLike, text: str = "") -> DataLaw:
-        """A piecewise constant density: masses (I,) >= 0, divided by their sum, over the cells of edges (I+1,)."""
-        cuts = finite_numbers(edges, "edges", "at least two increasing finite numbers")
-        if cuts.ndim != 1 or cuts.size < 2 or (np.diff(cuts) <= 0).any():
-            InvalidRequest.must("edges", "at least two increasing finite numbers", edges)
-        wanted = f"{cuts.size - 1} finite numbers >= 0, not all zero"
-        weights = finite_numbers(masses, "masses", wanted)
-        if weights.shape != (cuts.size - 1,) or (weights < 0).any() or not weights.any():
-            InvalidRequest.must("masses", wanted, masses)
-        kept = weights > 0
-        shares = weights[kept] / weights.sum()
-        low, high = cuts[:-1][kept], cuts[1:][kept]
-        text = text or f"a histogram of {weights.size} cells"
-        return cls(tuple(low.tolist()), tuple(high.tolist()), tuple(shares.tolist()), text)
+        return cls((float(low),), (float(high),), (1.0,), f"x ~ Unif({float(low):g}, {float(high):g})")
 
     @classmethod
     def density(cls, density: Callable[[Vector], Vector], low: float, high: float, panels: int = 64) -> DataLaw:
