@@ -1,4 +1,4 @@
-"""`workbench frontier FAMILY`, the same for every family, and `workbench frontier table`."""
+"""`workbench frontier FAMILY`, the same for every family."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.console import Report, table, under_a_bar
-from workbench.cli.options import Named, command, entries, files_of, present
+from workbench.cli.options import Named, command, files_of, present
 from workbench.cli.output_paths import check_outputs, output_folder
 from workbench.exact.objects import Record
 from workbench.io.files import PICTURES, distinct_files
@@ -21,44 +21,15 @@ if TYPE_CHECKING:
 
 _REASONS = 3  # why rows have no value: so many reasons are shown, the most frequent first
 _CLOSED = 1e-6  # gap of what counts as proven
-_NONE: dict[Any, Any] = {"mechanism": "none fits", "objective": None, "bound": None}
 _HEADS = ["curve", "mechanism", "notion", "rows", "proven", "certified", "oracle agrees", "without a value"]
 
 
 def commands(name: str | None = None) -> Iterator[Named]:
-    """One for every family (of a name) that has a frontier, and the budget table."""
+    """One for every family (of a name) that has a frontier."""
     from workbench.frontiers.run import frontier_of, with_frontiers
 
     for own, kind in with_frontiers(name).items():
         yield own, _command(kind), frontier_of(kind).examples
-    if name not in (None, "table"):
-        return
-
-    from workbench.frontiers.budget_table import budget_table, options
-
-    def budgets(
-        *,
-        out: Path = Path("frontier-table"),
-        html: Path | None = None,
-        plot: Path | None = None,
-        width: str | None = None,
-        **given: Any,
-    ) -> Report:
-        """Which mechanism for which budget: all that fit a task, their errors, the best of each comparable group."""
-        check_outputs({}, {"html file": html, "plot file": plot}, width)
-        output_folder(out, "out")
-        result = under_a_bar(lambda tell: budget_table(**present(given), progress=tell))
-        if not result.rows:
-            raise KeyboardInterrupt
-        out.mkdir(parents=True, exist_ok=True)
-        files = _written(result, out / "table.csv", html)
-        if plot is not None:
-            result.plot(plot, width=width)
-        shown = [*_best(result.to_frame()), f"{len(result)} rows: {files[0]}"]
-        kept = result.kept(f"tasks are finished; these are in {files[0]}.")
-        return Report(lambda: _values(result, files), shown, kept)
-
-    yield "table", command("frontier", budgets, options(), ["raw", "jobs"]), entries()["frontier table"]["examples"]
 
 
 def _command(kind: Family) -> Callable[..., None]:
@@ -146,16 +117,3 @@ def _counts(key: Any, part: pd.DataFrame) -> list[Any]:
     certified = int(part["certified"].eq(True).sum())
     names = [None if name != name else name for name in key]  # of "failed": neither mechanism nor notion
     return [*names, len(part), proven, certified or "-", agree, failed or "-"]
-
-
-def _best(budgets: pd.DataFrame) -> Iterator[Any]:
-    """The winners of every group, with the runner-up beside them; one table per group."""
-    heads = ["ε", "δ", "bits", "best", "error", "no less than", "next"]
-    for (task, group), rows in budgets.groupby(["task", "group"], sort=False):
-        cells: list[list[Any]] = []
-        for key, part in rows.groupby(["epsilon", "delta", "bits"], sort=False):
-            best, *others = part[part["fits"] & part["objective"].notna()].to_dict("records") or [_NONE]
-            rival = next((f"{row['mechanism']} {row['objective']:.6g}" for row in others), "")
-            proven = best["bound"] if best["bound"] == best["bound"] else None
-            cells.append([*key, best["mechanism"], best["objective"], proven, rival])
-        yield table(f"{task}: {group}", heads, cells)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest, WorkbenchError
@@ -36,7 +35,6 @@ __all__ = [
     "COLUMNS",
     "EPSILON",
     "LEAST_EPSILON",
-    "BudgetTask",
     "Frontier",
     "NotApplicable",
     "Plan",
@@ -44,7 +42,6 @@ __all__ = [
     "Row",
     "Task",
     "baseline_task",
-    "budget_row",
     "compared",
     "design_row",
     "design_task",
@@ -109,26 +106,10 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class BudgetTask:
-    """One task of the budget table: what is published, and every mechanism for it at one budget.
-
-    name: of the task; rows: (values of the options, ε, δ, numbers of bits) -> rows made by `budget_row`.
-    options: that the task takes; delta: whether the budgets' δ is used.
-    check: refuses values and grids of ε and δ before anything is solved.
-    """
-
-    name: str
-    rows: Callable[[Values, Fraction, Fraction, Sequence[Fraction]], Iterable[Row]]
-    options: Sequence[Option] = ()
-    delta: bool = True
-    check: Callable[[Values, Sequence[Fraction], Sequence[Fraction]], None] = lambda *_: None
-
-
-@dataclass(frozen=True)
 class Frontier:
     """How the trade-offs of a family are asked for.
 
-    summary: one sentence; examples: command lines; tasks: of the budget table.
+    summary: one sentence; examples: command lines.
     options: those that spell the question (question=True), then those of the trade-off; a grid is read by
         `workbench.io.parameter_grid`. Their defaults are read like what is given.
     plan: (question, exact values of the options) -> its plan, with everything checked before anything is solved;
@@ -140,7 +121,6 @@ class Frontier:
     options: Sequence[Option]
     plan: Callable[[Any, Values], Plan]
     examples: Sequence[str] = ()
-    tasks: Sequence[BudgetTask] = ()
     points: Callable[[Any, Values], Iterable[tuple[Row, Request]]] | None = None
 
 
@@ -210,20 +190,3 @@ def failed_row(error: WorkbenchError, **known: Any) -> Row:
 
 def _shown(row: Row) -> Row:
     return {name: value for name, value in row.items() if name not in _OF_THE_SOLVE}
-
-
-def budget_row(
-    task: str, group: str, mechanism: str, epsilon: Fraction, delta: Fraction, needs: float | None, **more: Any
-) -> Row:
-    """A row of the budget table; needs: bits of a message, None where no number of them suffices."""
-    return {
-        "curve": "budget",
-        "task": task,
-        "group": group,
-        "mechanism": mechanism,
-        "epsilon": float(epsilon),
-        "delta": float(delta),
-        "needs_bits": needs,
-        "note": "",
-        **more,
-    }

@@ -53,7 +53,7 @@ def test_a_wrong_command_line_is_said_in_the_one_form(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     "line",
     [
-        "frontier table --bits 1e400 --epsilon 1",
+        "frontier laplace --bits 1e400 --epsilon 1",
         "reproduce --only nothing",
         "reproduce --only nothing --out new/folder",
         "compare --suite small --solvers nobody --out new/folder",
@@ -289,7 +289,7 @@ def test_numbers_that_no_double_holds_are_one_line(capsys: pytest.CaptureFixture
         f"{frontier} --max-loss {number}",
         f"{frontier} --epsilon 1 --level {number}",
         f"{frontier} --epsilon 1 --delta {number}",
-        f"frontier table --bits {number}",
+        f"frontier laplace --bits {number} --epsilon 1",
         f"frontier laplace --bits 5 --epsilon {number}",
         f"frontier labels --labels 0..3 --epsilon {number}",
         f"frontier quantizer --levels 2 --epsilon 1 --no-baselines --loss {number}",

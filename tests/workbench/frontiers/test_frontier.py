@@ -26,7 +26,6 @@ from workbench.families.modulo.baselines import Scan, data_independent_error
 from workbench.families.modulo.frontier import round_levels
 from workbench.families.option import read
 from workbench.families.registry import family, our_families
-from workbench.frontiers.budget_table import budget_table
 from workbench.frontiers.run import frontier_of, plan_of, run
 from workbench.io.parameter_grid import grid, has_range, in_order, whole_grid
 from workbench.io.result import Result
@@ -261,18 +260,15 @@ def test_tasks_of_every_family_can_be_sent(name: str) -> None:
         assert callable(pickle.loads(dumps(task)))
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [["modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1"], ["table", "--epsilon", "1", "--task", "count"]],
-)
 def test_interrupted_json_is_one_object(
-    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    arguments = ["modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1"]
+
     def first_only(plan: Plan, progress: Any, jobs: int = 1) -> Result:
         result = run(replace(plan, tasks=plan.tasks[:1]))
         return replace(result, total=result.total + 1)
 
-    monkeypatch.setattr("workbench.frontiers.budget_table.run", first_only)  # first: it imports the other
     monkeypatch.setattr("workbench.frontiers.run.run", first_only)
     with pytest.raises(SystemExit) as end:
         main(["frontier", *arguments, "--out", str(tmp_path), "--json"])
@@ -406,42 +402,6 @@ def test_laplace_rows() -> None:
     assert drawn(made, table) == {"decoder_epsilon", "error_epsilon", "level_curves"}
 
 
-def test_budget_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workbench.families.labels.frontier._LABELS", (0, 4))  # instead of 0..20
-    table = budget_table(1, [0, 0.05], "1,2", n=3).to_frame()
-    assert table["failure"].isna().all()
-    assert (table["objective"] >= table["bound"].fillna(0) - 1e-9).all()
-    for _, group in table.groupby(["task", "group", "epsilon", "delta", "bits"]):
-        fitting = group[group["fits"]]
-        assert fitting["best"].sum() >= bool(len(fitting))
-        assert group["objective"][group["best"]].to_numpy() == pytest.approx(fitting["objective"].min(), rel=1e-8)
-        assert not group[~group["fits"]]["best"].any()
-    counts = table[(table["task"] == "count") & (table["bits"] == 2) & table["group"].str.contains("-DP")]
-    for _, group in counts.groupby("delta"):
-        error = group.set_index("mechanism")["objective"]
-        assert (error["channel LP"] <= error + 1e-9).all()  # it contains them all
-        # universal optimality of the geometric mechanism for neighbours one apart (Ghosh et al. 2009)
-        if group["delta"].iloc[0] == 0:
-            assert error["clamped geometric"] == pytest.approx(error["channel LP"], abs=1e-6)
-    # a bound is the group's: what a family proves of itself is not one
-    assert table.groupby(["task", "group", "epsilon", "delta", "bits"])["bound"].nunique().max() == 1
-    assert table[table["group"].str.contains("PDP")]["bound"].isna().all()
-    labels = table[table["task"] == "labels"]
-    assert labels.groupby("delta")["bound"].apply(lambda bound: bound.notna().all()).to_dict() == {
-        0.0: True,
-        0.05: False,
-    }
-    among_labels = labels[(labels["delta"] == 0.05) & (labels["mechanism"] == "channel LP")].iloc[0]
-    finer = wb.design(
-        wb.Labels.uniform(0, 4), epsilon=1, method="lp", notion="dp", delta="0.05", outputs=[k / 2 for k in range(9)]
-    )
-    assert finer.objective < among_labels["objective"] - 0.01
-    assert math.isnan(among_labels["bound"])
-    values = table[(table["task"] == "value") & table["mechanism"].eq("DQL")]
-    assert (values["needs_bits"] <= values["bits"]).all()
-    assert (table[table["mechanism"] == "Laplace"]["fits"] == False).all()  # noqa: E712
-
-
 def test_frontier_in_python() -> None:
     seen: list[tuple[int, int]] = []
     result = wb.frontier(
@@ -500,14 +460,6 @@ def test_frontiers_of_questions_and_of_names_are_the_same() -> None:
 def test_bad_frontiers_are_refused_in_one_form(question: Any, options: dict[str, Any]) -> None:
     with pytest.raises(wb.WorkbenchError, match=r" must be .* Got (?s:.)*\.$"):
         wb.frontier(question, **{"epsilon": 1, **options})
-
-
-@pytest.mark.parametrize(
-    "bad", [{"task": "fancy"}, {"bits": 0}, {"epsilon": "x"}, {"n": 0}, {"colour": 1}, {"delta": 2}]
-)
-def test_bad_budget_tables_are_refused_in_one_form(bad: dict[str, Any]) -> None:
-    with pytest.raises(wb.InvalidRequest, match=r" must be .* Got .*\.$"):
-        budget_table(**bad)
 
 
 def test_what_is_traced_between_the_asked_epsilons_is_decided_by_work_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Rationals, exact, jsonable, nearest_float, probability
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Session
-from workbench.families.frontier_plan import EPSILON, BudgetTask, Frontier, Row, compared, later, several
+from workbench.families.frontier_plan import EPSILON, Frontier, Row, compared, later, several
 from workbench.families.option import (
     NOTION_PARAMETERS,
     PROGRESS,
@@ -352,6 +352,5 @@ FRONTIER = Frontier(
         "frontier labels --labels 0..20 --epsilon 0.1:8:20:log",
         "frontier labels --labels prior.csv --loss absolute --epsilon 0.5,1,2 --delta 0,0.01,0.1 --method bins,lp",
     ),
-    (BudgetTask("labels", later("workbench.families.labels.frontier", "label_rows")),),
     points=compared(points, method=("lp",)),
 )

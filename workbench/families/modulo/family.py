@@ -20,7 +20,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import positive, probability
 from workbench.exact.objects import Progress, Record, Values
 from workbench.families.base import Family, Session
-from workbench.families.frontier_plan import BudgetTask, Frontier, Row, compared, later, several
+from workbench.families.frontier_plan import Frontier, Row, compared, later, several
 from workbench.families.notion_points import OPTIONS as GRIDS
 from workbench.families.notion_points import RUNS as SHARED
 from workbench.families.notion_points import notion_requests
@@ -339,16 +339,6 @@ def points(question: Any, values: Values) -> Iterable[tuple[Row, Any]]:
     return sorted(every, key=lambda p: (p[1].minimise != "loss", notions.index(p[0]["notion"]), p[0].get("epsilon", 0)))
 
 
-_COUNT = BudgetTask(
-    "count",
-    later("workbench.families.modulo.frontier", "count_rows"),
-    (
-        Option("n", count(1, 60), 8, "Of the count: answers 0..n.", kind=int),
-        Option("max_shift", count(1, 60), 1, "Of the count: how far neighbours differ.", kind=int),
-    ),
-    check=later("workbench.families.modulo.frontier", "check_counts"),
-)
-
 FRONTIER = Frontier(
     "Error of optimal noise against ε and δ: certified points, exact breakpoints, level curves, baselines; least ε.",
     (
@@ -373,6 +363,5 @@ FRONTIER = Frontier(
         'frontier modulo --sizes 4x4 --shifts "0,1;1,0" --epsilon 0.5,1,2 --delta 0,0.05 --level 0.3,0.5 --json',
         "frontier modulo --n 8 --max-shift 1 --loss squared --notion dp --max-loss 1:6:11 --delta 0,0.01",
     ),
-    (_COUNT,),
     points=compared(points),
 )

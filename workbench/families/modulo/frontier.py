@@ -6,7 +6,7 @@ piece       ρ* between two deltas at fixed ε: exact (PDP: models.modulo_fronti
 level       the least δ at (ε, error), certified, minimum-δ form (15); `max_loss` is the error
 baseline    a published mechanism with the smallest parameter that meets (ε, δ), audited exactly
 
-Beside it counts in the budget table, and modulo noise as a recommendation for a query.
+Beside it modulo noise as a recommendation for a query.
 """
 
 from __future__ import annotations
@@ -26,25 +26,20 @@ from models.modulo_frontier import Limit, delta_frontier
 from models.modulo_level_frontier import LEAST, LEAST_EPSILON, Piece
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Values
-from workbench.families.api import design
 from workbench.families.channel.query_channels import design_of
 from workbench.families.frontier_plan import (
     Plan,
     Row,
     Task,
-    budget_row,
     design_row,
     design_task,
 )
-from workbench.families.modulo.baselines import SCANNED, distances
 from workbench.families.modulo.family import FAMILY, points
-from workbench.families.modulo.frontier_plots import SERIES, draw
+from workbench.families.modulo.frontier_plots import draw
 from workbench.families.outcome import translated_errors
-from workbench.families.published import costs, published
 from workbench.families.recommendation import Candidate, Query, Value, designed
 from workbench.families.requirements import HOCKEY_STICK, ratio_kind, ratio_notions
 from workbench.mechanisms.answer_grid import AnswerGrid
-from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.notions import notion as named
 
@@ -185,44 +180,6 @@ def _levels(
 
 
 # Beside the frontier.
-
-
-def check_counts(values: Values, epsilons: Sequence[Fraction], deltas: Sequence[Fraction]) -> None:
-    """Refuse budgets and questions that cannot be answered. Raises InvalidRequest."""
-    question = ModuloNoise(n=values["n"], max_shift=values["max_shift"])
-    for epsilon in epsilons:
-        for delta in deltas:
-            FAMILY.request(question, epsilon=epsilon, delta=delta, notion="dp")
-
-
-def count_rows(values: Values, epsilon: Fraction, delta: Fraction, bits: Sequence[Fraction]) -> Iterable[Row]:
-    """Noise modulo n + 1, clamped laws, and the best channel of all, at one (ε, δ)."""
-    question = ModuloNoise(n=values["n"], max_shift=values["max_shift"])
-    n, size = question.order - 1, math.log2(question.order)
-    for notion in ratio_notions():
-        if not named(notion).has_delta:
-            continue
-        group = f"(ε, δ)-{named(notion).title}, error rate"
-
-        def known(mechanism: str, note: str = "", group: str = group) -> Row:
-            return budget_row("count", group, mechanism, epsilon, delta, size, loss="error-rate", note=note)
-
-        row = design_row(
-            partial(design, question, epsilon=epsilon, delta=delta, notion=notion),
-            **known("optimal modulo noise", "also protects answers that wrap around, which counts do not need"),
-        )
-        yield row | {"bound": None}  # what it proves holds for noise modulo n + 1
-        request: Any = FAMILY.request(question, epsilon=epsilon, delta=delta, notion=notion)
-        for name, cost in costs(published(FAMILY), request).items():
-            label = SERIES[name].label if name in SCANNED else "data-independent noise"
-            yield known(label) | {"objective": cost.objective}
-        if ratio_kind(notion) == HOCKEY_STICK:  # what a channel LP states
-            pairs = [(q, q + s) for s in distances(question) for q in range(n + 1 - s)]
-            given = {"epsilon": epsilon, "delta": delta, "notion": "dp" if delta else "pure", "loss": "error-rate"}
-            yield design_row(
-                partial(design, Labels.uniform(0, n), method="lp", neighbours=pairs, **given),
-                **known("channel LP", "the optimum over every mechanism with these answers and neighbours"),
-            )
 
 
 def candidates(query: Query) -> Iterable[Candidate]:

@@ -100,7 +100,7 @@ class _Quantizer(Family):
     )  # fmt: skip
     frontier = "workbench.families.quantizer.frontier_options"
     programs = "workbench.families.quantizer.programs"
-    recommendation = "workbench.families.quantizer.budgets"
+    recommendation = "workbench.families.quantizer.recommendation"
     baselines = ("workbench.families.quantizer.published",)
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Values
-from workbench.families.frontier_plan import EPSILON, BudgetTask, Frontier, Row, compared, later, several
+from workbench.families.frontier_plan import EPSILON, Frontier, Row, compared, later, several
 from workbench.families.option import SOLVER, Option, count, one_of
 from workbench.families.quantizer.family import FAMILY, METHODS
 from workbench.io.parameter_grid import whole_grid
@@ -44,6 +44,5 @@ FRONTIER = Frontier(
         "frontier quantizer --levels 2,3,4,8 --epsilon 0.5:3:6",
         "frontier quantizer --levels 4 --epsilon 0.5:3:11 --method exact,mvu,optm --out quantizers --json",
     ),
-    (BudgetTask("value", later("workbench.families.quantizer.budgets", "value_rows"), delta=False),),
     points=compared(points, method=("exact",)),
 )
