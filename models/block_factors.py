@@ -19,7 +19,6 @@ Arrays are (labels or rows, outputs): the outputs of one part, which knows nothi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,37 +34,31 @@ _TINY = 1e-18  # of what is added in a pivot
 
 class Factors(ABC):
     """The factors of the blocks of some outputs; `factor` first. n: variables of a block, of which k are labels;
-    weights: (k, outputs) of the losses that are summed beside the masses, or None."""
+    extra: (R, k outputs), label by label, what is summed beside the masses, or None."""
 
     k: int
     n: int
-    weights: Vector | None = None
+    extra: sp.csr_array | None = None
 
     def pull(self, q: Vector, outputs: int) -> Vector:
         """Σ W q, (n, outputs)."""
         out = np.zeros((self.n, outputs))
         out[: self.k] = q[: self.k, None]
-        if self.weights is not None:
-            out[: self.k] += self.weights * q[self.k :, None]
+        if self.extra is not None:
+            out[: self.k] += (q[self.k :] @ self.extra).reshape(self.k, outputs)
         return out
 
     def sums(self, x: Vector) -> Vector:
         """Σ_o W' x. (K,)"""
-        labels = x[: self.k]
-        plain = labels.sum(axis=1)
-        return plain if self.weights is None else np.concatenate([plain, (self.weights * labels).sum(axis=1)])
-
-    def scales(self, x: Any) -> list[Any]:
-        """x, and x times losses where they are summed as well."""
-        return [x] if self.weights is None else [x, self.weights * x]
+        plain = x[: self.k].sum(axis=1)
+        return plain if self.extra is None else np.concatenate([plain, self.extra @ x[: self.k].ravel()])
 
     def least(self, costs: Vector, z: Vector, q: Vector) -> Vector:
-        """What the sums prove at multipliers z: the least reduced cost of every label, 0 of losses. (K,)"""
+        """What the sums prove at multipliers z: the least reduced cost of every label, and multipliers. (K,)"""
         reduced = (costs - self.adjoint(self.feasible(z)))[: self.k]
-        if self.weights is None:
-            return np.asarray(reduced.min(axis=1))
-        reduced = reduced - self.weights * q[self.k :, None]
-        return np.concatenate([reduced.min(axis=1), np.zeros(self.k)])
+        if self.extra is not None:
+            reduced -= (q[self.k :] @ self.extra).reshape(reduced.shape)
+        return np.concatenate([reduced.min(axis=1), q[self.k :]])
 
     def masses(self, x: Vector) -> Vector:
         """M, (k, outputs), in the order of the labels."""
@@ -102,7 +95,7 @@ class Factors(ABC):
 
     @abstractmethod
     def summed(self) -> Vector:
-        """Σ_o of the labels' part (k, k) of the inverses; with weights that of [I; W] H⁻¹ [I, W]."""
+        """Σ_o W' H⁻¹ W, (K, K): of masses alone the labels' part of the inverses."""
 
     @abstractmethod
     def solve(self, right: Vector) -> Vector:
@@ -145,13 +138,15 @@ class AllPairs(Factors):
 
     def summed(self) -> Vector:
         """A diagonal and one product."""
-        u, at, scales = self._u / np.sqrt(self._sigma), np.arange(self.k), self.scales(1.0)
-        rows = np.concatenate([u * scale for scale in scales])
-        total: Vector = rows @ rows.T
-        for i, left in enumerate(scales):
-            for j, right in enumerate(scales):
-                total[at + i * self.k, at + j * self.k] += (left / self._a * right).sum(axis=1)
-        return total
+        u, k = self._u / np.sqrt(self._sigma), self.k
+        if self.extra is None:
+            total: Vector = u @ u.T
+            total[np.arange(k), np.arange(k)] += (1 / self._a).sum(axis=1)
+            return total
+        cells, m = np.arange(u.size), len(u.T)
+        sums = sp.csr_array(sp.vstack([sp.csr_array((np.ones(u.size), (cells // m, cells))), self.extra]))
+        rows = sums @ sp.csr_array((u.ravel(), (cells, cells % m)))
+        return np.asarray((rows @ rows.T + (sums / self._a.ravel()) @ sums.T).toarray())
 
     def solve(self, right: Vector) -> Vector:
         """By the Schur complement of t."""
@@ -240,23 +235,39 @@ class Graph(Factors):
             band[order.low, order.high - order.low + b] = weights[:, part]
             band[order.high, order.low - order.high + b] = weights[:, part]
             eliminate(band, sums[:, part].copy(), self._factors[:, :, part], self._pivots[:, part])
+        self._pivots[-1] = np.inf
+        away = x * substitute(self._factors, self._pivots, sums[:n])
+        self._last, self._energy = x - away, (z / w * (w - self.rows(away)) ** 2).sum(axis=0)
 
     def summed(self) -> Vector:
         """Of some outputs at a time."""
-        n, scales = self.n, [np.ascontiguousarray(scale.T) for scale in self.scales(self._x)]
-        total = np.zeros((len(scales), len(scales), n, n))
+        n, x = self.n, np.ascontiguousarray(self._x.T)
+        extra = None if self.extra is None else sp.csc_array(self.extra)
+        size = n if extra is None else n + extra.shape[0]
+        total, last = np.zeros((size, size)), self._last / np.sqrt(self._energy)
+        total[:n, :n] = last @ last.T
         step = max(1, _INVERSES // (n * n))
-        for at in range(0, self._pivots.shape[-1], step):
+        for at in range(0, len(x), step):
             part = slice(at, at + step)
             inverse = inverses(self._factors[:, :, part], self._pivots[:, part])
-            for i, left in enumerate(scales):
-                for j, right in enumerate(scales):
-                    total[i, j] += np.einsum("oi,oij,oj->ij", left[part], inverse, right[part])
-        return np.asarray(np.block([[*row] for row in total]))
+            total[:n, :n] += np.einsum("oi,oij,oj->ij", x[part], inverse, x[part])
+            if extra is None:
+                continue
+            for output, own in enumerate(inverse, at):
+                uses = sp.csr_array(extra[:, output :: len(x)])
+                rows = np.flatnonzero(np.diff(uses.indptr))
+                uses = uses[rows]
+                along, share = uses @ last[:, output], uses @ (x[output][:, None] * own * x[output])
+                total[n + rows, :n] += share + along[:, None] * last[:, output]
+                total[np.ix_(n + rows, n + rows)] += uses @ share.T + along[:, None] * along
+        total[:n, n:] = total[n:, :n].T
+        return total
 
     def solve(self, right: Vector) -> Vector:
         """V (V H V)⁻¹ V."""
-        return self._x * substitute(self._factors, self._pivots, self._x * right)
+        along = (self._last * right).sum(axis=0) / self._energy
+        moved: Vector = self._x * substitute(self._factors, self._pivots, self._x * right) + self._last * along
+        return moved
 
 
 def eliminate(band: Vector, sums: Vector, factors: Vector, pivots: Vector) -> None:

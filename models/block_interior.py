@@ -10,7 +10,8 @@ pairs. With multipliers y of the sums and z_o of G, Newton's step towards w z = 
 
 a k × k Schur complement, and its step lengths and centring are Mehrotra's (1992), with correctors after Gondzio (1996):
 several for each factorisation, while they lengthen the step. For the worst input c_o = π ∘ ℓ_o
-with the multipliers π of Σ_o ℓ_o v_o + s = ω, which join the sums: (q = (y, -π), W_o = [1, ℓ_o]) in what follows.
+with the multipliers π of Σ_o ℓ_o v_o + s = ω, which join the sums: (q = (y, -π), W_o = [1, ℓ_o]) in what follows. So
+do linear rows of one's own, Σ_o A_o v_o <= b or = b: one within an output is a sum over that output alone.
 
 `models.block_factors` inverts the blocks without cancellation; δ > 0 adds the slacks of pairs (`models.block_slack`).
 A part (`models.block_parts`) holds some outputs; what parts tell each other are sums over their outputs, of K or K × K
@@ -22,7 +23,7 @@ after every step up to what is refined here, since z/w multiplies the rounding o
 |------------------|----------------------------------------------------------------------|
 | x (n, m)         | v_o, for all pairs with t_o as its last row, flat with slacks for δ  |
 | w, z (rows, m)   | G x and its multipliers                                              |
-| q (K,)           | multipliers of what is summed over outputs: K = k, or 2k (worst case), and pairs (δ) |
+| q (K,)           | multipliers of what is summed over outputs: K = k, or 2k (worst case), own rows, pairs (δ) |
 """
 
 from __future__ import annotations
@@ -57,11 +58,13 @@ _STALE = 8  # steps without a better bound
 @dataclass(frozen=True, eq=False)
 class BlockPoint:
     """What was reached. masses: (k, m), > 0, rows nearly summing to 1; multipliers: (rows, m) of G; weights: (k,) of
-    the inputs, where the worst one counts; objective, bound: in floats; why: it stopped, "optimal" where they meet."""
+    the inputs, where the worst one counts; extra: of `Blocks.extra`, <= 0
+    but for equations; objective, bound: in floats; why: it stopped, "optimal" where they meet."""
 
     masses: Vector
     multipliers: Vector
     weights: Vector | None
+    extra: Vector
     objective: float
     bound: float
     iterations: int
@@ -98,6 +101,7 @@ class _Best:
     multipliers: list[Vector] = field(default_factory=list)
     total: float = 1.0
     weights: Vector | None = None
+    extra: Vector = field(default_factory=lambda: np.zeros(0))
     since: int = 0
 
 
@@ -178,6 +182,7 @@ class Interior:
             np.maximum(np.concatenate(masses, axis=1), 0.0),
             np.concatenate(multipliers, axis=1) / best.total * self._unit,
             best.weights,
+            best.extra * self._unit,
             value,
             bound,
             iteration,
@@ -207,32 +212,26 @@ class Interior:
         if bound / total > best.bound:
             best.bound, best.multipliers, best.since = bound / total, [state.z for state in self._states], 0
             best.total = total
-            best.weights = self._weights() / total if master.worst else None
-
-    def _weights(self) -> Vector:
-        """π of the labels as they were."""
-        return self._master.weights if self._setup.order is None else self._master.weights[self._setup.place]
+            best.weights = master.weights / total if master.worst else None
+            best.extra = master.q[self._setup.own] / total
 
     def _stepped(self) -> bool:
         """One step of Mehrotra's, with Gondzio's correctors while they lengthen it; False where floats allow none."""
         master = self._master
         try:
             master.factor(_summed(self._call("system")))
-            while not self._affine() <= _LOST:
+            while not (self._affine() <= _LOST and self._centred() <= _LOST):
                 master.factors.stiffer()
         except LinAlgError:
             return False
-        steps = np.minimum(self._longest(), 1.0)
-        ahead = sum(self._call("ahead", *steps)) + master.ahead(*steps)
-        aim = self._mean * min(max((max(ahead, 0.0) / self._count / self._mean) ** 3, _LEAST), _MOST)
-        self._corrected(Target(1.0, 1.0, aim, aim))
+        low, high = _LOW * self._aim, _HIGH * self._aim
         taken = np.minimum(self._longest(), 1.0)
         for _ in range(_CORRECTORS):
             if taken.min() > _LONG:
                 break
             primal, dual = np.minimum(_FARTHER * taken + _FAR, 1.0).tolist()
             left, before = self._left, taken
-            off = self._corrected(Target(primal, dual, _LOW * aim, _HIGH * aim))
+            off = self._corrected(Target(primal, dual, low, high))
             taken = np.minimum(self._longest(), 1.0)
             if not (off <= _LOST and taken.sum() > before.sum() and taken.min() > _SHRUNK * before.min()):
                 self._call("undo")
@@ -254,6 +253,14 @@ class Interior:
         self._master.begin()
         self._left = self._master.missing(self._sums)
         return self._refined(self._call("begin", self._master.q))
+
+    def _centred(self) -> float:
+        """Mehrotra's direction, to products that are what the affine one promises; what it leaves of the equations."""
+        steps = np.minimum(self._longest(), 1.0)
+        ahead = sum(self._call("ahead", *steps)) + self._master.ahead(*steps)
+        aim = self._mean * min(max((max(ahead, 0.0) / self._count / self._mean) ** 3, _LEAST), _MOST)
+        self._aim = aim
+        return self._corrected(Target(1.0, 1.0, aim, aim))
 
     def _corrected(self, target: Target) -> float:
         """The direction to other products; what it leaves of the equations."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 
 from models.block_factors import AllPairs, Factors, Graph, Order
 from models.block_slack import Pairs, Slack
@@ -18,6 +19,9 @@ from solvers.arrays import Flags, Positions, Vector
 @dataclass(frozen=True, eq=False)
 class Blocks:
     """What is solved: losses (k, m), times the prior (k,) unless that is None, for the worst input.
+
+    extra: (R, k m) linear rows of one's own, label by label, whose sums are at most `limit` (R,), or that where
+    `equal`; None for none.
 
     first, second, ratios: (rows,) rows v[first] <= ratio v[second]; None: all pairs under one ratio, ratios (1,).
     delta: of every row its slacks' sum; stated: (k, m) masses that may be positive where delta > 0, None for all.
@@ -30,6 +34,9 @@ class Blocks:
     ratios: Vector
     delta: float = 0.0
     stated: Flags | None = None
+    extra: sp.csr_array | None = None
+    limit: Vector = field(default_factory=lambda: np.zeros(0))
+    equal: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
 
 class State(NamedTuple):
@@ -71,32 +78,51 @@ class Setup:
         return Order(self.costs.shape[0], blocks.first, blocks.second, blocks.ratios)
 
     @cached_property
+    def extra(self) -> sp.csr_array | None:
+        """What is summed beside masses, label by label: losses first, where the worst input counts."""
+        own = self.blocks.extra
+        if not self.worst:
+            return own
+        (k, m), cells = self.costs.shape, np.arange(self.costs.size)
+        losses = sp.csr_array((self.costs.ravel(), (cells // m, cells)), shape=(k, k * m))
+        return losses if own is None else sp.csr_array(sp.vstack([losses, own]))
+
+    @cached_property
     def pairs(self) -> Pairs | None:
         """Of slacks."""
         blocks = self.blocks
         if blocks.first is None or blocks.second is None or not blocks.delta:
             return None
-        return Pairs(self.costs.shape[0], blocks.first, blocks.second, blocks.ratios, weighted=self.worst)
-
-    @property
-    def place(self) -> Positions:
-        """The position of every label's mass among the sums."""
-        if self.pairs is not None:
-            return self.pairs.mass
-        return np.arange(self.costs.shape[0]) if self.order is None else self.order.place
+        k, m = self.costs.shape
+        at = np.empty(0, dtype=int) if self.extra is None else self.extra.indices[self.extra.indptr[:-1]] // m
+        return Pairs(k, blocks.first, blocks.second, blocks.ratios, at)
 
     def sums(self, at: Vector) -> Sums:
         """What is summed. at: the sums at the start."""
-        k, most, rises = self.costs.shape[0], np.empty(0, dtype=int), np.empty(0, dtype=bool)
-        limit, band = np.ones(k), None
+        blocks, losses, pair, band = self.blocks, self.losses, np.empty(0, dtype=int), None
         if self.pairs is not None:
-            most, limit = np.concatenate([self.pairs.loss, self.pairs.pair]), np.ones(self.pairs.size)
-            limit[self.pairs.loss], limit[self.pairs.pair] = 0.0, self.blocks.delta
-            rises = np.arange(most.size) < self.pairs.loss.size
-            band = None if self.worst else self.pairs.band(self.stated)
-        elif self.worst:
-            most, rises, limit = np.arange(k, 2 * k), np.ones(k, dtype=bool), np.repeat([1.0, 0.0], k)
-        return Sums(limit, most, rises, at, self.scale, band)
+            pair, band = self.pairs.pair, None if losses.size else self.pairs.band(self.stated)
+        limit = np.ones(at.size)
+        limit[losses], limit[self.own], limit[pair] = 0.0, blocks.limit, blocks.delta
+        most = np.concatenate([losses, self.own[~blocks.equal], pair])
+        return Sums(limit, most, np.arange(most.size) < losses.size, at, self.scale, band)
+
+    @property
+    def losses(self) -> Positions:
+        """The positions of losses among the sums."""
+        return self._places[: self.costs.shape[0] * self.worst]
+
+    @property
+    def own(self) -> Positions:
+        """The positions of rows of one's own."""
+        return self._places[self.losses.size :]
+
+    @property
+    def _places(self) -> Positions:
+        if self.pairs is not None:
+            return self.pairs.extra
+        k, more = self.costs.shape[0], 0 if self.extra is None else self.extra.shape[0]
+        return np.arange(k, k + more)
 
     @property
     def stated(self) -> Flags:
@@ -105,17 +131,18 @@ class Setup:
 
     def part(self, outputs: slice) -> Part:
         """Some of the outputs."""
-        costs, m = self.costs[:, outputs], self.costs.shape[1]
-        share = np.ones((self.costs.shape[0], 1)) / m
+        cells, (k, m) = np.arange(self.costs.size).reshape(self.costs.shape)[:, outputs], self.costs.shape
+        share = np.ones((k, 1)) / m
+        if self.order is not None:
+            cells = cells[self.order.order]
+        extra = None if self.extra is None else sp.csr_array(self.extra[:, cells.ravel()])
         if self.pairs is not None:
             share = 1 / self.stated.sum(axis=1, keepdims=True)
-            factors: Factors = Slack(self.pairs, self.stated[:, outputs], costs if self.worst else None)
-        elif self.order is None:
-            factors = AllPairs(costs.shape[0], float(self.blocks.ratios[0]))
+            factors: Factors = Slack(self.pairs, self.stated[:, outputs], extra)
         else:
-            factors, costs = Graph(self.order), costs[self.order.order]
-        if self.worst:
-            factors.weights, costs = costs, np.zeros_like(costs)
+            factors = AllPairs(k, float(self.blocks.ratios[0])) if self.order is None else Graph(self.order)
+            factors.extra = extra
+        costs = np.zeros(cells.shape) if self.worst else self.costs.ravel()[cells]
         return Part(factors, costs, share, self.scale)
 
 

@@ -30,21 +30,18 @@ from solvers.arrays import Flags, Positions, Vector
 
 class Pairs:
     """What all parts share: ordered pairs first <= ratios second + slack of k labels, in the order in which sums are
-    counted: of every label its mass, with `weighted` its loss, then its pairs."""
+    counted: of every label its mass, what else is summed from it on, then its pairs. extra: (R,) these labels."""
 
-    def __init__(self, k: int, first: Positions, second: Positions, ratios: Vector, *, weighted: bool) -> None:
+    def __init__(self, k: int, first: Positions, second: Positions, ratios: Vector, extra: Positions) -> None:
         self.k, self.first, self.second, self.ratios = k, first, second, ratios
-        own = 1 + weighted
+        own = 1 + np.bincount(extra, minlength=k)
         order = np.argsort(near_places(k, first, second))
         counts = own + np.bincount(first, minlength=k)
         ends = np.cumsum(counts[order])
         starts = np.empty_like(ends)
         starts[order] = ends - counts[order]
-        self.mass, self.loss = starts, starts + 1 if weighted else np.empty(0, dtype=int)
-        by_label = np.argsort(first, kind="stable")
-        within = np.arange(first.size) - np.searchsorted(first[by_label], first[by_label])
-        self.pair = np.empty_like(first)
-        self.pair[by_label] = starts[first[by_label]] + own + within
+        self.mass = starts
+        self.extra, self.pair = _counted(extra, starts + 1), _counted(first, starts + own)
         self.size = int(ends[-1])
         self._starts, self._ends = starts, starts + counts
 
@@ -55,10 +52,17 @@ class Pairs:
         return int((last - first).max()) - 1
 
 
-class Slack(Factors):
-    """The blocks of some outputs. stated: (k, outputs) masses that are; weights: (k, outputs) of losses, or None."""
+def _counted(labels: Positions, starts: Positions) -> Positions:
+    """Positions from the start of each one's label on."""
+    order, at = np.argsort(labels, kind="stable"), np.empty_like(labels)
+    at[order] = starts[labels[order]] + np.arange(labels.size) - np.searchsorted(labels[order], labels[order])
+    return at
 
-    def __init__(self, pairs: Pairs, stated: Flags, weights: Vector | None) -> None:
+
+class Slack(Factors):
+    """The blocks of some outputs. stated: (k, outputs) masses that are; extra: (R, k outputs) of them, or None."""
+
+    def __init__(self, pairs: Pairs, stated: Flags, extra: sp.csr_array | None) -> None:
         self.pairs, self.k = pairs, pairs.k
         self.inputs, self.outputs = (each.astype(int) for each in np.nonzero(stated.T)[::-1])
         outputs = stated.shape[1]
@@ -75,19 +79,20 @@ class Slack(Factors):
         where = np.concatenate([rows, rows[there]]), np.concatenate([first, second[there]])
         self._g = sp.csr_array((entries, where), shape=(slacks, self.stated))
         self._g_turned = sp.csr_array(self._g.T)
-        self._summing(weights)
+        self._summing(extra)
         self._blocks(first, second, ratios, outputs)
         self._f = self._rest = self._total = self._inverses = np.empty(0)
 
-    def _summing(self, weights: Vector | None) -> None:
+    def _summing(self, extra: sp.csr_array | None) -> None:
         """The sums of flat arrays, (K, n), and their positions."""
         pairs, cells = self.pairs, np.arange(self.stated)
         rows = [pairs.mass[self.inputs], pairs.pair[self.which]]
         columns, entries = [cells, self.stated + np.arange(self.which.size)], [np.ones(self._end)]
-        if weights is not None:
-            rows.append(pairs.loss[self.inputs])
-            columns.append(cells)
-            entries.append(weights[self.inputs, self.outputs])
+        if extra is not None:
+            own = sp.coo_array(extra[:, self.inputs * (extra.shape[1] // pairs.k) + self.outputs])
+            rows.append(pairs.extra[own.row])
+            columns.append(cells[own.col])
+            entries.append(own.data)
         where = np.concatenate(rows), np.concatenate(columns)
         self._sums = sp.csr_array((np.concatenate(entries), where), shape=(pairs.size, self.n))
         self._pulls = sp.csr_array(self._sums.T)
@@ -162,7 +167,7 @@ class Slack(Factors):
         u, other = z[self._end :, 0], q.copy()
         other[self.pairs.mass] = other[self.pairs.pair] = 0
         reduced = costs[: self.stated, 0] + self._g_turned @ u - np.asarray(self._pulls @ other)[: self.stated]
-        least = np.zeros(self.pairs.size)
+        least = other.copy()
         least[self.pairs.mass] = np.inf
         np.minimum.at(least, self.pairs.mass[self.inputs], reduced)
         np.minimum.at(least, self.pairs.pair[self.which], -u)

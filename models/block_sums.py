@@ -1,6 +1,7 @@
 """What outputs share in `models.block_interior`: sums of masses, of losses in the worst case, of slacks where δ > 0.
 
-    Σ_o v_o = 1,    Σ_o ℓ_o v_o + r = ω (worst case),    Σ_o s_o + r = δ (δ > 0),    r >= 0
+    Σ_o v_o = 1,    Σ_o ℓ_o v_o + r = ω (worst case),    Σ_o s_o + r = δ (δ > 0),    Σ_o A_o v_o + r = b (one's own),
+    r >= 0, or r = 0 where one's own are equations
 
     (S + diag(r/π at sums that have one)) dq - [0, 1, 0] dω = what sums lack,    Σ dq of losses = Σ π - 1,    π = -q
 
@@ -18,6 +19,7 @@ from solvers.arrays import Flags, Positions, Vector
 
 _SHIFTS = (0.0, *(10.0**power for power in range(-16, -5)))  # of the scaled Schur complement, where it is not positive
 _REFINED = 3
+_LEAST = 0.01  # of what is left at the start of a sum that is at most 0
 _BANDED = 4  # times narrower than the whole, from which a band is factored
 
 
@@ -45,8 +47,8 @@ class Target(NamedTuple):
 class Sums:
     """What is summed over outputs, (K,), with what is left of each that is at most its limit.
 
-    limit: (K,), 1 of masses, δ of slacks, 0 of losses, which are at most ω; most: positions of those that are at most
-    their limit; rises: of these, whether that is ω.
+    limit: (K,), 1 of masses, δ of slacks, 0 of losses, which are at most ω, b; most: positions of those that are at
+    most their limit; rises: of these, whether that is ω.
     """
 
     def __init__(
@@ -61,7 +63,7 @@ class Sums:
         self._band = band if band is not None and _BANDED * band < limit.size else None
         self.top = 1.5 * float(at[most][rises].max()) if self.worst else 0.0
         bound = limit[most] + self.top * rises
-        self.slack = np.maximum(bound - at[most], 0.5 * bound)
+        self.slack = np.maximum(bound - at[most], np.where(bound > 0, 0.5 * bound, _LEAST - 0.5 * bound))
         self.q[most] = np.where(rises, -1 / max(1, int(rises.sum())), -scale / self.slack)
         self.begin()
 
@@ -84,7 +86,7 @@ class Sums:
     def excess(self, sums: Vector) -> float:
         """How far they are from what they must be."""
         over = (sums - self.limit)[self.most[~self.rises]].max(initial=0.0)
-        return max(float(np.abs(1 - sums[self.fixed]).max()), float(over))
+        return max(float(np.abs(self.limit - sums)[self.fixed].max()), float(over))
 
     def complementarity(self) -> float:
         """r · π."""

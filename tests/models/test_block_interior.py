@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from models.block_factors import AllPairs, Factors, Graph, Order
 from models.block_interior import BlockPoint, Interior
@@ -43,8 +46,11 @@ def test_inverses_are_those_of_dense_matrices(factors: Factors) -> None:
     inverses = [np.linalg.inv(matrix.T @ np.diag(z[:, o] / w[:, o]) @ matrix) for o in range(outputs)]
     labels = [inverse[: factors.k, : factors.k] for inverse in inverses]
     np.testing.assert_allclose(factors.summed(), sum(labels), rtol=1e-9)
-    factors.weights = weights = rng.uniform(0, 2, (factors.k, outputs))
-    both = [np.vstack([np.eye(factors.k), np.diag(weights[:, o])]) for o in range(outputs)]
+    weights = rng.uniform(0, 2, (factors.k + 2, factors.k, outputs))
+    weights[: factors.k] *= np.eye(factors.k)[:, :, None]  # a row of each input, one over all, and one of an output
+    weights[-1, :, 1:] = 0
+    factors.extra = sp.csr_array(weights.reshape(factors.k + 2, -1))
+    both = [np.vstack([np.eye(factors.k), weights[:, :, o]]) for o in range(outputs)]
     wanted = sum(each @ inverse @ each.T for each, inverse in zip(both, labels, strict=True))
     np.testing.assert_allclose(factors.summed(), wanted, rtol=1e-9, atol=1e-12)
     right = rng.normal(size=(factors.n, outputs))
@@ -95,6 +101,21 @@ def test_the_worst_input_counts_with_weights() -> None:
     assert point.weights is not None
     assert point.weights.sum() == pytest.approx(1)
     assert (point.masses * line(9).losses).sum(axis=1).max() == pytest.approx(point.objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.1])
+def test_rows_of_ones_own_hold_with_their_multipliers(delta: float) -> None:
+    """M[0,0] >= .5, and an equation of an output: the bound counts both."""
+    entries = np.array([-1, *[0.2] * 5]), ([0] + [1] * 5, [0, *range(3, 25, 5)])
+    blocks = replace(line(5, np.full(5, 0.2)), delta=delta, extra=sp.csr_array(entries, shape=(2, 25)),
+                     equal=np.array([False, True]), limit=np.array([-0.5, 0.15]))  # fmt: skip
+    point = solved(blocks)
+    assert point.why == "optimal"
+    assert point.masses[0, 0] >= 0.5 - 1e-9
+    assert point.masses[:, 3].mean() == pytest.approx(0.15, abs=1e-9)
+    assert point.extra[0] < 0
+    assert 0 <= point.objective - point.bound <= 1e-9 * point.objective
+    assert solved(replace(blocks, extra=None, limit=np.zeros(0), equal=np.zeros(0, bool))).objective < point.bound
 
 
 def test_a_deadline_and_an_interrupt_leave_what_there_is() -> None:

@@ -25,17 +25,20 @@ Pairs = Sequence[tuple[int, int]]
 
 
 class BlocksSize(NamedTuple):
-    """k inputs, m outputs; pairs: None for all; width: with δ > 0 the inputs whose masses an output states, at most."""
+    """k inputs, m outputs; pairs: None for all; width: with δ > 0 the inputs whose masses an output states, at most;
+    extra: rows of one's own, with that many entries."""
 
     k: int
     m: int
     pairs: Pairs | None
     width: int | None = None
+    extra: int = 0
+    entries: int = 0
 
     @property
     def summed(self) -> tuple[float, float]:
         """(of an output, of all): sums over outputs where δ > 0, of an input and of the pairs that it begins."""
-        each = 1 + 2 * len(self.pairs or ()) / self.k
+        each = 1 + (2 * len(self.pairs or ()) + self.extra) / self.k
         return (self.width or 0) * each, self.k * each
 
 
@@ -46,15 +49,16 @@ def less(size: BlocksSize, compared: int) -> bool:
 
 def seconds(size: BlocksSize) -> float:
     """What the method takes, about."""
-    k, m, pairs, width = size
+    k, m, pairs, width, extra, entries = size
+    of_extra = _TURNS * (((k + extra) ** 3 - k**3) / 3 + 2.0 * entries * (k + entries / m)) / _FLOPS
     if pairs is None:
-        return _TURNS * (2.0 * k * k * m + k**3 / 3) / _FLOPS
+        return _TURNS * (2.0 * k * k * m + k**3 / 3) / _FLOPS + of_extra
     if width is not None:
         own, all_ = size.summed
         of_output = _OUTPUT + _SCATTERED * own**2 + 2.0 * width**3 / _FLOPS
         return _TURNS * (m * of_output + min(all_ * own**2, all_**3 / 3) / _FLOPS)
     b = bandwidth(pairs)
-    return _TURNS * (m * k * b * (2.0 * b + 2.0 * k) / _FLOPS + 12 * k * _CALL)
+    return _TURNS * (m * k * b * (2.0 * b + 2.0 * k) / _FLOPS + 12 * k * _CALL) + of_extra
 
 
 def bandwidth(pairs: Pairs) -> int:
@@ -65,13 +69,13 @@ def bandwidth(pairs: Pairs) -> int:
 
 def memory(size: BlocksSize) -> float:
     """Bytes that the method holds at most, about."""
-    k, m, pairs, width = size
+    k, m, pairs, width, extra, _ = size
     rows = 2 * k if pairs is None else 2 * len(pairs)
     if width is not None:
         own, all_ = size.summed
         return 8 * (3 * _HELD * own * m + 4 * width**2 * m + 3 * all_**2) + _EXACT * rows * m + _BESIDE
     factors = 0 if pairs is None else k * bandwidth(pairs) * m
-    return 8 * (_HELD * rows * m + factors + 8 * k * m) + _BESIDE
+    return 8 * (_HELD * rows * m + factors + 8 * k * m + 4 * extra * (extra + 2 * k)) + _BESIDE
 
 
 def too_large(size: BlocksSize) -> str | None:

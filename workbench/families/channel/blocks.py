@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -47,7 +48,9 @@ def solved(request: ChannelRequest, support: Flags | None = None) -> Outcome:
     limit = request.options.time_limit
     gap = _GAP if request.options.gap is None else float(request.options.gap)
     delta = request.bounds.delta
-    blocks = Blocks(request.losses.floats, request.weights, *ends, ratios, float(delta), support)
+    blocks, extra = Blocks(request.losses.floats, request.weights, *ends, ratios, float(delta), support), request.extra
+    if extra is not None:
+        blocks = replace(blocks, extra=extra.A, limit=extra.limit, equal=extra.equal)
     report = None if request.progress is None else _report(request.progress, gap)
     team = team_of(min(request.jobs, request.question.m), request.cluster)
     try:
@@ -55,7 +58,8 @@ def solved(request: ChannelRequest, support: Flags | None = None) -> Outcome:
     finally:
         if team is not None:
             team.close()
-    bound = least_loss_bound(request.losses, request.question.prior, request.edges, delta, _multipliers(request, point))
+    multipliers = _multipliers(request, point)
+    bound = least_loss_bound(request.losses, request.question.prior, request.edges, delta, multipliers, extra)
     return Outcome(point.masses, _solution(request, point, bound), bound)
 
 
@@ -75,7 +79,7 @@ def _report(progress: Progress, goal: float) -> Callable[[int, float, float], No
 
 def _multipliers(request: ChannelRequest, point: BlockPoint) -> dict[str, Vector]:
     """As `least_loss_bound` takes them."""
-    k, named = request.question.k, {}
+    k, named = request.question.k, {"extra": point.extra}
     if point.weights is not None:
         named["losses"] = point.weights
     if request.pairs is not None:
@@ -107,7 +111,7 @@ def _solution(request: ChannelRequest, point: BlockPoint, bound: Fraction) -> So
     ended = {"optimal": Termination.OPTIMAL, "time limit": Termination.TIME_LIMIT}
     if point.interrupted:
         ended["interrupted"] = Termination.INTERRUPTED
-    feasible = math.isfinite(point.objective)  # else pairs still use more than δ
+    feasible = math.isfinite(point.objective)  # else sums still miss what they are to be
     if feasible and point.objective - float(bound) <= _CLOSE * abs(point.objective):  # whatever it ended for
         ended[point.why] = Termination.OPTIMAL
     return Solution(

@@ -10,14 +10,12 @@ import math
 from fractions import Fraction
 from functools import partial
 
-from solvers.canonical import compile
 from solvers.solution import Solution
 from workbench import __version__
 from workbench.errors import NotCertified
 from workbench.exact.numbers import round_up
 from workbench.exact.objects import Record
 from workbench.families.channel.request import ChannelRequest
-from workbench.families.outcome import translated_errors
 from workbench.families.problem import stated_certificate
 from workbench.families.user_constraints import TOLERATED, residual
 from workbench.mechanisms.channel import Channel
@@ -77,14 +75,8 @@ def exact_certificate(
 
 def _residual(request: ChannelRequest, channel: Channel) -> Fraction | None:
     """The largest violation of the extra constraints, exact; None where they are not linear in the channel alone."""
-    if not request.constraints and request.more is None:
+    if not request.extended:
         return Fraction(0)
-    import cvxpy as cp
-
-    q = request.question
-    M = cp.Variable((q.k, q.m), name="M", bounds=[0, 1])
-    with translated_errors():
-        model = request.model()
-        program = compile(cp.Problem(cp.Minimize(cp.sum(M)), model.extra(M)), "extra constraints")
-    # columns first, as CVXPY has them
-    return residual(program, [channel.rows[j % q.k][j // q.k] for j in range(q.k * q.m)])
+    q = request.question  # columns first, as CVXPY has them
+    masses = [channel.rows[j % q.k][j // q.k] for j in range(q.k * q.m)]
+    return None if request.extra_program is None else residual(request.extra_program, masses)

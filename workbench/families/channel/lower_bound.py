@@ -7,7 +7,8 @@ Every u >= 0 proves, for channels with Σ_o max(0, M[y,o] - E M[y',o]) <= δ alo
 
 (Lagrangian duality: Σ_o u[p,o] (M[y,o] - E M[y',o]) <= max_o u[p,o] δ, and a row of M is a distribution.) E is e^ε
 rounded up. π is the prior, or any distribution where the worst input counts. All pairs with pure ε have a column t_o
-with t <= M <= E t instead, and multipliers a, b >= 0 with Σ_y a >= E Σ_y b: min_o ( π_y ℓ - a + b ).
+with t <= M <= E t instead, and multipliers a, b >= 0 with Σ_y a >= E Σ_y b: min_o ( π_y ℓ - a + b ). Linear rows
+A M <= b of one's own (or = b) with multipliers q <= 0 (or any) add q b, and take A'q from π ℓ.
 
 Along a line no multipliers are needed for pure ε, only λ_y, the share of every input in the bound: what
 w = π_y ℓ - λ_y leaves over can be handed from label to label, one unit of it being worth 1/E next door, and one unit
@@ -24,6 +25,7 @@ import numpy as np
 from solvers.arrays import Vector
 from solvers.rational_refinement import scaled
 from workbench.exact.numbers import exp_bounds
+from workbench.families.channel.extra_rows import ExtraRows
 from workbench.families.channel.losses import Integers, LossTable
 from workbench.families.channel.repair import Edges
 
@@ -67,10 +69,12 @@ def least_loss_bound(
     edges: Edges,
     delta: Fraction,
     multipliers: Mapping[str, Vector],
+    extra: ExtraRows | None = None,
 ) -> Fraction:
     """A number that the (expected, or with prior None the largest) loss of no private channel is below.
 
-    multipliers: as `models.channel.ChannelModel.multipliers` has them; any are right, bad ones prove little.
+    multipliers: as `models.channel.ChannelModel.multipliers` has them, and "extra" of such rows; any are right, bad
+    ones prove little.
     """
     if prior is not None:
         shares = _shares(prior)
@@ -78,8 +82,11 @@ def least_loss_bound(
         weights = np.maximum(multipliers["losses"], 0.0)
         shares = scaled(weights / max(float(weights.sum()), 1e-300), _BITS).tolist()
         shares[int(np.argmax(weights))] -= sum(shares) - (1 << _BITS)
-    value, largest = _reduced(_rows(losses, shares), multipliers, edges)
-    return Fraction(value - delta * largest, 1 << _BITS)
+    rows, added = _rows(losses, shares), 0
+    if extra is not None:
+        rows, added = extra.bound(rows, multipliers["extra"], _BITS)
+    value, largest = _reduced(rows, multipliers, edges)
+    return Fraction(value + added - delta * largest, 1 << _BITS)
 
 
 def least_delta_bound(

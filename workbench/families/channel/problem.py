@@ -18,7 +18,7 @@ import numpy as np
 from models.channel import ChannelModel
 from models.modulo import MASS_SCALE
 from models.oracles.finite_channel import post_processed
-from solvers.solution import Solution, Termination
+from solvers.solution import PointStatus, Solution, Termination
 from workbench.errors import Infeasible, NotProven
 from workbench.exact.distribution import Distribution
 from workbench.families.channel import blocks
@@ -102,6 +102,8 @@ class ChannelProblem(Problem):
             best, open_ = (masses, solution, bound), value - float(bound) > _CLOSE * abs(value)
             if not open_ or solution.termination in _LAST:
                 break
+        if request.extended and solution.point is PointStatus.INFEASIBLE and solution.termination not in _LAST:
+            return None  # the program says which constraints conflict
         if open_ and request.method == "auto" and solution.termination not in _LAST and request.compared <= _STATABLE:
             return None
         law = to_integers(masses), None

@@ -15,10 +15,12 @@ from scipy.sparse import csr_array
 from models.channel import ChannelModel, Pairs, UserRows
 from models.modulo import MASS_SCALE
 from solvers.arrays import Flags, Ints
+from solvers.program import Program
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Progress
 from workbench.families.budget import BudgetRequest
 from workbench.families.channel.block_work import FEW, NAME, BlocksSize, less, too_large
+from workbench.families.channel.extra_rows import ExtraRows, extra_program
 from workbench.families.channel.losses import LossTable, OwnLoss
 from workbench.families.channel.output_cells import CONVEX, LOWER
 from workbench.families.channel.repair import Edges, cheapest, loss_of
@@ -218,6 +220,18 @@ class ChannelRequest(BudgetRequest):
         return bool(self.constraints) or self.more is not None
 
     @cached_property
+    def extra_program(self) -> Program | None:
+        """See `extra_rows.extra_program`."""
+        return extra_program(self.model())
+
+    @cached_property
+    def extra(self) -> ExtraRows | None:
+        """The rows of extra constraints, None where there are none, or others."""
+        if not self.extended or self.extra_program is None:
+            return None
+        return ExtraRows.of(self.extra_program, self.losses.values.shape)
+
+    @cached_property
     def by_blocks(self) -> bool:
         """Whether it is answered output by output. Raises InvalidRequest where that was asked for and cannot be."""
         spread = self.jobs > 1 or self.cluster is not None
@@ -238,7 +252,9 @@ class ChannelRequest(BudgetRequest):
         """Of the blocks."""
         q, support = self.question, self.support
         width = None if not self.bounds.delta else q.k if support is None else int(support.sum(axis=0).max())
-        return BlocksSize(q.k, q.m, self.pairs, width)
+        return BlocksSize(
+            q.k, q.m, self.pairs, width, *((*self.extra.A.shape[:1], self.extra.A.nnz) if self.extra else ())
+        )
 
     @property
     def _blocks_refused(self) -> str | None:
@@ -251,12 +267,8 @@ class ChannelRequest(BudgetRequest):
             return f"delta = 0 for {self.notion}, whose delta has binaries"
         if self.question.free or self.runs > 1:
             return "outputs that are listed, and one run"
-        if self.more is not None:
-            return "no constraints of one's own, which may tie outputs to each other"
-        if self.constraints:
-            differs = self.constraints[0] == "column-monotone"
-            words = "whose direction differs from output to output" if differs else "which ties outputs to each other"
-            return f"no constraint {self.constraints[0]}, {words}"
+        if self.extended and (self.extra is None or self.extra.tied):
+            return "constraints that are linear in the masses of one input, or of one output"
         if not np.isfinite(self.losses.floats).all():
             return "losses that are finite"
         return f"epsilon >= {_RATIO:g}" if min(map(float, self.bounds.epsilons.values())) < _RATIO else None

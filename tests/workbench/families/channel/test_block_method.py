@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
@@ -59,6 +60,57 @@ def test_random_channels(seed: int) -> None:
     agree(seed)
 
 
+def own(seed: int, k: int, m: int) -> object:
+    """A random constraint of one's own of one of the kinds that fit an output or an input."""
+    rng = np.random.default_rng(seed + 1_000_000)
+    y, o, even, p = int(rng.integers(k)), int(rng.integers(m)), 1 / m, rng.dirichlet(np.ones(k))
+    far = np.abs(np.arange(m) - y)
+    kinds: list[object] = [
+        lambda M: [M[y, o] >= even * 1.1],
+        lambda M: [p @ M[:, o] <= even * 0.9, p @ M[:, (o + 1) % m] >= even * 1.05],
+        lambda M: [M[y, :] @ far <= 0.95 * far.mean() + 0.01],
+        lambda M: [p @ M[:, o] == even],
+        ["column-monotone"],
+        lambda M: [M[y, o] == even, max(0.9, 2 * even) >= M],
+        ["honest", "row-monotone"] if k <= m else ["column-monotone"],
+    ]
+    return kinds[seed % len(kinds)]
+
+
+@pytest.mark.parametrize("seed", [*range(42), 158])
+def test_random_channels_with_constraints_of_an_output_or_an_input(seed: int) -> None:
+    question, options = asked(seed)
+    options |= {"constraints": own(seed, question.k, question.m)}
+    ours, other = (wb.design(question, method=method, **options) for method in ("block", "program"))
+    assert ours.solution.solver == "block"
+    assert abs(ours.objective - other.objective) <= 1e-8
+    assert ours.objective - ours.bound <= 1e-8
+    assert ours.certificate is not None
+    missed = [float(word.split(" by ")[1].split(",")[0]) for word in ours.words if "misses the extra" in word]
+    assert max(missed, default=0) <= 1e-8
+
+
+def test_constraints_by_blocks_where_they_take_less_work() -> None:
+    """Every place is published as itself with at least .1."""
+    places = [(i, j) for i in range(10) for j in range(10)]
+    question = wb.FiniteQuery(
+        places, neighbours="within 1 L1", prior=np.random.default_rng(1).integers(1, 20, 100).tolist()
+    )
+    design = wb.design(
+        question, loss="euclidean", epsilon="0.7", notion="pure", constraints=lambda M: [cp.diag(M) >= 0.1]
+    )
+    assert design.solution.solver == "block"
+    assert min(float(design.mechanism.rows[y][y]) for y in range(100)) >= 0.1 - 1e-9
+    assert design.objective == pytest.approx(1.7628954957, abs=5e-10)
+    assert design.objective - design.bound <= 1e-8
+
+
+def test_constraints_that_conflict_are_named() -> None:
+    with pytest.raises(wb.Infeasible, match="constraints"):
+        wb.design(wb.FiniteQuery("0..9", max_shift=1), epsilon="0.1", notion="pure", method="block",
+                  constraints=lambda M: [M[0, 0] >= 0.9, M[9, 9] >= 0.9])  # fmt: skip
+
+
 def test_neighbours_on_a_grid_have_the_known_optimum() -> None:
     side = 8
     points = [(i, j) for i in range(side) for j in range(side)]
@@ -82,9 +134,12 @@ def test_all_pairs_take_their_own_form() -> None:
     ("options", "words"),
     [
         ({"epsilon": 1, "delta": "1e-3", "notion": "pdp"}, "delta = 0 for pdp"),
-        ({"epsilon": 1, "notion": "pure", "constraints": ["symmetric"]}, "ties outputs to each other .method program"),
-        ({"epsilon": 1, "notion": "pure", "constraints": ["column-monotone"]}, "differs from output to output"),
-        ({"epsilon": 1, "notion": "pure", "constraints": lambda M: [M[0, 0] >= 0.5]}, "of one's own"),
+        (
+            {"epsilon": 1, "notion": "pure", "constraints": ["symmetric"]},
+            "of one input, or of one output .method program",
+        ),
+        ({"epsilon": 1, "constraints": lambda M: [M[0, 0] == M[1, 1]]}, "of one input, or of one output"),
+        ({"epsilon": 1, "constraints": lambda M: [cp.abs(M[0, 0] - 0.2) <= 0.1]}, "linear in the masses"),
         ({"notion": "zcdp", "rho": 1}, "one bound on ratios"),
         ({"epsilon": 1, "minimise": "delta", "max_loss": 1}, "a given delta"),
     ],
