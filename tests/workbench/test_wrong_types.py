@@ -125,7 +125,7 @@ def test_a_loss_on_the_line_is_a_name_or_a_list(question: Any, more: dict[str, A
     if wrong is abs and getattr(question, "clamp", None):
         pytest.skip("clamped integers take a function of the difference")
     with pytest.raises(
-        wb.InvalidRequest, match=r"^loss must be absolute, squared, error-rate, pinball:τ, huber:h, or losses of noise"
+        wb.InvalidRequest, match=r"^loss must be one of absolute, squared, error-rate, pinball:τ, huber:h; or losses"
     ):
         wb.design(question, loss=wrong, **more)
 

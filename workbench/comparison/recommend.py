@@ -325,7 +325,8 @@ def _row(query: AnyQuery, candidate: Candidate, values: dict[str, Value]) -> Row
         return row | {"notes": str(error)}
     except NotProven as error:
         command = command and f"{command} --time-limit {_MORE}"
-        return row | {"command": command, "notes": f"{_STOPPED}: {error}", "bound": max(0.0, error.bound or 0.0)}
+        why = f"{_STOPPED}: {str(error).rstrip('.')}"
+        return row | {"command": command, "notes": why, "bound": max(0.0, error.bound or 0.0)}
     except WorkbenchError as error:
         return row | {"command": command, "notes": str(error)}
     values[candidate.name] = value

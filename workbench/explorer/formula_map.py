@@ -44,7 +44,7 @@ def formula_map(request: PageRequest) -> View:
     low, high = shown(formula.pieces)
     numbers = numbered(formula.pieces)
     drawn = [_region(piece, numbers[piece.text()], low, high) for piece in formula.pieces if piece.epsilon[0] < high]
-    note = "" if not formula.open else "White: not proven in some seconds; workbench formula goes on."
+    note = "" if not formula.open else "Blank: not proven in some seconds; workbench formula goes on."
     axes = {"x": {"label": "privacy budget ε"}, "y": {"label": "δ" if moved else "optimum"}}
     return {"kind": "map", "title": "Which formula holds where", **axes, "regions": drawn, "note": note, "moved": moved}
 

@@ -28,7 +28,7 @@ Files = Collection[tuple[str, str, Any]]  # (family, option, text) whose texts m
 SLID = ("rho", "mu", "alpha", "runs")  # besides hot options
 EMPTY: tuple[Any, ...] = ("", None, [])  # what a page gives for an option that is left out
 _LONGEST = 20_000  # characters of a text
-_WORDS = re.compile(r"must be one of (.*?)\. Got ")
+_WORDS = re.compile(r"must be one of (.*?)(?:;|\. Got )")
 _LEAST = 1e-10  # of a share on a slider, but for 0
 _REACHES = {
     "alpha": (1.05, 64.0),
@@ -110,8 +110,8 @@ def suggestions(kind: Family) -> View:
     words = {name: choices for name, option in known(kind).items() if (choices := words_of(option))}
     examples = []
     for title, given in _examples(kind):
-        with contextlib.suppress(WorkbenchError):  # one that reads a file
-            exact_values(kind, given)
+        with contextlib.suppress(WorkbenchError), no_files():  # one that reads a file
+            kind.request_of({**exact_values(kind, given), "check": "audit"})
             examples.append({"title": title, "given": given})
     return {"words": words, "examples": examples}
 

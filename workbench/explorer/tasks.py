@@ -52,7 +52,7 @@ _ROUNDING = 1e-6  # relative, of a solver's answer
 _SLOW = 0.1  # seconds of a hot design from which the next ones are preliminary
 _FIRST = 0.6  # of the first design, which also states its model
 _QUICK = 0.12  # seconds within which a hot design is certified while a slider moves
-_FEWEST, _PATIENCE, _LONGEST = 5, 8.0, 50.0  # so many designs of a curve unless it takes longest; seconds of all
+_FEWEST, _PATIENCE, _LONGEST = 5, 8.0, 20.0  # so many designs of a curve unless it takes longest; seconds of a pass
 _CURVES = 12  # whose rows are kept
 _EXPORTED = 13  # designs in an export
 _TURNS = 60  # of its bisection
@@ -232,16 +232,15 @@ class Tasks:
         self._rows.move_to_end(next(key for key, rows in self._rows.items() if rows is known))
         while len(self._rows) > _CURVES:
             self._rows.popitem(last=False)
-        clock, solved = Deadline(), 0
+        clock = Deadline()
         for value in alone.coarse_first(grid, request.values[name]):
             if value in known:
                 continue
-            if clock.elapsed > (_PATIENCE if solved >= _FEWEST else _LONGEST):
+            if clock.elapsed > (_PATIENCE if len(known) >= _FEWEST else _LONGEST):
                 break
             there = request.at(name, value)
             row, design = attempt(partial(_reached, self._solver(request, name, value)))
             known[value] = {**row, name: float(value)}, "" if design is None else views.label(design)
-            solved += 1
             request.tell(len(known), len(grid), _step(design, there, name, value))
         return self._curve(request, name, known) | {"left": sum(value not in known for value in grid)}
 

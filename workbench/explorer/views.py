@@ -59,7 +59,7 @@ def label(design: Design) -> str:
     columns = [name for name, value in design.family.columns(design).items() if value == design.objective]
     begun = [label for label, words in facts if words.startswith(number) and label != "objective"]
     words = next(iter([*in_full, *begun, *columns]), "objective")
-    unsaid = words == f"least {getattr(design.request, 'loss', None)}" and "rate" not in words
+    unsaid = words == f"least {design.request.loss_name}" and "rate" not in words
     return f"{words} loss" if unsaid else _CALLED.get(words, words)
 
 

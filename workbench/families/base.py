@@ -46,6 +46,31 @@ class Request:
     check: str = "certify"
     family: Family = field(default=None, repr=False)  # type: ignore[assignment]  # set by its family
 
+    # What a request has no field for.
+    minimise = "loss"
+    runs = 1
+    solver = "highs"
+
+    @property
+    def heading(self) -> str:
+        """What is asked about, in words: the first line of reports, above pictures and pages."""
+        return str(self.question)
+
+    @property
+    def budget_words(self) -> str:
+        """The budget, in words."""
+        return ""
+
+    @property
+    def loss_name(self) -> str:
+        """The name of the loss."""
+        return str(getattr(self, "loss", None))
+
+    @property
+    def minimised(self) -> str:
+        """What the objective is, in words."""
+        return f"{self.loss_name} loss" if self.minimise == "loss" else self.minimise
+
     @property
     def certified(self) -> bool:
         """Whether a certificate is wanted."""

@@ -98,7 +98,7 @@ def joined(kind: Family, own: Sequence[Baseline] = ()) -> list[Published]:
 
 def _once(request: Any) -> bool:
     """Whether a budget is for one run, which alone is audited."""
-    return bool(getattr(request, "runs", 1) == 1)
+    return bool(request.runs == 1)
 
 
 def baselines_of(family: str) -> list[tuple[Baseline, str]]:

@@ -46,7 +46,7 @@ class Reports(ABC):
 
     def status(self, design: Design) -> str:
         """How the search stopped; of many runs nothing better was found."""
-        if getattr(design.request, "runs", 1) > 1:
+        if design.request.runs > 1:
             return "found"
         return "optimal" if design.solution is None else str(design.solution.termination)
 
@@ -67,10 +67,6 @@ class Reports(ABC):
         """Keys of `--json` that only this family has, or has in its own way."""
         return {}
 
-    def heading(self, design: Design) -> str:
-        """The first line of a report, and of a picture."""
-        return str(design.question)
-
     @abstractmethod
     def facts(self, design: Design) -> Facts:
         """What a report says before proof, oracle and solver: (label, sentence) rows."""
@@ -90,11 +86,7 @@ class Reports(ABC):
     def caption(self, design: Design) -> str:
         """Above its picture: what was asked, and what it costs."""
         request = design.request
-        budget, least = getattr(request, "budget_words", None), getattr(request, "minimise", "loss")
-        what = getattr(request, "loss_name", least) if least == "loss" else least
-        return self.heading(design) + (
-            "" if budget is None else f"\n{budget}: {what}{' loss' * (least == 'loss')} {design.objective:.6g}"
-        )
+        return f"{request.heading}\n{request.budget_words}: {request.minimised} {design.objective:.6g}"
 
     def figure(self, design: Design) -> Figure:
         """A picture of the law, published ones beside it. Raises WorkbenchError where there is none."""
@@ -158,7 +150,7 @@ class Design(Shown):
     @property
     def claimed(self) -> float:
         """What the solver claims to have reached, recomputed from its point."""
-        searched = getattr(self.request, "minimise", None) == "epsilon"  # by many solves, none of which claims an ε
+        searched = self.request.minimise == "epsilon"  # by many solves, none of which claims an ε
         claimed = self.objective if self.solution is None or searched else self.solution.objective
         assert claimed is not None
         return claimed
@@ -234,7 +226,7 @@ class Design(Shown):
         words = f"certified ({self.route})" if self.route else "certified"
         if self.solution is None:
             return words
-        if getattr(self.request, "minimise", None) == "epsilon":
+        if self.request.minimise == "epsilon":
             return words
         more = "" if self.above_bound is None else f", {self.above_bound:+.2g} to the proven bound"
         return f"{words}, {self.above_claimed:+.2g} to the solver's claim{more}"
@@ -254,8 +246,7 @@ class Design(Shown):
         """A report: (label, sentence) rows."""
         solution = self.solution
         rows = self.family.facts(self)
-        name = getattr(self.request, "loss_name", getattr(self.request, "loss", None))
-        if name == "squared" and self.details.get("loss") is not None:
+        if self.request.loss_name == "squared" and self.details.get("loss") is not None:
             rows = [*rows, ("RMSE", f"{float(self.details['loss']) ** 0.5:.9g} (root of the squared loss)")]
         rows = [*rows, ("proof", self.proof), ("oracle", str(self.oracle))]
         if solution is not None:
@@ -276,7 +267,8 @@ class Design(Shown):
     @property
     def heading(self) -> str:
         """The first line of a report."""
-        return self.family.heading(self)
+        words: str = self.request.heading
+        return words
 
     @property
     def drawable(self) -> bool:

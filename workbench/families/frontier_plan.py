@@ -143,9 +143,7 @@ def compared(
 ) -> Callable[[Any, Values], Iterable[tuple[Row, Request]]]:
     """Of some points those that baselines are compared at: a loss minimised. fixed: values of options."""
     return lambda question, values: [
-        (row, request)
-        for row, request in points(question, {**values, **fixed})
-        if getattr(request, "minimise", "loss") == "loss"
+        (row, request) for row, request in points(question, {**values, **fixed}) if request.minimise == "loss"
     ]
 
 
@@ -158,7 +156,7 @@ def design_row(solve: Callable[[], Design], more: Callable[[Design], Row] = lamb
 
 def design_task(row: Row, request: Request, mechanism: str, more: Callable[[Design], Row] = lambda design: {}) -> Task:
     """The task of one point: its design as a row, of a mechanism, or of the least ε where that is asked for."""
-    least = getattr(request, "minimise", "loss") == "epsilon"
+    least = request.minimise == "epsilon"
     known = {"curve": "level", "mechanism": LEAST_EPSILON} if least else {"curve": "point", "mechanism": mechanism}
 
     def compute() -> list[Row]:

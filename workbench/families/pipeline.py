@@ -61,7 +61,7 @@ def _designed(problem: Problem, answer: Answer) -> Design:
     claim, loss = problem.claim_of(privacy), problem.loss(mechanism)
     minimised = certificate is None or answer.proxy
     objective = answer.claimed if minimised and answer.claimed is not None else loss
-    if getattr(request, "minimise", "loss") == "delta":
+    if request.minimise == "delta":
         objective = problem.least_delta(answer, privacy) if certificate is None else certificate.delta or Fraction(0)
         claim = Claim(claim.notion, claim.epsilon, objective)
     if certificate is None and not meets(privacy, claim):
@@ -91,7 +91,7 @@ class ProblemSession(Session):
     def __init__(self, request: Request, problem: Callable[[Any], Problem], least: Fraction = Fraction(0)) -> None:
         super().__init__(request)
         self._problem, self._tried = problem, least
-        self._programs = Programs(getattr(request, "solver", "highs"))
+        self._programs = Programs(request.solver)
 
     def close(self) -> None:
         """Give the solvers' resources back."""
@@ -101,7 +101,7 @@ class ProblemSession(Session):
         """The design at a point, or the least ε there."""
         InvalidRequest.unless_among([*Start], "start", start)
         request: Any = self.request if point is None else self.request.at(point)
-        least = getattr(request, "minimise", "loss")
+        least = request.minimise
         if least == "epsilon":
             return self._least(request, "epsilon", self._tried)
         try:
@@ -121,7 +121,7 @@ class ProblemSession(Session):
         }  # fmt: skip
         for name in names:
             other = copy(self)
-            other._programs = Programs(getattr(request, "solver", "highs"))
+            other._programs = Programs(request.solver)
             with suppress(WorkbenchError), closing(other):
                 changed = {"delta": delta, "minimise": name, "options": options, **sides[name]}
                 other.request = replace(request, **changed)

@@ -138,7 +138,7 @@ def _constraints(design: Any) -> dict[str, tuple[int, int, float]]:
 def only_optimum(design: Any) -> bool | None:
     """See `Design.unique`."""
     request, solution = design.request, design.solution
-    plain = getattr(request, "runs", 1) == 1 and getattr(request, "minimise", "loss") == "loss"
+    plain = request.runs == 1 and request.minimise == "loss"
     if solution is None or not plain or request.notion not in linear_notions() or design.bound is None:
         return None
     return unique(solution, solution.program.variables[0].name)
@@ -165,7 +165,7 @@ def _prices(request: Any) -> tuple[Sides, Sides | None]:
         refuse_curved(str(named))
     question = Question(request.family, request.at, dict, named)
     at, delta = request.epsilon, getattr(request, "delta", None)
-    if not isinstance(at, Fraction) or getattr(request, "minimise", "loss") != "loss":
+    if not isinstance(at, Fraction) or request.minimise != "loss":
         raise WorkbenchError("Prices are of designs that minimise the loss at one epsilon")
     near = formula_of(question, (at * (1 - _NEAR), at * (1 + _NEAR)))
     pieces = [piece for piece in near.pieces if piece.value is not None]

@@ -202,10 +202,7 @@ class AdditiveNoise(ShownMechanism):
 
     def describe(self) -> str:
         """One line."""
-        q = self.question
-        relation = "given differences only" if q.directed else "differences of either sign"
-        group = " x ".join(map(str, q.sizes))
-        return f"Additive noise modulo {group}, {len(q.differences)} neighbouring differences ({relation})"
+        return str(self.question)
 
     def drawing(self) -> Figure:
         """The PMF: bars, a heat map for two factors."""

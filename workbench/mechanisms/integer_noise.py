@@ -375,9 +375,7 @@ class AdditiveIntegerNoise(LineNoise):
 
     def describe(self) -> str:
         """One line."""
-        clamp = self.question.clamp
-        where = "on all integers" if clamp is None else f"clamped to {clamp[0]}..{clamp[1]}"
-        return f"Additive noise {where}, neighbouring answers differ by at most {self.reach}"
+        return str(self.question)
 
     def drawing(self) -> Figure:
         """The PMF as bars."""

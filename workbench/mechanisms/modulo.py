@@ -184,7 +184,7 @@ class ModuloNoise(OneLine):
         return f"ModuloNoise({where}, {relation}{', directed=True' if self.directed else ''})"
 
     def __str__(self) -> str:
-        shifts = shorten(", ".join(map(self.show, self.shifts)), 40)
+        shifts = shorten(", ".join(map(self.show, self.shifts[:40])), 40)
         relation = "directed" if self.directed else "symmetric"
         return f"Noise modulo {' x '.join(map(str, self.sizes))}, {relation} differences {shifts}"
 

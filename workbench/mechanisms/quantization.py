@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,12 @@ class Quantization(OneLine):
         )
         where = f"range={spelled_range(self.ends)}" if self.middle else f"c={float(self.c):g}"
         return f"Quantization({what}, {where}, density={self.density.name})"
+
+    def __str__(self) -> str:
+        low, high = map(float, self.ends)
+        which = "" if self.bins is None else f": {shorten(', '.join(f'{float(b):g}' for b in self.bins), 40)}"
+        inputs = f"{self.density.name} inputs in [{low:g}, {high:g}]"
+        return f"Unbiased quantizer of {inputs} to {self.levels} outputs{which}"
 
 
 def symmetric_bins(bins: Sequence[Fraction]) -> bool:

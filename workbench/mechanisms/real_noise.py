@@ -249,8 +249,7 @@ class AdditiveRealNoise(LineNoise):
     def describe(self) -> str:
         """One line."""
         atom = f", an atom of {float(self.atom / self.total):.4g} at 0" if self.atom else ""
-        spans = f"neighbouring answers differ by at most {float(self.question.sensitivity):g}"
-        return f"Additive noise on the reals, {self.steps} cells a sensitivity{atom}, {spans}"
+        return f"{self.question}, {self.steps} cells a sensitivity{atom}"
 
     def facts(self) -> Facts:
         """What it is, what it publishes, and why it is private for all shifts."""

@@ -159,7 +159,7 @@ def test_a_reader_drags_changes_certifies_exports(browser: Chromium, server: Ser
 
     # another family
     page.give("family", "quantizer")
-    page.wait("window.view.heading.startsWith('Quantization')")
+    page.wait("window.view.heading.startsWith('Unbiased quantizer')")
     check_clean(page)
 
 
@@ -373,6 +373,17 @@ def test_nothing_is_wider_than_the_window(browser: Chromium, server: Server, wid
     if width == 390:  # the result comes first
         assert page.js("document.querySelector('.value').getBoundingClientRect().top") < 400
         assert page.js("document.querySelector('.controls').open") is False
+    if width == 1440:  # zoomed to 200 % later, and printed
+        page.size(720, 800)
+        page.wait("!document.querySelector('.controls').open")
+        drawn = "[...document.querySelectorAll('.columns svg.chart')].map((one) => one.viewBox.baseVal.width)"
+        before = set(page.js(drawn))
+        page.js("dispatchEvent(new Event('beforeprint')); 0")
+        assert set(page.js(drawn)) == {340}
+        order = page.js("[...document.querySelectorAll('.columns .card')].map((one) => Number(one.style.order))")
+        assert order == sorted(order)
+        page.js("dispatchEvent(new Event('afterprint')); 0")
+        assert set(page.js(drawn)) == before
 
 
 def test_rivals_are_drawn_and_chosen_in_the_legend(browser: Chromium, server: Server) -> None:

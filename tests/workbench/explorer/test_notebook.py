@@ -219,7 +219,7 @@ def test_both_sides_in_a_browser(browser: Chromium, widget: ExplorerWidget) -> N
     assert float(page.js(shown)) == pytest.approx(widget.design().objective, abs=1e-8)
 
     page.js("traits.state = 'family=quantizer&bins=-3,-0.5,0.5,3&epsilon=1', tell('change:state')")  # from Python
-    exchange(page, widget, f"{_SHADOW}.querySelector('h2').textContent.startsWith('Quantization')")
+    exchange(page, widget, f"{_SHADOW}.querySelector('h2').textContent.startsWith('Unbiased quantizer')")
     exchange(page, widget, f"{_SHADOW}.querySelector('.badge.proven')")  # by itself
     assert page.js("getComputedStyle(document.body).backgroundColor") == "rgba(0, 0, 0, 0)"  # the notebook's own style
     assert page.js("leave(), hooks['msg:custom'].size") == 0

@@ -113,6 +113,14 @@ def test_zero_stands_apart_from_a_logarithmic_axis() -> None:
     assert 0 < designs["x"][1] < 1e-6
 
 
+def test_examples_read_no_file_and_losses_are_lists() -> None:
+    given = [example["given"] for example in suggestions(family("channel"))["examples"]]
+    assert given
+    assert not any("places" in one for one in given)  # city.csv
+    for name, words in (("noise", ["absolute", "squared", "error-rate"]), ("quantizer", ["absolute", "squared"])):
+        assert suggestions(family(name))["words"]["loss"][: len(words)] == words
+
+
 def test_no_page_names_a_file_that_is_written() -> None:
     kind = family("quantizer")
     given = {"levels": "4", "epsilon": "1", "prove": True, "proof_file": "proof.json"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import inspect
 import json
 import pickle
@@ -90,6 +91,12 @@ def test_a_design_shows_itself_in_every_form(designs, tmp_path: Path):
         assert "\n" not in repr(design)
         assert len(repr(design)) < 200
         page = design._repr_html_()
+        assert not re.search(rf"\w=|{type(design.question).__name__}", design.heading)  # words, no call of Python
+        assert design.heading in repr(design)
+        assert str(design).startswith(f"{design.heading}\n")
+        assert html.escape(design.heading) in page
+        if design.drawable:
+            assert design.family.caption(design).startswith(f"{design.heading}\n{design.request.budget_words}: ")
         assert "<script" not in page
         assert bool(re.search("<svg|<img", page)) == family(name).draws
         for label, sentence in design.facts():

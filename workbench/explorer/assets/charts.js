@@ -315,13 +315,14 @@ function drawDots(figure, width, { open } = {}) {
   root.append(svg("text", { x: (left + width) / 2, y: height - 6, "text-anchor": "middle" }, figure.x));
   near.forEach((one, k) => {
     const up = k * line + line - (narrow ? 11 : 12), from = one.low === null || one.low === undefined ? null : x(Math.max(one.low, x0));
-    const row = svg("g", open?.(one) ? { class: "pick", role: "link", tabindex: "0", "aria-label": `${one.name} ${short(one.value, 4)}` } : {});
+    const more = [one.low == null ? "" : `none of its class costs less than ${short(one.low, 9)}`, one.notes ?? ""].filter(Boolean).join("; ");
+    const row = svg("g", open?.(one) ? { class: "pick", role: "link", tabindex: "0", "aria-label": `${one.name} ${short(one.value, 4)} ${more}` } : {});
     row.append(svg("rect", { x: 0, y: up - line / 2 - (narrow ? 8 : 0), width, height: line, fill: "var(--paper)", "fill-opacity": 0 }));
-    row.append(svg("text", narrow ? { x: 12, y: up - 13 } : { x: left - 8, y: up + 4, "text-anchor": "end" }, one.name));
+    row.append(svg("text", narrow ? { x: 12, y: up - 13 } : { x: left - 8, y: up + 4, "text-anchor": "end" }, `${one.name} `));
     if (from !== null) row.append(svg("path", { d: `M${from},${up}H${x(one.value)}M${from},${up - 6}v12`, stroke: hue(0), "stroke-width": 2, fill: "none" }));
     row.append(svg("circle", { cx: x(one.value), cy: up, r: 5.5, fill: one.certified ? hue(0) : "var(--paper)", stroke: hue(0), "stroke-width": 2 }));
-    row.append(svg("text", { x: x(one.value) + 10, y: up + 4, class: "tip" }, short(one.value, 4)));
-    row.append(svg("title", {}, [`${one.name}: ${short(one.value, 9)}`, one.low === null ? "" : `none of its class costs less than ${short(one.low, 9)}`, one.notes ?? ""].filter(Boolean).join("; ")));
+    row.append(svg("text", { x: x(one.value) + 10, y: up + 4, class: "tip" }, `${short(one.value, 4)} `));
+    row.append(svg("title", {}, more));
     const go = open?.(one);
     if (go) {
       row.addEventListener("click", go);

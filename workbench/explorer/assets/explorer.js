@@ -40,6 +40,9 @@ function board(actions = {}) {
     const sides = listed.map(([, height]) => { const side = Number(high[1] < high[0]); high[side] += height; return side; });
     listed.forEach(([node], k) => { if (node.parentNode !== columns[sides[k]] || columns[sides[k]].lastChild !== node) columns[sides[k]].append(node); });
   };
+  // On paper cards follow each other in their order.
+  addEventListener("beforeprint", () => { filled = ""; columns[0].append(...Object.values(cards).sort((a, b) => a.place - b.place).map((made) => made.node)); });
+  addEventListener("afterprint", () => fill());
   let shown = null, marked = {}, map = null, pins = [], laws = [], curves = {}, laid = [];
   const mark = (name) => ({ x: Number(shown?.hot[name] ?? NaN), y: shown?.objective, proven: shown?.certified });
   const words = el("div"), alert = el("p", { class: "alert", role: "alert", hidden: true });
@@ -325,8 +328,8 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
   const save = el("button", { type: "button", onclick: () => once("export", "computing the page", (made) => download(`explore-${state.family}.html`, made.html, "text/html")) }, "Export page");
   const form = el("form", { "aria-label": "Request", onsubmit: (event) => event.preventDefault() });
   const options = el("details", { class: "controls" }, el("summary", {}, "Question and options"), form);
-  const measured = new ResizeObserver(([{ contentRect }]) => { if (contentRect.width) { options.open = contentRect.width > FOLDED; measured.disconnect(); } });
-  measured.observe(root);
+  let wide = null;
+  new ResizeObserver(([{ contentRect }]) => { if (contentRect.width && wide !== (wide = contentRect.width > FOLDED)) options.open = wide; }).observe(root);
   const sliders = el("form", { class: "sliders", "aria-label": "Budget", onsubmit: (event) => event.preventDefault() });
   const ask = (task, more = {}, signal, progress = () => {}) => host.ask(task, { ...state, ...more }, signal, progress);
   const drawn = board({ live: true, sliders, move: (name, value, done) => set(name, threeDigits(value), done), limit: findLeast, taken,
@@ -433,15 +436,18 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
     else if (drawn.view?.borrowed || drawn.view?.preliminary) jobs.push(["complete"]);
     if (!entry.known) jobs.push(["suggestions"]);
     jobs.push(["fields"]);
-    if (drawn.view && drawn.view.objective !== null) jobs.push(...names().map((name) => ["along", { along: name }]), ["profile"], ["rivals"], ["formulas"], ...Array(3).fill(names().map((name) => ["along", { along: name, finer: true }])).flat());
+    if (drawn.view && drawn.view.objective !== null) jobs.push(...names().map((name) => ["along", { along: name }]), ["profile"], ["rivals"], ["formulas"], ...names().map((name) => ["along", { along: name, finer: true }]));
     for (const [task, more = {}] of jobs) {
       if (mine.signal.aborted) break;
       if (more.finer && !settled) settled = told();
+      const before = curves.get(fixed(more.along))?.left;
       try {
         if (task === "certify" || task === "prove" || task === "complete") await proven(task, mine.signal);
         else if (task === "suggestions") await suggest(mine.signal);
         else if (task === "fields") await offer(mine.signal);
         else if (!room.unfit.includes(more.along)) await part(task, more, mine.signal, names());
+        const left = curves.get(fixed(more.along))?.left;
+        if (more.finer && left && left !== before) jobs.push([task, more]);
       } catch (error) {
         if (error.name !== "AbortError") throw error;
         if (slow === mine) say("Stopped.");
@@ -489,7 +495,7 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
       if (error.name === "AbortError") { shown.say(""); throw error; }
       if (!(error instanceof Failure)) console.error(error);
       if (task === "formulas") curves.set(key, { figure: null });
-      if (task === "rivals" || shown.empty || shown.node.querySelector("svg, table") === null) drawn.drop(key2);
+      if (!/^(Bug|Stopped)/.test(error.message) && (task === "rivals" || shown.node.querySelector("svg, table") === null)) drawn.drop(key2);
       else { shown.stale(); shown.say(error.message.replace(/^\w+: /, "")); }
     }
   }
@@ -691,6 +697,7 @@ function sections(root, data) {
 
 function mount(root, data, host) {
   root.classList.add("page");
+  for (const event of ["beforeprint", "afterprint"]) addEventListener(event, () => root.querySelectorAll("figure").forEach((one) => one.onPaper?.(event === "beforeprint")));
   if (data.mode === "live") live(root, data, host);
   else if (data.export) exported(root, data.export);
   else sections(root, data);

@@ -1,5 +1,6 @@
 // The map of formulas: regions of the (ε, δ) plane, or pieces of a curve over ε, that one points at.
 
+const LISTED = 8;  // formulas, the others are folded
 const SQUARES = [0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1];  // ticks of δ, shown by its square root
 
 // The optimum that a region's formula says at a point; none where doubles do not hold it.
@@ -68,8 +69,8 @@ DRAWERS.map = function drawMap(figure, width, { mark, tell, pick } = {}) {
 // The map with its formulas, each of which points at its region, and a line that says what is pointed at.
 function mapNode(figure, options = {}) {
   const said = el("p", { class: "pointed", role: "status" }), empty = `Point at ${figure.moved ? "a region" : "the curve"} to read its formula${options.pick ? "; click to go there" : ""}.`;
-  const shown = new Map(figure.regions.map((one) => [one.name, one.colour]));
-  const entries = [...shown].map(([name, colour]) => el("li", { tabindex: "0" }, svg("svg", { viewBox: "0 0 26 12", "aria-hidden": "true" }, svg("rect", { width: 26, height: 12, fill: hue(colour) })), name));
+  const shown = new Map(figure.regions.map((one) => [one.name, one.denominator ? hue(one.colour) : "var(--grid)"]));
+  const entries = [...shown].map(([name, fill]) => el("li", { tabindex: "0" }, svg("svg", { viewBox: "0 0 26 12", "aria-hidden": "true" }, svg("rect", { width: 26, height: 12, fill })), name));
   const names = [...shown.keys()];
   const tell = (k, px, py) => {
     const one = figure.regions[k], at = one && px !== null ? `ε = ${short(px, 3)}${figure.moved ? `, δ = ${short(py, 3)}` : ""}: ` : "", value = one && px !== null ? optimumAt(one, px, figure.moved ? py : 0) : null;
@@ -83,6 +84,7 @@ function mapNode(figure, options = {}) {
   });
   tell(-1);
   node.querySelector("h2").after(said);
-  node.append(el("ol", { class: "formulas", "aria-label": "Formulas" }, ...entries));
+  const list = (some) => el("ol", { class: "formulas", "aria-label": "Formulas" }, ...some), rest = entries.splice(LISTED);
+  node.append(list(entries), rest.length ? folded(`${rest.length} more formulas`, () => [list(rest)]) : "");
   return node;
 }

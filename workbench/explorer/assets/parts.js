@@ -95,6 +95,7 @@ function saved(shown, drawn, options, said) {
 
 const key = (figure, options) => JSON.stringify([figure.kind, figure.title, figure.note ?? "", (figure.series ?? figure.others ?? []).map((one) => [one.name, one.look]), (options.pins ?? []).length]);
 
+const PAPER = 680;  // pixels between the margins of A4
 const HIDDEN = new Map();  // title of a figure -> what a reader has left out of it
 
 // A figure in a box that redraws it when its width changes. options: what charts.js takes, and whether it is proven.
@@ -114,13 +115,14 @@ function figureNode(figure, options = {}) {
   HIDDEN.set(figure.title, hidden);
   let drawn = null, width = 0;
   const drawable = figure.kind !== "lines" || figure.series.some((one) => one.x.length > 1);
-  const draw = () => {
-    width = Math.max(280, Math.round(place.clientWidth || 520));
+  const draw = (paper = 0) => {
+    width = paper || Math.max(280, Math.round(place.clientWidth || 520));
     const left = { ...figure, series: seen(figure.series), others: seen(figure.others) };
     drawn = drawable ? DRAWERS[figure.kind](left, width, { ...options, pins: seen(options.pins) }) : null;
     place.replaceChildren(drawn ?? el("p", { class: "soft" }, hidden.size ? "Nothing is chosen." : "There are too few values to draw."));
   };
   new ResizeObserver(() => { if (Math.abs(place.clientWidth - width) > 1 && place.clientWidth) draw(); }).observe(place);
+  box.onPaper = (on) => draw(on ? (box.closest(".columns") ? PAPER / 2 : PAPER) : 0);  // letters keep their size there
   box.append(place);
   const series = figure.kind === "bars" ? [{ name: "this design", look: "area", colour: 0 }, ...(figure.others ?? []).map((one) => ({ name: one.name, look: "line", colour: one.colour }))]
     : figure.kind === "lines" ? [...figure.series, ...(options.pins ?? []).filter((one) => Number.isFinite(one.x)).map((one, k) => ({ name: one.name, look: "filled", colour: 3 + k }))] : [];
@@ -216,9 +218,10 @@ function control(option, value, tell, words = null) {
     return { node: el("div", { class: "field check" }, el("label", {}, box, shown), wrong, help), set, fail: fail(box) };
   }
   if (words?.length && option.kind === "text") return chosen(option, value, tell, words, { shared, shown, help, wrong, fail });
-  const text = el("input", { ...shared, type: "text", spellcheck: "false", autocomplete: "off", placeholder: option.default || (option.required ? "required" : ""), list: words?.length ? `${id}-words` : null });
+  const r = option.range, empty = option.required ? "required" : r?.scale === "share" ? "0" : "";
+  const text = el("input", { ...shared, type: "text", spellcheck: "false", autocomplete: "off", placeholder: option.default || empty, list: words?.length ? `${id}-words` : null });
   const list = words?.length ? el("datalist", { id: `${id}-words` }, ...words.map((word) => el("option", { value: word }))) : "";
-  const r = option.range, slider = r ? el("input", { type: "range", min: "0", max: "1000", step: "1", "aria-label": `${name}, slider` }) : null;
+  const slider = r ? el("input", { type: "range", min: "0", max: "1000", step: "1", "aria-label": `${name}, slider` }) : null;
   const points = el("div", { class: "points" });
   const set = (v) => {
     text.value = Array.isArray(v) ? v.join(",") : v ?? "";

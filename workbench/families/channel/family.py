@@ -314,7 +314,6 @@ class _Channels(Family):
         from workbench.families.budget import budget_facts
 
         r = design.request
-        what = f"{r.losses.name} loss" if r.minimise == "loss" else r.minimise
         under = "for the worst input" if r.question.prior is None else "expected"
         best = "best of all channels on these outputs" if r.runs == 1 else f"best found for {r.runs} runs"
         if r.question.free:
@@ -328,7 +327,7 @@ class _Channels(Family):
         if r.unit is not None and r.losses.name in ("euclidean", "manhattan"):
             value += f", in {r.unit}"
         return [
-            (what if name else f"least {what}", value),
+            (r.minimised if name else f"least {r.minimised}", value),
             ("bound", design.bound_words + ("" if design.gap is None else f" (gap {design.gap:.2g})")),
             *budget_facts(design),
             ("outputs", self.published(design) if r.question.free else f"{used} of {r.question.m} in use"),

@@ -172,6 +172,11 @@ class ChannelRequest(BudgetRequest):
         )
 
     @property
+    def heading(self) -> str:
+        """See `Request.heading`."""
+        return f"Channel of {self.question}"
+
+    @property
     def loss_name(self) -> str:
         """The name of the loss."""
         return self.losses.name

@@ -80,6 +80,11 @@ class LabelRequest(BudgetRequest):
         return loss_named(self.loss)
 
     @property
+    def heading(self) -> str:
+        """See `Request.heading`."""
+        return f"Randomizer of {self.question}, method {self.method}"
+
+    @property
     def loss_name(self) -> str:
         """In words."""
         return self.named_loss.name if isinstance(self.loss, (str, Loss)) else self.channel.losses.name

@@ -43,6 +43,18 @@ class LaplaceRequest(Request):
     bits: Fraction
     code: str = "gamma"
     notion: ClassVar[str] = "metric"  # ε per unit of |x - x'|
+    minimised = "epsilon towards the decoder"
+
+    @property
+    def heading(self) -> str:
+        """See `Request.heading`."""
+        return f"Dyadic quantized Laplace, {self.question.text}"
+
+    @property
+    def budget_words(self) -> str:
+        """The budget, in words."""
+        most = f"at most {float(self.bits):g} bits of Elias {self.code}"
+        return f"epsilon = {float(self.epsilon):g} a unit of |x - x'|, {most}"
 
     def __post_init__(self) -> None:
         from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
@@ -186,9 +198,6 @@ class _Laplace(Family):
 
     def json(self, design: Design) -> Record:
         return {**design.details, "objective": design.details["decoder_epsilon"]}
-
-    def heading(self, design: Design) -> str:
-        return "Dyadic quantized Laplace"
 
     def facts(self, design: Design) -> Facts:
         answer = design.details

@@ -45,7 +45,7 @@ _SHOWN = 12  # noise values a report lists
 
 
 _WANTED = (
-    "absolute, squared, error-rate, pinball:τ, huber:h, or losses of noise of size 0, 1, 2, ..., in a list or a file"
+    "one of absolute, squared, error-rate, pinball:τ, huber:h; or losses of noise of size 0, 1, 2, ... (a list or file)"
 )
 
 
@@ -273,16 +273,11 @@ class _NoiseFamily(Family):
         worst = ", for the worst answer" if design.request.worst else ""
         return f"best noise on all integers{clamped}{worst}"
 
-    def heading(self, design: Design) -> str:
-        return f"{design.mechanism.describe()}"
-
     def facts(self, design: Design) -> Facts:
         request, exact_ = design.request, exact_words(design)
-        what, least = f"{request.loss_name} loss", "costs less"
-        if request.minimise != "loss":
-            what, least = request.minimise, "does with less"
+        least = "costs less" if request.minimise == "loss" else "does with less"
         rows = [
-            (f"least {what}", f"{design.objective:.9g} ({self.class_words(design)})"),
+            (f"least {request.minimised}", f"{design.objective:.9g} ({self.class_words(design)})"),
             ("bound", f"{design.bound_words}: no {'symmetric' if request.runs > 1 else 'such'} noise {least}")
             if design.bound is not None
             else ("bound", "none: what is published is the noise clamped"),

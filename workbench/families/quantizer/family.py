@@ -187,12 +187,8 @@ class _Quantizer(Family):
             "smallest_epsilon": design.details.get("smallest_epsilon"),
         }
 
-    def heading(self, design: Design) -> str:
-        return f"{design.question!r} by {design.request.method}"
-
     def facts(self, design: Design) -> Facts:
         shown, request = self.json(design), design.request
-        metric = "" if request.metric is None else f" ({request.metric} metric)"
         return [
             ("bins", ", ".join(f"{b:.6g}" for b in shown["bins"])),
             (
@@ -201,7 +197,7 @@ class _Quantizer(Family):
             ),
             ("objective", f"{design.objective:.9g}"),
             ("bound", "none proven" if design.bound is None else f"{design.bound:.9g} on the objective"),
-            ("asked", f"epsilon = {float(request.epsilon):g}{metric}"),
+            ("asked", request.budget_words),
             ("exact", f"epsilon {self._least_epsilon(design)!r}, bias {float(design.mechanism.bias):.3g}"),
         ]
 
@@ -212,10 +208,6 @@ class _Quantizer(Family):
         cells = [[float(b), *map(float, shown[:, i])] for i, b in enumerate(mechanism.outputs)]
         heads = [f"p at x = {x:g}" for x in places] if mechanism.middle else [f"p at x = {x}" for x in ("-c", "0", "c")]
         return [("Output law", ["output", *heads], cells)]
-
-    def caption(self, design: Design) -> str:
-        what = f"Unbiased quantizer of x, {design.question.levels} outputs, {design.request.method}"
-        return f"{what}\nε = {float(design.request.epsilon):g}: {design.request.loss} loss {design.objective:.6g}"
 
 
 FAMILY = _Quantizer()

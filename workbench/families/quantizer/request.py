@@ -84,6 +84,16 @@ class QuantizerRequest(Request):
         law = LawQuestion(epsilon, density, loss, self.metric, self.solver, self.options, told)
         return law, float(absolute + squared)
 
+    @property
+    def heading(self) -> str:
+        """See `Request.heading`."""
+        return f"{self.question}, method {self.method}"
+
+    @property
+    def budget_words(self) -> str:
+        """The budget, in words."""
+        return f"epsilon = {float(self.epsilon):g}" + ("" if self.metric is None else f" ({self.metric} metric)")
+
     def stated(self) -> Stated:
         """See `Request.stated`."""
         from workbench.families.quantizer.stated import stated
