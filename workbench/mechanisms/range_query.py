@@ -2,14 +2,16 @@
 
 The points are the middles of equal cells; where the worst answer counts, the ends of cells, of which an answer goes at
 random to one of the two nearest, with itself as the mean. Neighbours differ by S at most: their points by ⌈S/h⌉ h, at
-random too if both use one draw. All points are neighbours where S is the whole range, the default.
+random too if both use one draw. All points are neighbours where S is the whole range, the default: then cells may be
+uneven, for the worst answer as well, with the middle of each as its point.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +41,8 @@ class RangeQuery(FiniteQuery):
 
     range: "LOW..HIGH", or two numbers; sensitivity: how far neighbouring answers differ at most, all of the range by
     default; cells: how many, chosen by the design unless given; prior: "uniform" on the range, "worst", or weights of
-    equal parts of the range, uniform on each. weights: of the parts, None where the worst answer counts. Raises
-    InvalidRequest.
+    equal parts of the range, uniform on each. weights: of the parts, None where the worst answer counts; edges: of
+    uneven cells, None of equal ones. Raises InvalidRequest.
     """
 
     low: Fraction
@@ -49,6 +51,7 @@ class RangeQuery(FiniteQuery):
     cells: int
     given: bool
     weights: tuple[Fraction, ...] | None
+    edges: tuple[Fraction, ...] | None = None
 
     def __init__(self, range: Any, *, sensitivity: Any = None, cells: int | None = None, prior: Any = None) -> None:
         low, high = read_range(range)
@@ -80,7 +83,7 @@ class RangeQuery(FiniteQuery):
         return self._apart(math.ceil)
 
     def _apart(self, whole: Callable[[Fraction], int]) -> int:
-        last = self.cells - (self.weights is not None)
+        last = self.cells - (self.weights is not None or self.edges is not None)
         return last if self.local else min(last, whole(self.sensitivity / self.width))
 
     def finite(self, apart: int) -> FiniteQuery:
@@ -88,8 +91,25 @@ class RangeQuery(FiniteQuery):
         relation: Record = {"max_shift": apart * self.width}
         if apart >= len(self.points) - 1:
             relation = {"neighbours": "all"}
-        prior = "worst" if self.weights is None else [w for w in self.weights for _ in range(self.cells // self.parts)]
+        prior: Any = "worst"
+        if self.weights is not None:
+            prior = [Fraction(0)] * self.cells
+            for cell, _, _, weight in self.pieces():
+                prior[cell] += weight
         return FiniteQuery(self.points, FREE, prior=prior, **relation)
+
+    def pieces(self) -> Iterator[tuple[int, Fraction, Fraction, Fraction]]:
+        """Where cells and parts of the prior overlap: (cell, middle, width, weight)."""
+        width = (self.high - self.low) / self.parts
+        for cell, (a, b) in enumerate(pairwise(self.ends)):
+            for part in range(math.floor((a - self.low) / width), math.ceil((b - self.low) / width)):
+                start, end = max(a, self.low + part * width), min(b, self.low + (part + 1) * width)
+                yield cell, (start + end) / 2, end - start, (self.weights or ())[part] * (end - start) / width
+
+    @property
+    def ends(self) -> Sequence[Fraction]:
+        """Of the cells, in order."""
+        return self.edges or [self.low + self.width * i for i in range(self.cells + 1)]
 
     def below(self) -> FiniteQuery | None:
         """A question whose least loss no channel of the range is below; None where it has no neighbours."""
@@ -99,9 +119,9 @@ class RangeQuery(FiniteQuery):
     @property
     def points(self) -> list[Fraction]:
         """To which answers are rounded."""
-        ends = self.weights is None
-        first = self.low if ends else self.low + self.width / 2
-        return [first + self.width * i for i in range(self.cells + ends)]
+        if self.weights is None and self.edges is None:
+            return [*self.ends]
+        return [(a + b) / 2 for a, b in pairwise(self.ends)]
 
     @property
     def parts(self) -> int:
@@ -130,6 +150,14 @@ class RangeQuery(FiniteQuery):
         prior = "worst" if self.weights is None else self.weights
         return RangeQuery((self.low, self.high), sensitivity=self.sensitivity, cells=cells, prior=prior)
 
+    def uneven(self, edges: Sequence[Fraction]) -> RangeQuery:
+        """The same range, every two answers neighbours, in cells with these ends."""
+        other = object.__new__(RangeQuery)
+        other.__dict__.update({**self.__dict__, "edges": tuple(edges), "cells": len(edges) - 1})
+        other.__dict__.update(other.finite(other.far).__dict__)
+        other.__dict__.pop("numbers", None)
+        return other
+
     def placed(self, outputs: tuple[Point, ...]) -> RangeQuery:
         """The same question with these outputs."""
         other = object.__new__(RangeQuery)
@@ -139,14 +167,18 @@ class RangeQuery(FiniteQuery):
 
     @property
     def rounded(self) -> str:
-        """The points, as `FiniteQuery` reads them."""
+        """The points, as `FiniteQuery` reads them; how many, of uneven cells."""
+        if self.edges is not None:
+            return f"{self.cells} cells"
         points = self.points
         return f"{spelled_range((points[0], points[-1]))}:{spelled(self.width)}"
 
     def to_dict(self) -> Record:
         """JSON-ready."""
-        range_ = {"range": spelled_range((self.low, self.high)), "sensitivity": spelled(self.sensitivity)}
+        range_: Record = {"range": spelled_range((self.low, self.high)), "sensitivity": spelled(self.sensitivity)}
         prior = "worst" if self.weights is None else [*map(spelled, self.weights)]
+        if self.edges is not None:
+            range_["edges"] = [*map(spelled, self.edges)]
         return super().to_dict() | range_ | {"prior": prior} | ({"cells": self.cells} if self.given else {})
 
     def __str__(self) -> str:

@@ -13,13 +13,17 @@ Neighbours differ by S at most: their points by ⌈S/h⌉ h (with one draw for b
 rows with the same shares is private), which M protects, while the bound may use ⌊S/h⌋ h only; where all answers are
 neighbours so are all points. Where h divides S, or S is the whole range, cost and bound differ by O(h²) for most.
 
-All neighbours under a prior, δ = 0: RR-on-Bins is the best of all with real outputs (Ghazi et al. 2023, Theorem 5), so
-the finite questions are answered by their bins, on up to 2^15 points for the bound.
+All neighbours, δ = 0, under a prior: RR-on-Bins is the best of all with real outputs (Ghazi et al. 2023, Theorem 5),
+so the finite questions are answered by their bins, on up to 2^15 points for the bound, and the bins are the cells. For
+the worst answer: `models.range_channel` on cells that hold equal masses of outputs, about so many for each bin; its
+multipliers are a prior on points, under which the least loss of bins is the bound.
 
-All neighbours, small δ: an (ε, δ)-private M on k points is near a pure one. With L = min_i M_i, N_i = min(M_i, e^ε L)
-lacks at most η = (k - 1) δ of M_i, and N_i + (c + what it lacks) R_i is pure, times 1/(1 + c), where R is private for
-ε - ln(1 + η/c). So the least loss at (ε, δ) is at least (1 + c) V(ε) - (c + η) loss(R): with R constant and
-c = η/(e^ε - 1), or R the best at ε - ln 2 and c = η.
+All neighbours, δ > 0: let U be the least loss at (ε, 0) of k points x_i with weights p_i, K that of one output, and C
+the mean of the largest losses c_i an output among the points has. Multipliers λ >= 0 of the rows (of sums >= 1, which
+cost the same), Σ λ = U, leave v_i(o) = p_i c(o - x_i) - λ_i with e^ε Σ v_i(o)^- <= Σ v_j(o)^+. So for M at (ε, δ), with
+θ_j = v_j^+ / Σ v^+, loss(M) - U = Σ_o Σ_i v_i M_i >= -Σ_o Σ_ij v_i^- θ_j (M_i - e^ε M_j)^+ >= -δ Σ_i λ_i Σ_j max_o θ_j
+>= -δ U C / (K - U), as v_i^- <= λ_i, v_j^+ <= p_j c_j and Σ v^+ >= K - U. Bins that publish their own value with
+probability δ more cost as much less.
 """
 
 from __future__ import annotations
@@ -29,17 +33,24 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from models.oracles.bins import optimal_bins
-from solvers.arrays import Integers, Vector
+from models.losses import loss_named
+from models.oracles.bins import Bins, optimal_bins
+from models.range_channel import RangeChannel
+from solvers.arrays import Flags, Integers, Pair, Vector
+from solvers.backend import solve
 from solvers.search import Deadline
+from solvers.session import Options
+from solvers.solution import Solution
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.distribution import Distribution
 from workbench.families.base import Session, Values
 from workbench.families.channel.losses import loss_table
 from workbench.families.channel.problem import ChannelProblem
+from workbench.families.channel.repair import loss_of, to_integers
 from workbench.families.channel.request import ChannelRequest, ChannelTooLarge
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.pipeline import design
@@ -52,13 +63,17 @@ from workbench.mechanisms.label_randomizers.randomized_response import on_bins
 from workbench.mechanisms.range_query import MOST_CELLS, RangeQuery, cell_loss
 
 _CELLS = (8, 16, 32, 64, 128, 12, 24, 48, 96)  # refined until cost and bound are close; not every refinement helps
-_BINNED = (8, 16, 32, 64, 128, 256, 512, 1 << 11, 1 << 13, 1 << 15)  # above MOST_CELLS for the bound alone
+_BINNED = (8, 16, 32, 64, 128, 256, 512, 1 << 11, 1 << 13, 1 << 15)  # points that bins are made of
 _BY_TANGENTS = (4, 8)  # cells under a notion of several bounds
 _CLOSE = 0.01  # of each other, relative
 _MASSES = 33_000  # compared on the cells' own points; with δ half
 _STEEP = 30  # ε up to which bins are known
-_HALVED, _ROUNDED = 0.69314719, 1e-9  # a little more than ln 2; than floats lose
-_SMALL = 1e-4  # δ up to which pure channels are worth the search by programs
+_ROUNDED = 1e-9  # relative, more than floats lose
+_MIXED, _AUDITED = Fraction(1, 500), 100  # δ from which, and bins up to which, bins use it
+_OF_A_BIN, _FEWEST, _FINE = (2, 4, 6, 8, 12), 24, 1 << 13  # cells for the worst answer; points of a bound
+_NEAR, _NARROW = 0.8, 8  # bins between an output and answers that it tells apart, where there are more bins
+_INTERIOR = Options(algorithm="interior-point", native={"run_crossover": "off"})
+_STEP, _LEAST = Fraction(1, 1 << 30), 1e-9  # of the range, that ends of cells are whole; masses that count
 
 
 class RangeSession(Session):
@@ -86,36 +101,39 @@ class _Search:
         self.best: tuple[Fraction, RangeQuery, Design] | None = None
         self.bound = Fraction(0)
         alike = self.question.local and is_hockey_stick(request.notion)
-        few = self.question.weights is not None or (request.delta or 0) <= _SMALL
-        self.pure = replace(request, notion="pure", delta=Fraction(0)) if alike and few else None
+        known = float(request.epsilon or 0) <= _STEEP and (self.question.weights is not None or not self.question.given)
+        self.pure = replace(request, notion="pure", delta=Fraction(0)) if alike and known else None
+        self._loss = loss_named(str(request.loss))
 
     @property
     def close(self) -> bool:
         """Whether cost and bound are."""
         return self.best is not None and self.best[0] - self.bound <= Fraction(_CLOSE) * self.best[0]
 
-    @property
-    def _constant(self) -> Fraction:
-        return self.question.constant(str(self.request.loss))[1]
-
     def refine(self, request: ChannelRequest) -> None:
         """Try more and more cells until cost and bound are close. Raises WorkbenchError where there is no channel."""
-        binned = request is self.pure and self.question.weights is not None and float(request.epsilon or 0) <= _STEEP
-        for count in self._counts(request, binned):
+        pure = request is self.pure
+        if pure and self.question.weights is None:
+            self._worst(request)
+            return
+        for count in self._counts(request, pure):
             if self.best is not None and (
-                self._deadline.passed or not (binned or _few(request, self.question.of(count)))
+                self._deadline.passed or not (pure or _few(request, self.question.of(count)))
             ):
                 break
             try:
-                (self._binned if binned else self._solved)(request, count)
+                (self._binned if pure else self._solved)(request, count)
             except (ChannelTooLarge, InvalidRequest, NotProven) as error:
                 if self.best is None or getattr(error, "interrupted", False):
                     raise
                 break
-            if request.progress is not None and self.best is not None:
-                request.progress(f"{count} cells: loss {float(self.best[0]):.9g}, bound {float(self.bound):.9g}")
+            self._tell(count)
             if self.close:
                 break
+
+    def _tell(self, count: int) -> None:
+        if self.request.progress is not None and self.best is not None:
+            self.request.progress(f"{count} cells: loss {float(self.best[0]):.9g}, bound {float(self.bound):.9g}")
 
     def _counts(self, request: ChannelRequest, binned: bool) -> list[int]:
         """How many cells are tried: such that the sensitivity is so many cells, where that is possible."""
@@ -141,7 +159,7 @@ class _Search:
         if lower is not None:
             same = (lower.inputs, lower.pairs) == (cells.inputs, cells.pairs)
             below = reached if same else self._finite(request, lower)
-            self._prove(request, lower.k, Fraction(below.bound or 0))
+            self.bound = max(self.bound, Fraction(below.bound or 0))
 
     def _finite(self, request: ChannelRequest, question: FiniteQuery) -> Design:
         """The best channel of a finite question; proven or not. Raises WorkbenchError."""
@@ -158,33 +176,94 @@ class _Search:
 
     def _binned(self, request: ChannelRequest, count: int) -> None:
         """By the best bins, whose loss is the bound as well."""
-        question, epsilon = self.question, float(request.epsilon or 0)
-        width = float(question.high - question.low) / count
-        labels = float(question.low) + width * (np.arange(count) + 0.5)
-        prior = np.repeat([float(w) for w in question.weights or ()], count // question.parts)
-        loss = str(request.loss)
-        bins = optimal_bins(labels, prior, epsilon, loss)
-        if count <= MOST_CELLS:
-            cells = question.of(count)
-            self._take(design(_Bins(request, cells.finite(cells.far), bins.starts, bins.values)), cells)
-        other = optimal_bins(labels, prior, epsilon - _HALVED, loss).objective if epsilon > 1 else math.inf
-        self._prove(request, count, Fraction(bins.bound), other)
+        question = self.question
+        width = (question.high - question.low) / count
+        labels = np.asarray(float(question.low) + float(width) * (np.arange(count) + 0.5), dtype=np.float64)
+        prior: Vector = np.repeat(np.array([float(w) for w in question.weights or ()]), count // question.parts)
+        bins = self._prove(labels, prior, Fraction(1))
+        starts, cells = bins.starts, question
+        if not question.given:
+            cells = question.uneven([question.low + width * int(start) for start in (*starts, count)])
+            starts = np.arange(bins.d)
+        if cells.cells <= MOST_CELLS:
+            delta = Fraction(self.request.delta or 0)
+            if delta < _MIXED or bins.d > _AUDITED:
+                delta = Fraction(0)
+            finite = cells.finite(cells.far)
+            law, outputs = _law(finite, starts, bins.values, Fraction(request.epsilon or 0), delta)
+            self._take(design(_Given(self.request if delta else request, finite, law, outputs, "RR-on-Bins")), cells)
+
+    def _worst(self, request: ChannelRequest) -> None:
+        """By programs on cells that hold equal masses of outputs. Raises NotProven where not one is solved."""
+        low, width, q = (
+            self.question.low,
+            self.question.high - self.question.low,
+            math.expm1(float(request.epsilon or 0)),
+        )
+        middles = (np.arange(_FINE) + 0.5) / _FINE
+        scale = np.array([0.0, 1.0]), np.array([0.0, float(self._prove(middles, None, width).d)])
+        for of_a_bin in _OF_A_BIN:
+            count = of_a_bin * max(1, round(scale[1][-1]))
+            if self.best is not None and (self._deadline.passed or count > MOST_CELLS):
+                break
+            count = min(max(count, _FEWEST), MOST_CELLS)
+            steps = np.rint(np.interp(np.linspace(0, scale[1][-1], count + 1), *scale[::-1]) / float(_STEP)).astype(int)
+            ends, own = steps * float(_STEP), np.arange(count + 1)
+            at, outputs = (ends[1:] + ends[:-1]) / 2, np.unique(np.concatenate([2 * steps, steps[1:] + steps[:-1]]))
+            places = outputs * float(_STEP / 2)
+            of_cells = np.stack([ends[:-1], ends[1:]], axis=1).ravel(), own[:-1].repeat(2)
+            model = RangeChannel(*of_cells, places, _near(at, places, scale), q, self._loss.name)
+            solution = self._stopped(model)
+            if solution.x is None:
+                break
+            least, masses = model.masses(solution)
+            used = masses.max(axis=0) > _LEAST * masses.max()
+            cells = self.question.uneven([low + width * _STEP * int(step) for step in steps])
+            published = tuple(low + width * _STEP / 2 * int(place) for place in outputs[used])
+            law = to_integers(masses[:, used])
+            self._take(design(_Given(request, cells.finite(cells.far), law, published, "mixture of bins")), cells)
+            model = RangeChannel(ends, own, places, _near(ends, places, scale), q, self._loss.name)
+            solution = self._stopped(model)
+            if solution.x is not None:
+                prior, apart = model.prior(solution), np.concatenate([[0.0], at, [1.0]])
+                self._prove(ends, prior, width)
+                self._prove(middles, (prior / np.diff(apart))[np.searchsorted(apart, middles) - 1], width)
+            self._tell(count)
+            if self.close:
+                break
+            held = (np.cumsum(least) - least / 2) * q / max(1 - least.sum(), _LEAST)
+            known = np.linspace(0, 1, max(3, round(held[-1]) + 1))
+            scale = known, np.interp(known, places, held - held[0])
+        if self.best is None:
+            raise NotProven("The search stopped at its time limit.", bound=float(self.bound))
+
+    def _stopped(self, model: RangeChannel) -> Solution:
+        """What a solver says in the time that is left."""
+        return solve(model.program(), options=replace(_INTERIOR, time_limit=self._deadline.left))
 
     def _take(self, reached: Design, cells: RangeQuery) -> None:
         cost = _cost(reached, cells)
         if self.best is None or cost < self.best[0]:
             self.best = cost, cells, reached
 
-    def _prove(self, request: ChannelRequest, k: int, bound: Fraction, other: float = math.inf) -> None:
-        """A bound on the channels of k points that the request takes, and what follows for all (module docstring).
-        other: the least loss at ε - ln 2."""
-        if delta := (self.request.delta or 0) - (request.delta or 0):
-            eta = Fraction((k - 1) * delta)
-            ways = [(eta / Fraction(math.expm1(float(request.epsilon or 0)) * (1 - _ROUNDED)), self._constant)]
-            if other < math.inf:
-                ways.append((eta, Fraction(other * (1 + _ROUNDED))))
-            bound = max((1 + c) * bound - (c + eta) * loss for c, loss in ways)
-        self.bound = max(self.bound, bound)
+    def _prove(self, labels: Vector, prior: Vector | None, unit: Fraction) -> Bins:
+        """The best bins of points under a prior, and the bound they are on the channels of the range (module
+        docstring). unit: of the labels."""
+        bins = optimal_bins(labels, prior, float(self.request.epsilon or 0), self._loss)
+        bound = Fraction(bins.bound)
+        if delta := self.request.delta or 0:
+            shares = np.full(labels.size, 1.0) if prior is None else prior
+            shares = shares / shares.sum()
+            middle = (
+                labels[np.searchsorted(np.cumsum(shares), 0.5)] if self._loss.name == "absolute" else shares @ labels
+            )
+            constant = shares @ self._loss(middle, labels)
+            most = shares @ np.maximum(self._loss(labels[0], labels), self._loss(labels[-1], labels))
+            left = constant * (1 - _ROUNDED) - bins.objective
+            bound -= delta * Fraction(most * bins.objective / left * (1 + _ROUNDED)) if left > 0 else bound
+        power = 2 if self._loss.name == "squared" else 1
+        self.bound = max(self.bound, bound * unit**power)
+        return bins
 
     def design(self) -> Design:
         """What was found, as a design of the range. Raises NotProven where the time is up."""
@@ -192,10 +271,12 @@ class _Search:
         (cost, cells, reached), bound = self.best, float(self.bound)
         gap = float((cost - self.bound) / cost)
         proven = "within 1 % of any channel" if self.close else f"not proven within 1 % of any channel ({gap:.2g})"
-        nearest = (
-            "at random to one of the two nearest, the answer being the mean, of" if cells.weights is None else "to"
-        )
-        words = f"It takes answers rounded {nearest} {cells.rounded}, which the loss charges; {proven} of the range"
+        nearest = "rounded to"
+        if cells.edges is not None:
+            nearest = "in"
+        elif cells.weights is None:
+            nearest = "rounded at random to one of the two nearest, the answer being the mean, of"
+        words = f"It takes answers {nearest} {cells.rounded}, which the loss charges; {proven} of the range"
         words += f" at {self.request.budget_words}."
         if reached.request.delta != self.request.delta:
             words += " It is private at delta = 0."
@@ -210,23 +291,20 @@ class _Search:
         return reported
 
 
-class _Bins(ChannelProblem):
-    """RR-on-Bins on the points of a finite question, every two of them neighbours."""
+class _Given(ChannelProblem):
+    """A channel of a finite question, every two points neighbours: integers (k, m) and outputs, repaired."""
 
-    def __init__(self, request: ChannelRequest, question: FiniteQuery, starts: Integers, values: Vector) -> None:
-        labels = Labels(question.places[0], [float(p) for p in question.prior or ()])
-        bins = on_bins(labels, starts, [float(f"{value:.12g}") for value in values], request.epsilon or 0)
-        outputs, at = np.unique(bins.outputs, return_inverse=True)  # two bins may publish one value
-        rows = np.array([row.integers for row in map(bins.row, range(question.k))], dtype=object)
-        self._law = np.zeros((question.k, outputs.size), dtype=object)
-        np.add.at(self._law.T, at, rows.T)
-        placed = question.placed(tuple(map(Fraction, map(repr, outputs.tolist()))))
+    def __init__(
+        self, request: ChannelRequest, question: FiniteQuery, law: Any, outputs: tuple[Fraction, ...], name: str
+    ) -> None:
+        placed = question.placed(outputs)
         super().__init__(replace(request, question=placed, losses=loss_table(placed, request.loss)))
+        self._law, self._name = law, name
 
     def closed_form(self) -> Answer:
         """The randomizer."""
         rows = Channel(tuple(map(Distribution.from_integers, self._law.tolist())))
-        return Answer(self.request.channel(rows), None, None, "RR-on-Bins", (self._law, None))
+        return Answer(self.request.channel(rows), None, None, self._name, (self._law, None))
 
     def oracle(self, answer: Answer) -> OracleVerdict:
         """None: the points are not the range."""
@@ -235,6 +313,29 @@ class _Bins(ChannelProblem):
     def proven(self, reached: Design) -> Design:
         """What is proven is said of the range."""
         return reached
+
+
+def _law(
+    question: FiniteQuery, starts: Integers, values: Vector, epsilon: Fraction, delta: Fraction
+) -> tuple[Any, tuple[Fraction, ...]]:
+    """RR-on-Bins on points, which publishes the own bin's value with probability δ whatever it says: integers (k, m)
+    and outputs."""
+    labels = Labels(question.places[0], [float(p) for p in question.prior or ()])
+    bins = on_bins(labels, starts, [float(f"{value:.12g}") for value in values], epsilon)
+    outputs, at = np.unique(bins.outputs, return_inverse=True)  # two bins may publish one value
+    rows = np.array([row.integers for row in map(bins.row, range(question.k))], dtype=object)
+    law = np.zeros((question.k, outputs.size), dtype=object)
+    np.add.at(law.T, at, rows.T)
+    total, own = law.sum(axis=1), np.searchsorted(starts, np.arange(question.k), side="right") - 1
+    law *= delta.denominator - delta.numerator
+    law[np.arange(question.k), at[own]] += total * delta.numerator
+    return law, tuple(map(Fraction, map(repr, outputs.tolist())))
+
+
+def _near(answers: Vector, outputs: Vector, scale: Pair) -> Flags:
+    """Where bins may tell answers apart. scale: points, and how many bins are below each. Shape (answers, outputs)."""
+    between = np.abs(np.interp(answers, *scale)[:, None] - np.interp(outputs, *scale))
+    return np.asarray(between <= (_NEAR if scale[1][-1] > _NARROW else math.inf))
 
 
 def _few(request: ChannelRequest, cells: RangeQuery) -> bool:
@@ -255,9 +356,13 @@ def _cost(reached: Design, cells: RangeQuery) -> Fraction:
     def mean(row: Distribution, at: Fraction, width: Fraction) -> Fraction:
         return row.mean([cell_loss(loss, o - at, width) for o in outputs])
 
-    if cells.prior is not None:
-        each = (mean(row, at, cells.width) for row, at in zip(rows, points, strict=True))
-        return sum((p * cost for p, cost in zip(cells.prior, each, strict=True)), Fraction(0))
+    if cells.weights is not None:
+        parts = (w * mean(rows[i], at, width) for i, at, width, w in cells.pieces())
+        return sum(parts, Fraction(0))
+    if cells.edges is not None:
+        sides = (FiniteQuery(ends, outputs, neighbours="all") for ends in (cells.ends[:-1], cells.ends[1:]))
+        law = np.array([row.integers for row in rows], dtype=object)
+        return max(loss_of(law, loss_table(side, loss), None) for side in sides)
 
     def between(at: Fraction, i: int) -> Fraction:
         share = (at - points[i]) / cells.width

@@ -1,0 +1,106 @@
+"""The channel of a range whose worst answer costs least, every two answers neighbours: a sparse linear program.
+
+Cells i = 0..n-1 of answers share a law. With q = e^ε - 1 and t_o the least mass of an output (the column form of
+`models.channel`), M(i, o) = t_o + s(i, o):
+
+    min z   s.t.  Σ_o t_o + Σ_o s(i, o) = 1,   0 <= s(i, o) <= q t_o,
+                  z >= Σ_o t_o c(o - x) + Σ_o s(i, o) c(o - x)         for the places x of every cell i
+
+Both ends of a cell are its places where an answer is all that is known of it: c is convex, so that z is the loss of the
+worst. With one place in a cell, z is at most that of any channel of the range, and the multipliers of the places are
+the prior under which every channel costs at least z.
+
+Sparse: s(i, o) is stated where o is near the cell, as bins are narrow (0 elsewhere: what that leaves out costs bounds
+nothing that are proven for all channels of the multipliers), and G(x) = Σ_o t_o c(o - x) by recurrence:
+
+    squared     G(x) = m_0 x² - 2 m_1 x + m_2,  m_r = Σ_o t_o o^r                        columns "moments" (3,)
+    absolute    G(o_j+1) - G(o_j) = (o_j+1 - o_j)(2 T_j - T_last),  T_j = Σ_{i<=j} t_i   columns "moments": T, G (2 m,)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from solvers.arrays import Flags, Pair, Positions, Vector
+from solvers.data import Data
+from solvers.program import Block, Program
+from solvers.solution import Solution
+
+
+@dataclass(frozen=True)
+class RangeChannel:
+    """The program of given places and outputs.
+
+    places: (p,) x; cells: (p,) i of each, from 0, in runs; outputs: (m,) increasing, places among them; near: (n, m)
+    where s is stated; q: e^ε - 1; loss: absolute or squared; all of it in [0, 1].
+    """
+
+    places: Vector
+    cells: Positions
+    outputs: Vector
+    near: Flags
+    q: float
+    loss: str
+
+    def program(self) -> Program:
+        """The program, without parameters."""
+        (n, m), p = self.near.shape, self.places.size
+        cell, output = np.nonzero(self.near)
+        size, each = cell.size, np.arange(cell.size)
+        place, pair = np.nonzero(self.cells[:, None] == cell)
+        costs = np.abs(self.outputs[output[pair]] - self.places[place]) ** (1 + (self.loss == "squared"))
+        own = sp.csr_array((costs, (place, pair)), shape=(p, size))
+        defined, total, below = self._moments()
+        ones = sp.csr_array((np.ones(size), (cell, each)), shape=(n, size))
+        link = sp.csr_array((np.full(size, -self.q), (each, output)), shape=(size, m))
+        parts: Any = [
+            [None, own, below, sp.csr_array(np.full((p, 1), -1.0))],
+            [link, sp.eye_array(size), None, None],
+            [None, ones, sp.csr_array(np.tile(total, (n, 1))), None],
+            [defined[0], None, defined[1], None],
+        ]
+        rows = sp.csc_array(sp.block_array(parts))
+        rows.eliminate_zeros()
+        sizes, inequalities = (m, size, total.size, 1), p + size
+        right = np.concatenate([np.zeros(inequalities), np.ones(n), np.zeros(defined[0].shape[0])])
+        left = np.where(np.arange(right.size) < inequalities, -np.inf, right)
+        columns, first = rows.shape[1], np.cumsum([0, *sizes])
+        lower = np.where((np.arange(columns) < m + size) | (np.arange(columns) == columns - 1), 0.0, -np.inf)
+        cost = np.concatenate([np.zeros(columns - 1), [1.0]])
+        data = Data(cost, 0.0, rows, left, right, lower, np.full(columns, np.inf), np.zeros(columns, dtype=bool))
+        names = ("least", "more", "moments", "worst")
+        blocks = tuple(Block(name, int(first[i]), (sizes[i],)) for i, name in enumerate(names))
+        return Program(f"channel of a range, {n} cells", data, variables=blocks, rows=(Block("losses", 0, (p,)),))
+
+    def _moments(self) -> tuple[tuple[sp.csr_array, sp.csr_array], Vector, sp.csr_array]:
+        """(rows that define the moments of t: columns of t, of the moments; Σ t as a row of moments; G of places)."""
+        x, o, m = self.places, self.outputs, self.outputs.size
+        if self.loss == "squared":
+            powers = sp.csr_array(np.stack([o**0, o, o**2]))
+            G = sp.csr_array(np.stack([x**2, -2 * x, x**0], axis=1))
+            return (powers, -sp.eye_array(3, format="csr")), np.array([1.0, 0.0, 0.0]), G
+        steps, apart, none = np.arange(m - 1), np.diff(o), sp.csr_array((m, m))
+        running = sp.eye_array(m) - sp.eye_array(m, k=-1)  # T_j - T_j-1 = t_j
+        at = np.concatenate([steps, steps]), np.concatenate([steps, np.full(m - 1, m - 1)])
+        slopes = sp.csr_array((np.concatenate([-2 * apart, apart]), at), shape=(m - 1, m))
+        rises = sp.eye_array(m - 1, m, k=1) - sp.eye_array(m - 1, m)
+        start = sp.csr_array((np.ones(1), ([0], [m])), shape=(1, 2 * m))
+        of_t = sp.vstack([-sp.eye_array(m), sp.csr_array((m - 1, m)), sp.csr_array((o[0] - o)[None])])
+        moments = sp.vstack([sp.hstack([running, none]), sp.hstack([slopes, rises]), start])
+        G = sp.csr_array((np.ones(x.size), (np.arange(x.size), m + np.searchsorted(o, x))), shape=(x.size, 2 * m))
+        return (sp.csr_array(of_t), sp.csr_array(moments)), np.eye(2 * m)[m - 1], G
+
+    def masses(self, solution: Solution) -> Pair:
+        """(t (m,), M (n, m))."""
+        least, more = np.maximum(solution["least"], 0.0), np.zeros(self.near.shape)
+        more[self.near] = np.maximum(solution["more"], 0.0)
+        return least, least + more
+
+    def prior(self, solution: Solution) -> Vector:
+        """What every place counts. Shape (p,)."""
+        assert solution.row_dual is not None
+        return np.maximum(-solution.row_dual[: self.places.size], 0.0)
