@@ -98,33 +98,6 @@ class Data:
             upper=self.upper * bound,
         )
 
-    def inside(self, box: float) -> bool:
-        """Whether every column's own bounds, or the bounds that one row implies, keep it inside [-box, box]."""
-        if (self.lower >= -box).all() and (self.upper <= box).all():
-            return True
-        low, high = self.implied()
-        return bool((low >= -box).all() and (high <= box).all())
-
-    def implied(self) -> Pair:
-        """The columns' own bounds, tightened by those that one row implies."""
-        low, high = self.lower, self.upper
-        A = scipy.sparse.coo_array(self.A)
-        (row, column), a = A.coords, A.data
-        implied = [low.copy(), high.copy()]
-        for sign, limit in ((1.0, self.row_upper), (-1.0, -self.row_lower)):  # sign * A x <= limit
-            with np.errstate(invalid="ignore"):
-                least = np.where(sign * a > 0, sign * a * low[column], sign * a * high[column])
-            open_ends = np.bincount(row, np.isinf(least), limit.size)
-            total = np.bincount(row, np.where(np.isinf(least), 0.0, least), limit.size)
-            # the others' least activity, where it is finite
-            usable = (open_ends[row] == np.isinf(least)) & np.isfinite(limit[row]) & (a != 0)
-            others = total[row] - np.where(np.isinf(least), 0.0, least)
-            end = (limit[row] - others)[usable] / (sign * a[usable])
-            upward = sign * a[usable] > 0
-            np.minimum.at(implied[1], column[usable][upward], end[upward])
-            np.maximum.at(implied[0], column[usable][~upward], end[~upward])
-        return implied[0], implied[1]
-
 
 @dataclass(frozen=True)
 class Change:

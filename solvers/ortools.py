@@ -91,7 +91,8 @@ class _MathOptSession(Session):
         _fill_matrix(model.linear_constraint_matrix, row, by_row.indices, by_row.data)
         self._size, self._height = data.c.size, data.row_lower.size
         self._costs = bool(data.c.any())
-        self._outside = self._variant == "cp-sat" and not data.inside(_CP_SAT_BOUND)
+        widest = max(np.abs(data.lower).max(initial=0.0), np.abs(data.upper).max(initial=0.0))
+        self._outside = self._variant == "cp-sat" and widest > _CP_SAT_BOUND
         self._solver = self._core.new(self._kind, model, self._pb.SolverInitializerProto())
 
     def _update(self, change: Change, data: Data) -> bool:
@@ -183,7 +184,7 @@ class _MathOptSession(Session):
         claims = (Termination.OPTIMAL, Termination.INFEASIBLE) if self._costs else (Termination.INFEASIBLE,)
         if self._outside and raw.termination in claims:
             raw.termination, raw.bound, raw.gap = Termination.NUMERICAL, None, None
-            raw.notes = (*raw.notes, "CP-SAT looks no further than 1e7, and the rows do not keep the columns inside")
+            raw.notes = (*raw.notes, "CP-SAT looks no further than 1e7, and the columns' bounds are wider")
 
     @staticmethod
     def _pb_name(message: Any, field: str) -> str:

@@ -207,7 +207,10 @@ def test_milp_infeasible(label):
     solution = answer(label, instances.infeasible(integer=True))
     assert solution.termination is Termination.INFEASIBLE
     assert without_point(solution)
-    # feasible in reals, not in integers
+
+
+@needs("milp")
+def test_milp_infeasible_in_integers_alone(label):
     gap = instances.program([1, 1], [[2, 2]], 3, 3, upper=5, integer=True)
     assert answer(label, gap).termination is Termination.INFEASIBLE
 
