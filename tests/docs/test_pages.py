@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import workbench
+from workbench.cli.options import entries
 from workbench.families.registry import OURS
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -90,6 +91,13 @@ def test_links_lead_somewhere(page: Path) -> None:
             headings = re.findall(r"^#+ (.+)$", target.read_text("utf-8"), re.MULTILINE)
             slugs = {re.sub(r"[^\w -]", "", words.lower()).replace(" ", "-") for words in headings}
             assert anchor in slugs, f"{page.name}: {name}#{anchor}"
+
+
+def test_help_ends_with_the_commands_of_the_cheat_sheet() -> None:
+    shown = [line for line in entries()["wishes"]["examples"] if not line.startswith("(")]
+    page = (DOCS / "cheat-sheet.md").read_text("utf-8")
+    assert shown == re.findall(r"^\$ workbench (.*)$", page, re.MULTILINE)
+    assert len(shown) == 20
 
 
 def test_the_readme_is_one_screen() -> None:

@@ -67,3 +67,54 @@ def test_a_squared_loss_is_told_in_the_units_of_the_answers_too(design):
     made = design()
     (words,) = [sentence for label, sentence in made.facts() if label == "RMSE"]
     assert float(words.split()[0]) == pytest.approx(made.objective**0.5, rel=1e-8)
+
+
+_COUNT = "--answers 0..2 --max-shift 1 --epsilon 1"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("design noise --sensitivity 1 --eps 1", "No such option --eps; did you mean --epsilon?"),
+        ("design laplace --sensitivity 1", "No such option --sensitivity of this command; noise, channel have it."),
+        ("design modulo --answers 0..4", "No such option --answers of this command; channel has it."),
+        (f"recommend {_COUNT} --loss mae", "loss must be absolute, which is what it is called here. Got 'mae'."),
+        (f"design channel {_COUNT} --loss rmse", "loss must be squared, which is what it is called here. Got 'rmse'."),
+        (f"design channel {_COUNT} --rho 1", "rho must be left out when notion is dp (notion zcdp takes it). Got 1."),
+        (f"design channel {_COUNT} --sensitivity 1", "(max_shift: how far neighbouring answers differ). Got 1."),
+        ("design channel --answers none.csv --max-shift 1 --epsilon 1", "inputs must be a file that can be read."),
+        (
+            "design labels --labels red,green --epsilon 1",
+            "must be a number (names are counted: 0, 1, 2, ...). Got red.",
+        ),
+        ("design labels --labels 3 --epsilon 1", "labels must be LOW..HIGH, \"a,b,c\" or a CSV file. Got '3'."),
+        ("frontier channel --answers 0..2 --max-shift 1 --epsilon 0..2", "such as 0.1:4:40. Got '0..2'."),
+        (f"frontier channel {_COUNT} --plot x.tex", "named .png, .svg or .pdf (--html writes a page). Got x.tex."),
+        (f"frontier channel {_COUNT} --out x.html", "(--html writes a page). Got x.html."),
+    ],
+)
+def test_a_first_guess_that_is_wrong_says_what_would_do(line: str, said: str, capsys):
+    assert run(line) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_wrong_names_in_python_are_told_the_right_ones():
+    with pytest.raises(wb.InvalidRequest, match=r"^No such option eps; did you mean epsilon\?$"):
+        wb.design("channel", answers="0..2", max_shift=1, eps=1)
+    with pytest.raises(wb.InvalidRequest, match=r"\(wb\.load reads a file\)\. Got str\.$"):
+        wb.audit("design.json")
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        (wb.ModuloNoise(n=8, max_shift=2, directed=True), "Noise modulo 9, directed differences 1, 2"),
+        (wb.FiniteQuery("0..4", max_shift=1), "5 inputs 0..4, 5 outputs, 4 pairs of neighbours"),
+        (wb.IntegerNoise(2, clamp=(0, 9)), "Noise on the integers, sensitivity 2, clamped into 0..9"),
+        (wb.RealNoise(3), "Noise on the reals, sensitivity 3"),
+        (wb.Labels.uniform(0, 4), "5 labels 0..4"),
+        (wb.Quantization(levels=4), "Unbiased quantizer of uniform inputs in [-1, 1] to 4 outputs"),
+    ],
+)
+def test_a_question_is_told_in_words(question, words: str):
+    assert str(question) == words

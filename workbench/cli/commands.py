@@ -85,7 +85,9 @@ app = typer.Typer(
     name=_NAME,
     cls=_Group,
     help="Design differential-privacy mechanisms by optimization; judge, audit and reproduce.",
-    epilog="Twenty wishes, twenty commands: docs/cheat-sheet.md",
+    epilog=epilog(
+        entries()["wishes"]["examples"], "Twenty wishes, twenty commands (docs/cheat-sheet.md has each in words):"
+    ),
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -238,7 +240,7 @@ def _run(given: list[str]) -> tuple[int, Record | None]:
         words = f"Code that was added to the workbench has ended the command (sys.exit, code {stop.code})."
         return failed("WorkbenchError", words)
     except TyperException as error:
-        message = _usage(error.format_message(), given)
+        message = _no_such_option(error) or _usage(error.format_message(), given)
         return failed("InvalidRequest", message) if message else (2, None)
     except BrokenPipeError:
         return 1, None
@@ -273,6 +275,23 @@ _OURS = {
     "less than or equal to": "at most",
 }
 _LONGEST = 300
+
+
+def _no_such_option(error: Any) -> str:
+    """What an option that a command does not have may be: one that it begins, one of families, or one like it."""
+    option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if option is None or context is None:
+        return ""
+    from workbench.families.option import nearest
+    from workbench.families.registry import families
+
+    near = nearest(option, [name for each in context.command.params for name in each.opts])
+    named = option.lstrip("-").replace("-", "_")
+    of = [each.name for each in families() if named in [own.name for own in each.given_in("command")]]
+    if of and not any(name.startswith(option) for name in near):
+        return f"No such option {option} of this command; {', '.join(of)} {'have' if of[1:] else 'has'} it."
+    words = " or ".join(", ".join(sorted(near)).rsplit(", ", 1))
+    return f"No such option {option}; did you mean {words}?" if near else ""
 
 
 def _usage(message: str, given: Sequence[str]) -> str:

@@ -40,10 +40,10 @@ def entries() -> dict[str, Values]:
     return tomllib.loads(Path(__file__).with_name("commands.toml").read_text("utf-8"))
 
 
-def epilog(examples: Iterable[str]) -> str:
+def epilog(examples: Iterable[str], head: str = "Examples:") -> str:
     """Examples as the end of a help text."""
     lines = [escape(text if text.startswith("(") else f"  workbench {text}") for text in examples]
-    return "\n\n".join(["Examples:", *lines])
+    return "\n\n".join([head, *lines])
 
 
 class Plainly:

@@ -12,7 +12,8 @@ from workbench.errors import InvalidRequest
 from workbench.io.files import distinct_files, not_read_only, try_folder, write_whole
 
 _ENDINGS = {
-    "plot file": ".png, .svg or .pdf", "html file": ".html or .htm", "export": ".html or .htm", "program file": ".mps",
+    "plot file": ".png, .svg or .pdf (--html writes a page)",
+    "html file": ".html or .htm", "export": ".html or .htm", "program file": ".mps",
 }  # fmt: skip
 
 

@@ -38,6 +38,7 @@ from workbench.errors import InvalidRequest, NotProven, WorkbenchError
 from workbench.exact.numbers import positive
 from workbench.exact.objects import Record, Values
 from workbench.families.baseline import read_baselines
+from workbench.families.budget import refuse
 from workbench.families.channel.family import FAMILY, FINITE
 from workbench.families.channel.losses import loss_table
 from workbench.families.channel.query_channels import float_laws
@@ -194,7 +195,7 @@ def _budget(values: Values, given: Values) -> Record:
     measured = notion(values["notion"])
     for name in ("epsilon", "delta", *other):
         if values[name] and name not in measured.parameters:
-            InvalidRequest.must(name, f"left out when notion is {measured.name}", spell(values[name]))
+            refuse(name, measured.name, spell(values[name]))
     budget = {name: values[name] for name in ("epsilon", "notion", "loss", "max_loss", "runs")}
     words = texts({**given, **({"delta": None} if other or not values["delta"] else {})})
     time = TimeShares(float(values["time_limit"]))

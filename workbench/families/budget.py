@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
@@ -19,10 +19,17 @@ from workbench.families.requirements import ratio_notions
 from workbench.io.files import spelled
 from workbench.io.shown import Facts
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import notion
+from workbench.privacy.notions import OURS, notion
 
 if TYPE_CHECKING:
     from workbench.families.design import Design
+
+
+def refuse(name: str, measured: str, got: Any) -> NoReturn:
+    """Raise for a budget or an option that a notion has no use for, with the notions that have."""
+    of = [other for other in OURS if name in notion(other).parameters]
+    remark = f" (notion {' or '.join(of)} takes it)" if of else ""
+    InvalidRequest.must(name, f"left out when notion is {measured}{remark}", got)
 
 
 _PARAMETERS = ("epsilon", "alpha", "rho", "mu", "curve", "tradeoff")  # of notions of several convex bounds
@@ -81,7 +88,7 @@ class BudgetRequest(Request):
             got = getattr(self, name)
             if got != plain and (got or name != "delta"):
                 shown = repr(got) if isinstance(got, str) else spell(got)
-                InvalidRequest.must(name, f"left out when notion is {self.notion}", shown)
+                refuse(name, self.notion, shown)
 
     def check_several_bounds(self, **defaults: Any) -> None:
         """Check the budget of a notion of several bounds. defaults: as `left_out`, further ones. Raises

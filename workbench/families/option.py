@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fractions import Fraction
 from itertools import chain
 from numbers import Integral
@@ -24,6 +25,14 @@ Reader = Callable[[Any, str], Any]
 Place = Literal["command", "python", "sweep"]
 EVERYWHERE: frozenset[Place] = frozenset(("command", "python", "sweep"))
 _HUGE = 10**300
+_LOSSES = {
+    "mse": "squared",
+    "rmse": "squared",
+    "l2": "squared",
+    "mae": "absolute",
+    "l1": "absolute",
+    "0-1": "error-rate",
+}
 _LARGEST_PARAMETER, _LARGEST_ORDER = 10**100, 10**9
 PYTHON: frozenset[Place] = frozenset(("python",))
 HERE: frozenset[Place] = frozenset(("command", "python"))  # of how, not of what: no row of a sweep depends on it
@@ -63,7 +72,15 @@ class Option:
 
     def of(self, value: Any) -> Any:
         """The exact value; None is one only of an option that may be left out. Raises InvalidRequest."""
+        if self.name == "loss" and isinstance(value, str) and value in _LOSSES:
+            InvalidRequest.must("loss", f"{_LOSSES[value]}, which is what it is called here", repr(value))
         return None if value is None and self.default is None and not self.required else self.read(value, self.name)
+
+
+def nearest(word: str, known: Iterable[str]) -> list[str]:
+    """What of the known words may be meant: those that a word begins, else those like it."""
+    words = list(known)
+    return [each for each in words if each.startswith(word)] or get_close_matches(word, words)
 
 
 def read(options: Iterable[Option], given: Values, what: str = "request", *, exact_defaults: bool = False) -> Record:
@@ -73,6 +90,9 @@ def read(options: Iterable[Option], given: Values, what: str = "request", *, exa
     """
     named = {option.name: option for option in options}
     if foreign := next((name for name in given if name not in named), None):
+        near = nearest(foreign, named)
+        if near:
+            raise InvalidRequest(f"No such option {foreign}; did you mean {' or '.join(near)}?")
         InvalidRequest.must(what, f"made of {', '.join(named)}", foreign)
     values = {name: named[name].of(value) for name, value in given.items()}
     for name, option in named.items():

@@ -49,7 +49,11 @@ def in_order(value: Grid, name: str, most: int = MOST) -> list[Fraction]:
     """The numbers of a grid as they are written, at most so many. Raises InvalidRequest."""
     numbers: list[Fraction] = []
     for part in _parts(value, name):
-        numbers += _range(part.strip(), name, most) if isinstance(part, str) and ":" in part else [exact(part, name)]
+        numbers += (
+            _range(part.strip(), name, most)
+            if isinstance(part, str) and re.search(r":|\.\.", part)
+            else [exact(part, name)]
+        )
         if len(numbers) > most:
             InvalidRequest.must(name, f"a grid of at most {most} numbers", repr(value))
     if not numbers:

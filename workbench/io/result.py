@@ -137,7 +137,9 @@ class Result(Sequence[Row]):
             _write(target, _TABLES[ending](self))
         elif ending and not target.is_dir():
             InvalidRequest.must(
-                "path", "named .csv, .tex, .json, .png, .svg or .pdf, or a folder without an ending", target
+                "path",
+                "named .csv, .tex, .json, .png, .svg or .pdf, or a folder without an ending (--html writes a page)",
+                target,
             )
         else:
             return self._save_all(target, width)

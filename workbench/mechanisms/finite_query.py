@@ -68,11 +68,11 @@ class FiniteQuery(OneLine):
     def __init__(
         self, inputs: Any, outputs: Any = None, *, neighbours: Any = None, max_shift: Any = None, prior: Any = None
     ) -> None:
-        read = read_places(inputs) if names_file(inputs) else None
+        read = read_places(inputs, "inputs") if names_file(inputs) else None
         values = points(inputs if read is None else read[0], "inputs")
         prior = prior if read is None or prior is not None else read[1]
         free = isinstance(outputs, str) and outputs == FREE
-        read = read_places(outputs) if names_file(outputs) else None
+        read = read_places(outputs, "outputs") if names_file(outputs) else None
         listed = values if outputs is None or free else points(outputs if read is None else read[0], "outputs")
         self.__dict__.update(inputs=values, outputs=listed, free=free, norm="L2")
         if len(values) < 2:

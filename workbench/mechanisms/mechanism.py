@@ -250,7 +250,8 @@ def as_mechanism(given: Any) -> Mechanism:
     if reason is not None:
         raise InvalidRequest(f"mechanism must have exact laws. {reason}")
     if not all(hasattr(mechanism, name) for name in ("law", "comparisons", "budgets")):
-        InvalidRequest.must("mechanism", "a mechanism, a Design or a Certificate", type(given).__name__)
+        file = " (wb.load reads a file)" if isinstance(given, str) else ""
+        InvalidRequest.must("mechanism", f"a mechanism, a Design or a Certificate{file}", type(given).__name__)
     return mechanism
 
 

@@ -33,12 +33,12 @@ _MOST = 4_000  # places
 _BUDGET, _LOSS = 40, 60  # bits of a distance that is no rational
 
 
-def read_places(path: Any) -> tuple[list[tuple[Fraction, ...]], list[Fraction] | None] | None:
+def read_places(path: Any, name: str) -> tuple[list[tuple[Fraction, ...]], list[Fraction] | None] | None:
     """(points, weights or None) of a CSV file of x, y[, weight], with or without a header; None for another table.
 
     Raises InvalidRequest for a place twice, NaN, rows of several widths, and more places than can be taken.
     """
-    rows = read_table(path, "places", header=True)
+    rows = read_table(path, name, header=True)
     if not rows or len(rows[0]) not in (2, 3):
         return None
     if rational(rows[0][0]) is None and rational(rows[0][1]) is None and rows[0][0][:1].isalpha():

@@ -207,7 +207,7 @@ class _Channels(Family):
         if values["range"] is not None:
             _without(values, finite[:-1], "with a range")
             return RangeQuery(values["range"], **{name: values[name] for name in (*real, "prior")})
-        _without(values, real, "unless a range is given")
+        _without(values, real, "unless a range is given (max_shift: how far neighbouring answers differ)")
         given = {name: values[name] for name in finite}
         if values["places"] is not None and given["prior"] == "uniform":  # a file's own weights come first
             given["prior"] = None

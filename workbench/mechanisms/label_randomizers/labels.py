@@ -83,9 +83,16 @@ class Labels(OneLine):
         Raises InvalidRequest, CorruptFile.
         """
         if not isinstance(text, str) or names_file(text) or (".." not in text and "," not in text):
+            if rational(text) is not None:
+                InvalidRequest.must("labels", 'LOW..HIGH, "a,b,c" or a CSV file', repr(text))
             return cls.read(text)
         if ".." not in text:
-            return cls(sorted(float(exact(part, "every label")) for part in text.split(",")))
+            return cls(
+                sorted(
+                    float(exact(part, "every label", "a number (names are counted: 0, 1, 2, ...)"))
+                    for part in text.split(",")
+                )
+            )
         ends, _, by = text.partition(":")
         numbers = [rational(part) for part in (*ends.partition("..")[::2], by or 1)]
         known = [number for number in numbers if number is not None]
