@@ -220,12 +220,9 @@ def _real(values: Values, budget: Record) -> tuple[RealQuery, str]:
     budget["words"] |= {"range": spelled_range((low, high))}
     reach = values["sensitivity"] or high - low
     query = RealQuery(low=low, high=high, sensitivity=reach, prior=values["prior"], **budget)
-    given = query.one_budget if query.max_loss is None else {**query.one_budget, "epsilon": Fraction(1)}
-    FAMILY.request(query.question, loss=query.loss, **given)  # what no class could serve is refused
-    constant = query.question.constant(query.loss)[1]
-    if query.max_loss is not None and query.max_loss >= constant:
-        need = f"less than {float(constant):.9g}, what one output for every answer costs (any epsilon is enough)"
-        InvalidRequest.must("max_loss", need, f"{float(query.max_loss):g}")
+    request: Any = FAMILY.request(query.question, loss=query.loss, **{**query.budget, "runs": 1})
+    if query.max_loss is not None:  # what no class could serve is refused
+        request.check_max_loss()
     relation = "every two neighbours" if query.local else f"neighbours at most {float(query.sensitivity):g} apart"
     prior = "" if query.uniform else f"{query.question.prior_words}, "
     words = f"real answers in [{float(low):g}, {float(high):g}], {relation}, {prior}{query.loss} error"

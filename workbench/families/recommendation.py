@@ -241,6 +241,7 @@ def command_line(words: str, options: Values) -> str:
 
 
 AnyQuery = Query | RealQuery
+RANGE_CHANNEL = "channel on a grid"  # the class of all channels of a range
 REAL = ("range", "sensitivity", "prior", "loss")  # options of a real query beside its budget
 
 

@@ -85,8 +85,10 @@ def _without(values: Values, names: Iterable[str], when: str) -> None:
 def _check_range(values: Values) -> None:
     """Refuse what is not known for real answers in a range."""
     InvalidRequest.unless_among(("absolute", "squared"), "loss of a range", values["loss"])
-    if values["minimise"] != "loss" or values["constraints"] or notion(values["notion"]).per_distance:
-        raise InvalidRequest("minimise, constraints and budgets per distance must be left out with a range.")
+    least = values["minimise"] == "delta" or (values["minimise"] == "epsilon" and values["runs"] > 1)
+    if least or values["constraints"] or notion(values["notion"]).per_distance:
+        words = "minimise delta (or epsilon of several runs), constraints and budgets per distance"
+        raise InvalidRequest(f"{words} must be left out with a range.")
 
 
 def _loss(value: Any, name: str) -> Any:

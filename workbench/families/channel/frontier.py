@@ -32,6 +32,7 @@ from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.notion_points import notion_plots, notion_requests, one_run
 from workbench.families.published import published
 from workbench.families.recommendation import (
+    RANGE_CHANNEL,
     REAL,
     Candidate,
     Query,
@@ -126,8 +127,8 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     words = f"biased; made for {query.question.prior_words} on the range; publishes values of its own"
     options: Record = {"loss": query.loss, **query.budget}
     best = partial(designed, FAMILY, query.question, query.time, lambda design: design.words[0], **options)
-    command = query.command("design channel", *REAL) if query.max_loss is None else None
-    yield Candidate("channel on a grid", words, command, best, programs=True, several=True)
+    command = query.command("design channel", *REAL)
+    yield Candidate(RANGE_CHANNEL, words, command, best, programs=True, several=True)
 
 
 def _why_listed(query: Query) -> str | None:

@@ -29,38 +29,32 @@ probability δ more cost as much less.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from models.losses import loss_named
 from models.oracles.bins import Bins, optimal_bins
 from models.range_channel import RangeChannel
-from solvers.arrays import Flags, Integers, Pair, Vector
+from solvers.arrays import Flags, Pair, Vector
 from solvers.backend import solve
 from solvers.search import Deadline
 from solvers.session import Options
 from solvers.solution import Solution
-from workbench.errors import InvalidRequest, NotProven
-from workbench.exact.distribution import Distribution
+from workbench.errors import Infeasible, InvalidRequest, NotProven
 from workbench.families.base import Session, Values
 from workbench.families.channel.losses import loss_table
-from workbench.families.channel.problem import ChannelProblem
-from workbench.families.channel.repair import loss_of, to_integers
+from workbench.families.channel.range_channels import GivenChannel, cost_of, law_of_bins
+from workbench.families.channel.repair import to_integers
 from workbench.families.channel.request import ChannelRequest, ChannelTooLarge
 from workbench.families.design import Design, OracleVerdict
+from workbench.families.frontier_plan import NotApplicable
 from workbench.families.pipeline import design
-from workbench.families.problem import Answer
+from workbench.families.recommendation import RANGE_CHANNEL, RealQuery, TimeShares, least_epsilon
 from workbench.families.requirements import is_hockey_stick
-from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
-from workbench.mechanisms.label_randomizers.labels import Labels
-from workbench.mechanisms.label_randomizers.randomized_response import on_bins
-from workbench.mechanisms.range_query import MOST_CELLS, RangeQuery, cell_loss
+from workbench.mechanisms.range_query import MOST_CELLS, RangeQuery
 
 _CELLS = (8, 16, 32, 64, 128, 12, 24, 48, 96)  # refined until cost and bound are close; not every refinement helps
 _BINNED = (8, 16, 32, 64, 128, 256, 512, 1 << 11, 1 << 13, 1 << 15)  # points that bins are made of
@@ -83,12 +77,38 @@ class RangeSession(Session):
         """The best channel on the finest cells that are tried, with the best bound on all channels of the range."""
         request = self.request if point is None else self.request.at(point)
         assert isinstance(request, ChannelRequest)
+        if request.minimise == "epsilon":
+            return _least(request)
         search = _Search(request)
         if search.pure is not None:
             search.refine(search.pure)
         if search.pure is None or (request.delta and not search.close):
             search.refine(request)
         return search.design()
+
+
+def _least(request: ChannelRequest) -> Design:
+    """The channel at the least ε found for the largest loss, as `recommend` seeks it. Raises Infeasible."""
+    question, seconds = request.question, request.options.time_limit
+    assert isinstance(question, RangeQuery)
+    request.check_max_loss()
+    prior, names = "worst" if question.weights is None else question.weights, ("epsilon", "notion", "max_loss")
+    query = RealQuery(low=question.low, high=question.high, sensitivity=question.sensitivity, prior=prior,
+                      loss=str(request.loss), delta=request.delta or Fraction(0),
+                      time=None if seconds is None else TimeShares(seconds),
+                      **{name: getattr(request, name) for name in names})  # fmt: skip
+    try:
+        value = least_epsilon(query, RANGE_CHANNEL)
+    except NotApplicable as error:
+        raise Infeasible(f"Loss {request.loss_name} at most {float(query.max_loss or 0):g}: {error}.") from None
+    assert value.design is not None  # certified
+    reached = value.design()
+    chosen = replace(reached.request, minimise="epsilon", max_loss=request.max_loss, options=request.options)
+    reported = replace(reached, request=chosen, objective=value.objective, bound=value.bound)
+    if value.stopped:
+        words = f"The search stopped at its time limit: least epsilon {value.objective:.9g} so far."
+        raise NotProven(words, incumbent=value.objective, bound=value.bound, design=reported)
+    return reported
 
 
 class _Search:
@@ -190,8 +210,10 @@ class _Search:
             if delta < _MIXED or bins.d > _AUDITED:
                 delta = Fraction(0)
             finite = cells.finite(cells.far)
-            law, outputs = _law(finite, starts, bins.values, Fraction(request.epsilon or 0), delta)
-            self._take(design(_Given(self.request if delta else request, finite, law, outputs, "RR-on-Bins")), cells)
+            law, outputs = law_of_bins(finite, starts, bins.values, Fraction(request.epsilon or 0), delta)
+            self._take(
+                design(GivenChannel(self.request if delta else request, finite, law, outputs, "RR-on-Bins")), cells
+            )
 
     def _worst(self, request: ChannelRequest) -> None:
         """By programs on cells that hold equal masses of outputs. Raises NotProven where not one is solved."""
@@ -221,7 +243,7 @@ class _Search:
             cells = self.question.uneven([low + width * _STEP * int(step) for step in steps])
             published = tuple(low + width * _STEP / 2 * int(place) for place in outputs[used])
             law = to_integers(masses[:, used])
-            self._take(design(_Given(request, cells.finite(cells.far), law, published, "mixture of bins")), cells)
+            self._take(design(GivenChannel(request, cells.finite(cells.far), law, published, "mixture of bins")), cells)
             model = RangeChannel(ends, own, places, _near(ends, places, scale), q, self._loss.name)
             solution = self._stopped(model)
             if solution.x is not None:
@@ -242,7 +264,7 @@ class _Search:
         return solve(model.program(), options=replace(_INTERIOR, time_limit=self._deadline.left))
 
     def _take(self, reached: Design, cells: RangeQuery) -> None:
-        cost = _cost(reached, cells)
+        cost = cost_of(reached, cells)
         if self.best is None or cost < self.best[0]:
             self.best = cost, cells, reached
 
@@ -291,47 +313,6 @@ class _Search:
         return reported
 
 
-class _Given(ChannelProblem):
-    """A channel of a finite question, every two points neighbours: integers (k, m) and outputs, repaired."""
-
-    def __init__(
-        self, request: ChannelRequest, question: FiniteQuery, law: Any, outputs: tuple[Fraction, ...], name: str
-    ) -> None:
-        placed = question.placed(outputs)
-        super().__init__(replace(request, question=placed, losses=loss_table(placed, request.loss)))
-        self._law, self._name = law, name
-
-    def closed_form(self) -> Answer:
-        """The randomizer."""
-        rows = Channel(tuple(map(Distribution.from_integers, self._law.tolist())))
-        return Answer(self.request.channel(rows), None, None, self._name, (self._law, None))
-
-    def oracle(self, answer: Answer) -> OracleVerdict:
-        """None: the points are not the range."""
-        return OracleVerdict.none("it is for a range.")
-
-    def proven(self, reached: Design) -> Design:
-        """What is proven is said of the range."""
-        return reached
-
-
-def _law(
-    question: FiniteQuery, starts: Integers, values: Vector, epsilon: Fraction, delta: Fraction
-) -> tuple[Any, tuple[Fraction, ...]]:
-    """RR-on-Bins on points, which publishes the own bin's value with probability δ whatever it says: integers (k, m)
-    and outputs."""
-    labels = Labels(question.places[0], [float(p) for p in question.prior or ()])
-    bins = on_bins(labels, starts, [float(f"{value:.12g}") for value in values], epsilon)
-    outputs, at = np.unique(bins.outputs, return_inverse=True)  # two bins may publish one value
-    rows = np.array([row.integers for row in map(bins.row, range(question.k))], dtype=object)
-    law = np.zeros((question.k, outputs.size), dtype=object)
-    np.add.at(law.T, at, rows.T)
-    total, own = law.sum(axis=1), np.searchsorted(starts, np.arange(question.k), side="right") - 1
-    law *= delta.denominator - delta.numerator
-    law[np.arange(question.k), at[own]] += total * delta.numerator
-    return law, tuple(map(Fraction, map(repr, outputs.tolist())))
-
-
 def _near(answers: Vector, outputs: Vector, scale: Pair) -> Flags:
     """Where bins may tell answers apart. scale: points, and how many bins are below each. Shape (answers, outputs)."""
     between = np.abs(np.interp(answers, *scale)[:, None] - np.interp(outputs, *scale))
@@ -342,44 +323,3 @@ def _few(request: ChannelRequest, cells: RangeQuery) -> bool:
     """Whether the program is one of moments."""
     pairs = cells.cells * (2 if cells.local and not request.delta else cells.far)
     return 2 * pairs * cells.cells <= (_MASSES // 2 if request.delta else _MASSES)
-
-
-def _cost(reached: Design, cells: RangeQuery) -> Fraction:
-    """What the channel costs, the rounding charged, exactly."""
-    loss, outputs, rows, points = (
-        str(reached.request.loss),
-        reached.question.outputs,
-        reached.mechanism.rows,
-        cells.points,
-    )
-
-    def mean(row: Distribution, at: Fraction, width: Fraction) -> Fraction:
-        return row.mean([cell_loss(loss, o - at, width) for o in outputs])
-
-    if cells.weights is not None:
-        parts = (w * mean(rows[i], at, width) for i, at, width, w in cells.pieces())
-        return sum(parts, Fraction(0))
-    if cells.edges is not None:
-        sides = (FiniteQuery(ends, outputs, neighbours="all") for ends in (cells.ends[:-1], cells.ends[1:]))
-        law = np.array([row.integers for row in rows], dtype=object)
-        return max(loss_of(law, loss_table(side, loss), None) for side in sides)
-
-    def between(at: Fraction, i: int) -> Fraction:
-        share = (at - points[i]) / cells.width
-        return (1 - share) * mean(rows[i], at, Fraction(0)) + share * mean(rows[i + 1], at, Fraction(0))
-
-    def pieces() -> Iterator[Fraction]:
-        for i, (low, high) in enumerate(pairwise(points)):
-            inside = sorted({o for o in outputs if low < o < high}) if loss == "absolute" else ()
-            for a, b in pairwise([low, *inside, high]):
-                yield _highest(*(between(at, i) for at in (a, (a + b) / 2, b)))
-
-    return max(pieces())
-
-
-def _highest(first: Fraction, middle: Fraction, last: Fraction) -> Fraction:
-    """The largest value of a parabola between its ends."""
-    bend, slope = 2 * (first - 2 * middle + last), 4 * middle - 3 * first - last
-    if bend < 0 < slope < -2 * bend:
-        return first - slope**2 / (4 * bend)
-    return max(first, last)

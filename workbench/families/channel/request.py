@@ -124,9 +124,12 @@ class ChannelRequest(BudgetRequest):
 
     def check_max_loss(self) -> None:
         """Refuse a largest loss that needs no ε at all. Raises InvalidRequest."""
-        rows = np.zeros((self.question.k, self.question.m), dtype=object)
-        rows[:, cheapest(self.losses, self.question.prior)] = 1
-        constant = loss_of(rows, self.losses, self.question.prior)
+        if isinstance(self.question, RangeQuery):
+            constant = self.question.constant(self.losses.name)[1]
+        else:
+            rows = np.zeros((self.question.k, self.question.m), dtype=object)
+            rows[:, cheapest(self.losses, self.question.prior)] = 1
+            constant = loss_of(rows, self.losses, self.question.prior)
         if self.max_loss is not None and constant <= self.max_loss:
             need = f"less than {float(constant):.9g}, what one output for every input costs (any epsilon is enough)"
             InvalidRequest.must("max_loss", need, f"{float(self.max_loss):g}")

@@ -178,7 +178,8 @@ def test_a_certificate_holds_the_channel_of_the_cells(tmp_path):
         ({"answers": "0..5", "max_shift": 1, "cells": 4}, "cells must be left out unless a range is given"),
         ({"range": "0..5", "sensitivity": 6}, "at most the width of the range"),
         ({"range": "0..5", "loss": "error-rate"}, "loss of a range must be one of absolute, squared"),
-        ({"range": "0..5", "minimise": "epsilon", "max_loss": 1}, "must be left out with a range"),
+        ({"range": "0..5", "minimise": "delta", "max_loss": 1}, "must be left out with a range"),
+        ({"range": "0..5", "minimise": "epsilon", "max_loss": 1, "runs": 2}, "must be left out with a range"),
         ({"range": "0..5", "notion": "metric"}, "budgets per distance must be left out with a range"),
     ],
 )
@@ -215,3 +216,19 @@ def test_bins_use_a_large_delta_and_are_cells_of_their_own():
     steep = wb.design(RangeQuery("0..1"), loss="squared", epsilon=12)
     assert steep.question.cells == steep.question.m < 64
     assert 0.99 * steep.objective <= steep.bound <= steep.objective
+
+
+def test_the_least_epsilon_is_that_of_the_table():
+    asked = {"range": "0..10", "loss": "absolute", "minimise": "epsilon", "max_loss": "2"}
+    value = FAMILY.designed(FAMILY.spelled(**asked))
+    row = wb.recommend(**asked, only="channel on a grid", time_limit=300)[0]
+    assert (value.objective, value.bound) == (row["objective"], row["bound"])
+    assert "design channel" in row["command"]
+    assert value.details["loss"] <= 2
+    assert value.privacy.pure_epsilon <= value.objective * (1 + 1e-9)
+    above = wb.design(RangeQuery("0..10"), loss="absolute", epsilon=value.objective * 0.97)
+    assert above.bound > 2 or value.bound < value.objective * 0.97
+    with pytest.raises(wb.Infeasible, match=r"no epsilon up to 0\.5 is enough"):
+        FAMILY.designed(FAMILY.spelled(**asked, epsilon="0.5"))
+    with pytest.raises(wb.InvalidRequest, match=r"max_loss must be less than 2\.5"):
+        FAMILY.designed(FAMILY.spelled(**{**asked, "max_loss": "2.5"}))
