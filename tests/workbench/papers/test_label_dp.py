@@ -64,15 +64,6 @@ def test_prior_splits_improve_with_records(monkeypatch: pytest.MonkeyPatch):
     assert (table["excess"] > -1e-9).all()
 
 
-def test_a_proven_gap_without_a_vertex():
-    (row,) = curves.proven_gap(30, 1).to_dict("records")
-    incumbent, bound, ideal = row["objective"], row["proven_bound"], row["rr_on_bins_real_outputs"]
-    assert row["status"] == "proven gap"
-    assert ideal <= bound * (1 + 1e-7)
-    assert bound <= incumbent * (1 + 1e-7)
-    assert incumbent - bound < 1e-3 * incumbent
-
-
 def test_growth_of_a_power():
     assert curves.growth([10, 100, 1000], [1.0, 8.0, 64.0]) == pytest.approx(np.log10(8))
 
