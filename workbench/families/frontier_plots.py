@@ -123,11 +123,12 @@ def is_open(rows: pd.DataFrame, least: float = 1.0) -> bool:
 
 
 def all_series(ours: Mapping[str, Series], table: pd.DataFrame) -> dict[str, Series]:
-    """The series of a family, and those of baselines from other packages."""
+    """The series of a family, and those of baselines from other packages, in colours that no other here has."""
     drawn = table[table["curve"] == "baseline"]["mechanism"].dropna().unique()
     others = [name for name in drawn if name not in ours]
-    first, many = len(ours), len(COLOURS)
-    return {**ours, **{name: Series(name, (first + k) % many, "--") for k, name in enumerate(others)}}
+    taken = {ours[name].colour for name in table["mechanism"].unique() if name in ours}
+    free = [k for k in range(len(COLOURS)) if k not in taken] or [*range(len(COLOURS))]
+    return {**ours, **{name: Series(name, free[k % len(free)], "--") for k, name in enumerate(others)}}
 
 
 def plain_log(axes: Axes, which: str) -> None:

@@ -17,6 +17,8 @@ def test_baselines_beyond_the_colours_begin_again():
     table = pd.DataFrame({"curve": "baseline", "mechanism": others})
     drawn = all_series(SERIES, table)
     assert set(drawn) == {*SERIES, *others}
+    mine = pd.DataFrame({"curve": ["point", "baseline"], "mechanism": ["noise", "mine 0"]})
+    assert all_series(SERIES, mine)["mine 0"].colour != SERIES["noise"].colour
     assert all(0 <= look.colour < min(len(COLOURS), len(MARKERS)) for look in drawn.values())
 
 
