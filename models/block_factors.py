@@ -138,15 +138,14 @@ class AllPairs(Factors):
 
     def summed(self) -> Vector:
         """A diagonal and one product."""
-        u, k = self._u / np.sqrt(self._sigma), self.k
-        if self.extra is None:
-            total: Vector = u @ u.T
-            total[np.arange(k), np.arange(k)] += (1 / self._a).sum(axis=1)
-            return total
-        cells, m = np.arange(u.size), len(u.T)
-        sums = sp.csr_array(sp.vstack([sp.csr_array((np.ones(u.size), (cells // m, cells))), self.extra]))
-        rows = sums @ sp.csr_array((u.ravel(), (cells, cells % m)))
-        return np.asarray((rows @ rows.T + (sums / self._a.ravel()) @ sums.T).toarray())
+        u, cells = self._u / np.sqrt(self._sigma), np.arange(self._u.size)
+        m = len(u.T)
+        sums = sp.csr_array((np.ones(u.size), cells, np.arange(0, u.size + 1, m)))
+        if self.extra is not None:
+            sums = sp.csr_array(sp.vstack([sums, self.extra]))
+        rows = (sums @ sp.csr_array((u.ravel(), cells % m, np.append(cells, u.size)))).toarray()
+        own = sp.csr_array(sp.csr_array(sums / self._a.ravel()) @ sums.T)
+        return np.asarray(rows @ rows.T + own.toarray())
 
     def solve(self, right: Vector) -> Vector:
         """By the Schur complement of t."""

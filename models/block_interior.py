@@ -152,7 +152,9 @@ class Interior:
 
     def solve(self, gap: float, deadline: Deadline | None = None) -> BlockPoint:
         """The best that is reached: to a relative gap, to where floats end, at the deadline, or at Ctrl-C."""
-        deadline, best = deadline or Deadline(), _Best()
+        deadline, best = deadline or Deadline(), _Best(extra=np.zeros(self._setup.own.size))
+        if self._setup.worst:
+            best.weights = np.full(self._setup.costs.shape[0], 1 / self._setup.costs.shape[0])
         why, iteration, interrupted = "iteration limit", 0, False
         try:
             for iteration in range(_STEPS):

@@ -10,7 +10,6 @@ would wait for ever, so Dask is called directly.)
 from __future__ import annotations
 
 import contextlib
-import gc
 import logging
 import os
 import threading
@@ -27,8 +26,7 @@ import workbench
 from solvers.search import Deadline
 from workbench.errors import SolverUnavailable, WorkbenchError
 from workbench.exact.objects import Record, Values
-from workbench.io.extras import need
-from workbench.io.processes import ONE_THREAD, SAFE, begin_worker, safe_start
+from workbench.io.processes import ONE_THREAD, SAFE, begin_worker, dask_client, safe_start
 from workbench.sweeps.ledger import canonical
 
 Answers = list[tuple[str, str, float]]  # of each point: status, canonical JSON of its answer, seconds it took
@@ -214,20 +212,9 @@ def on_cluster(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, Answe
     What it gives up is tried once more alone: it may have shared its workers with the task that killed them. Raises
     NotInstalled without Dask, WorkbenchError when the cluster cannot be reached or stays without workers.
     """
-    need("cluster", "A sweep on a cluster")
-    from distributed import Client
+    client = dask_client(address, 10, "A sweep on a cluster")
     from distributed.comm import CommClosedError
 
-    client, why = None, ""
-    try:
-        client = Client(address, timeout=10, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
-        why = " ".join(str(error).split())
-    if client is None:
-        # The client that failed dies here, where no lock of Dask's is held: its finalizer takes the lock that starting
-        # another client holds, so a collection in that moment would wait for ever.
-        gc.collect()
-        raise WorkbenchError(f"The cluster at {address} cannot be reached: {why}.")
     lost = WorkbenchError(
         f"The cluster at {address} was lost; the rows it had sent are kept, and the same command goes on from there."
     )

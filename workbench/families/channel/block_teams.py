@@ -20,8 +20,7 @@ from typing import Any
 from models.block_parts import Lost, Part, Setup, Team
 from solvers.search import Deadline
 from workbench.errors import WorkbenchError
-from workbench.io.extras import need
-from workbench.io.processes import ONE_THREAD, SAFE, begin_worker, safe_start
+from workbench.io.processes import ONE_THREAD, SAFE, begin_worker, dask_client, safe_start
 
 _DEATHS = 10  # of processes, until a solve is given up
 _PATIENCE, _TICK, _CLOSING = 10.0, 0.5, 2.0  # seconds: for a scheduler or a worker, between two looks, to say goodbye
@@ -226,15 +225,8 @@ class Cluster(Spread):
     """All workers of a Dask scheduler, such as tcp://host:8786, that are there at the start."""
 
     def __init__(self, address: str) -> None:
-        need("cluster", "A design on a cluster")
-        from distributed import Client
-
         self._address, self._name = address, uuid.uuid4().hex
-        try:
-            self._client = Client(address, timeout=_PATIENCE, set_as_default=False)
-        except (OSError, ValueError, TypeError) as error:
-            why = " ".join(str(error).split())
-            raise WorkbenchError(f"The cluster at {address} cannot be reached: {why}.") from None
+        self._client = dask_client(address, _PATIENCE, "A design on a cluster")
         super().__init__(max(1, len(alive(self._client))))
 
     def started(self, number: int) -> Worker:

@@ -26,14 +26,13 @@ Pairs = Sequence[tuple[int, int]]
 
 class BlocksSize(NamedTuple):
     """k inputs, m outputs; pairs: None for all; width: with δ > 0 the inputs whose masses an output states, at most;
-    extra: rows of one's own, with that many entries."""
+    extra: rows of one's own."""
 
     k: int
     m: int
     pairs: Pairs | None
     width: int | None = None
     extra: int = 0
-    entries: int = 0
 
     @property
     def summed(self) -> tuple[float, float]:
@@ -49,16 +48,16 @@ def less(size: BlocksSize, compared: int) -> bool:
 
 def seconds(size: BlocksSize) -> float:
     """What the method takes, about."""
-    k, m, pairs, width, extra, entries = size
-    of_extra = _TURNS * (((k + extra) ** 3 - k**3) / 3 + 2.0 * entries * (k + entries / m)) / _FLOPS
+    k, m, pairs, width, extra = size
     if pairs is None:
-        return _TURNS * (2.0 * k * k * m + k**3 / 3) / _FLOPS + of_extra
+        return _TURNS * (2.0 * (k + extra) ** 2 * m + (k + extra) ** 3 / 3) / _FLOPS
     if width is not None:
         own, all_ = size.summed
         of_output = _OUTPUT + _SCATTERED * own**2 + 2.0 * width**3 / _FLOPS
         return _TURNS * (m * of_output + min(all_ * own**2, all_**3 / 3) / _FLOPS)
     b = bandwidth(pairs)
-    return _TURNS * (m * k * b * (2.0 * b + 2.0 * k) / _FLOPS + 12 * k * _CALL) + of_extra
+    own = m * k * (b * (2.0 * b + 2.0 * k) + extra) + (extra and (k + extra) ** 3 / 3)
+    return _TURNS * (own / _FLOPS + 12 * k * _CALL)
 
 
 def bandwidth(pairs: Pairs) -> int:
@@ -69,7 +68,7 @@ def bandwidth(pairs: Pairs) -> int:
 
 def memory(size: BlocksSize) -> float:
     """Bytes that the method holds at most, about."""
-    k, m, pairs, width, extra, _ = size
+    k, m, pairs, width, extra = size
     rows = 2 * k if pairs is None else 2 * len(pairs)
     if width is not None:
         own, all_ = size.summed

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from fractions import Fraction
+from math import floor
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from models.channel import ChannelModel
@@ -33,39 +33,30 @@ class ExtraRows:
     """Rows but 0 <= b. A: (R, k m), input by input; limit: (R,) b; equal: (R,) which are equations. Floats are taken as
     they are."""
 
-    shape: tuple[int, int]
     A: csr_array
     limit: Vector
     equal: Flags
 
     @classmethod
-    def of(cls, program: Program, shape: tuple[int, int]) -> ExtraRows:
-        """Those of `extra_program`. shape: (k, m)."""
-        data, (k, m) = program.template, shape
-        rows = csr_array(data.A)
+    def of(cls, program: Program, k: int) -> ExtraRows:
+        """Those of `extra_program`, for k inputs."""
+        data, rows = program.template, csr_array(program.template.A)
         rows.eliminate_zeros()
         kept = np.flatnonzero((np.diff(rows.indptr) > 0) | (data.row_upper < 0))
-        by_inputs = csr_array(rows[kept][:, np.arange(k * m).reshape(m, k).T.ravel()])
-        return cls(shape, by_inputs, data.row_upper[kept], (data.row_lower == data.row_upper)[kept])
+        by_inputs = csr_array(rows[kept][:, np.arange(rows.shape[1]).reshape(-1, k).T.ravel()])
+        return cls(by_inputs, data.row_upper[kept], (data.row_lower == data.row_upper)[kept])
 
-    def _cells(self, cells: NDArray[np.signedinteger]) -> tuple[NDArray[np.signedinteger], NDArray[np.signedinteger]]:
-        return cells // self.shape[1], cells % self.shape[1]
-
-    @property
-    def tied(self) -> bool:
-        """Whether a row has masses of several inputs and of several outputs, or none."""
-        own = [self._cells(self.A.indices[start:end]) for start, end in pairwise(self.A.indptr.tolist())]
-        return any(not y.size or (np.ptp(y) and np.ptp(o)) for y, o in own)
+    def tied(self, m: int) -> bool:
+        """Whether a row has masses of several inputs and of several of the m outputs, or none."""
+        own = np.split(self.A.indices, self.A.indptr[1:-1])
+        return any(not each.size or (np.ptp(each // m) and np.ptp(each % m)) for each in own)
 
     def bound(self, rows: Integers, multipliers: Vector, bits: int) -> tuple[Integers, int]:
         """(rows - A'q, q b) over 2^bits, rounded down, for multipliers q that are <= 0 where a row is no equation.
         rows: (k, m)."""
-        entries, rows, total = coo_array(self.A), rows.copy(), 0
-        q = [int(v) if free else min(int(v), 0) for v, free in zip(scaled(multipliers, bits), self.equal, strict=True)]
-        for row, y, o, value in zip(entries.row, *self._cells(entries.col), entries.data.tolist(), strict=True):
-            num, den = value.as_integer_ratio()
-            rows[y, o] -= -(-q[row] * num // den)
-        for each, limit in zip(q, self.limit.tolist(), strict=True):
-            num, den = limit.as_integer_ratio()
-            total += each * num // den
-        return rows, total
+        entries, rows = coo_array(self.A), rows.copy()
+        signed = zip(scaled(multipliers, bits).tolist(), self.equal, strict=True)
+        q = [Fraction(value if free else min(value, 0)) for value, free in signed]
+        for row, cell, value in zip(entries.row, entries.col, entries.data.tolist(), strict=True):
+            rows[*divmod(cell, rows.shape[1])] += floor(-q[row] * Fraction(value))
+        return rows, sum(floor(each * Fraction(b)) for each, b in zip(q, self.limit.tolist(), strict=True))

@@ -237,7 +237,7 @@ class ChannelRequest(BudgetRequest):
         """The rows of extra constraints, None where there are none, or others."""
         if not self.extended or self.extra_program is None:
             return None
-        return ExtraRows.of(self.extra_program, self.losses.values.shape)
+        return ExtraRows.of(self.extra_program, self.question.k)
 
     @cached_property
     def by_blocks(self) -> bool:
@@ -260,9 +260,8 @@ class ChannelRequest(BudgetRequest):
         """Of the blocks."""
         q, support = self.question, self.support
         width = None if not self.bounds.delta else q.k if support is None else int(support.sum(axis=0).max())
-        return BlocksSize(
-            q.k, q.m, self.pairs, width, *((*self.extra.A.shape[:1], self.extra.A.nnz) if self.extra else ())
-        )
+        extra = 0 if self.extra is None else self.extra.limit.size
+        return BlocksSize(q.k, q.m, self.pairs, width, extra)
 
     @property
     def _blocks_refused(self) -> str | None:
@@ -275,7 +274,7 @@ class ChannelRequest(BudgetRequest):
             return f"delta = 0 for {self.notion}, whose delta has binaries"
         if self.question.free or self.runs > 1:
             return "outputs that are listed, and one run"
-        if self.extended and (self.extra is None or self.extra.tied):
+        if self.extended and (self.extra is None or self.extra.tied(self.question.m)):
             return "constraints that are linear in the masses of one input, or of one output"
         if not np.isfinite(self.losses.floats).all():
             return "losses that are finite"
