@@ -344,6 +344,8 @@ def test_charts_are_saved_whatever_the_theme_and_designs_are_pinned(
     assert pixels.startswith(b"\x89PNG")
     assert paper.startswith(b"%PDF-1.4")
     assert paper.count(b" re B") >= 9  # the bars
+    assert b"data-independent" in drawing  # the legend
+    assert b"(data-independent) Tj" in paper
     assert len(table.splitlines()) == 10
     assert caption.startswith(rb"\caption{Probability of every noise value.")
     page.click("Pin to compare")
@@ -351,6 +353,8 @@ def test_charts_are_saved_whatever_the_theme_and_designs_are_pinned(
     page.wait("window.view.given.epsilon === '2' && document.querySelector('.hero .badge.proven')")
     page.click("Pin to compare")
     assert page.js("document.querySelectorAll('[aria-label^=Remove]').length") == 2
+    pinned = "document.querySelector('.scroll[aria-label=\"Pinned designs\"]')"
+    assert page.js(f"{pinned}.scrollWidth - {pinned}.clientWidth") == 0
     assert (
         page.js("[...document.querySelectorAll('.legend li')].filter((one) => /^[AB]: /.test(one.textContent)).length")
         >= 4
@@ -378,12 +382,11 @@ def test_nothing_is_wider_than_the_window(browser: Chromium, server: Server, wid
         page.wait("!document.querySelector('.controls').open")
         drawn = "[...document.querySelectorAll('.columns svg.chart')].map((one) => one.viewBox.baseVal.width)"
         before = set(page.js(drawn))
-        page.js("dispatchEvent(new Event('beforeprint')); 0")
-        assert set(page.js(drawn)) == {340}
-        order = page.js("[...document.querySelectorAll('.columns .card')].map((one) => Number(one.style.order))")
+        order = "[...document.querySelectorAll('.columns .card')].map((one) => Number(one.style.order))"
+        widths, order = page.js(f"(dispatchEvent(new Event('beforeprint')), [{drawn}, {order}])")
+        assert set(widths) == {340}
         assert order == sorted(order)
-        page.js("dispatchEvent(new Event('afterprint')); 0")
-        assert set(page.js(drawn)) == before
+        assert set(page.js(f"(dispatchEvent(new Event('afterprint')), {drawn})")) == before
 
 
 def test_rivals_are_drawn_and_chosen_in_the_legend(browser: Chromium, server: Server) -> None:

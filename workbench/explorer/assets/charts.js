@@ -122,12 +122,27 @@ function drawSeries(one, x, y) {
   return [svg("path", { ...line, d: trace(one.x, one.y, x, y, one.steps), "stroke-dasharray": one.look === "dashed" ? "6 4" : dash || null })];
 }
 
-function swatch(one) {
-  const node = svg("svg", { viewBox: "0 0 26 12", "aria-hidden": "true" });
+// How a legend shows a series, on 26 x 12.
+function marks(one) {
   const at = ["hollow", "filled", "halo", "proven"].includes(one.look) ? [13] : [1, 25];
   const shown = one.look === "band" || one.look === "area" ? { ...one, look: "band", x: [1, 25], y: [1, 1], low: [11, 11], steps: false } : { ...one, x: at, y: at.map(() => 6), steps: false };
-  node.append(...drawSeries(shown, (v) => v, (v) => v));
-  return node;
+  return drawSeries(shown, (v) => v, (v) => v);
+}
+
+const swatch = (one) => svg("svg", { viewBox: "0 0 26 12", "aria-hidden": "true" }, ...marks(one));
+
+// The legend under a chart that is saved; what is returned takes it away again.
+function legended(node, series) {
+  const [, , width, height] = node.getAttribute("viewBox").split(" ").map(Number), rows = svg("g");
+  let x = LEFT, y = height + 12;
+  for (const one of series) {
+    const wide = 46 + 6.6 * one.name.length;
+    if (x > LEFT && x + wide > width) { x = LEFT; y += 18; }
+    rows.append(svg("g", { transform: `translate(${x},${y - 10})` }, ...marks(one), svg("text", { x: 32, y: 10 }, one.name)));
+    x += wide;
+  }
+  if (series.length) { node.append(rows); node.setAttribute("viewBox", `0 0 ${width} ${y + 10}`); }
+  return () => { rows.remove(); node.setAttribute("viewBox", `0 0 ${width} ${height}`); };
 }
 
 const tallness = (width) => Math.max(230, Math.min(320, width * 0.56));

@@ -97,6 +97,7 @@ function board(actions = {}) {
     const letter = ["A", "B", "C", "D"].find((one) => !pins.some((other) => other.name.startsWith(one)));
     pins.push({ name: `${letter}: ${Object.entries(shown.hot).map(([name, value]) => `${SYMBOLS[name] ?? name} ${short(value, 3)}`).join(", ") || short(shown.objective)}`, view: shown });
     renew();
+    fill();
   };
   return {
     root, add, drop, cards, fill,

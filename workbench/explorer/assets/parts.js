@@ -65,7 +65,7 @@ function pictureOf(text) {
   return `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
 }
 
-const slug = (text) => text.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "") || "chart";
+const slug = (text) => Object.entries(SYMBOLS).reduce((plain, [name, symbol]) => plain.replaceAll(symbol, name), text).toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "") || "chart";
 
 // A drawn SVG as a PNG of twice its size.
 async function painted(text) {
@@ -80,15 +80,15 @@ async function painted(text) {
 const LATEX = { "\\": "\\textbackslash{}", "ε": "$\\varepsilon$", "δ": "$\\delta$", "ρ": "$\\rho$", "μ": "$\\mu$", "α": "$\\alpha$", "β": "$\\beta$", "η": "$\\eta$", "±": "$\\pm$" };
 const latex = (text) => text.replace(/[\\εδρμαβη±]/g, (one) => LATEX[one]).replace(/([%&#_])/g, "\\$1");
 
-// What a chart is saved as. options.command(): what made it.
-function saved(shown, drawn, options, said) {
+// What a chart is saved as. named(): what its legend names; options.command(): what made it.
+function saved(shown, drawn, named, options, said) {
   const name = slug(shown().title), one = (words, action) => el("button", { type: "button", onclick: () => Promise.resolve(action()).catch((error) => { said.textContent = error.message; }) }, words);
-  const page = () => drawn().closest(".page") ?? document.documentElement, text = () => standalone(drawn(), page());
+  const whole = (make) => { const node = drawn(), bare = legended(node, named()); try { return make(node, node.closest(".page") ?? document.documentElement); } finally { bare(); } };
   const caption = () => `\\caption{${latex(shown().title)}.${options.command ? ` \\texttt{${latex(options.command())}}` : ""}}\n`;
   return folded("Save", () => [el("div", { class: "row" },
-    one("SVG", () => download(`${name}.svg`, text(), "image/svg+xml")),
-    one("PNG", async () => download(`${name}.png`, await painted(text()), "image/png")),
-    one("PDF", () => download(`${name}.pdf`, printed(drawn(), page()), "application/pdf")),
+    one("SVG", () => download(`${name}.svg`, whole(standalone), "image/svg+xml")),
+    one("PNG", async () => download(`${name}.png`, await painted(whole(standalone)), "image/png")),
+    one("PDF", () => download(`${name}.pdf`, whole(printed), "application/pdf")),
     one("CSV", () => download(`${name}.csv`, csv(...numbers(shown())), "text/csv")),
     one("LaTeX caption", () => download(`${name}.tex`, caption(), "application/x-tex")))], { class: "save" });
 }
@@ -140,7 +140,7 @@ function figureNode(figure, options = {}) {
   }
   if (figure.note) box.append(el("p", { class: "soft" }, figure.note));
   const said = el("p", { class: "soft" });
-  if (drawable) box.append(el("div", { class: "tools" }, saved(() => figure, () => drawn, options, said), folded("Numbers", () => listed("Numbers", ...numbers(figure)))), said);
+  if (drawable) box.append(el("div", { class: "tools" }, saved(() => figure, () => drawn, () => (series.length > 1 ? seen(series) : []), options, said), folded("Numbers", () => listed("Numbers", ...numbers(figure)))), said);
   box.mark = (at) => { options.mark = at; if (drawn?.place) drawn.place(at); };
   // Other data of the same kind, drawn in the same place; whether they are.
   box.legend = key(figure, options);
