@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from models.oracles import line_noise
@@ -30,16 +30,16 @@ from solvers.search import Deadline
 from workbench.errors import NotProven, WorkbenchError
 from workbench.exact.objects import Record
 from workbench.families.base import Family
-from workbench.families.baseline import Baseline, own_baselines
+from workbench.families.baseline import own_baselines
 from workbench.families.channel.family import FAMILY as CHANNEL
 from workbench.families.channel.frontier import other
 from workbench.families.noise.family import FAMILY as NOISE
 from workbench.families.outcome import translated_errors
-from workbench.families.published import Published, costs, published
+from workbench.families.published import Published, Reference, costs, published
 from workbench.families.quantizer.family import FAMILY as QUANTIZER
 from workbench.families.quantizer.limit import mae_limit
 from workbench.families.quantizer.published import UNBIASED
-from workbench.families.recommendation import Query, RealQuery
+from workbench.families.recommendation import Query, RealQuery, Value
 from workbench.io.result import Row
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.integer_noise import IntegerNoise
@@ -52,7 +52,9 @@ _STEEP = 4  # ε beyond which densities fall within a cell
 _VALUES, _COARSE, _FINE = 64, 2, 24  # cells of about a support, of a sensitivity at least and at most
 _ALONG = ("0.1", "0.2", "0.5", "1", "2", "4")  # ε at which a function of one's own is compared first
 _NEARLY, _MOST = 1.1, 150  # times the largest distance at an ε, up to which that between them may be; of all such ε
+_LITTLE = 1e-6  # percent, below which a distance is not told
 Interval = tuple[float, float]
+_Cost = Callable[[Query], Value | Reference]
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,8 @@ def compared(name: str, epsilons: Iterable[Fraction], deltas: Iterable[Fraction]
 
 
 def summary(name: str, rows: Iterable[Row]) -> list[Row]:
-    """For each mechanism and loss: its worst and median distance from the optimum, and where it is within 1 %."""
+    """For each mechanism and loss: its worst and median distance from the optimum, what none of all ε from .1 to 4 at
+    δ = 0 is above, and where it is within 1 %."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row["loss"], row["mechanism"]), []).append(row)
@@ -116,21 +119,36 @@ def _above(loss: float, optimum: float) -> float:
 
 
 def own_distances(query: Query) -> Iterator[str]:
-    """How far the user's own baselines are above the best channel with the query's outputs: at its budget, and a
-    function of (ε, δ) for every ε of a range, as near as there is time for."""
+    """How far the user's own baselines, and published ones that were named, are above the best channel with the query's
+    outputs: at its budget, and what there is of every ε for every ε of a range, as near as there is time for."""
     deadline = Deadline(None if query.time is None else query.time.share)
+    wanted: list[tuple[str, Any, _Cost]] = [(name, None, _CHANNELS[name].cost) for name in query.named]
     for (name, law), baseline in zip(query.own, own_baselines(query.own, "channel"), strict=True):
-        loss, lower = _own(query, baseline, query.epsilon)
+        wanted.append((name, law, partial(other, baseline=baseline, owner="baseline")))
+    for name, law, cost in wanted:
+        measured = partial(_measured, query, cost)
+        loss, lower = measured(query.epsilon)
         if not lower or loss == math.inf:
             continue
         along = ""
-        if callable(law) and query.epsilon is not None:
-            along = _for_every_epsilon(partial(_own, query, baseline), deadline)
+        if (law is None or callable(law)) and query.epsilon is not None:
+            along = f"; {_for_every_epsilon(measured, deadline)}"
         yield f"{name}: at most {_rounded_up(_above(loss, lower))} % above the proven optimum at this budget{along}."
 
 
 def _for_every_epsilon(measured: Callable[[Fraction], Interval], deadline: Deadline) -> str:
-    """measured: ε -> (loss, bound of the optimum), inf and 0 where these are not known.
+    between = _between(measured, deadline)
+    if between is None:
+        return "not private, or not known, at others"
+    worst, epsilons = between
+    ends = f"[{float(epsilons[0]):g}, {float(epsilons[-1]):g}]"
+    which = f"its mechanisms for {len(epsilons)} of these, each up to the next"
+    return f"at most {_rounded_up(worst)} % for every epsilon in {ends}, by {which} (proof: monotone in epsilon)"
+
+
+def _between(measured: Callable[[Fraction], Interval], deadline: Deadline) -> tuple[float, list[Fraction]] | None:
+    """(how far above the optimum at most, for every ε from the first to the last of these). measured: ε -> (loss, bound
+    of the optimum), inf and 0 where these are not known.
 
     A mechanism made for a is private at every ε >= a, and the optimum V falls with ε: so on [a, b] the best that was
     made for up to a is at most min L(a') / V(b) - 1 above the optimum, a' <= a, whatever the function does between a
@@ -144,32 +162,47 @@ def _for_every_epsilon(measured: Callable[[Fraction], Interval], deadline: Deadl
         proven = [known[epsilon][1] for epsilon in epsilons]
         between = [*map(_above, served[first:-1], proven[first + 1 :])]
         if not between:
-            return "; not private, or not known, at others"
+            return None
         worst = max(between)
         at = first + between.index(worst)
         middle = (epsilons[at] + epsilons[at + 1]) / 2
         seen = max(map(_above, served[first:], proven[first:]))
         if worst <= _NEARLY * seen + 1 or middle in known or deadline.passed or len(known) >= _MOST:
-            break
+            return worst, epsilons[first:]
         known[middle] = measured(middle)
-    ends = f"[{float(epsilons[first]):g}, {float(epsilons[-1]):g}]"
-    which = f"its mechanisms for {len(epsilons) - first} of these, each up to the next"
-    return f"; at most {_rounded_up(worst)} % for every epsilon in {ends}, by {which} (proof: monotone in epsilon)"
 
 
 def _rounded_up(percent: float) -> str:
     """In three digits, rounded up."""
-    return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(percent)):g}"
+    return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(max(percent, _LITTLE))):g}"
 
 
-def _own(query: Query, baseline: Baseline, epsilon: Fraction) -> Interval:
-    """Its loss, inf where it is not private, and the bound, 0 where none is known."""
+def _measured(query: Query, cost: _Cost, epsilon: Fraction) -> Interval:
+    """What it costs, inf where it is not private, and the bound, 0 where none is known."""
     query, loss, proven = replace(query, epsilon=epsilon), math.inf, 0.0
     with suppress(WorkbenchError):
-        loss = other(query, baseline, "baseline").objective
+        loss = cost(query).objective
     with suppress(WorkbenchError):
         proven = max(0.0, _of_channels(query)[0])
     return loss, proven
+
+
+@cache
+def _pure(name: str, loss: str, epsilon: Fraction) -> tuple[float, dict[str, Reference]]:
+    """(the bound of the optimum, what each mechanism costs) in a setting at δ = 0."""
+    request = SETTINGS[name].request(epsilon, Fraction(0), loss)
+    return SETTINGS[name].optimum(request)[0], costs(SETTINGS[name].entries, request)
+
+
+def _everywhere(name: str, loss: str, mechanism: str) -> float | None:
+    """How far a mechanism of a setting is above the optimum at most, for every ε of _ALONG's range, at δ = 0."""
+
+    def measured(epsilon: Fraction) -> Interval:
+        lower, known = _pure(name, loss, epsilon)
+        return known[mechanism].objective if mechanism in known else math.inf, lower
+
+    between = _between(measured, Deadline())
+    return None if between is None or between[1][0] > Fraction(_ALONG[0]) else float(_rounded_up(between[0]))
 
 
 def _summed(name: str, loss: str, mechanism: str, group: list[Row]) -> Row:
@@ -185,6 +218,7 @@ def _summed(name: str, loss: str, mechanism: str, group: list[Row]) -> Row:
         "proven": len(known),
         "worst_percent": None if worst is None else worst["most_percent"],
         "worst_at": "" if worst is None else f"ε = {worst['epsilon']:g}, δ = {worst['delta']:g}",
+        "every_percent": _everywhere(name, loss, mechanism),
         "median_percent": statistics.median(row["most_percent"] for row in known) if known else None,
         "within_1_percent": len(close),
         "where": _where(close),

@@ -46,6 +46,7 @@ from workbench.families.channel.request import ChannelTooLarge
 from workbench.families.design import Design
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.option import NOTION_PARAMETERS, Option, one_of, read, seconds, spell, text
+from workbench.families.published import published
 from workbench.families.recommendation import (
     AnyQuery,
     Candidate,
@@ -204,7 +205,11 @@ def _budget(values: Values, given: Values) -> Record:
 
 def _finite(values: Values, budget: Record) -> tuple[Query, str]:
     """Of finitely many answers, and what the table is of. Raises InvalidRequest."""
-    query = Query(question=FAMILY.spelled_question({"answers": None, **values}), own=values["baseline"] or (), **budget)
+    own, named = values["baseline"] or (), tuple(name for name, law in values["baseline"] or () if law is None)
+    for name in named:
+        InvalidRequest.unless_among(published(FAMILY), "baseline", name)
+    question = FAMILY.spelled_question({"answers": None, **values})
+    query = Query(question=question, own=tuple(each for each in own if each[1] is not None), named=named, **budget)
     try:  # what no class could serve is refused; a channel too large is a row of its own
         request: Any = FAMILY.request(query.question, loss=query.loss, **query.budget)
         if query.max_loss is not None:

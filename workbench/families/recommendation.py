@@ -177,11 +177,13 @@ class _Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class Query(_Budget):
-    """A finite query with its budget. own: baselines of the user, as `workbench.families.baseline` reads them."""
+    """A finite query with its budget. own: baselines of the user, as `workbench.families.baseline` reads them; named:
+    published ones whose distance from the optimum is asked for."""
 
     question: FiniteQuery
     loss: OwnLoss = "squared"
     own: tuple[tuple[str, Any], ...] = ()
+    named: tuple[str, ...] = ()
 
     @cached_property
     def losses(self) -> LossTable:

@@ -11,7 +11,7 @@ import pytest
 
 import workbench as wb
 from solvers.search import Deadline
-from workbench.comparison.published import SETTINGS, _for_every_epsilon, compared, summary
+from workbench.comparison.published import SETTINGS, _everywhere, _for_every_epsilon, compared, summary
 
 MINE = """
 import math
@@ -110,7 +110,28 @@ def test_what_is_said_between_budgets_holds_at_each_of_them(steps: int):
 
 def test_a_function_that_is_private_nowhere_else_says_so():
     words = _for_every_epsilon(lambda epsilon: (math.inf, 0.0), Deadline())
-    assert words == "; not private, or not known, at others"
+    assert words == "not private, or not known, at others"
+
+
+def test_a_published_mechanism_that_is_named_is_measured_along_epsilon():
+    question = {"answers": "0..4", "max_shift": 1, "loss": "error-rate"}
+    table = wb.recommend(**question, epsilon=1, baseline="exponential", time_limit=60)
+    (words,) = [sentence for sentence in table.sentences if sentence.startswith("exponential: at most")]
+    here, along = (float(part.split(" %")[0]) for part in words.split("at most ")[1:])
+    assert "for every epsilon in [0.1, 4]" in words
+    assert 10 < here <= along < 100
+    assert [row["class"] for row in table].count("exponential") == 1
+    for epsilon in ("0.137", "0.9", "3.21"):
+        rows = {row["class"]: row for row in wb.recommend(**question, epsilon=epsilon)}
+        assert rows["exponential"]["objective"] <= rows["best channel"]["bound"] * (1 + along / 100)
+    with pytest.raises(wb.InvalidRequest, match="baseline must be one of clamped geometric"):
+        wb.recommend(**question, epsilon=1, baseline="exponentail")
+
+
+def test_between_budgets_a_published_mechanism_is_as_near_as_at_them_or_unknown(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("workbench.comparison.published._MOST", 12)
+    assert 0 < _everywhere("labels", "error-rate", "randomized response") < 100
+    assert _everywhere("labels", "error-rate", "clamped discrete Gaussian") is None  # it needs δ > 0
 
 
 def test_a_file_without_a_baseline_is_refused(tmp_path: Path):

@@ -306,9 +306,20 @@ def test_bins_at_a_delta_are_between_the_best_channel_and_what_they_mix(loss: st
 def test_an_own_loss_keeps_the_outputs_and_says_so():
     rows = by_class(wb.recommend(answers="0..3", max_shift=1, epsilon=1, loss=lambda x, o: abs(x - o) ** 3))
     assert (
-        "between them this loss proves nothing; others are chosen for squared, huber, absolute, pinball"
-        in rows["best channel"]["notes"]
+        "between them this loss proves nothing: list more with --outputs; others are chosen for squared, huber, "
+        "absolute, pinball" in rows["best channel"]["notes"]
     )
+
+
+def test_an_own_function_is_asked_at_every_output_that_is_listed():
+    given = {"answers": "0..3", "max_shift": 1, "epsilon": 1}
+    few, many = (
+        by_class(wb.recommend(**given, loss=lambda x, o: (x - o) ** 2, **outputs))["best channel"]
+        for outputs in ({}, {"outputs": "0..3:0.125"})
+    )
+    free = by_class(wb.recommend(**given))["best channel"]
+    assert free["bound"] <= many["objective"] < 0.99 * few["objective"]
+    assert many["objective"] == pytest.approx(free["objective"], rel=5e-3)
 
 
 def test_the_least_epsilon_where_every_two_answers_are_neighbours():

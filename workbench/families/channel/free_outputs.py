@@ -115,7 +115,8 @@ class FreeOutputsProblem(ChannelProblem):
                     bound = least
                 if (tell := self.request.progress) is not None:
                     tell(f"outputs, round {round_}: loss {best.value:.9g}, bound {float(bound or 0):.9g}")
-                if below.stopped or self._enough(best.value, bound):
+                everywhere = self.request.cut and len(_used(below)) > len(anchors)  # which takes long with more of them
+                if below.stopped or everywhere or self._enough(best.value, bound):
                     break
                 near = [*below.points, *self._beside(anchors, below), *_used(best)]
                 candidate = self._moved(near)
@@ -179,7 +180,7 @@ class FreeOutputsProblem(ChannelProblem):
     def _moved(self, outputs: Iterable[Fraction]) -> _Candidate:
         """The channel on outputs, which are moved to where its columns cost least while that gains anything."""
         best = self._at(outputs)
-        for _ in range(0 if self.request.question.prior is None else 1 if self.request.cut else _MOVES):
+        for _ in range(0 if self.request.question.prior is None else _MOVES // 2 if self.request.cut else _MOVES):
             moved = self._at(best.points)
             if not moved.value < best.value:
                 break

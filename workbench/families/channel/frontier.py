@@ -139,7 +139,10 @@ def _why_listed(query: Query) -> str | None:
     if given or query.question.numbers is None or (named is not None and named.kind == "error-rate"):
         return ""
     if named is None or named.kind not in CONVEX:
-        return f" (between them this loss proves nothing; others are chosen for {', '.join(CONVEX[:-1])})"
+        return (
+            f" (between them this loss proves nothing: list more with --outputs; others are chosen for "
+            f"{', '.join(CONVEX[:-1])})"
+        )
     if query.delta and query.notion in ratio_notions() and ratio_kind(query.notion) == MASS_ABOVE_RATIO:
         return f" (randomising between two others may break {query.notion})"
     return None
