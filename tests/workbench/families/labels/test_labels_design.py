@@ -119,7 +119,7 @@ def test_a_report_and_a_plot(capsys, tmp_path: Path):
         (("--labels", "missing.csv"), "labels must be a file that can be read"),
         (("--labels", "0..5", "--epsilon", "0"), "epsilon must be a finite number > 0. Got 0."),
         (("--labels", "0..5", "--epsilon", "31"), "epsilon must be at most 30"),
-        (("--labels", "0..5", "--loss", "mse"), "loss must be one of"),
+        (("--labels", "0..5", "--loss", "cubic"), "loss must be one of"),
         (("--labels", "0..5", "--loss", "error-rate"), "for RR-on-Bins"),
         (("--labels", "-3..5", "--loss", "poisson"), "labels must be >= 0"),
         (("--labels", "0..5", "--method", "sat"), "method must be one of"),
