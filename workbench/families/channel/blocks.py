@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from operator import mul
 from typing import NamedTuple
 
 import numpy as np
@@ -58,8 +59,10 @@ def solved(request: ChannelRequest, support: Flags | None = None) -> Outcome:
     finally:
         if team is not None:
             team.close()
-    multipliers = _multipliers(request, point)
-    bound = least_loss_bound(request.losses, request.question.prior, request.edges, delta, multipliers, extra)
+    losses, prior, multipliers = request.losses, request.question.prior, _multipliers(request, point)
+    bound = least_loss_bound(losses, prior, request.edges, delta, multipliers, extra)
+    own = [Fraction(int(value), losses.unit) for value in losses.values.min(axis=1)]  # no input costs less
+    bound = max(bound, max(own) if prior is None else sum(map(mul, prior, own), Fraction(0)))
     return Outcome(point.masses, _solution(request, point, bound), bound)
 
 
