@@ -6,7 +6,9 @@ Near an optimum z/w spans 1e-16..1e16 and H written as a matrix has lost what de
 
     graph       with V = diag(v), V H V = L + diag(v ∘ G'z), L the Laplacian with weights Σ λ z v_a v_b / w >= 0 of the
                 pairs: elimination on weights and row sums (Grassmann, Taksar and Heyman 1985) only adds positive
-                numbers to the weights; the inverse is sums of products of what it leaves (Takahashi's recursion)
+                numbers to the weights; the inverse is sums of products of what it leaves (Takahashi's recursion).
+                The label eliminated last is taken apart, H⁻¹ = N + u u'/(u'H u), u = v - N H v, N the inverse of the
+                others: where other sums of an output are tight, their differences of H⁻¹ would cancel
     all pairs   H is diagonal plus one row, its Schur complement Σ_y D1 D2 (λ-1)²/(D1+D2) a sum of positive terms, for
                 D1, D2 the scalings z/w of v - t and λ t - v
 

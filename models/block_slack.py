@@ -8,8 +8,8 @@ With g_p v = v_a - λ v_b and D0, D1, D2 the scalings z/w of v, of s - g v and o
     [I; f g] H⁻¹ [I, g' f] + diag(0, 1/(D1 + D2))    is the block's share of the Schur complement of sums and pairs.
 
 Near an optimum H⁻¹ is large along v itself where all pairs of an output are tight, and the differences g H⁻¹ g' would
-cancel. So the label eliminated last is taken apart: with N the inverse of the others' block and u = v - N d, d the row
-sums, H⁻¹ = N + u u'/(u'H u), g u = (s - (s - g v)) - g N d from the slacks as they are kept, and u'H u a sum of what is
+cancel. So the label eliminated last is taken apart: with N the inverse of the others' block and u = v - N H v,
+H⁻¹ = N + u u'/(u'H u), g u = (s - (s - g v)) - g N H v from the slacks as they are kept, and u'H u a sum of what is
 >= 0.
 
 Masses far out that δ makes needless may be left out: an output states those of its own inputs alone, so its block and
