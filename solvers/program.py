@@ -18,14 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
-from math import prod
+from math import isfinite, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arrays import Ints, Positions, Vector
+from .arrays import Flags, Ints, Positions, Vector
 from .data import Data as Data
 from .data import with_entries
 from .errors import InvalidProgram
@@ -61,6 +62,37 @@ class Move(NamedTuple):
     place: Positions
     base: Vector
     matrix: Any
+
+
+SECTIONS = ("A", "c", "lower", "upper", "row_lower", "row_upper")  # of `Data`, with numbers that may move
+
+
+class Symbols(NamedTuple):
+    """The numbers of a program, each different one once.
+
+    row, column: of the entries of A; codes: section -> which of `values` its entries are; values: None is infinite.
+    """
+
+    row: Positions
+    column: Positions
+    codes: Mapping[str, Positions]
+    values: list[Any]
+
+    def of(self, section: str) -> list[Any]:
+        """The numbers of a section."""
+        return [self.values[code] for code in self.codes[section].tolist()]
+
+    def sum(self, factors: Any, codes: Positions) -> Any:
+        """Of products of integers (size,) with values that are there; few values are not 0."""
+        different = set(codes.tolist())
+        return sum(
+            (value * sum(factors[codes == k].tolist()) for k in different if (value := self.values[k])), Fraction()
+        )
+
+    @property
+    def there(self) -> Flags:
+        """(values,) which are no None."""
+        return np.array([value is not None for value in self.values], dtype=bool)
 
 
 @dataclass(frozen=True)
@@ -100,6 +132,31 @@ class Program:
     def is_mip(self) -> bool:
         """Whether any column must be integer."""
         return self.template.is_mip
+
+    @cached_property
+    def symbols(self) -> Symbols:
+        """The numbers as rationals: the part that stays (None: infinite), and (parameter, factor) of what is added."""
+        from scipy.sparse import csr_array  # slow to import
+
+        which: dict[tuple[float, Any], int] = {}
+        codes: dict[str, Positions] = {}
+        matrix = self.template.A
+        for section in SECTIONS:
+            numbers = matrix.data if section == "A" else getattr(self.template, section)
+            codes[section] = np.array([which.setdefault((v, ()), len(which)) for v in numbers.tolist()], dtype=np.intp)
+            if section in self.moves:
+                place, base, factors = self.moves[section]
+                moved = csr_array(factors)
+                terms, ends = [*zip(moved.indices.tolist(), moved.data.tolist(), strict=True)], moved.indptr.tolist()
+                for at, number, *part in zip(place.tolist(), base.tolist(), ends, ends[1:], strict=False):
+                    codes[section][at] = which.setdefault((number, tuple(terms[slice(*part)])), len(which))
+        values = [
+            (Fraction(base) if isfinite(base) else None, tuple((j, Fraction(factor)) for j, factor in terms))
+            for base, terms in which
+        ]
+        return Symbols(
+            matrix.indices.astype(np.intp), np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr)), codes, values
+        )
 
     def block(self, name: str) -> Block:
         """The column block of a variable. Raises KeyError when the model has none of that name."""

@@ -16,21 +16,20 @@ the rationals they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from operator import mul
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
 
 from .arrays import Flags, Positions, Vector
 from .data import Data
 from .errors import NoRationalSolution
-from .program import Program
+from .program import SECTIONS, Program, Symbols
 
 Rational: TypeAlias = int | Fraction
 Integers = NDArray[np.object_]  # of any size
@@ -38,12 +37,16 @@ Integers = NDArray[np.object_]  # of any size
 _DENSE = 400  # unknowns of an exact basis
 
 
+Ends: TypeAlias = list[tuple[Rational | None, Rational | None]]  # lower and upper, None for none
+
+
 class Entries(NamedTuple):
-    """Rows, columns and values of the entries of A, and c, as integers over a common denominator."""
+    """Rows, columns and values of the entries of A, and c, as integers over one denominator; floats: the values."""
 
     row: Positions
     column: Positions
     value: Integers
+    floats: Vector
     cost: Integers
     common: int
 
@@ -100,79 +103,86 @@ class RationalPoint:
 
 
 class RationalLP:
-    """A linear program with exact rational data, built row by row.
+    """A linear program with exact rational data: those of `symbols`, or built row by row.
 
-    columns: how many; every column starts with bounds [0, 1] and cost 0. bits: P, the resolution of x.
+    columns: how many; every column of one that is built starts with bounds [0, 1] and cost 0. bits: P, the resolution
+    of x.
     """
 
-    def __init__(self, columns: int, bits: int = 320) -> None:
+    def __init__(self, columns: int, bits: int = 320, symbols: Symbols | None = None) -> None:
         self.columns, self.bits = columns, bits
-        self.cost: list[Rational] = [0] * columns
-        self.bounds: list[tuple[Rational | None, Rational | None]] = [(0, 1)] * columns
-        self.sides: list[tuple[Rational | None, Rational | None]] = []
-        self._listed: tuple[list[int], list[int], list[Rational]] | None = None
+        if symbols is not None:
+            self.symbols = symbols
+        else:
+            self.cost, self.bounds, self.sides, self.rows = [0] * columns, [(0, 1)] * columns, [], []
+
+    @cached_property
+    def cost(self) -> list[Rational]:
+        """The costs of the columns."""
+        return [v or 0 for v in self.symbols.of("c")]
+
+    @cached_property
+    def bounds(self) -> Ends:
+        """Those of the columns."""
+        return [*zip(self.symbols.of("lower"), self.symbols.of("upper"), strict=True)]
+
+    @cached_property
+    def sides(self) -> Ends:
+        """Those of the rows."""
+        return [*zip(self.symbols.of("row_lower"), self.symbols.of("row_upper"), strict=True)]
 
     @cached_property
     def rows(self) -> list[dict[int, Rational]]:
         """The entries of every row that are not 0, by their columns."""
+        symbols = self.symbols
         rows: list[dict[int, Rational]] = [{} for _ in self.sides]
-        for i, j, value in zip(*self._listed or ((), (), ()), strict=True):
+        for i, j, value in zip(symbols.row.tolist(), symbols.column.tolist(), symbols.of("A"), strict=True):
             if value:
                 rows[i][j] = value
         return rows
 
     @cached_property
+    def symbols(self) -> Symbols:
+        """The numbers, each different one once."""
+        which: dict[Rational | None, int] = {}
+        entries = [(i, j, value) for i, row in enumerate(self.rows) for j, value in row.items()]
+        ends = [[pair[end] for pair in pairs] for pairs in (self.bounds, self.sides) for end in (0, 1)]
+        listed: list[Sequence[Rational | None]] = [[value for *_, value in entries], self.cost, *ends]
+        codes = {
+            section: np.array([which.setdefault(value, len(which)) for value in values], dtype=np.intp)
+            for section, values in zip(SECTIONS, listed, strict=True)
+        }
+        i, j = (np.array([entry[k] for entry in entries], dtype=np.intp) for k in (0, 1))
+        return Symbols(i, j, codes, [*which])
+
+    @cached_property
     def integers(self) -> Entries:
         """Matrix and costs over their common denominator."""
-        listed = self._listed or (
-            [i for i, row in enumerate(self.rows) for _ in row],
-            [j for row in self.rows for j in row],
-            [value for row in self.rows for value in row.values()],
-        )
-        different = {id(value): value for value in (*listed[2], *self.cost)}
-        common = math.lcm(*{value.denominator for value in different.values()})
-        over = {key: value.numerator * (common // value.denominator) for key, value in different.items()}
-        i, j = (np.array(part, dtype=np.intp) for part in listed[:2])
-        values, cost = (object_array([over[id(value)] for value in part]) for part in (listed[2], self.cost))
-        return Entries(i, j, values, cost, common)
+        symbols = self.symbols
+        A, c = symbols.codes["A"], symbols.codes["c"]
+        used = {k: symbols.values[k] or 0 for k in {*A.tolist(), *c.tolist()}}
+        common = math.lcm(*{value.denominator for value in used.values()})
+        over, floats = object_array([0] * len(symbols.values)), np.zeros(len(symbols.values))
+        for k, value in used.items():
+            over[k] = value.numerator * (common // value.denominator)
+            floats[k] = value
+        return Entries(symbols.row, symbols.column, over[A], floats[A], over[c], common)
 
     @classmethod
-    def of(cls, data: Data, bits: int = 320, moved: Mapping[str, Mapping[int, Fraction]] | None = None) -> RationalLP:
-        """A linear program whose floats are taken as the rationals they are; its offset is left out.
-
-        moved: section of the data -> position -> the rational that stands there instead.
-        """
-        others = moved or {}
-
-        def section(name: str, values: Vector) -> list[Rational | None]:
-            exact = _different(values)
-            numbers: list[Rational | None] = [exact.get(v) for v in values.tolist()]
-            for position, value in others.get(name, {}).items():
-                numbers[position] = value
-            return numbers
-
-        lp = cls(data.c.size, bits)
-        lp.cost = [v or 0 for v in section("c", data.c)]
-        lp.bounds = [*zip(section("lower", data.lower), section("upper", data.upper), strict=True)]
-        lp.sides = [*zip(section("row_lower", data.row_lower), section("row_upper", data.row_upper), strict=True)]
-        columns = np.repeat(np.arange(lp.columns), np.diff(data.A.indptr)).tolist()
-        lp._listed = data.A.indices.tolist(), columns, [v for v in section("A", data.A.data) if v is not None]
-        return lp
+    def of(cls, data: Data, bits: int = 320) -> RationalLP:
+        """A linear program whose floats are taken as the rationals they are; its offset is left out."""
+        return cls.at(Program("", data), {}, bits)
 
     @classmethod
     def at(cls, program: Program, values: Mapping[str, Sequence[Rational]], bits: int = 320) -> RationalLP:
         """A program at rational values of its parameters, each listed entry by entry."""
         p = [Fraction(value) for name in program.parameters for value in values[name]]
-        moved = {}
-        for section, (place, base, factors) in program.moves.items():
-            at, matrix = place.tolist(), csr_array(factors).tocoo()
-            exact, (which, parameter) = _different(np.append(base, matrix.data)), matrix.coords
-            moved[section] = entries = {row: exact[value] for row, value in zip(at, base.tolist(), strict=True)}
-            terms = [*zip(parameter.tolist(), matrix.data.tolist(), strict=True)]
-            products = {(j, factor): exact[factor] * p[j] for j, factor in set(terms)}
-            for k, term in zip(which.tolist(), terms, strict=True):
-                entries[at[k]] = entries[at[k]] + products[term] if entries[at[k]] else products[term]
-        return cls.of(program.template, bits, moved)
+        symbols = program.symbols
+        exact = [
+            base if base is None or not terms else base + sum(p[j] * factor for j, factor in terms)
+            for base, terms in symbols.values
+        ]
+        return cls(program.shape[1], bits, symbols._replace(values=exact))
 
     def excess(self, x: Sequence[Fraction]) -> Fraction:
         """The largest violation of a row or bound at a point, exact."""
@@ -190,24 +200,24 @@ class RationalLP:
 
     def bound_over(self, y: Sequence[int], common: int) -> Fraction | None:
         """L(y / common)."""
-        i, j, a, c, own = self.integers
-        total, usable = Fraction(0), object_array([0] * len(y))
-        for row, (value, (low, high)) in enumerate(zip(y, self.sides, strict=True)):
-            side = low if value > 0 else high
-            if value and side is not None:
-                usable[row] = value
-                if side:
-                    total += value * side * own
-        reduced = c * common
-        np.subtract.at(reduced, j, a * usable[i])
-        for cost, (low, high) in zip(reduced.tolist(), self._boxes(), strict=True):
-            end = low if cost > 0 else high
-            if cost and end is None:
+        (i, j, a, _, c, own), symbols = self.integers, self.symbols
+        multipliers = object_array(y)
+        sides = np.where(multipliers > 0, symbols.codes["row_lower"], symbols.codes["row_upper"])
+        usable = (multipliers != 0) & symbols.there[sides]
+        total: Fraction = symbols.sum(multipliers[usable], sides[usable]) * own
+        reduced, used = c * common, usable[i]
+        np.subtract.at(reduced, j[used], a[used] * multipliers[i[used]])
+        ends = np.where(reduced > 0, symbols.codes["lower"], symbols.codes["upper"])
+        known = symbols.there[ends]
+        total += symbols.sum(reduced[known], ends[known])
+        for column in np.flatnonzero(~known & (reduced != 0)).tolist():
+            end = self._boxes[column][int(reduced[column] < 0)]
+            if end is None:
                 return None
-            if end:
-                total += cost * end
+            total += reduced[column] * end
         return total / (own * common)
 
+    @cached_property
     def _boxes(self) -> list[list[Rational | None]]:
         """Lower and upper bounds of the columns; one that is missing is replaced by the best that a row implies.
 
@@ -236,16 +246,9 @@ class RationalLP:
         """Add low <= Σ entries[j] x_j <= high (None: no bound); returns its position."""
         self.rows.append({j: v for j, v in entries.items() if v})
         self.sides.append((low, high))
-        self._listed = None
-        self.__dict__.pop("integers", None)
+        for known in ("symbols", "integers"):
+            self.__dict__.pop(known, None)
         return len(self.rows) - 1
-
-
-def each(function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
-    """A function of every value, called once for each object: of which there are few where there are many values."""
-    listed = [*values]
-    values_of = {key: function(value) for key, value in {id(value): value for value in listed}.items()}
-    return [values_of[id(value)] for value in listed]
 
 
 def object_array(values: Sequence[Any]) -> Integers:
@@ -253,16 +256,6 @@ def object_array(values: Sequence[Any]) -> Integers:
     out = np.empty(len(values), dtype=object)
     out[:] = values
     return out
-
-
-def _different(values: Vector) -> dict[float, Fraction]:
-    """The different finite ones of some floats, as the rationals they are."""
-    return {v: _rational(v) for v in set(values[np.isfinite(values)].tolist())}
-
-
-@lru_cache(1024)
-def _rational(value: float) -> Fraction:
-    return Fraction(value)
 
 
 def _nearest(value: Fraction, sides: tuple[Rational | None, Rational | None]) -> Fraction:

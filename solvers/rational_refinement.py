@@ -16,7 +16,8 @@ program are kept as integers over 2^(S+P), with 2^S the common denominator of A 
 Every round gains about 30 bits, so masses of 1e-40 come out right although a solver alone calls them zero. Where the
 first basis, that of the caller or of the first round, is optimal in exact numbers, no other round is needed: its free
 columns and tight rows are two systems of linear equations, A x = side and A'y = c, factored once and refined by exact
-residuals, about 45 bits a turn.
+residuals, about 45 bits a turn. A basis that a caller's solver took for optimal is often wrong in the tail alone: then
+the program is solved for a correction of its exact point, which leads to the next basis (`near_basis`).
 
 What is returned is proven here and not by the solver: the violations that are left, exactly, and the Lagrangian bound
 of y.
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -39,7 +40,7 @@ from .arrays import Flags, Positions, Vector
 from .backend import Options, backend
 from .errors import NoRationalSolution
 from .program import Data, Program
-from .rational_lp import Integers, Rational, RationalLP, RationalPoint, each, object_array
+from .rational_lp import Integers, RationalLP, RationalPoint, object_array
 from .search import Deadline
 from .session import Session
 from .solution import Solution, Termination
@@ -78,7 +79,8 @@ def solve_rational(
         # scaled programs that begin at a basis that is not optimal may be beyond a solver; from none they are not
         with _Refinement(lp, clock.left) as refinement, contextlib.suppress(NoRationalSolution):
             refinement.begin(basis)
-            return refinement.at_basis(accuracy, bounded) or refinement.run(accuracy, bounded)
+            near = refinement.at_basis(accuracy, bounded) or refinement.near_basis(accuracy, bounded)
+            return near or refinement.run(accuracy, bounded)
     with _Refinement(lp, clock.left) as refinement:
         return refinement.run(accuracy, bounded)
 
@@ -89,14 +91,14 @@ class _Refinement:
     def __init__(self, lp: RationalLP, time_limit: float | None) -> None:
         self.deadline = Deadline(time_limit)
         self.lp, self.P = lp, lp.bits
-        self.i, self.j, self.a, cost, common = lp.integers
+        self.i, self.j, self.a, self.floats, cost, common = lp.integers
         if common & (common - 1):
             raise NoRationalSolution("The exact program has a coefficient that is no dyadic rational; round it first.")
         self.S, self.c = common.bit_length() - 1, cost << self.P
-        self.floats = np.array(each(lambda v: v / common, self.a.tolist()), dtype=float)
-        self.low, self.high = self._sides([*lp.bounds, *lp.sides])
+        self.low, self.high = self._sides()
         self.session: Session | None = None
-        self.start: Any = None  # a basis of HiGHS for the first round
+        self.basis: Any = None  # of HiGHS, for the first round
+        self.point: Integers | None = None  # columns and activities of the rows at the last basis, if it has any
         self.status: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None  # of HiGHS's columns and rows
         self.held = self.low[0], self.high[0]  # columns and rows at their lower, upper bound
 
@@ -106,35 +108,36 @@ class _Refinement:
     def __exit__(self, *_: object) -> None:
         if self.session is not None:
             self.session.close()
+        self.session = None
 
-    def _sides(self, sides: Sequence[tuple[Rational | None, Rational | None]]) -> tuple[Side, Side]:
+    def _sides(self) -> tuple[Side, Side]:
         """Lower and upper bounds, rounded inwards to integers over 2^P: where there are any, and 2^S times each."""
-        low = each(lambda a: None if a is None else -((-a.numerator << self.P) // a.denominator), (a for a, _ in sides))
-        high = each(lambda b: None if b is None else (b.numerator << self.P) // b.denominator, (b for _, b in sides))
-        for k, ((a, b), x, y) in enumerate(zip(sides, low, high, strict=True)):
-            if x is not None and y is not None and x > y and a is not None and b is not None and a <= b:
-                low[k] = high[k] = round(Fraction(a) * (1 << self.P))  # an equation whose side is not over 2^P
-        return self._side(low), self._side(high)
-
-    def _side(self, values: list[int | None]) -> Side:
-        return np.array([v is not None for v in values], dtype=bool), object_array([v or 0 for v in values]) << self.S
+        symbols, P = self.lp.symbols, self.P
+        values = [value or 0 for value in symbols.values]
+        lower, upper = (np.concatenate([symbols.codes[end], symbols.codes[f"row_{end}"]]) for end in ("lower", "upper"))
+        low = object_array([-((-v.numerator << P) // v.denominator) for v in values])[lower]
+        high = object_array([(v.numerator << P) // v.denominator for v in values])[upper]
+        above, below = symbols.there[lower], symbols.there[upper]
+        for k in np.flatnonzero(above & below & (low > high)).tolist():
+            if values[lower[k]] <= values[upper[k]]:  # an equation whose side is not over 2^P
+                low[k] = high[k] = round(Fraction(values[lower[k]]) * (1 << P))
+        return (above, low << self.S), (below, high << self.S)
 
     def begin(self, basis: Any) -> None:
         """Take over a basis of HiGHS for the program without the columns t."""
-        status = [*basis.col_status, *basis.row_status]
-        numbers = np.array([*map(int, status)])
-        self.held = numbers == _AT_LOWER, numbers == _AT_UPPER
-        self.start = type(basis)()
-        self.start.col_status, self.start.row_status = status, [type(status[0]).kLower] * len(basis.row_status)
+        numbers = np.frombuffer(bytes([*basis.col_status, *basis.row_status]), np.uint8)
+        self.basis, self.held = basis, (numbers == _AT_LOWER, numbers == _AT_UPPER)
+
+    @cached_property
+    def matrix(self) -> sp.csc_array:
+        """The matrix in doubles."""
+        keep, shape = np.abs(self.floats) >= _LEAST, (self.low[0].size - self.lp.columns, self.lp.columns)
+        return sp.csc_array((self.floats[keep], (self.i[keep], self.j[keep])), shape=shape)
 
     @cached_property
     def A(self) -> sp.csc_array:
-        """The matrix in doubles, and a column t = A z for every row, so that multipliers of either sign can be
-        corrected."""
-        keep, every = np.abs(self.floats) >= _LEAST, np.arange(len(self.lp.sides))
-        values = np.r_[self.floats[keep], np.full(every.size, -1.0)]
-        where = np.r_[self.i[keep], every], np.r_[self.j[keep], self.lp.columns + every]
-        return sp.csc_array((values, where), shape=(every.size, self.lp.columns + every.size))
+        """The matrix, and a column t = A z for every row, so that multipliers of either sign can be corrected."""
+        return sp.csc_array(sp.hstack([self.matrix, -sp.eye_array(self.matrix.shape[0])]))
 
     def at_basis(self, accuracy: int, bounded: RationalLP, counted: Flags | bool = True) -> RationalPoint | None:
         """The point and the multipliers of the basis, None unless both are feasible to 2^-accuracy and prove each other
@@ -142,6 +145,7 @@ class _Refinement:
         n, (low, high) = self.lp.columns, self.held
         free = ~(low | high)
         free[n:] |= ~np.asarray(counted)
+        self.point = None
         columns, rows = np.flatnonzero(free[:n]), np.flatnonzero(~free[n:])
         sides = np.where(low, self.low[1], self.high[1])
         if columns.size != rows.size or not np.where(low, self.low[0], self.high[0])[~free].all():
@@ -158,22 +162,54 @@ class _Refinement:
         if (correct := system.solved(right, self.S, goal)) is None:
             return None
         x[columns] = correct
-        if self._violation(self._point(x)) > 1 << (self.P - accuracy):
+        self.point = self._point(x)
+        if self._violation(self.point) > 1 << (self.P - accuracy):
             return None
         if (correct := system.transposed.solved(self.c[columns], self.S, goal)) is None:
             return None
         y[rows] = correct
-        point = self._result(x, y, bounded, ~free[n:], ~free[:n])
-        proven = point.bound is not None and point.objective - point.bound <= abs(point.objective) / _CLOSE
-        return point if proven else None
+        exact = self._result(self.point, y, bounded, ~free[n:], ~free[:n])
+        proven = exact.bound is not None and exact.objective - exact.bound <= abs(exact.objective) / _CLOSE
+        return exact if proven else None
+
+    def near_basis(self, accuracy: int, bounded: RationalLP) -> RationalPoint | None:
+        """The same of a basis near the one that was taken over: where its exact point violates rows or bounds, the
+        correction is sought that mends it, blown up until a solver sees it. None where that leads nowhere.
+
+        Multipliers need none: those of a basis are exact.
+        """
+        n, shift, grown = self.lp.columns, self.P + self.S, 0
+        cost, nothing = _floats(self.c, shift), np.zeros(self.lp.columns, dtype=bool)
+        while self.point is not None:
+            grow = self.P - self._violation(self.point).bit_length()
+            if not grown < grow < accuracy:
+                break
+            grown, (lower, upper) = grow, self._moved(self.point, grow)
+            data = Data(cost, 0.0, self.matrix, lower[n:], upper[n:], lower[:n], upper[:n], nothing)
+            solution = self._solve(Program("correction of a basis", data), self.basis)
+            if solution.termination is not Termination.OPTIMAL:
+                break
+            self.begin(solution.basis)
+            if (exact := self.at_basis(accuracy, bounded)) is not None:
+                return exact
+        self.__exit__()
+        return None
 
     def _result(
-        self, x: Integers, y: Integers, bounded: RationalLP, tight: Flags, fixed: Flags, bound: Fraction | None = None
+        self,
+        point: Integers,
+        y: Integers,
+        bounded: RationalLP,
+        tight: Flags,
+        fixed: Flags,
+        bound: Fraction | None = None,
     ) -> RationalPoint:
-        """A point over 2^P with what it violates, and the better of the bound of multipliers over 2^P and another."""
+        """Columns, and activities of rows, with what they violate, and the better of the bound of multipliers over 2^P
+        and another."""
+        x = point[: self.lp.columns] >> self.S
         P, own = self.P, bounded.bound_over(y.tolist(), 1 << self.P)
         value = Fraction(sum((self.c * x).tolist()), 1 << (self.S + 2 * P))
-        violation = Fraction(self._violation(self._point(x)), 1 << P)
+        violation = Fraction(self._violation(point), 1 << P)
         best = max((b for b in (bound, own) if b is not None), default=None)
         return RationalPoint(self.lp, [Fraction(v, 1 << P) for v in x.tolist()], value, best, violation, tight, fixed)
 
@@ -205,15 +241,15 @@ class _Refinement:
             x = np.where(low[:n], self.low[1][:n] >> S, np.where(high[:n], self.high[1][:n] >> S, x))
             dual_grow = min(dual_grow + _STEP, _STEP * (_DUAL - 1))
         at = self.held[0] | self.held[1]
-        refined = self._result(x, y, bounded, at[n:] & tight, at[:n], early)
+        refined = self._result(self._point(x), y, bounded, at[n:] & tight, at[:n], early)
         if refined.violation > Fraction(1, 1 << 100):
             raise NoRationalSolution("Refining the solver's answer did not reach an exactly feasible point.")
         return refined
 
     def _point(self, x: Integers) -> Integers:
         """The columns and the activities of the rows."""
-        activity = object_array([0] * len(self.lp.sides))
-        np.add.at(activity, self.i, self.a * x[self.j])
+        activity, counted = object_array([0] * (self.low[0].size - x.size)), (x != 0)[self.j]
+        np.add.at(activity, self.i[counted], self.a[counted] * x[self.j[counted]])
         return np.concatenate([x << self.S, activity])
 
     def _prices(self, y: Integers) -> Integers:
@@ -225,8 +261,16 @@ class _Refinement:
     def _violation(self, point: Integers) -> int:
         """The largest violation, over 2^P, rounded up."""
         (below, low), (above, high) = self.low, self.high
-        gaps = [0, *(low - point)[below].tolist(), *(point - high)[above].tolist()]
+        gaps = [0, *(low[below] - point[below]).tolist(), *(point[above] - high[above]).tolist()]
         return -(-int(max(gaps)) >> self.S)
+
+    def _moved(self, point: Integers, grow: int) -> list[Vector]:
+        """Lower and upper bounds of a correction of a point, 2^grow times as large; those that are far are none."""
+        bounds = []
+        for (there, value), otherwise in ((self.low, -np.inf), (self.high, np.inf)):
+            gap = _floats(value - point, self.P + self.S - grow)
+            bounds.append(np.where(there & (np.abs(gap) < _HUGE), gap, otherwise))
+        return bounds
 
     def _correct(
         self, point: Integers, prices: Integers, grow: int, dual_grow: int, optimal: bool
@@ -237,20 +281,14 @@ class _Refinement:
         optimal: the basis is optimal, so basic columns cost nothing and others what keeps them at their bound; then
         no digit beyond the solver's can make the program unbounded.
         """
-
-        def moved(side: Side, otherwise: float) -> Vector:
-            there, value = side
-            gap = _floats(value - point, self.P + self.S - grow)
-            return np.where(there & (np.abs(gap) < _HUGE), gap, otherwise)
-
-        lower, upper = moved(self.low, -np.inf), moved(self.high, np.inf)
+        lower, upper = self._moved(point, grow)
         cost = np.clip(_floats(prices, self.P + self.S - dual_grow), -_STEEP, _STEEP)
         if optimal:
             low, high = self.held
             cost = np.clip(cost, np.where(high, -np.inf, 0), np.where(low, np.inf, 0))
         nothing = np.zeros(self.A.shape[0])
         data = Data(cost, 0.0, self.A, nothing, nothing, lower, upper, np.zeros(cost.size, dtype=bool))
-        solution = self._solve(Program("refinement of an exact program", data))
+        solution = self._solve(Program("refinement of an exact program", data), self._first)
         if solution.x is None or solution.row_dual is None or solution.termination is not Termination.OPTIMAL:
             raise NoRationalSolution(f"The exact program of the solver's pattern has no answer: {solution.raw_status}.")
         low, high = self.held
@@ -264,13 +302,23 @@ class _Refinement:
         self.held = low, high = (columns == _AT_LOWER) | fixed, (columns == _AT_UPPER) | fixed
         return solution.x, solution.row_dual, rows != _BASIC, (low & np.isfinite(lower), high & np.isfinite(upper))
 
-    def _solve(self, program: Program) -> Solution:
-        """The answer, hot from the basis of the last round; from none where that one leads nowhere."""
+    @property
+    def _first(self) -> Any:
+        """The basis that was taken over, for the program with the columns t."""
+        if self.basis is None:
+            return None
+        first = type(self.basis)()
+        first.col_status = [*self.basis.col_status, *self.basis.row_status]
+        first.row_status = [type(first.col_status[0]).kLower] * self.matrix.shape[0]
+        return first
+
+    def _solve(self, program: Program, first: Any) -> Solution:
+        """The answer, hot from the basis of the last round, or `first` in the first; from none where that one leads
+        nowhere."""
         if self.session is None:
             tight = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
             self.session = backend("highs").open(program, Options(native=tight))
-            start = "hot" if self.start is None else "basis"
-            return self.session.solve(start=start, basis=self.start, time_limit=self._left())
+            return self.session.solve(start="hot" if first is None else "basis", basis=first, time_limit=self._left())
         self.session.follow(program)
         solution = self.session.solve(time_limit=self._left())
         if solution.termination is Termination.OPTIMAL:

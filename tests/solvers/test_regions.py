@@ -39,7 +39,9 @@ def optimum(program: Parametric, x: Fraction, delta: Fraction) -> Fraction:
     """By rational refinement, which shares no elimination and no polynomial."""
     scale = math.lcm(*(int(v.denom()) for v in program.cost))
     values = {"exp_epsilon": [x]} | ({"delta": [delta]} if program.delta else {})
-    lp = RationalLP.at(program.program, values)
+    stated = RationalLP.at(program.program, values)
+    lp = RationalLP(stated.columns)
+    lp.bounds, lp.sides, lp.rows = stated.bounds, stated.sides, stated.rows
     lp.cost = [Fraction(int((v * scale).numer()[0])) for v in program.cost]
     return solve_rational(lp).objective / scale
 
