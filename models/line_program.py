@@ -25,7 +25,6 @@ Bound: for any multipliers v >= 0 of tangents, and u of sums with Σ v <= u for 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -41,10 +40,14 @@ from solvers.arrays import Integers, Vector
 from solvers.data import SMALLEST
 from solvers.errors import SolverError
 from solvers.program import Data, Program
+from solvers.rational_lp import Integers as Exact
+from solvers.rational_lp import object_array
+from solvers.rational_refinement import scaled
 from solvers.search import Deadline
 
 _SCALE = 2.0**20  # of all masses, so that tolerances are fine beside a small δ
-_UNIT = 1 << 80  # multipliers are rounded down to multiples of its inverse
+_BITS = 80  # of multipliers, which are rounded down
+_UNIT = 1 << _BITS
 _DENSE, _COLUMNS = 11_000, 1500  # shifts times outcomes from which the interior method is taken, up to columns
 _CLOSE, _FAR = 1e-9, 1e-5  # its relative gap, and what is too much
 _SPECK = 1e-12  # mass that it leaves where none belongs, over δ / m
@@ -257,29 +260,37 @@ class Answer:
 
 def _proven(line: LineProgram, multipliers: Iterable[Multipliers], weights: Sequence[float]) -> Fraction:
     """The lower bound of the module's docstring. weights: of several losses."""
-    entries, charged = line.compared.entries, Fraction(0)
-    amounts: dict[float, Counter[int]] = {}  # of the entries of P and Q, by the coefficient they have
-    for part in multipliers:
+    parts, charged, entries = [*multipliers], Fraction(0), line.compared.entries
+    exponents = (np.frexp(side)[1].min(initial=0) for part in parts for side in (part.a, part.b))
+    bits = 53 - int(min(exponents, default=0))  # of tangents, which are doubles
+    of_entries = object_array([0] * entries.shape[0])
+    for part in parts:
         most = int(part.of_sum * _UNIT)
         charged += Fraction(part.limit) * most
-        left: dict[int, int] = {}  # of the multiplier of a sum, for every outcome
-        for i in np.flatnonzero(part.amounts).tolist():
-            o, amount = int(part.outcomes[i]), int(float(part.amounts[i]) * _UNIT)
-            if part.limit:
-                amount = min(amount, left.get(o, most))
-                left[o] = left.get(o, most) - amount
-            for side, entries_of in ((part.a, part.first), (part.b, part.second)):
-                amounts.setdefault(float(side[i]), Counter())[int(entries_of[i])] += amount
+        rows = np.flatnonzero(part.amounts)
+        rows = rows[np.argsort(part.outcomes[rows], kind="stable")]
+        amounts = scaled(part.amounts[rows], _BITS)
+        if part.limit and rows.size:
+            amounts = _capped(amounts, part.outcomes[rows], most)
+        for side, of_side in ((part.a, part.first), (part.b, part.second)):
+            np.add.at(of_entries, of_side[rows], amounts * scaled(side[rows], bits))
     shares = [1] if len(line.costs) == 1 else [int(dual * _UNIT) for dual in weights]
     costs = [
         sum((p * c for p, c in zip(shares, each, strict=True)), Fraction(0)) / sum(shares)
         for each in zip(*line.costs, strict=True)
     ]
     priced = [c * int(w) * _UNIT for c, w in zip(costs, line.weights, strict=True)]
-    for coefficient, several in amounts.items():
-        exact = Fraction(coefficient)
-        for entry, amount in several.items():
-            for j in entries.indices[entries.indptr[entry] : entries.indptr[entry + 1]].tolist():
-                priced[j] += exact * amount
+    of_columns = object_array([0] * len(priced))
+    np.add.at(of_columns, entries.indices, np.repeat(of_entries, np.diff(entries.indptr)))
+    priced = [price + Fraction(amount, 1 << bits) for price, amount in zip(priced, of_columns.tolist(), strict=True)]
     least = min(c / int(w) for c, w in zip(priced, line.weights, strict=True))
     return (least - charged) / _UNIT
+
+
+def _capped(amounts: Exact, outcomes: Integers, most: int) -> Exact:
+    """Multipliers of tangents, sorted by outcome, cut so that those of an outcome sum to at most that of its sum."""
+    begins = np.diff(outcomes, prepend=-1) != 0
+    sums = np.cumsum(amounts)
+    before = (sums - amounts)[begins][np.cumsum(begins) - 1]  # of all outcomes before
+    reached = np.minimum(sums - before, most)
+    return np.where(begins, reached, reached - np.roll(reached, 1))
