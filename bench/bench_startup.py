@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
 import pandas as pd
@@ -20,7 +21,7 @@ __all__ = ["TITLE", "run"]
 
 TITLE = "Cold commands, CPU beside importing numpy and highspy"
 
-TURNS = 3
+TURNS = 7
 YARDSTICK = "import numpy, highspy"
 IMPORTS = ("import scipy.sparse", "import cvxpy")
 COUNT = "--answers 0..10 --max-shift 1 --loss absolute --epsilon 1"
@@ -67,18 +68,24 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTEC
 
 
 def run() -> pd.DataFrame:
-    """The least of three turns of every command; they take turns, so that a busy machine slows all alike."""
+    """The least CPU seconds of every command, and the median over turns of its ratio to the yardstick that runs right
+    before it: what else the machine does slows a process by up to two, for seconds or minutes, and both alike."""
     with TemporaryDirectory() as folder:
         calls = _calls(Path(folder))
-        times: dict[str, list[float]] = {name: [] for name in calls}
+        times: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
         for turn in range(TURNS + 1):
             for name, arguments in calls.items():
-                seconds = _cpu(arguments)
+                measured = _cpu(calls[YARDSTICK]), _cpu(arguments)
                 if turn:
-                    times[name].append(seconds)
-    least = {name: min(several) for name, several in times.items()}
-    rows = [{"command": name, "cpu_s": value, "ratio": value / least[YARDSTICK]} for name, value in least.items()]
-    return pd.DataFrame(rows)
+                    times[name].append(measured)
+    return pd.DataFrame(
+        {
+            "command": name,
+            "cpu_s": min(seconds for _, seconds in several),
+            "ratio": median(seconds / yardstick for yardstick, seconds in several),
+        }
+        for name, several in times.items()
+    )
 
 
 if __name__ == "__main__":

@@ -292,5 +292,6 @@ def _capped(amounts: Exact, outcomes: Integers, most: int) -> Exact:
     begins = np.diff(outcomes, prepend=-1) != 0
     sums = np.cumsum(amounts)
     before = (sums - amounts)[begins][np.cumsum(begins) - 1]  # of all outcomes before
-    reached = np.minimum(sums - before, most)
-    return np.where(begins, reached, reached - np.roll(reached, 1))
+    reached: Exact = np.minimum(sums - before, most)
+    reached[~begins] -= reached[np.flatnonzero(~begins) - 1]
+    return reached
