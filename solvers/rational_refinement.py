@@ -74,15 +74,10 @@ def solve_rational(
         NoRationalSolution: the program is infeasible, refinement stopped gaining digits, or there was no time left
             (all in words).
     """
-    clock, bounded = Deadline(time_limit), relaxed or lp
-    if basis is not None:
-        # scaled programs that begin at a basis that is not optimal may be beyond a solver; from none they are not
-        with _Refinement(lp, clock.left) as refinement, contextlib.suppress(NoRationalSolution):
-            refinement.begin(basis)
-            near = refinement.at_basis(accuracy, bounded) or refinement.near_basis(accuracy, bounded)
-            return near or refinement.run(accuracy, bounded)
-    with _Refinement(lp, clock.left) as refinement:
-        return refinement.run(accuracy, bounded)
+    bounded = relaxed or lp
+    with _Refinement(lp, time_limit) as refinement:
+        near = None if basis is None else refinement.near_basis(basis, accuracy, bounded)
+        return near or refinement.run(accuracy, bounded)
 
 
 class _Refinement:
@@ -97,7 +92,6 @@ class _Refinement:
         self.S, self.c = common.bit_length() - 1, cost << self.P
         self.low, self.high = self._sides()
         self.session: Session | None = None
-        self.basis: Any = None  # of HiGHS, for the first round
         self.point: Integers | None = None  # columns and activities of the rows at the last basis, if it has any
         self.status: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None  # of HiGHS's columns and rows
         self.held = self.low[0], self.high[0]  # columns and rows at their lower, upper bound
@@ -124,9 +118,9 @@ class _Refinement:
         return (above, low << self.S), (below, high << self.S)
 
     def begin(self, basis: Any) -> None:
-        """Take over a basis of HiGHS for the program without the columns t."""
+        """Take over a basis of HiGHS."""
         numbers = np.frombuffer(bytes([*basis.col_status, *basis.row_status]), np.uint8)
-        self.basis, self.held = basis, (numbers == _AT_LOWER, numbers == _AT_UPPER)
+        self.held = numbers == _AT_LOWER, numbers == _AT_UPPER
 
     @cached_property
     def matrix(self) -> sp.csc_array:
@@ -172,28 +166,29 @@ class _Refinement:
         proven = exact.bound is not None and exact.objective - exact.bound <= abs(exact.objective) / _CLOSE
         return exact if proven else None
 
-    def near_basis(self, accuracy: int, bounded: RationalLP) -> RationalPoint | None:
-        """The same of a basis near the one that was taken over: where its exact point violates rows or bounds, the
-        correction is sought that mends it, blown up until a solver sees it. None where that leads nowhere.
+    def near_basis(self, basis: Any, accuracy: int, bounded: RationalLP) -> RationalPoint | None:
+        """The same of a basis of HiGHS, or of one near it: where the exact point violates rows or bounds, a correction
+        is sought that mends it, blown up until a solver sees it. None where that leads nowhere.
 
         Multipliers need none: those of a basis are exact.
         """
         n, shift, grown = self.lp.columns, self.P + self.S, 0
         cost, nothing = _floats(self.c, shift), np.zeros(self.lp.columns, dtype=bool)
-        while self.point is not None:
+        while True:
+            self.begin(basis)
+            exact = self.at_basis(accuracy, bounded)
+            if exact is not None or self.point is None:
+                break
             grow = self.P - self._violation(self.point).bit_length()
             if not grown < grow < accuracy:
                 break
             grown, (lower, upper) = grow, self._moved(self.point, grow)
             data = Data(cost, 0.0, self.matrix, lower[n:], upper[n:], lower[:n], upper[:n], nothing)
-            solution = self._solve(Program("correction of a basis", data), self.basis)
-            if solution.termination is not Termination.OPTIMAL:
+            solution = self._solve(Program("correction of a basis", data), basis)
+            if solution.termination is not Termination.OPTIMAL or (basis := solution.basis) is None:
                 break
-            self.begin(solution.basis)
-            if (exact := self.at_basis(accuracy, bounded)) is not None:
-                return exact
         self.__exit__()
-        return None
+        return exact
 
     def _result(
         self,
@@ -288,7 +283,7 @@ class _Refinement:
             cost = np.clip(cost, np.where(high, -np.inf, 0), np.where(low, np.inf, 0))
         nothing = np.zeros(self.A.shape[0])
         data = Data(cost, 0.0, self.A, nothing, nothing, lower, upper, np.zeros(cost.size, dtype=bool))
-        solution = self._solve(Program("refinement of an exact program", data), self._first)
+        solution = self._solve(Program("refinement of an exact program", data))
         if solution.x is None or solution.row_dual is None or solution.termination is not Termination.OPTIMAL:
             raise NoRationalSolution(f"The exact program of the solver's pattern has no answer: {solution.raw_status}.")
         low, high = self.held
@@ -302,17 +297,7 @@ class _Refinement:
         self.held = low, high = (columns == _AT_LOWER) | fixed, (columns == _AT_UPPER) | fixed
         return solution.x, solution.row_dual, rows != _BASIC, (low & np.isfinite(lower), high & np.isfinite(upper))
 
-    @property
-    def _first(self) -> Any:
-        """The basis that was taken over, for the program with the columns t."""
-        if self.basis is None:
-            return None
-        first = type(self.basis)()
-        first.col_status = [*self.basis.col_status, *self.basis.row_status]
-        first.row_status = [type(first.col_status[0]).kLower] * self.matrix.shape[0]
-        return first
-
-    def _solve(self, program: Program, first: Any) -> Solution:
+    def _solve(self, program: Program, first: Any = None) -> Solution:
         """The answer, hot from the basis of the last round, or `first` in the first; from none where that one leads
         nowhere."""
         if self.session is None:
