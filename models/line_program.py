@@ -280,9 +280,12 @@ def _proven(line: LineProgram, multipliers: Iterable[Multipliers], weights: Sequ
         for each in zip(*line.costs, strict=True)
     ]
     priced = [c * int(w) * _UNIT for c, w in zip(costs, line.weights, strict=True)]
-    of_columns = object_array([0] * len(priced))
+    of_columns = object_array([0] * entries.shape[1])
     np.add.at(of_columns, entries.indices, np.repeat(of_entries, np.diff(entries.indptr)))
-    priced = [price + Fraction(amount, 1 << bits) for price, amount in zip(priced, of_columns.tolist(), strict=True)]
+    priced = [
+        price + Fraction(amount, 1 << bits)
+        for price, amount in zip(priced, of_columns[: len(priced)].tolist(), strict=True)
+    ]
     least = min(c / int(w) for c, w in zip(priced, line.weights, strict=True))
     return (least - charged) / _UNIT
 
