@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -183,15 +184,31 @@ class AdditiveRealNoise(LineNoise):
             mean = self.cells.mean(lambda j: beta**2 * (j * j + Fraction(1, 12)), (beta**2 / 12, zero, beta**2))
         return mean * self.cells.total / self.total
 
-    def clamped_loss(self, name: str) -> Fraction:
+    def clamped_loss(self, name: str, weights: Sequence[Fraction] = (Fraction(1),)) -> Fraction:
         """E c of published minus true answer where the sum is clamped into [low, high], a range of width R on which
-        the answer is uniform; exact. With h = |η|, and R for h > R,
+        the answer is uniform, or on each of its equal parts, with these weights; exact. With h = |η|, and R for h > R,
 
             E |published - true| = h - h²/(2R)          E (published - true)² = h² - 2h³/(3R)
+
+        An even η costs an answer u below the upper end (g(u) + g(R - u))/2 in the mean, g rising from 0, so that R
+        times these is G(R) = ∫_0^R g, and on a part of the range differences of G tell the mean. Raises InvalidRequest.
         """
         low, high = self.question.clamp
-        cells, beta = self.cells, self.width
         width: Fraction = high - low
+        part, parts = width / len(weights), len(weights)
+        if parts == 1:
+            return self._clamped_loss(name, width)
+        law, last = self.cells, max(-self.cells.first, self.cells.last)
+        if list(law.window(-last, last)) != list(law.window(-last, last))[::-1]:
+            raise InvalidRequest("weights must be equal where the noise is not even.")
+        G = [i * part * self._clamped_loss(name, i * part) if i else Fraction(0) for i in range(parts + 1)]
+        rises = [b - a for a, b in pairwise(G)]
+        sums = (w * (near + far) for w, near, far in zip(weights, rises, reversed(rises), strict=True))
+        return sum(sums, Fraction(0)) / (2 * part)
+
+    def _clamped_loss(self, name: str, width: Fraction) -> Fraction:
+        """That of uniform answers on a range of some width."""
+        cells, beta = self.cells, self.width
 
         def integral(h: Fraction) -> Fraction:
             """Of these from 0 to h."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -75,28 +75,37 @@ def cost_of(reached: Design, cells: RangeQuery) -> Fraction:
         cells.points,
     )
 
-    def mean(row: Distribution, at: Fraction, width: Fraction) -> Fraction:
-        return row.mean([cell_loss(loss, o - at, width) for o in outputs])
-
     if cells.weights is not None:
-        parts = (w * mean(rows[i], at, width) for i, at, width, w in cells.pieces())
+        parts = (w * _mean(rows[i], outputs, loss, at, width) for i, at, width, w in cells.pieces())
         return sum(parts, Fraction(0))
     if cells.edges is not None:
         sides = (FiniteQuery(ends, outputs, neighbours="all") for ends in (cells.ends[:-1], cells.ends[1:]))
         law = np.array([row.integers for row in rows], dtype=object)
         return max(loss_of(law, loss_table(side, loss), None) for side in sides)
+    return worst_loss(zip(points, points[1:], rows, rows[1:], strict=False), outputs, loss)
 
-    def between(at: Fraction, i: int) -> Fraction:
-        share = (at - points[i]) / cells.width
-        return (1 - share) * mean(rows[i], at, Fraction(0)) + share * mean(rows[i + 1], at, Fraction(0))
 
-    def pieces() -> Iterator[Fraction]:
-        for i, (low, high) in enumerate(pairwise(points)):
+def _mean(row: Distribution, outputs: Sequence[Fraction], loss: str, at: Fraction, width: Fraction) -> Fraction:
+    return row.mean([cell_loss(loss, o - at, width) for o in outputs])
+
+
+def worst_loss(
+    pieces: Iterable[tuple[Fraction, Fraction, Distribution, Distribution]], outputs: Sequence[Fraction], loss: str
+) -> Fraction:
+    """The largest loss, absolute or squared, of an answer x on pieces (low, high, law at low, law at high), where the
+    law is affine in x: parabolas between outputs, exactly."""
+
+    def at_answer(at: Fraction, share: Fraction, laws: Sequence[Distribution]) -> Fraction:
+        near, far = (_mean(law, outputs, loss, at, Fraction(0)) for law in laws)
+        return (1 - share) * near + share * far
+
+    def losses() -> Iterator[Fraction]:
+        for low, high, *laws in pieces:
             inside = sorted({o for o in outputs if low < o < high}) if loss == "absolute" else ()
             for a, b in pairwise([low, *inside, high]):
-                yield _highest(*(between(at, i) for at in (a, (a + b) / 2, b)))
+                yield _highest(*(at_answer(at, (at - low) / (high - low), laws) for at in (a, (a + b) / 2, b)))
 
-    return max(pieces())
+    return max(losses())
 
 
 def _highest(first: Fraction, middle: Fraction, last: Fraction) -> Fraction:

@@ -7,6 +7,7 @@ else     the bracket of `workbench.families.noise.bracket`, its law repaired by 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -52,17 +53,21 @@ def is_open(design: Design) -> bool:
     return bool(design.objective - design.bound > max(design.request.target, 1e-8) * design.objective)
 
 
-def clamped_design(design: Design, ends: tuple[Fraction, Fraction]) -> Design:
-    """Noise on the reals, the best before it is clamped, clamped into a range on which the answers are uniform."""
+def clamped_design(
+    design: Design, ends: tuple[Fraction, Fraction], weights: Sequence[Fraction] = (Fraction(1),)
+) -> Design:
+    """Noise on the reals, the best before it is clamped, clamped into a range on which the answers are uniform, or on
+    each of its equal parts, which have weights."""
     question = replace(design.question, clamp=ends)
     mechanism = replace(design.mechanism, question=question)
-    loss = mechanism.clamped_loss(design.request.loss_name)
+    loss = mechanism.clamped_loss(design.request.loss_name, weights)
     certificate, none = design.certificate, OracleVerdict.none("no closed form is known for clamped noise.")
     if certificate is not None:
         certificate = Certificate(mechanism, certificate.claim, record={**certificate.record, "bound": None})
+    where = "the range" if len(weights) == 1 else "each part of it"
     words = (
         f"The noise is the best before it is clamped ({design.objective:.9g}); the loss is that of what is published, "
-        "answers uniform on the range. Of other clamped mechanisms nothing is claimed."
+        f"answers uniform on {where}. Of other clamped mechanisms nothing is claimed."
     )
     return replace(design, request=replace(design.request, question=question), mechanism=mechanism, bound=None,
                    objective=float(loss), certificate=certificate, oracle=none, words=(*design.words, words),

@@ -103,7 +103,7 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
 
     def clamped() -> Value:
         design, stopped = solved(**query.budget)
-        return Value.of(clamped_design(design, (query.low, query.high)), stopped)
+        return Value.of(clamped_design(design, (query.low, query.high), query.question.weights or ()), stopped)
 
     options: Record = {"on": "reals", "sensitivity": spelled(query.sensitivity)}
     command = query.command("design noise", **options, loss=query.loss)
@@ -111,9 +111,9 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
                     programs=True, minimises=True)  # fmt: skip
     words, ends = "its best noise before it is clamped into the range; biased", (query.low, query.high)
     into = None
-    if query.max_loss is None:
+    if query.max_loss is None and query.uniform:
         into = query.command("design noise", **options, clamp=spelled_range(ends), loss=query.loss)
-    none = None if query.uniform else "its loss is worked out for answers uniform on the range"
+    none = "its loss is worked out under a prior" if query.question.weights is None else None
     yield Candidate("real noise, clamped", words, into, None if none else clamped, none, programs=True)
 
     def closed_form(entry: Published) -> Value:

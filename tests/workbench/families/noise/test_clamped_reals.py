@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -23,6 +24,12 @@ def test_what_clamping_leaves_of_real_noise():
         for name, power in (("absolute", 1), ("squared", 2)):
             each = [(mass * np.abs(np.clip(one + eta, 0, width) - one) ** power).sum() for one in x]
             assert float(law.clamped_loss(name)) == pytest.approx(np.mean(each), rel=1e-4)
+            weights = [Fraction(1, 10), Fraction(2, 10), Fraction(0), Fraction(7, 10)]
+            own = np.average(each, weights=np.repeat([1, 2, 0, 7], 100))
+            assert float(law.clamped_loss(name, weights)) == pytest.approx(own, rel=1e-4)
+    uneven = wb.AdditiveRealNoise.of(law.question, 2, -1, [1, 2, 2], 5)
+    with pytest.raises(wb.InvalidRequest, match="not even"):
+        uneven.clamped_loss("squared", weights)
 
 
 def test_clamped_noise_publishes_what_its_loss_is_of(tmp_path):

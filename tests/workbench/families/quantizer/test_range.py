@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import workbench as wb
@@ -69,3 +70,16 @@ def test_a_column_is_published_in_its_own_units(tmp_path, capsys) -> None:
     assert code("--levels", "2", "--epsilon", "1") == 2
     assert "range, levels and epsilon. Got no range" in capsys.readouterr().err
     assert code("--mechanism", "x.json", "--epsilon", "1") == 2
+
+
+@pytest.mark.parametrize(("prior", "loss"), [("5,1,1,0", "absolute"), ("worst", "absolute"), ("worst", "squared")])
+def test_a_quantizer_costs_the_answers_of_a_query_what_its_laws_say(prior: str, loss: str) -> None:
+    table = wb.recommend(range="-3..5", prior=prior, loss=loss, epsilon=1, only="quantizer, 2 outputs")
+    made = table.best
+    x = -3 + (np.arange(8000) + 0.5) / 1000
+    gaps = np.abs(made.mechanism.outputs - x[:, None]) ** (2 if loss == "squared" else 1)
+    each = (made.mechanism.probabilities(x) * gaps).sum(axis=1)
+    own = each.max() if prior == "worst" else np.average(each, weights=np.repeat([5, 1, 1, 0], 2000))
+    assert made.objective == table[0]["objective"] == pytest.approx(own, rel=1e-3)
+    assert made.bound is None
+    assert "The best for uniform answers" in made.words[-1]
