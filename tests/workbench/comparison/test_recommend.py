@@ -297,9 +297,11 @@ def test_a_range_with_a_prior():
     assert rows["channel on a grid"]["certified"]
     assert "--prior worst" in rows["channel on a grid"]["command"]
     assert rows["Laplace"]["objective"] == pytest.approx(128)  # the same for every answer
-    for name in ("quantizer, 2 outputs", "real noise, clamped", "optimal piecewise"):
+    for name, words in (("real noise, clamped", "under a prior"), ("optimal piecewise", "uniform")):
         assert rows[name]["objective"] is None
-        assert "uniform" in rows[name]["notes"]
+        assert words in rows[name]["notes"]
+    assert rows["quantizer, 2 outputs"]["objective"] > rows["channel on a grid"]["objective"]
+    assert rows["quantizer, 2 outputs"]["bound"] is None
 
 
 @pytest.mark.parametrize("question", [{"range": "0..8"}, {"answers": "0..3", "max_shift": 1}])
