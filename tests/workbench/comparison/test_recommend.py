@@ -340,3 +340,10 @@ def test_a_class_that_was_stopped_has_what_others_know():
     assert none["objective"] is None
     rows[0]["bound"] = 3.0
     assert [*_best_so_far(rows, candidates, {**values})][2]["bound"] == 3.0
+
+
+def test_a_range_whose_time_is_over_is_a_row():
+    query = {"range": "0..50", "prior": "worst", "loss": "absolute", "epsilon": "0.01", "delta": "0.01"}
+    (row,) = wb.recommend(**query, only="channel on a grid", time_limit="0.01")
+    assert row["bound"] is not None
+    assert row["objective"] is None or row["bound"] <= row["objective"]

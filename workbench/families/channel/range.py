@@ -260,8 +260,9 @@ class _Search:
             raise NotProven("The search stopped at its time limit.", bound=float(self.bound))
 
     def _stopped(self, model: RangeChannel) -> Solution:
-        """What a solver says in the time that is left."""
-        return solve(model.program(), options=replace(_INTERIOR, time_limit=self._deadline.left))
+        """What a solver says in the time that is left, none at all where that is over."""
+        left = self._deadline.left
+        return solve(model.program(), options=replace(_INTERIOR, time_limit=None if left is None else max(left, 0.0)))
 
     def _take(self, reached: Design, cells: RangeQuery) -> None:
         cost = cost_of(reached, cells)
