@@ -5,17 +5,6 @@ Inputs are in [-1, 1]: a request for others is asked in units of their width.
 A `LawProblem` fixes how many points there are and how losses depend on the outputs; ε and the outputs move. It returns
 the optimal value, the laws and, from the LP's duals, the slope of the value in every output, so that outputs can be
 optimised on top.
-
-`OutputKnots`: the knots are equally spaced points and the outputs themselves, where the best laws jump. V(B) is the
-value at outputs B. When an inner output moves, so do the knot there, its two laws' means and four columns of losses.
-With κ between its neighbours a < κ < b, W(κ-), W(κ+) the weights of the losses of the laws on either side of it
-(`ErrorIntegrals`), f the density, e the error and y the duals of the means,
-
-    ∂V/∂κ = Σ_i [W(κ-)_i (p_a - p_κ-)_i / (κ - a) + W(κ+)_i (p_κ+ - p_b)_i / (b - κ)
-                 + f(κ) e(B_i - κ) (p_κ- - p_κ+)_i] + y_κ- + y_κ+
-
-is added to the slope at fixed knots (an envelope theorem: the derivative of the Lagrangian at an optimal pair). It is
-exact where V is smooth; at a kink it is one of the slopes.
 """
 
 from __future__ import annotations
@@ -197,7 +186,7 @@ class LawProblem:
         value = math.fsum((self._fold(losses) * half).ravel())  # rounded once, so the same on every machine
         laws, slope = self.unfold(half), np.zeros(0)
         if row_dual is not None:
-            slope = self.model.slopes(half, row_dual, self._fold(moved, -1.0)) + self._moved(outputs, laws, row_dual)
+            slope = self.model.slopes(half, row_dual, self._fold(moved, -1.0))
         return LawAnswer(value, laws, slope, solution)
 
     def duals(self, row_dual: Vector) -> Pair:
@@ -210,10 +199,6 @@ class LawProblem:
         if odd:  # the mean of the middle point is 0 by symmetry
             both[0][n - 1], both[1][n - 1] = alpha[0], 0.0
         return both
-
-    def _moved(self, outputs: Vector, laws: Vector, row_dual: Vector) -> float | Vector:
-        """What the points that move with the outputs add to the slope. Shape (m,)."""
-        return 0.0
 
     def close(self) -> None:
         """Give the solver's resources back."""
@@ -298,52 +283,6 @@ def grid_problem(
         symmetric = bool(np.allclose(points, -points[::-1]) and np.allclose(share, share[::-1]))
     links = None if metric is None else _links(np.diff(points), metric)
     return LawProblem(points, outputs, losses, symmetric=symmetric, links=links, solver=solver)
-
-
-class OutputKnots(LawProblem):
-    """The exact quantizer LP on the knots of `even` and the outputs inside them.
-
-    even: (K,) knots from -1 to 1; outputs: m; symmetric: as of `LawProblem`. The outermost outputs are beyond ±1. An
-    inner output beyond them, or at a knot, leaves a piece of width 0, which costs nothing.
-    """
-
-    def __init__(self, even: Vector, outputs: int, question: LawQuestion, *, symmetric: bool) -> None:
-        self.even, self.question = even, question
-        points = np.zeros(2 * (even.size + outputs - 3))
-        solver, options = question.solver, question.options
-
-        def losses(bins: Vector) -> Pair:
-            return _losses_at(self.knots(bins), bins, question)
-
-        super().__init__(points, outputs, losses, symmetric=symmetric, solver=solver, options=options)
-
-    def knots(self, outputs: Vector) -> Vector:
-        """Where the laws are stated. Shape (K + m - 2,)."""
-        return np.sort(np.concatenate([self.even, np.clip(outputs[1:-1], -1.0, 1.0)]))
-
-    def values(self, epsilon: float, outputs: Vector) -> Values:
-        """The parameter values of `model.program`."""
-        self.points = end_points(self.knots(outputs))
-        return super().values(epsilon, outputs)
-
-    def _moved(self, outputs: Vector, laws: Vector, row_dual: Vector) -> Vector:
-        """∂V/∂κ of the knots at inner outputs. Shape (m,)."""
-        knots, slope = self.knots(outputs), np.zeros(outputs.size)
-        mean, p = self.duals(row_dual)[1].reshape(-1, 2), laws.reshape(-1, 2, outputs.size)
-        weights = self.losses(outputs)[0].reshape(-1, 2, outputs.size)
-        inner = 1 + np.flatnonzero((knots[0] < outputs[1:-1]) & (outputs[1:-1] < knots[-1]))
-        at = outputs[inner][:, None]
-        left, right = (np.searchsorted(knots, at[:, 0], side=side) - 1 for side in ("left", "right"))  # the pieces
-        error = self.question.density.heights(at) * error_of(np.abs(outputs - at), self.question.loss)
-        terms = [
-            weights[left, 1] * (p[left, 0] - p[left, 1]) / (at - knots[left, None]),
-            weights[right, 0] * (p[right, 0] - p[right, 1]) / (knots[right + 1, None] - at),
-            error * (p[left, 1] - p[right, 0]),
-            mean[left, 1:],
-            mean[right, :1],
-        ]
-        slope[inner] = [math.fsum(row) for row in np.concatenate(terms, axis=1)]
-        return slope
 
 
 def knots_of(bins: Sequence[Fraction], extra: int | Sequence[Fraction]) -> list[Fraction]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from functools import cached_property
 
@@ -39,11 +39,13 @@ INFEASIBLE = 1e6  # the value of outputs at which no law is private and unbiased
 
 @dataclass(frozen=True)
 class LocalOptimum:
-    """outputs: the best found, sorted (m,); value: of the LP there; starts: (value after descent) of every start."""
+    """outputs: the best found, sorted (m,); value: of the best laws there; starts: (value after descent) of every
+    start; bends: inputs that are worth a knot."""
 
     outputs: Vector
     value: float
     starts: tuple[float, ...]
+    bends: Vector = field(default_factory=lambda: np.zeros(0))
 
 
 def spread_starts(m: int, epsilon: float, count: int) -> list[Vector]:

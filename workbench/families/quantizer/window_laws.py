@@ -1,0 +1,228 @@
+"""The least error of private unbiased laws at every input of [-1, 1], smooth in the outputs and their least masses.
+
+A law p_x over outputs o_1 <= ... <= o_m is ε-private where low_i <= p_x(i) <= t low_i, t = e^ε, for every x. Given low,
+
+    minimise    Σ_i p_x(i) e(o_i - x)
+    subject to  Σ_i p_x(i) = 1,   Σ_i o_i p_x(i) = x,   low_i <= p_x(i) <= t low_i
+
+is solved at each x by itself. By its dual, outputs with g_i = e(o_i - x) - α - β o_i below 0 have all they may, others
+the least. e is convex, so those below 0 are neighbours: p_x = low + what a window of width S = 1 - Σ low holds of the
+capacities (t - 1) low_i, laid side by side in the order of the outputs. The window's place u follows from the mean,
+which rises with it; at most the two outputs at its ends have a part of their capacity, and there g = 0 gives α and β.
+u is affine in x between the places where an end of the window meets an end of a capacity, so p_x is too: with these x
+as knots (`bends`) the exact quantizer LP has this very law.
+
+    F = ∫ Σ_i p_x(i) e(o_i - x) f(x) dx,    ∂F/∂low_i = ∫ min(g_i, t g_i) f,    ∂F/∂o_i = ∫ p_x(i) (e'(o_i - x) - β) f
+
+F has continuous slopes where f has no atoms. Laws exist where the means of the windows farthest right and left reach
+1 and -1: two concave constraints. Their local optima are found by SciPy's SLSQP (Kraft 1988), a start in hundredths
+of a second, where the LP at a choice of outputs gives one value and a slope that jumps.
+
+SLSQP's linear algebra differs in its last digits from machine to machine, so that outputs are taken to five decimals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from scipy.optimize import Bounds, OptimizeResult, minimize
+
+from models.quantizer import odds_of
+from solvers.arrays import Pair, Vector
+from workbench.exact.objects import Progress
+from workbench.families.quantizer.laws import LawQuestion, silent
+from workbench.families.quantizer.outputs import INFEASIBLE, LocalOptimum
+from workbench.mechanisms.quantization_error import error_of, slope_of
+
+_ITERATIONS = 300  # of a descent
+_FIRST, _TOLERANCE = 1e-10, 1e-14  # of the value over the limit: of every start, and of the best one's end
+_WINDOW, _STALL = 50, 1e-8  # a descent ends when so many iterations gain less than this share of the value
+_NEAREST = 1 + 8e-7  # the outermost outputs, in units of what the least reach has beyond 1, from 1
+_DIGITS = 5  # of outputs in their units
+_EVEN = 1e-4  # how far outputs that are taken for symmetric ones are from being so, in their units
+_SLACK = 1e-9  # of what the least reach has beyond 1: how far a mean may stay from an end
+
+
+@dataclass(frozen=True)
+class WindowError:
+    """value: F; by_output, by_low: its slopes (m,); bends: x at which the laws bend, in increasing order."""
+
+    value: float
+    by_output: Vector
+    by_low: Vector
+    bends: Vector
+
+
+def window_error(question: LawQuestion, outputs: Vector, low: Vector) -> WindowError:
+    """F at outputs in increasing order and their least masses, both (m,); inputs out of reach are taken as they would
+    cost if the window's last outputs had more capacity."""
+    odds, width = odds_of(question.budget), 1 - low.sum()
+    ends, moments = np.zeros((2, low.size + 1))
+    np.cumsum(odds * low, out=ends[1:])
+    np.cumsum(odds * low * outputs, out=moments[1:])
+    places = np.unique(np.maximum(0.0, np.minimum(np.concatenate([ends, ends - width]), ends[-1] - width)))
+    bends = (low * outputs).sum() + np.interp(places + width, ends, moments) - np.interp(places, ends, moments)
+    x, share = question.density.grid(np.concatenate([bends, outputs]))
+    left = np.interp(x, bends, places)
+    first = np.minimum(np.searchsorted(ends, left, side="right") - 1, low.size - 1)
+    last = np.minimum(np.maximum(np.searchsorted(ends, left + width) - 1, 0), low.size - 1)
+    right, left = (left + width)[:, None], left[:, None]
+    law = low + np.maximum(np.minimum(right, ends[1:]) - np.maximum(left, ends[:-1]), 0.0)
+    gap, each = outputs - x[:, None], np.arange(x.size)
+    apart = np.maximum(outputs[last] - outputs[first], 1e-12)
+    missing = (x - law @ outputs) / apart
+    np.add.at(law, (each, last), missing)
+    np.add.at(law, (each, first), -missing)
+    error = error_of(np.abs(gap), question.loss)
+    beta = ((error[each, last] - error[each, first]) / apart)[:, None]
+    g = error - error[each, first][:, None] - beta * (outputs - outputs[first][:, None])
+    slopes = law * (slope_of(gap, question.loss) - beta)
+    value = math.fsum(share * (law * error).sum(axis=1))
+    return WindowError(value, share @ slopes, share @ np.minimum(g, (1 + odds) * g), bends)
+
+
+def farthest_mean(ratio: float, outputs: Vector, low: Vector) -> tuple[float, Vector, Vector]:
+    """How far the mean of the window farthest right is beyond 1, and its slopes in outputs and low. ratio: e^ε."""
+    more = np.searchsorted(np.cumsum((ratio - 1) * low[::-1]), 1 - low.sum())
+    k = max(0, low.size - 1 - int(more))
+    most = np.ones(low.size)
+    most[k + 1 :] = ratio
+    law = most * low
+    law[k] += 1 - law.sum()
+    return float(law @ (outputs - 1)), law, most * (outputs - outputs[k])
+
+
+@dataclass(frozen=True)
+class _Descent:
+    """A descent's variables: outputs, outermost ones in units of what the least reach has beyond 1 and from ±1, then
+    t low. Shape (2 m,)."""
+
+    question: LawQuestion
+    m: int
+    limit: float
+
+    @cached_property
+    def ratio(self) -> float:
+        """e^ε."""
+        return 1 + odds_of(self.question.budget)
+
+    @cached_property
+    def units(self) -> Pair:
+        """The variables' units, and from where they count."""
+        excess = 2 / odds_of(self.question.budget)
+        units, zero = np.full(2 * self.m, 1 / self.ratio), np.zeros(2 * self.m)
+        units[: self.m] = max(1.0, excess)
+        units[[0, self.m - 1]], zero[[0, self.m - 1]] = excess, [-1.0, 1.0]
+        return units, zero
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Outermost outputs from the least reach to the limit, others within it, t low <= 1."""
+        units, zero = self.units
+        low, high = np.zeros(2 * self.m), np.ones(2 * self.m)
+        high[: self.m] = self.limit
+        low[: self.m] = -self.limit
+        low, high = (low - zero) / units, (high - zero) / units
+        low[self.m :], high[self.m :] = 0.0, 1.0
+        high[0], low[self.m - 1] = -_NEAREST, _NEAREST
+        return Bounds(low, high)
+
+    def begin(self, outputs: Vector) -> Vector:
+        """The variables at outputs (m,), masses all the same: Σ low as of two outputs."""
+        units, zero = self.units
+        masses = np.full(self.m, 2 / (self.ratio + 1) / self.m)
+        return np.clip((np.append(outputs, masses) - zero) / units, self.bounds.lb, self.bounds.ub)
+
+    def read(self, z: Vector) -> Pair:
+        """Outputs and least masses, (m,) each."""
+        units, zero = self.units
+        outputs, low = np.split(z * units + zero, 2)
+        return outputs, low
+
+    def means(self, z: Vector) -> Pair:
+        """How far the farthest means are beyond ±1, in units of an outermost output, and their slopes. Shapes (2,) and
+        (2, 2 m)."""
+        outputs, low = self.read(z)
+        values, slopes = np.zeros(2), np.zeros((2, z.size))
+        for row, sign in enumerate((1, -1)):
+            values[row], by_output, by_low = farthest_mean(self.ratio, sign * outputs[::sign], low[::sign])
+            slopes[row] = np.append(sign * by_output[::sign], by_low[::sign])
+        excess = self.units[0][0]
+        return values / excess, slopes * self.units[0] / excess
+
+    @cached_property
+    def linear(self) -> Pair:
+        """Outputs in their order and 1/t <= Σ low <= 1, as rows a z >= b."""
+        units, zero = self.units
+        rows = np.zeros((self.m + 1, 2 * self.m))
+        rows[: self.m - 1, : self.m] = np.diff(np.eye(self.m), axis=0)
+        rows[self.m - 1, self.m :], rows[self.m, self.m :] = self.ratio, -1.0
+        return rows * units, np.append(np.zeros(self.m - 1), [1.0, -1.0]) - rows @ zero
+
+    def descend(self, z: Vector, tolerance: float) -> tuple[float, Vector] | None:
+        """The best value on the way from z, and where it is; None: no law."""
+        best: list[tuple[float, Vector]] = []
+        values: list[float] = []
+        means = lru_cache(maxsize=1)(lambda key: self.means(np.frombuffer(key)))
+
+        def value(z: Vector) -> tuple[float, Vector]:
+            error = window_error(self.question, *self.read(z))
+            if (not best or error.value < best[0][0]) and means(z.tobytes())[0].min() > -_SLACK:
+                best[:] = [(error.value, z.copy())]
+            return error.value / self.limit, np.append(error.by_output, error.by_low) * self.units[0] / self.limit
+
+        def stop(intermediate_result: OptimizeResult) -> None:
+            values.append(best[0][0] if best else INFEASIBLE - len(values))
+            if len(values) > _WINDOW and not values[-1] < values[-_WINDOW - 1] * (1 - _STALL):
+                raise StopIteration
+
+        rows, least = self.linear
+        constraints: list[Any] = [
+            {"type": "ineq", "fun": lambda z: means(z.tobytes())[0], "jac": lambda z: means(z.tobytes())[1]},
+            {"type": "ineq", "fun": lambda z: rows @ z - least, "jac": lambda z: rows},
+        ]
+        minimize(
+            value,
+            z,
+            jac=True,
+            bounds=self.bounds,
+            constraints=constraints,
+            method="SLSQP",
+            callback=stop,
+            options={"maxiter": _ITERATIONS, "ftol": tolerance},
+        )
+        return best[0] if best else None
+
+    def rounded(self, z: Vector) -> Pair:
+        """Outputs in so many digits, and the least masses; symmetric ones where they nearly are and the density is."""
+        if self.question.density.symmetric:
+            mirror = np.append(-z[: self.m][::-1], z[self.m :][::-1])
+            z = (z + mirror) / 2 if np.abs(z - mirror)[: self.m].max() < _EVEN else z
+        near = np.where(np.arange(z.size) < self.m, np.round(z, _DIGITS), z)
+        for bound in (self.bounds.lb, self.bounds.ub):
+            near = np.where(np.abs(z - bound) < 10.0**-_DIGITS, bound, near)
+        return self.read(near)
+
+
+def window_outputs(
+    question: LawQuestion, m: int, starts: Iterable[Vector], limit: float, progress: Progress = silent
+) -> LocalOptimum | None:
+    """The best outputs from several starts (m,), of equal values (nine digits) the first one's; None without a law."""
+    descent, reached = _Descent(question, m, limit), []
+    for k, start in enumerate(starts):
+        end = descent.descend(descent.begin(start), _FIRST)
+        if end is not None:
+            reached.append(end)
+            progress(f"start {k + 1}: {end[0]:.6f}")
+    if not reached:
+        return None
+    best = min(reached, key=lambda end: float(f"{end[0]:.9g}"))
+    value, z = descent.descend(best[1], _TOLERANCE) or best
+    outputs, low = descent.rounded(z)
+    bends = window_error(question, outputs, low).bends
+    return LocalOptimum(outputs, value, tuple(value for value, _ in reached), bends)
