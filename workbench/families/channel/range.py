@@ -201,8 +201,8 @@ class _Search:
         labels = np.asarray(float(question.low) + float(width) * (np.arange(count) + 0.5), dtype=np.float64)
         prior: Vector = np.repeat(np.array([float(w) for w in question.weights or ()]), count // question.parts)
         bins = self._prove(labels, prior, Fraction(1))
-        starts, cells = bins.starts, question
-        if not question.given:
+        starts, cells = bins.starts, question if question.given else question.of(count)
+        if not question.given and bins.d > 1:  # one bin is the constant
             cells = question.uneven([question.low + width * int(start) for start in (*starts, count)])
             starts = np.arange(bins.d)
         if cells.cells <= MOST_CELLS:

@@ -232,3 +232,9 @@ def test_the_least_epsilon_is_that_of_the_table():
         FAMILY.designed(FAMILY.spelled(**asked, epsilon="0.5"))
     with pytest.raises(wb.InvalidRequest, match=r"max_loss must be less than 2\.5"):
         FAMILY.designed(FAMILY.spelled(**{**asked, "max_loss": "2.5"}))
+
+
+def test_one_bin_is_the_constant():
+    value = wb.design(RangeQuery("0..8", prior="5,1,1,0"), loss="absolute", epsilon="0.2")
+    assert value.objective == pytest.approx(float(value.question.constant("absolute")[1]), rel=0.01)
+    assert 0.99 * value.objective <= value.bound <= value.objective
