@@ -179,7 +179,10 @@ class _Laplace(Family):
         if not on_real_inputs(mechanism) or len(mechanism.outputs) > 2**request.bits:
             most = f"a mechanism on real inputs with at most 2^{float(request.bits):g} outputs"
             InvalidRequest.must("baseline", most, repr(mechanism))
-        return float(expected_error(mechanism, "squared", request.question).mean)
+        error, low, high = expected_error(mechanism, "squared"), request.question.lows[0], request.question.highs[-1]
+        if error.data != f"uniform on [{low:g}, {high:g}]":
+            InvalidRequest.must("baseline", f"a mechanism on [{low:g}, {high:g}], as the data are", repr(mechanism))
+        return float(error.mean)
 
     # What a design shows.
 
