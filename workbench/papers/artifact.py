@@ -314,12 +314,14 @@ class InParts:
     """A function that computes an artifact in parts, each of which may be computed in a process of its own.
 
     keys: what the parts are of, hashable, the longest last; part: (key, full) -> what it found, plain data; join:
-    (what all parts found, in the order of keys, full) -> the Artifact.
+    (what all parts found, in the order of keys, full) -> the Artifact; kept: whether what the parts found is written
+    into a file as they end, so that a run that was interrupted goes on from there (keys and data as JSON has them).
     """
 
     keys: Sequence[Any]
     part: Callable[[Any, bool], Any]
     join: Callable[[Sequence[Any], bool], Artifact]
+    kept: bool = False
 
     def __call__(self, full: bool) -> Artifact:
         """The artifact, its parts computed one after the other."""

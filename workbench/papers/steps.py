@@ -8,14 +8,16 @@ thread, and the bytes are those of a single process.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from solvers.search import Deadline
+from workbench import __version__
 from workbench.errors import WorkbenchError
 from workbench.io.files import write_whole
 from workbench.io.result import Progress, Row
@@ -122,7 +124,8 @@ class Reproduction:
         """All steps, on `jobs` processes where that many can be used. Raises WorkbenchError."""
         from workbench.sweeps.workers import on_processes
 
-        apart, alone = separate(self.papers, steps)
+        self._resume()
+        apart, alone = (list(filter(self._left, part)) for part in separate(self.papers, steps))
         processes = min(jobs, len(apart))
         if processes > 1:
             waiting = list(apart)
@@ -139,13 +142,31 @@ class Reproduction:
                     if outcomes is None:
                         raise WorkbenchError(f"The processes that computed {_label(apart[at])} died again and again.")
                     self._receive(apart[at], outcomes)
-        for step in alone if processes > 1 else steps:
+        for step in alone if processes > 1 else filter(self._left, steps):
             label = _label(step) if step.names == (ERRATA,) else f"{self._place} {_label(step)}"
             if (step.paper, step.names[0]) not in self.parts:
                 self._tell(f"{label} ...")
             with heartbeat(self._tell, label):
                 outcomes = _taken(self._paper(step.paper), step, self.full, self.formats)
             self._receive(step, outcomes)
+
+    def _resume(self) -> None:
+        """Take up the parts that an interrupted run of this version kept; a line that was cut short is left out."""
+        for paper, name in self.names:
+            compute = self._paper(paper).artifacts[name]
+            if not isinstance(compute, InParts) or not compute.kept or not self._kept(paper, name).exists():
+                continue
+            keys, ended = {json.dumps(key): key for key in compute.keys}, self.parts.setdefault((paper, name), {})
+            for line in self._kept(paper, name).read_text("utf-8").splitlines():
+                with suppress(ValueError):
+                    version, key, data = json.loads(line)
+                    if version == __version__ and json.dumps(key) in keys:
+                        ended[keys[json.dumps(key)]] = Outcome(name, 0.0, data=data)
+            self._join(paper, name, compute)
+
+    def _left(self, step: Step) -> bool:
+        """Whether a step is still to be taken."""
+        return any(step.key not in self.parts.get((step.paper, name), ()) for name in step.names)
 
     def _receive(self, step: Step, outcomes: Iterable[Outcome]) -> None:
         """Write the files of what is complete; the parts of an artifact are put together once all have ended."""
@@ -154,6 +175,11 @@ class Reproduction:
             if isinstance(compute, InParts):
                 ended = self.parts.setdefault((step.paper, outcome.name), {})
                 ended[step.key] = outcome
+                if compute.kept:
+                    kept = self._kept(step.paper, outcome.name)
+                    kept.parent.mkdir(parents=True, exist_ok=True)
+                    with kept.open("a", encoding="utf-8") as file:
+                        file.write(f"{json.dumps([__version__, step.key, outcome.data])}\n")
                 self._join(step.paper, outcome.name, compute)
             else:
                 self._finished(step.paper, outcome)
@@ -170,6 +196,7 @@ class Reproduction:
     def _finished(self, paper: str, outcome: Outcome) -> None:
         for file, content in outcome.files.items():
             write_whole(self.results / paper / file, content)
+        self._kept(paper, outcome.name).unlink(missing_ok=True)
         if outcome.name == ERRATA:
             self._tell(f"{paper}: the errata are checked")
             return
@@ -178,6 +205,10 @@ class Reproduction:
         self._tell(f"{self._place} {paper} {outcome.name} done in {outcome.seconds:.1f} s{count}")
         self.known[paper, outcome.name] = outcome.rows
         self.done += 1
+
+    def _kept(self, paper: str, name: str) -> Path:
+        """The file of the ended parts of an artifact."""
+        return self.results / paper / f"{name}.partial.jsonl"
 
     def _paper(self, name: str) -> Paper:
         return next(paper for paper in self.papers if paper.name == name)

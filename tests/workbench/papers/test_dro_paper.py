@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,39 @@ def test_errata_hold():
     assert [e.place for e in found if not e.holds] == []
     assert "in 9 of the 100 cells" in found[0].evidence
     assert "87 fit the form as stated, 12 one term fewer, 1 one more" in found[1].evidence
+
+
+def test_an_interrupted_full_table_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    calls: list[tuple[str, str, str]] = []
+    left = [30]
+
+    def cell(request, gap=None):
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        calls.append(request)
+        return {
+            "epsilon": float(request[0]),
+            "delta": float(request[1]),
+            "lower": 0.1,
+            "loss": 0.1,
+            "gap_percent": 0.0,
+            "steps": 1,
+            "atom": 0.0,
+        }
+
+    monkeypatch.setattr(dro, "cell", cell)
+    wb.reproduce("dro", "table6_full", tmp_path, full=True, jobs=1)
+    partial = tmp_path / "dro" / "table6_full.partial.jsonl"
+    assert not (tmp_path / "dro" / "table6_full.csv").exists()
+    assert len(partial.read_text().splitlines()) == 30
+    with partial.open("a") as file:
+        file.write('["0.0.0", ["5", ".75", "squared", 0.002], {}]\n["vers')
+    left[0] = 1000
+    wb.reproduce("dro", "table6_full", tmp_path, full=True, jobs=1)
+    assert (len(calls), set(Counter(calls).values())) == (100, {1})
+    assert len((tmp_path / "dro" / "table6_full.csv").read_text().splitlines()) == 101
+    assert not partial.exists()
 
 
 def test_every_cell_has_its_number():
