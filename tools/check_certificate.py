@@ -23,6 +23,7 @@ What is decided. A law is a list of integers over their sum. P against Q at ε >
 
     noise        f(·) against f(· + μ) on the group Z_s1 x Z_s2 x ..., for all differences μ (and -μ unless directed)
     channel      row i against row j, for all ordered pairs (i, j) in the file
+    range        a channel; all rows that real answers within the sensitivity may fall into are pairs (`read_range`)
     quantizer    the laws at any two real inputs; between knots a law is affine in the input (`check_real_inputs`)
     integer-noise    f against f(· + s) on all integers, s = ±1..±D; clamped to N answers, rows as of a channel
     real-noise       the same of k cells a sensitivity, and an atom, s = ±1..±k, which decides every real shift (`Line`)
@@ -1257,7 +1258,7 @@ def lowest_terms(weights):
     return tuple(x // factor for x in weights), sum(weights) // factor
 
 
-def read_channel(data):
+def read_channel(data, _="The channel"):
     """The rows as laws, and the ordered pairs that are compared as labels; of a large channel by columns."""
     if isinstance(data, dict) and "columns" in data:
         readers = {"kind": text, "rows": typed(int), "columns": items(items(anything)), "pairs": text}
@@ -1274,6 +1275,29 @@ def read_channel(data):
         different = len(pair) == 2 and pair[0] != pair[1] and all(0 <= row < len(channel.laws) for row in pair)
         need(different, "A pair must be two different rows.")
     need(channel.labels, "There must be a pair of neighbouring rows.")
+    return channel
+
+
+def read_range(data):
+    """A channel, of which real answers its rows are, and which of these are neighbours: those within the sensitivity.
+
+    Answers x < x' of neighbours are in rows a <= b: in cells end_a <= x < end_a+1 and x' >= end_b, so that two are
+    neighbours where end_b - end_a+1 < sensitivity. At ends an answer goes to one of the two around it, with one draw
+    for all answers and itself as the mean: then where end_b-1 - end_a < sensitivity as well.
+    """
+    readers = {"ends": rationals, "sensitivity": rational, "at_ends": typed(bool), "outputs": rationals}
+    law = fields(data, "The range", kind=text, channel=read_channel, **readers)
+    channel, ends, reach = law.channel, law.ends, law.sensitivity
+    need(len(ends) > 1 and all(a < b for a, b in pairwise(ends)), "The ends must increase.")
+    need(reach > 0, "The sensitivity must be positive.")
+    need(len(channel.laws) == len(ends) - (not law.at_ends), "There must be a row for each cell, or each end.")
+    need(len(channel.laws[0][0]) == len(law.outputs), "Every law must be one on the outputs.")
+    rows, compared = len(channel.laws), set(channel.labels)
+    for a, b in () if len(compared) == rows**2 - rows else combinations(range(rows), 2):
+        near = ends[b] - ends[a + 1] < reach or (law.at_ends and ends[b - 1] - ends[a] < reach)
+        need(not near or {(a, b), (b, a)} <= compared, f"Rows {a} and {b} are of neighbouring answers.")
+    channel.kind, channel.mixed = "channel", law.at_ends
+    channel.range = f"all real answers in [{shown(ends[0])}, {shown(ends[-1])}], those at most {shown(reach)} apart"
     return channel
 
 
@@ -1350,6 +1374,7 @@ def read_real_noise(data):
 KINDS = {
     "noise": read_noise,
     "channel": read_channel,
+    "range": read_range,
     "quantizer": read_quantizer,
     "integer-noise": read_integer_noise,
     "real-noise": read_real_noise,
@@ -1487,11 +1512,13 @@ def check(data):
     if not isinstance(kind, str) or kind not in KINDS:
         raise Refused("unknown", f"A mechanism of kind {str(kind)[:40]!r}: this checker knows {', '.join(KINDS)}.")
     mechanism = KINDS[kind](file.mechanism)
-    for name in ("line", "clamp"):
+    for name in ("line", "clamp", "mixed", "range"):
         vars(mechanism).setdefault(name, None)
     notion, budgets, others = read_claim(file.claim, mechanism)
-    rounded = mechanism.kind == "real-noise" and notion == "pdp" and others["delta"]
-    need(not rounded, "Noise on the reals is published rounded, which pdp does not survive.")
+    rounded = (mechanism.kind == "real-noise" or mechanism.mixed) and notion == "pdp" and others["delta"]
+    need(not rounded, "Noise on the reals, and answers between ends of cells, are rounded, which pdp does not survive.")
+    single = mechanism.range is None or (notion != "metric" and None in budgets)
+    need(single, "The budget of a range must be one number, and not one per distance.")
     objective, bias = read_objective(file.objective), read_bias(file.bias)
     composed = None if file.composed is None else read_composed(file.composed)
     units = work(mechanism, notion, budgets, others, objective, bias, composed)
@@ -1534,6 +1561,8 @@ def words(mechanism, claim, objective, bias):
         " x ".join(str(len(x)) for x in (mechanism.laws, *(k for k, _ in mechanism.laws[:1]))),
     )
     what = {"channel": f"A channel of {size}, {count} ordered pairs", "quantizer": "Any two real inputs"}
+    if mechanism.range:
+        what["channel"] += f" of rows, for {mechanism.range} being neighbours"
     if mechanism.kind == "noise":
         relation = "directed" if mechanism.directed else "of either sign"
         what["noise"] = f"Noise modulo {' x '.join(map(str, mechanism.sizes))}, {count} differences ({relation})"

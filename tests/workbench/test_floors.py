@@ -190,6 +190,7 @@ MANY_PARAMETERS = {  # which functions take more than eight, and why
     "workbench/cli/certificate.py: compose": COMMAND,
     "workbench/cli/compare.py: compare": COMMAND,
     "workbench/cli/privatise.py: privatise_noise": COMMAND,
+    "workbench/cli/privatise.py: privatise_channel": COMMAND,
     "workbench/cli/privatise.py: privatise_quantizer": COMMAND,
     "workbench/cli/privatise.py: privatise_labels": COMMAND,
     "workbench/privacy/certificate.py: __init__": "it is public: its keywords are promised",

@@ -170,30 +170,70 @@ def privatise_quantizer(
 
     Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
     """
-    from workbench.privacy.column_release import designed_for_column, mechanism_for_column
-
     run = Publication(
         "Only this column is protected", source, target, {"mechanism": mechanism}, person, ledger, insecure_seed
     )
     own = {"range": range, "levels": levels, "epsilon": epsilon}
-    given = [name for name, value in (own | {"loss": loss}).items() if value is not None]
-    if mechanism is not None and given:
-        raise InvalidRequest(f"{given[0]} must be left out with a mechanism, which says it.")
-    if mechanism is not None:
-        subject: Callable[[], ColumnMechanism] = partial(mechanism_for_column, mechanism, "quantizer", raw=raw)
-    elif missing := [name for name, value in own.items() if value is None]:
-        raise InvalidRequest(f"A mechanism must be given, or range, levels and epsilon. Got no {missing[0]}.")
-    else:
-        from workbench.families.quantizer.family import FAMILY
-
-        request = FAMILY.spelled(**own, loss=loss)
-
-        def subject() -> ColumnMechanism:
-            certificate = FAMILY.designed(request).certificate
-            assert certificate is not None
-            return designed_for_column(certificate)
-
+    subject = _saved_or_best("quantizer", mechanism, own, {"loss": loss}, raw=raw)
     return _through(run, "quantizer", column, subject, clip)
+
+
+def privatise_channel(
+    source: Path,
+    *,
+    column: str,
+    mechanism: Path | None = None,
+    range: str | None = None,
+    epsilon: str | None = None,
+    sensitivity: str | None = None,
+    delta: str | None = None,
+    loss: str | None = None,
+    prior: str | None = None,
+    target: Path,
+    clip: bool = False,
+    person: str | None = None,
+    ledger: Path | None = None,
+    raw: bool = False,
+    insecure_seed: int | None = None,
+) -> Report:
+    """Publish every number of a column through the best channel of a range, any one: a saved one, or made for it.
+
+    Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
+    """
+    run = Publication(
+        "Only this column is protected", source, target, {"mechanism": mechanism}, person, ledger, insecure_seed
+    )
+    more = {"sensitivity": sensitivity, "delta": delta, "loss": loss, "prior": prior}
+    subject = _saved_or_best("channel", mechanism, {"range": range, "epsilon": epsilon}, more, raw=raw)
+    return _through(run, "channel", column, subject, clip)
+
+
+def _saved_or_best(
+    kind: str, mechanism: Path | None, own: Mapping[str, Any], more: Mapping[str, Any], *, raw: bool
+) -> Callable[[], ColumnMechanism]:
+    """The mechanism of a file, or the best of a family. kind: of both; own, more: the options that its request must and
+    may have. Raises InvalidRequest."""
+    from workbench.privacy.column_release import designed_for_column, mechanism_for_column
+
+    given = {name: value for name, value in {**own, **more}.items() if value is not None}
+    if mechanism is not None and given:
+        raise InvalidRequest(f"{next(iter(given))} must be left out with a mechanism, which says it.")
+    if mechanism is not None:
+        return partial(mechanism_for_column, mechanism, kind, raw=raw)
+    if missing := [name for name in own if name not in given]:
+        *first, last = own
+        raise InvalidRequest(f"A mechanism must be given, or {', '.join(first)} and {last}. Got no {missing[0]}.")
+    from workbench.families.registry import family
+
+    best = family(kind)
+    request = best.spelled(**given)
+
+    def subject() -> ColumnMechanism:
+        certificate = best.designed(request).certificate
+        assert certificate is not None
+        return designed_for_column(certificate)
+
+    return subject
 
 
 def _through(run: Publication, kind: str, column: str, read: Callable[[], ColumnMechanism], clip: bool) -> Report:

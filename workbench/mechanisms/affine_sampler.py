@@ -78,10 +78,14 @@ class AffineSampler:
         """Whether U < t, for the first 24 bits of U, and more where they do not decide it."""
         a, b = self.knots[piece], self.knots[piece + 1]
         t = Fraction(0) if x == self.lefts[piece] else min(max((Fraction(x) - a) / (b - a), Fraction(0)), Fraction(1))
-        value, whole = word, _BYTE * _WORD
-        while True:
-            if value + 1 <= t * whole:
-                return True
-            if value >= t * whole:
-                return False
-            value, whole = value * _WORD + int(self.source.short_words(1)[0]), whole * _WORD
+        return below(self.source, word, _BYTE * _WORD, t)
+
+
+def below(source: Source, value: int, whole: int, t: Fraction) -> bool:
+    """Whether U < t for a uniform U in [value, value + 1) / whole, of which more words are drawn until they say so."""
+    while True:
+        if value + 1 <= t * whole:
+            return True
+        if value >= t * whole:
+            return False
+        value, whole = value * _WORD + int(source.short_words(1)[0]), whole * _WORD

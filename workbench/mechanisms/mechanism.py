@@ -165,9 +165,10 @@ class Distances:
 
 @dataclass(frozen=True)
 class ColumnInputs:
-    """The numbers of a column that a mechanism publishes. command: of `workbench privatise`, noise or quantizer; low,
+    """The numbers of a column that a mechanism publishes. command: of `workbench privatise`, such as noise; low,
     high: the least and the largest; constraint: what a number must be, in words; whole: whether only integers;
-    bounded: whether other numbers may be moved to the nearest input, not so where only the format sets an end."""
+    bounded: whether other numbers may be moved to the nearest input, not so where only the format sets an end; exact:
+    whether decimals count as they are written, not as the doubles they are nearest to."""
 
     command: str
     low: float
@@ -175,6 +176,7 @@ class ColumnInputs:
     constraint: str
     whole: bool
     bounded: bool = True
+    exact: bool = False
 
 
 class Mechanism(Protocol):
@@ -282,6 +284,11 @@ def sample(mechanism: Any, count: int, *, answer: Any = None, insecure_seed: int
 def on_real_inputs(mechanism: Mechanism) -> bool:
     """Whether the comparisons stand for infinitely many: then they decide what is largest at ends, and nothing else."""
     return mechanism.segments is None or len(mechanism.segments) > 0
+
+
+def on_reals(mechanism: Any) -> Any:
+    """The law of real inputs, where a mechanism of finitely many rows publishes those; else the mechanism."""
+    return getattr(mechanism, "on_reals", mechanism)
 
 
 def label_budgets(

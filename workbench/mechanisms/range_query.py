@@ -20,9 +20,11 @@ from workbench.exact.numbers import positive
 from workbench.exact.objects import Record
 from workbench.exact.plain import plain_list, whole_number
 from workbench.io.files import names_file, read_table, spelled
+from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FREE, FiniteQuery
 from workbench.mechanisms.points import Point
 from workbench.mechanisms.quantization import read_range, spelled_range
+from workbench.mechanisms.range_mechanism import RangeMechanism
 
 _CELLS = 8  # until a design chooses
 MOST_CELLS = 512
@@ -157,6 +159,11 @@ class RangeQuery(FiniteQuery):
         other.__dict__.update(other.finite(other.far).__dict__)
         other.__dict__.pop("numbers", None)
         return other
+
+    def published(self, channel: Channel) -> RangeMechanism:
+        """The mechanism on all real answers that a channel of the points is."""
+        at_ends = self.weights is None and self.edges is None
+        return RangeMechanism.of_range(channel, self.ends, self.sensitivity, at_ends=at_ends)
 
     def placed(self, outputs: tuple[Point, ...]) -> RangeQuery:
         """The same question with these outputs."""

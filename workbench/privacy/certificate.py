@@ -30,7 +30,7 @@ from workbench.exact.plain import plain_list
 from workbench.io.files import LIMIT, spelled, write_whole
 from workbench.io.plugins import origin
 from workbench.io.shown import Facts, Shown
-from workbench.mechanisms.mechanism import Bias, Mechanism, on_real_inputs
+from workbench.mechanisms.mechanism import Bias, Mechanism, on_real_inputs, on_reals
 from workbench.mechanisms.points import points
 from workbench.privacy.audit import Privacy, audit, audit_extremes
 from workbench.privacy.audit_work import affordable, work
@@ -93,6 +93,8 @@ class Certificate(Shown):
             mechanism=mechanism, claim=claim, objective=objective, bias=bias, composed=composed,
             record=MappingProxyType(dict(record)),
         )  # fmt: skip
+        if on_reals(mechanism) is not mechanism and claim.notion.per_distance:
+            InvalidRequest.must("notion", "one without distances for a channel of a range", claim.notion.name)
         if audited is not None:
             if audited.mechanism is not mechanism:
                 InvalidRequest.must("audited", "an audit of the mechanism itself", audited.mechanism)
@@ -181,7 +183,7 @@ class Certificate(Shown):
         if "epsilon" in self.claim.values and not whole:
             p = self.deciding
             more = f"exact DP delta {p.dp_delta.upper!r}, pure epsilon {p.pure_epsilon!r}"
-            if not on_real_inputs(p.mechanism):
+            if not on_real_inputs(on_reals(p.mechanism)):
                 more = f"exact PDP delta {round_up(p.pdp_delta)!r}, {more}"
             sentences.append(f"At that budget: {more} (each rounded up).")
         sentences += [] if self.composed is None else [f"{self.composed.words}."]

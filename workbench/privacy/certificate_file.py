@@ -15,6 +15,10 @@ is written by its columns, each a list of runs downwards (so many rows of this w
 
     {"kind": "channel", "rows": 3, "columns": [[1, "0x3", 2, "0x1"], ..], "pairs": "all"}
 
+A channel of the real answers in a range holds the ends of its cells, and which answers are neighbours, as well:
+
+    {"kind": "range", "ends": ["0", "1/3", ..], "sensitivity": "1", "at_ends": false, "outputs": [..], "channel": {..}}
+
 A reader allocates no more than the file holds: sizes, weights and pairs are counted before anything is built, and
 what would take longer than about ten seconds is refused before it starts (`workbench.privacy.audit_work`).
 """
@@ -63,6 +67,7 @@ __all__ = [
 KINDS = {
     "noise": "workbench.mechanisms.additive:AdditiveNoise",
     "channel": "workbench.mechanisms.channel:Channel",
+    "range": "workbench.mechanisms.range_mechanism:RangeMechanism",
     "quantizer": "workbench.mechanisms.piecewise_affine:PiecewiseAffine",
     "integer-noise": "workbench.mechanisms.integer_noise:AdditiveIntegerNoise",
     "real-noise": "workbench.mechanisms.real_noise:AdditiveRealNoise",

@@ -31,12 +31,12 @@ from numpy.typing import NDArray
 
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import jsonable, round_up
+from workbench.exact.numbers import jsonable, rational, round_up
 from workbench.exact.objects import Record
 from workbench.io.csv_column import CsvColumn, locate
 from workbench.io.files import named, parse_json, ratio, read_text, spelled, write_json
 from workbench.io.records import refuse, short_text, take
-from workbench.mechanisms.mechanism import ColumnInputs, ColumnPublisher, on_real_inputs
+from workbench.mechanisms.mechanism import ColumnInputs, ColumnPublisher, on_real_inputs, on_reals
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
@@ -162,6 +162,7 @@ class ReleaseLedger:
 _CALLED = {
     "noise": "additive noise on the answers 0..n, on the integers or on the reals",
     "quantizer": "a mechanism on real inputs",
+    "channel": "a channel of a range",
 }
 
 
@@ -198,7 +199,7 @@ class ColumnMechanism:
         if stated is not None:
             return stated
         error = expected_error(self.mechanism)
-        real = on_real_inputs(self.mechanism)
+        real = on_real_inputs(on_reals(self.mechanism))
         if error.worst is not None:
             name = "input" if real else "answer"
             stated = {f"largest mean absolute error of any {name}": round_up(error.worst)}
@@ -208,7 +209,7 @@ class ColumnMechanism:
 
 
 def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnMechanism:
-    """The mechanism in a file. kind: "noise" or "quantizer"; raw: take one without a certificate.
+    """The mechanism in a file. kind: the command's, as "noise"; raw: take one without a certificate.
 
     Raises CorruptFile, also where a certificate does not prove its claim, and InvalidRequest.
     """
@@ -243,7 +244,8 @@ def _for_column(mechanism: Any, certificate: Certificate | None, words: list[str
 class Rows:
     """The numbers of a column as a mechanism takes them.
 
-    given: as they are in the file; values: integers for noise, clipped where asked; clipped: how many were.
+    given: as they are in the file; values: integers for noise, clipped where asked, Fractions for a mechanism of
+    exact numbers, which clips them itself; clipped: how many were.
     """
 
     given: Vector
@@ -265,7 +267,10 @@ class Rows:
             table.refuse(outside, inputs.constraint, "--clip moves them to the nearest input")
         values = np.clip(given, low, high)
         words = [f"Numbers outside [{low:g}, {high:g}] were moved to the nearest of them first."] if clip else []
-        taken = values.astype(np.int64) if inputs.whole else values
+        taken: NDArray[Any] = values.astype(np.int64) if inputs.whole else values
+        if inputs.exact:
+            taken = np.array([rational(row[table.at]) for row in table.body], dtype=object)
+            table.refuse(taken == None, "a decimal within 5000 digits")  # noqa: E711 - of every row
         return cls(given, taken, int(outside.sum()), tuple(words))
 
 

@@ -31,7 +31,7 @@ from workbench.io.shown import Facts
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.density import spelled as density_named
 from workbench.mechanisms.label_randomizers.labels import Labels
-from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs
+from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs, on_reals
 from workbench.mechanisms.points import shown
 from workbench.mechanisms.quantization import rationals
 from workbench.privacy.objective import expected_losses
@@ -85,7 +85,7 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
     Density.
     Raises InvalidRequest.
     """
-    subject, question = as_mechanism(mechanism), getattr(mechanism, "question", None)
+    subject, question = on_reals(as_mechanism(mechanism)), getattr(mechanism, "question", None)
     if data is None and isinstance(question, Labels):
         data = question
     if isinstance(data, Path) or (isinstance(data, str) and data.lower().endswith(".csv")):
@@ -93,7 +93,7 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
     if subject.inputs is None and subject.segments is not None and not subject.segments:  # noise on all numbers
         if data is not None:
             InvalidRequest.must("data", "left out: noise on all numbers is off by the same law everywhere", repr(data))
-        of_noise: Fraction = subject.loss(loss)  # type: ignore[attr-defined]
+        of_noise: Fraction = subject.loss(loss)
         return ExpectedError(loss, "every input alike", of_noise, of_noise, None)
     return _on_real_inputs(subject, loss, data) if on_real_inputs(subject) else _finite(subject, loss, data)
 
@@ -211,8 +211,11 @@ def _pieces(mechanism: Any, loss: str) -> Iterator[_Piece]:
         a, b = segment.low, segment.high
         for low, high in pairwise([a, *sorted(o for o in outputs if a < o < b), b]):
             places = (low, (low + high) / 2, high)
+            left, right = segment.left, segment.right
             mixed = [
-                Distribution([((b - x) * p + (x - a) * q) for p, q in zip(segment.left, segment.right, strict=True)])
+                left
+                if left is right
+                else Distribution([(b - x) * p + (x - a) * q for p, q in zip(left, right, strict=True)])
                 for x in places
             ]
             yield _Piece(low, high, *expected_losses(loss, places, mixed, outputs))

@@ -55,6 +55,7 @@ from workbench.families.recommendation import RANGE_CHANNEL, RealQuery, TimeShar
 from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.range_query import MOST_CELLS, RangeQuery
+from workbench.privacy.certificate import Certificate
 
 _CELLS = (8, 16, 32, 64, 128, 12, 24, 48, 96)  # refined until cost and bound are close; not every refinement helps
 _BINNED = (8, 16, 32, 64, 128, 256, 512, 1 << 11, 1 << 13, 1 << 15)  # points that bins are made of
@@ -306,8 +307,13 @@ class _Search:
         chosen = replace(reached.request, question=cells.placed(reached.question.outputs), options=self.request.options)
         none = OracleVerdict.none("no closed form is known for a range.")
         details = {**reached.details, "loss": cost, "rounded": cells.rounded}
-        reported = replace(reached, request=chosen, objective=float(cost), bound=bound, oracle=none, solution=None,
-                        words=(words,), details=details)  # fmt: skip
+        mechanism, certificate = cells.published(reached.mechanism), reached.certificate
+        if certificate is not None:
+            # loss and bias of the points are not those of the answers
+            certificate = Certificate(mechanism, certificate.claim, record=certificate.record)
+        reported = replace(reached, request=chosen, mechanism=mechanism, certificate=certificate,
+                           objective=float(cost), bound=bound, oracle=none, solution=None,
+                           words=(words,), details=details)  # fmt: skip
         if self._deadline.passed and not self.close:
             words = f"The search stopped at its time limit: incumbent {reported.objective:.9g}, bound {bound:.9g}."
             raise NotProven(words, incumbent=reported.objective, bound=bound, design=reported)

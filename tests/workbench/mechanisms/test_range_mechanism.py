@@ -1,0 +1,195 @@
+"""Channels of real answers in a range: which rows are neighbours, what is drawn, what a file and a command say."""
+
+from __future__ import annotations
+
+import csv
+import json
+from fractions import Fraction
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from tests.tools.test_check_certificate import verdict
+from workbench.cli import main
+from workbench.exact.distribution import Distribution
+from workbench.exact.random_source import Source
+from workbench.families.channel.family import FAMILY
+from workbench.io.csv_column import CsvColumn
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.range_mechanism import RangeMechanism
+from workbench.privacy.certificate_file import from_dict
+from workbench.privacy.column_release import Rows, designed_for_column
+from workbench.privacy.expected_error import expected_error
+
+UNEVEN = [Fraction(x) for x in ("0", "1/3", "1", "5/4", "3")]
+
+
+def made(ends, sensitivity, at_ends, pairs, outputs=None):
+    count = len(ends) - (not at_ends)
+    rows = tuple(Distribution([1 + (i == j) for j in range(count)]) for i in range(count))
+    points = tuple(ends if at_ends else [(a + b) / 2 for a, b in pairwise(ends)])
+    channel = Channel(rows, pairs, (points, tuple(outputs or points)))
+    return RangeMechanism.of_range(channel, ends, Fraction(sensitivity), at_ends=at_ends)
+
+
+def row_of(x: Fraction, u: Fraction, ends: list[Fraction], *, at_ends: bool) -> int:
+    cell = max(i for i, end in enumerate(ends[:-1]) if end <= x)
+    return cell + (at_ends and u < (x - ends[cell]) / (ends[cell + 1] - ends[cell]))
+
+
+def run(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(line.split())
+    out, err = capsys.readouterr()
+    return stop.value.code or 0, out, " ".join(err.split())
+
+
+@pytest.mark.parametrize("at_ends", [False, True])
+@pytest.mark.parametrize("sensitivity", ["1/4", "2/3", "1", "2"])
+@pytest.mark.parametrize("ends", [UNEVEN, [Fraction(i, 3) for i in range(7)]], ids=["uneven", "even"])
+def test_the_rows_of_answers_within_the_sensitivity_are_neighbours(ends, sensitivity: str, at_ends: bool):
+    """Against the definition: answers on a fine grid, and just below the ends; one draw for both."""
+    reach, tiny, count = Fraction(sensitivity), Fraction(1, 10**6), len(ends) - (not at_ends)
+    answers = sorted({x + e for x in ends for e in (-tiny, 0, tiny)} | {Fraction(i, 24) for i in range(72)})
+    answers += [x + reach for x in answers]
+    answers = [x for x in answers if ends[0] <= x <= ends[-1]]
+    draws = [Fraction(k, 13) for k in range(13)] + [tiny * 2, 1 - tiny * 2] if at_ends else [Fraction(0)]
+    at = [[row_of(x, u, ends, at_ends=at_ends) for u in draws] for x in answers]
+    met = {(a, b) if a < b else (b, a)
+           for i, j in combinations(range(len(answers)), 2) if abs(answers[i] - answers[j]) <= reach
+           for a, b in zip(at[i], at[j], strict=True) if a != b}  # fmt: skip
+    every = {(a, b) for a, b in combinations(range(count), 2)}
+    assert {*made(ends, sensitivity, at_ends, None)._related()} == met
+    both = tuple(sorted(met | {(b, a) for a, b in met}))
+    assert made(ends, sensitivity, at_ends, both).neighbours == (None if met == every else both)
+    for lost in (both[0], both[-1]):
+        with pytest.raises(wb.InvalidRequest, match="pairs must be all rows of answers within the sensitivity"):
+            made(ends, sensitivity, at_ends, tuple(pair for pair in both if pair != lost))
+
+
+@pytest.mark.parametrize("at_ends", [False, True])
+def test_what_is_drawn_follows_the_law_of_every_answer(at_ends: bool):
+    mechanism = made(UNEVEN, 3, at_ends, None)
+    for k, x in enumerate([Fraction(1, 3), Fraction(2, 3), Fraction(1.1), Fraction(99, 100), Fraction(3)]):
+        counts = np.bincount(np.searchsorted(mechanism.outputs, mechanism.publish([x] * 20_000, insecure_seed=k)),
+                             minlength=mechanism.outputs.size)  # fmt: skip
+        expected = 20_000 * mechanism.law(x).floats
+        assert float(((counts - expected) ** 2 / expected).sum()) < 30  # chi-square, at most 4 degrees: 5e-6
+    if at_ends:  # between ends the law is the mixture
+        a, b = mechanism.rows[2:4]
+        assert [*mechanism.law("9/8")] == [(p + q) / 2 for p, q in zip(a, b, strict=True)]
+    for wrong in ([np.nan], [np.inf], [[1.0]]):
+        with pytest.raises(wb.InvalidRequest, match="answers must be"):
+            mechanism.publish(wrong)
+
+
+def test_answers_beside_an_end_go_to_their_own_cells():
+    """Below 1/3 by less than doubles tell apart, and where answers are clamped; the law of a row is one output here."""
+    rows = tuple(Distribution([int(i == j) for j in range(4)]) for i in range(4))
+    channel = Channel(rows, None, (tuple(range(4)), tuple(map(Fraction, range(4)))))
+    tiny = Fraction(1, 10**40)
+    x = [Fraction(1, 3) - tiny, Fraction(1, 3), 1 - tiny, Fraction(1), 3 - tiny, *map(Fraction, (3, -9, 9))]
+    cells = RangeMechanism.of_range(channel, UNEVEN, Fraction(1), at_ends=False)
+    assert cells.publish(x).tolist() == [0, 1, 1, 2, 3, 3, 0, 3]
+    assert cells.publish([1 / 3, 1.0, np.nextafter(1.0, 0)]).tolist() == [0, 2, 1]  # 1/3 as a double is below 1/3
+    rows = tuple(Distribution([int(i == j) for j in range(5)]) for i in range(5))
+    channel = Channel(rows, None, (tuple(UNEVEN), tuple(map(Fraction, range(5)))))
+    ends = RangeMechanism.of_range(channel, UNEVEN, Fraction(1), at_ends=True)
+    assert ends.publish([*UNEVEN, Fraction(-9), Fraction(9)]).tolist() == [0, 1, 2, 3, 4, 0, 4]
+    assert {*ends.publish([Fraction(9, 8)] * 200).tolist()} == {2, 3}
+
+
+ASKED = [{}, {"sensitivity": 3}, {"prior": "worst"}, {"sensitivity": 3, "prior": "worst", "cells": 8}]
+
+
+@pytest.mark.parametrize(("options", "at_ends"), [(each, "cells" in each) for each in ASKED])
+def test_a_design_saves_what_it_costs_on_real_answers(options, at_ends: bool, tmp_path: Path):
+    value = FAMILY.designed(FAMILY.spelled(range="-1/3..5", epsilon=1, loss="absolute", **options))
+    value.save(tmp_path / "f.json")
+    mechanism = wb.load(tmp_path / "f.json")
+    assert mechanism == value.mechanism
+    assert (mechanism.ends[0], mechanism.ends[-1], mechanism.at_ends) == (Fraction(-1, 3), 5, at_ends)
+    error = expected_error(mechanism)  # by pieces of real inputs
+    assert float(error.worst if "prior" in options else error.mean) == pytest.approx(value.objective, rel=1e-12)
+    data = json.loads((tmp_path / "f.json").read_text())
+    assert verdict(data) == "proven"
+    record = data["mechanism"]
+    if "sensitivity" in options:
+        assert wb.check(tmp_path / "f.json").mechanism.column_cautions
+        changed = {**data, "mechanism": {**record, "sensitivity": "5"}}
+        assert verdict(changed) == "unreadable"
+        with pytest.raises(wb.CorruptFile, match="all rows of answers"):
+            from_dict(changed)
+    for name, wrong in (("ends", record["ends"][1:]), ("at_ends", not at_ends), ("sensitivity", "0"),
+                        ("outputs", record["outputs"][1:]), ("at_ends", 1)):  # fmt: skip
+        changed = {**data, "mechanism": {**record, name: wrong}}
+        assert verdict(changed) == "unreadable", name
+        with pytest.raises((wb.CorruptFile, wb.InvalidRequest)):
+            from_dict(changed)
+
+
+def test_notions_that_mixing_or_reals_destroy_are_refused(tmp_path: Path, capsys):
+    mechanism, delta = made(UNEVEN, 3, True, None), Fraction(1, 10)
+    wb.Certificate(mechanism, "pdp", 1)
+    wb.Certificate(mechanism, "dp", 1, delta)
+    with pytest.raises(wb.InvalidRequest, match="one that rounding preserves"):
+        wb.Certificate(mechanism, "pdp", 1, delta)
+    with pytest.raises(wb.InvalidRequest, match="without distances"):
+        wb.Certificate(mechanism, "metric", 1)
+    with pytest.raises(wb.InvalidRequest, match="epsilon must be one number"):
+        wb.Certificate(mechanism, "pure", {(0, 1): 1})
+    wb.Certificate(mechanism, "dp", 1, delta).save(tmp_path / "f.json")
+    data = json.loads((tmp_path / "f.json").read_text())
+    assert verdict(data) == "proven"
+    for notion in ("pdp", "metric"):
+        assert verdict({**data, "claim": {**data["claim"], "notion": notion}}) == "unreadable"
+    line = "design channel --range 0..1 --prior worst --epsilon 1 --delta .1 --notion pdp"
+    assert "notion must be one that rounding at random preserves" in run(capsys, line)[2]
+
+
+def test_a_column_through_the_best_channel_of_a_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("d.csv").write_text("who,x\nann,0.1\nbob,-3\ncyd,9.99\ndan,10.5\n")
+    line = "privatise channel d.csv --column x --out o.csv"
+    code, out, _ = run(capsys, f"{line} --range 0..10 --epsilon 2 --loss absolute --clip --json")
+    report = json.loads(out)
+    assert code == 0
+    assert (report["clipped_rows"], report["budget"]["epsilon"], report["claim"]["notion"]) == (2, 2.0, "pure")
+    assert run(capsys, "design channel --range 0..10 --epsilon 2 --loss absolute --save f.json --json")[0] == 0
+    mechanism = wb.load("f.json")
+    with Path("o.csv").open(newline="") as file:
+        rows = [*csv.DictReader(file)]
+    assert [row["who"] for row in rows] == ["ann", "bob", "cyd", "dan"]
+    assert {float(row["x"]) for row in rows} <= {*mechanism.outputs.tolist()}
+    assert "clipped_rows" not in json.loads(Path("o.csv.json").read_text())  # the data's, not the mechanism's
+    code, out, _ = run(capsys, "privatise channel d.csv --column x --mechanism f.json --clip --out p.csv")
+    assert code == 0
+    assert "2 of 4 rows" in out
+    for more, words in (("--mechanism f.json", "line 3 of d.csv, column x, must be in [0, 10]. Got '-3' (2 such rows"),
+                        ("--range 0..10", "range and epsilon. Got no epsilon"),
+                        ("--mechanism f.json --epsilon 1", "epsilon must be left out with a mechanism"),
+                        ("--mechanism d.csv", "is not a finite number"),
+                        ("--range 0..10 --epsilon 1 --loss huber:1", "loss of a range must be")):  # fmt: skip
+        code, _, err = run(capsys, f"{line.replace('o.csv', 'q.csv')} {more}")
+        assert code != 0
+        assert words in err
+        assert not Path("q.csv").exists()
+    run(capsys, "design channel --answers 0..3 --max-shift 1 --epsilon 1 --save c.json")
+    assert "mechanism must be a channel of a range" in run(capsys, f"{line} --mechanism c.json --clip")[2]
+
+
+def test_decimals_beside_an_end_count_as_they_are_written(tmp_path: Path):
+    """4 - 2e-16 is the double 4, and 1 - 2e-16 is not 1: as doubles, two answers 3 apart would lie 4 cells apart."""
+    (tmp_path / "d.csv").write_text("x\n3.9999999999999998\n0.9999999999999998\n4\n1\n")
+    ends = [Fraction(i) for i in range(6)]
+    pairs = tuple((i, j) for i in range(5) for j in range(5) if 0 < abs(i - j) <= 3)
+    subject = designed_for_column(wb.Certificate(made(ends, 3, False, pairs), "pure", 1))
+    assert any("at most 3 apart" in words for words in subject.words)
+    values = Rows.read(CsvColumn.read(tmp_path / "d.csv"), subject, clip=False).values
+    assert subject.mechanism._rows_of(values, Source()).tolist() == [3, 0, 4, 1]
+    (tmp_path / "d.csv").write_text("x\n1e-6000\n")
+    with pytest.raises(wb.InvalidRequest, match="a decimal within 5000 digits"):
+        Rows.read(CsvColumn.read(tmp_path / "d.csv"), subject, clip=False)

@@ -1,0 +1,209 @@
+"""A channel that publishes every real answer in a range, and why what it proves of its rows holds for all of them.
+
+Ends k_0 < ... < k_n, S the most by which neighbouring answers differ. An answer x is clamped into [k_0, k_n], which
+brings no two answers further apart. With u uniform in [0, 1), drawn for each x on its own, the row r(x, u) is
+
+    in cells    i for x in [k_i, k_i+1), n - 1 for k_n                                    n rows
+    at ends     i + 1 if u < t, else i, for x = k_i + t (k_i+1 - k_i), 0 <= t < 1         n + 1 rows
+
+and what is published is one draw from that row.
+
+Lemma. |x - x'| <= S implies that r(x, u), r(x', u) are one row, or rows a < b (or b, a) with
+
+    in cells    k_b - k_a+1 < S                 at ends    k_b - k_a+1 < S  or  k_b-1 - k_a < S
+
+Proof. Let x < x'; r is monotone in x, so a = r(x, u) < b = r(x', u). In cells x < k_a+1 and x' >= k_b. At ends, where
+x' >= k_b, x < k_a+1 as well; where x <= k_a, x' > k_b-1; else x = k_a + t (k_a+1 - k_a) was rounded down and
+x' = k_b-1 + t' (k_b - k_b-1) up, t <= u < t', and x' - x > (1 - t) (k_b-1 - k_a) + t (k_b - k_a+1). ∎
+
+The rows of the lemma must be neighbours of the channel, in both orders: no mechanism without them is built. In cells
+the laws of x and x' are two such rows, or one: they meet whatever the audit proves of these. At ends they are
+∫ row(r(x, u)) du and ∫ row(r(x', u)) du, mixtures of such pairs in the same shares: what each pair meets, they meet
+under every notion that mixing preserves. Those are the `convex` ones (a hockey stick is convex in both laws together)
+and pure ε; PDP with δ > 0 is none, and `Certificate` refuses it, as `rounded` says.
+
+x is exact: a decimal as it is written, a double as the rational it is. No rounding moves an answer to another cell, and
+the coin u < t has probability t.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from workbench.errors import InvalidRequest
+from workbench.exact.distribution import Distribution
+from workbench.exact.objects import Record
+from workbench.exact.random_source import Source
+from workbench.exact.sampler import Sampler
+from workbench.io.files import ratio, spelled
+from workbench.io.records import numbers, refuse, take
+from workbench.mechanisms.affine_sampler import below
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.mechanism import ColumnInputs
+from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+from workbench.mechanisms.points import rationals_of
+
+_WORD = 1 << 16
+_UNSURE, _ROUNDED = 2.0**-14, 2.0**-48  # of a cell and of the largest end: beyond both a word and doubles decide
+
+
+@dataclass(frozen=True, repr=False)
+class RangeMechanism(Channel):
+    """A channel and the real answers of its rows: ends (n + 1,), sensitivity S > 0, at_ends: see the module's text.
+
+    labelled: (the middles of cells or the ends, what is published), numbers. Raises InvalidRequest where rows that the
+    lemma names are no neighbours.
+    """
+
+    ends: tuple[Fraction, ...] = ()
+    sensitivity: Fraction = Fraction(0)
+    at_ends: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.ends) < 2 or any(a >= b for a, b in pairwise(self.ends)):
+            InvalidRequest.must("ends", "at least two increasing numbers", len(self.ends))
+        if not self.sensitivity > 0:
+            InvalidRequest.must("sensitivity", "> 0", self.sensitivity)
+        if self.labelled is None or rationals_of(self.labelled[1]) is None:
+            InvalidRequest.must("outputs", "numbers", self.labelled)
+        if len(self.rows) != len(self.ends) - (not self.at_ends):
+            InvalidRequest.must("rows", "one for each cell, or each end", f"{len(self.rows)}, {len(self.ends)} ends")
+        if self.neighbours is not None:
+            compared = {*self.neighbours}
+            apart = next((p for i, j in self._related() for p in ((i, j), (j, i)) if p not in compared), None)
+            if apart is not None:
+                InvalidRequest.must("pairs", "all rows of answers within the sensitivity", f"no pair {apart}")
+
+    @classmethod
+    def of_range(
+        cls, channel: Channel, ends: Sequence[Fraction], sensitivity: Fraction, *, at_ends: bool
+    ) -> RangeMechanism:
+        """The channel, labelled, of the answers in a range. Raises InvalidRequest."""
+        return cls(channel.rows, channel.neighbours, channel.labelled, tuple(ends), sensitivity, at_ends)
+
+    def _related(self) -> Iterator[tuple[int, int]]:
+        """The rows a < b of the lemma."""
+        ends, last = self.ends, len(self.rows) - 1
+        for a in range(last):
+            most = bisect_left(ends, ends[a + 1] + self.sensitivity) - 1
+            if self.at_ends:
+                most = max(most, bisect_left(ends, ends[a] + self.sensitivity))
+            yield from ((a, b) for b in range(a + 1, min(most, last) + 1))
+
+    @property
+    def rounded(self) -> bool:
+        """Whether laws of answers are mixtures of rows."""
+        return self.at_ends
+
+    @cached_property
+    def on_reals(self) -> PiecewiseAffine:
+        """The law of every real answer."""
+        rows = self.rows
+        laws = [*pairwise(rows)] if self.at_ends else [(row, row) for row in rows]
+        return PiecewiseAffine(self.ends, self._values, tuple(law for pair in laws for law in pair), "channel")
+
+    @property
+    def _values(self) -> tuple[Fraction, ...]:
+        assert self.labelled is not None
+        return rationals_of(self.labelled[1]) or ()
+
+    def law(self, x: Any) -> Distribution:
+        """The exact law of a number in the range; a double is the rational it is. Raises InvalidRequest."""
+        return self.on_reals.law(Fraction(x) if isinstance(x, float) else x)
+
+    def publish(self, answers: ArrayLike, *, insecure_seed: int | None = None) -> NDArray[np.float64]:
+        """One draw for each of many answers, clamped into the range, independently. answers: (n,) finite doubles or
+        Fractions. Shape (n,). Raises InvalidRequest."""
+        return self.sample(answers, Source(insecure_seed))
+
+    def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.float64]:
+        """The same. source: of randomness, the system's by default."""
+        given, source = np.asarray(values), source or Source()
+        if given.ndim != 1 or not np.isfinite(given.astype(float)).all():
+            InvalidRequest.must("answers", "finite numbers, one for each row", repr(values))
+        drawn = Sampler(self.rows, source).draw_from(self._rows_of(given, source))
+        return np.asarray(self.outputs[drawn])
+
+    def _rows_of(self, given: NDArray[Any], source: Source) -> NDArray[np.int64]:
+        """r(x, u) of every answer. Shape (n,)."""
+        floats, last = np.array([*map(float, self.ends)]), len(self.ends) - 2
+        x = np.clip(given.astype(float), floats[0], floats[-1])
+        cell = np.clip(np.searchsorted(floats, x, side="right") - 1, 0, last)
+        unsure, up = (x == floats[cell]) | (x == floats[cell + 1]), np.zeros(x.size, dtype=bool)
+        if self.at_ends:
+            words, width = source.short_words(x.size).astype(np.int64), np.diff(floats)[cell]
+            ahead = x - floats[cell] - words / _WORD * width  # (t - u) times the width
+            up = ahead > 0
+            unsure |= np.abs(ahead) < _UNSURE * width + _ROUNDED * np.abs(floats).max()
+        for at in np.flatnonzero(unsure).tolist():
+            exact = min(max(Fraction(given[at]), self.ends[0]), self.ends[-1])
+            cell[at] = i = min(bisect_right(self.ends, exact) - 1, last)
+            if self.at_ends:
+                share = (exact - self.ends[i]) / (self.ends[i + 1] - self.ends[i])
+                up[at] = below(source, int(words[at]), _WORD, share)
+        return np.asarray(cell + up)
+
+    @property
+    def column_inputs(self) -> ColumnInputs:
+        """The numbers of the range."""
+        low, high = float(self.ends[0]), float(self.ends[-1])
+        exact = self.neighbours is not None  # of rows that are all neighbours none is wrong
+        return ColumnInputs("channel", low, high, f"in [{low:g}, {high:g}]", False, exact=exact)
+
+    @property
+    def column_cautions(self) -> tuple[str, ...]:
+        """Which numbers the budget does not hold between."""
+        words = f"The budget holds between numbers at most {float(self.sensitivity):g} apart, not between all others."
+        return () if self.neighbours is None else (words,)
+
+    def published_error(self) -> None:
+        """None: it depends on the answer."""
+
+    def describe(self) -> str:
+        """One line."""
+        low, high = float(self.ends[0]), float(self.ends[-1])
+        how = "rounded at random to" if self.at_ends else "in"
+        where = f"{len(self.rows)} {'ends' if self.at_ends else 'cells'} and {len(self.rows[0])} outputs"
+        near = "every two" if self.neighbours is None else f"those at most {float(self.sensitivity):g} apart"
+        return f"A channel of all real answers in [{low:g}, {high:g}], {how} {where}, {near} neighbours"
+
+    def to_dict(self) -> Record:
+        """JSON-ready, read back by `from_dict`."""
+        return self._record(super().to_dict())
+
+    def short_record(self) -> Record | None:
+        """See `Channel.short_record`."""
+        short = super().short_record()
+        return None if short is None else self._record(short)
+
+    def _record(self, channel: Record) -> Record:
+        return {
+            "kind": "range",
+            "ends": [*map(spelled, self.ends)],
+            "sensitivity": spelled(self.sensitivity),
+            "at_ends": self.at_ends,
+            "outputs": [*map(spelled, self._values)],
+            "channel": channel,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> RangeMechanism:
+        """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
+        entries = take(data, "The range", {"kind", "ends", "sensitivity", "at_ends", "outputs", "channel"})
+        if type(entries["at_ends"]) is not bool:
+            refuse("at_ends", "true or false")
+        channel, at_ends = Channel.from_dict(entries["channel"]), entries["at_ends"]
+        ends, outputs = numbers(entries["ends"], "ends"), numbers(entries["outputs"], "outputs")
+        points = ends if at_ends else tuple((a + b) / 2 for a, b in pairwise(ends))
+        sensitivity = ratio(entries["sensitivity"], "The sensitivity")
+        return cls(channel.rows, channel.neighbours, (points, outputs), ends, sensitivity, at_ends)
