@@ -21,6 +21,8 @@ class ScaledCholesky:
 
     def __init__(self, system: Vector, shifts: Iterable[float], turns: int, band: int | None = None) -> None:
         self._band = band
+        if not (np.diag(system) > 0).all():
+            raise LinAlgError("the system is not positive definite")
         self._size, self._turns, self._shifts = np.sqrt(np.diag(system)), turns, [*shifts]
         self._system = system / (self._size[:, None] * self._size)
         if not np.isfinite(self._system).all():

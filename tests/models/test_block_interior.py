@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from models.block_factors import AllPairs, Factors, Graph, Order
 from models.block_interior import BlockPoint, Interior
 from models.block_parts import Blocks
+from models.scaled_cholesky import ScaledCholesky
 from solvers.search import Deadline
 
 
@@ -26,6 +27,12 @@ def grid_order(side: int) -> Order:
     pairs = [(i, i + 1) for i in range(k) if i % side < side - 1] + [(i, i + side) for i in range(k - side)]
     first, second = np.array(pairs + [(j, i) for i, j in pairs]).T
     return Order(k, first, second, np.full(first.size, 1.7))
+
+
+def test_a_system_that_lost_its_diagonal_to_rounding_is_refused_without_a_warning() -> None:
+    """Own constraints with coefficients of both signs can leave a sum of an output a variance below 0."""
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        ScaledCholesky(np.diag([1.0, -1e-20, 0.0]), [0.0], 0)
 
 
 def dense_order(k: int) -> Order:

@@ -133,7 +133,8 @@ def own_distances(query: Query) -> Iterator[str]:
         along = ""
         if (law is None or callable(law)) and query.epsilon is not None:
             along = f"; {_for_every_epsilon(measured, deadline)}"
-        yield f"{name}: at most {_rounded_up(_above(loss, lower))} % above the proven optimum at this budget{along}."
+        here = f"at most {_rounded_up(_above(loss, lower))} % above the proven optimum on the same outputs"
+        yield f"{name}: {here} at this budget{along}."
 
 
 def _for_every_epsilon(measured: Callable[[Fraction], Interval], deadline: Deadline) -> str:

@@ -81,7 +81,7 @@ def sentence(tmp_path: Path, share: float) -> list[str]:
 def test_a_mechanism_of_ones_own_is_measured_along_epsilon(tmp_path: Path):
     (words,) = sentence(tmp_path, 0.9)
     assert words.startswith("mine: at most ")
-    assert "above the proven optimum at this budget; at most " in words
+    assert "above the proven optimum on the same outputs at this budget; at most " in words
     assert " % for every epsilon in [0.1, 4], by its mechanisms for " in words
     assert "each up to the next (proof: monotone in epsilon)." in words
     assert not sentence(tmp_path, 1.1)  # not private here
@@ -126,6 +126,18 @@ def test_a_published_mechanism_that_is_named_is_measured_along_epsilon():
         assert rows["exponential"]["objective"] <= rows["best channel"]["bound"] * (1 + along / 100)
     with pytest.raises(wb.InvalidRequest, match="baseline must be one of clamped geometric"):
         wb.recommend(**question, epsilon=1, baseline="exponentail")
+
+
+def test_the_optimum_that_distances_are_told_from_is_that_on_the_same_outputs():
+    """Where a channel of other outputs costs less, the sentence is not about that one."""
+    question = {"answers": "0..4", "max_shift": 1, "loss": "squared", "epsilon": 1}
+    table = wb.recommend(**question, baseline="clamped geometric", time_limit=20)
+    rows = {row["class"]: row for row in table}
+    (words,) = [sentence for sentence in table.sentences if sentence.startswith("clamped geometric: at most")]
+    said = float(words.split("at most ")[1].split(" % above the proven optimum on the same outputs")[0])
+    loss, listed = rows["clamped geometric"]["objective"], wb.design("channel", **question)
+    assert 100 * (loss / listed.bound - 1) <= said <= 100 * (loss / listed.objective - 1) + 0.02
+    assert loss > rows["best channel"]["objective"] * (1 + 2 * said / 100)
 
 
 def test_between_budgets_a_published_mechanism_is_as_near_as_at_them_or_unknown(monkeypatch: pytest.MonkeyPatch):
