@@ -37,6 +37,7 @@ from solvers.search import bisect
 _TAIL = 45.0  # e^-45 of mass is left out of sums over a tail
 _POINTS, _SEARCHED = 1 << 17, 1 << 15  # of the grid of losses; while noise is sought
 _FAR = 12.0  # beyond ε, sums of losses are too rare to matter
+_STEEPEST = 500.0  # the largest loss that is tried; e^709 is the largest float
 _MOST = 160  # losses that SLSQP, whose steps are cubic in them, is asked to improve
 _WIDER = 1.2  # how far a solution may be stretched to be feasible
 _FINEST = 0.02  # region of trust; smaller ones gain less than a millionth
@@ -171,9 +172,9 @@ def slope(composed: Callable[[float], float], factor: float = 1.0) -> float:
 
 def _feasible(delta: ComposedDelta, allowed: float, losses: Vector) -> Vector:
     """The largest multiple of some losses (the least noise of its shape) with δ_T <= δ."""
-    widest = math.inf  # sums beyond a narrow reach are not told apart
-    if delta.reach < delta.epsilon + _FAR:
-        widest = max(1.0, delta.reach / (delta.runs * float(losses.max())))
+    # sums beyond a narrow reach are not told apart; nearly every noise has a δ_T below an allowed one near 1
+    most = delta.reach / delta.runs if delta.reach < delta.epsilon + _FAR else _STEEPEST
+    widest = max(1.0, most / float(losses.max()))
     return losses * steepest(lambda factor: delta(factor * losses), allowed, widest=widest)
 
 

@@ -90,7 +90,8 @@ _COUNT = "--answers 0..2 --max-shift 1 --epsilon 1"
         ("design labels --labels 3 --epsilon 1", "labels must be LOW..HIGH, \"a,b,c\" or a CSV file. Got '3'."),
         ("frontier channel --answers 0..2 --max-shift 1 --epsilon 0..2", "such as 0.1:4:40. Got '0..2'."),
         (f"frontier channel {_COUNT} --plot x.tex", "named .png, .svg or .pdf (--html writes a page). Got x.tex."),
-        (f"frontier channel {_COUNT} --out x.html", "(--html writes a page). Got x.html."),
+        (f"frontier channel {_COUNT} --out x.xyz", "(--html writes a page). Got x.xyz."),
+        ("explore none.json", "a saved mechanism is shown by `workbench audit FILE --html PAGE`. Got none.json."),
     ],
 )
 def test_a_first_guess_that_is_wrong_says_what_would_do(line: str, said: str, capsys):
@@ -103,6 +104,24 @@ def test_wrong_names_in_python_are_told_the_right_ones():
         wb.design("channel", answers="0..2", max_shift=1, eps=1)
     with pytest.raises(wb.InvalidRequest, match=r"\(wb\.load reads a file\)\. Got str\.$"):
         wb.audit("design.json")
+    with pytest.raises(wb.InvalidRequest, match=r"\(wb\.load reads a file\)\. Got str\.$"):
+        wb.compose("design.json", times="1,2", delta=1e-6)
+    design = wb.design("channel", answers="0..2", max_shift=1, epsilon=1)
+    for name, there in {"sample": "wb.sample", "matrix": "design.mechanism.matrix", "prices": "shadow_prices"}.items():
+        with pytest.raises(AttributeError, match=rf"'{name}': it is .*{there}"):
+            getattr(design, name)
+    assert wb.compose(design, "2", delta=1e-6) == wb.compose(design, 2, delta=1e-6)
+
+
+def test_a_frontier_is_written_where_its_ending_says(tmp_path: Path, capsys):
+    line = "frontier modulo --n 4 --max-shift 1 --epsilon 1 --level none --no-baselines --out"
+    for name, start in {"f.html": "<!doctype html>", "f.tex": "\\begin{table}"}.items():
+        assert run(f"{line} {tmp_path / name}") == 0
+        said = capsys.readouterr().out
+        assert str(tmp_path / name) in "".join(said.split())
+        assert (tmp_path / name).read_text("utf-8").startswith(start)
+    assert {path.name for path in tmp_path.iterdir()} == {"f.html", "f.tex"}
+    assert run(f"{line} {tmp_path / 'f.html'} --html {tmp_path / 'f.html'}") == 2
 
 
 @pytest.mark.parametrize(

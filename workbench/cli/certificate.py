@@ -183,23 +183,20 @@ def compose(
     for name, given in (("delta", delta), ("epsilon", epsilon)):
         if given is not None:
             exact(given, name)
-    counts = integers(times, "times")
-    counts = counts * len(file) if len(counts) == 1 else counts
-    if len(counts) != len(file):
-        InvalidRequest.must("times", f"one count, or one for each of the {len(file)} files", times)
     mechanisms = [_open(path, sizes, shifts, max_shift, pairs, False)[1] for path in file]
     from workbench.privacy.composition import compose as run
 
     several = len(file) > 1
-    runs: tuple[list[Any], ...] = (mechanisms, counts, [path.name for path in file])
-    subject, number, names = runs if several else (part[0] for part in runs)
-    composed = run(subject, number, delta=delta, epsilon=epsilon, interval=interval)
+    names = [path.name for path in file]
+    subject, named = (mechanisms, names) if several else (mechanisms[0], names[0])
+    composed = run(subject, times, delta=delta, epsilon=epsilon, interval=interval)
     limits = {name: getattr(composed, name) for name in ("epsilon", "epsilon_low", "delta", "delta_low")}
     heads = ["runs", "ε (safe)", "ε (at least)", "δ (safe)", "δ (at least)"]
+    counts = composed.times if isinstance(composed.times, tuple) else [composed.times]
     cells = [" + ".join(map(str, counts)), *limits.values()]
     shown = table("Composition", heads, [cells], caption=_SAFE + (_SEVERAL if several else ""))
     values = {name: jsonable(value) for name, value in limits.items()}
-    return Report({"file": names, "times": number, **values}, [shown])
+    return Report({"file": named, "times": jsonable(composed.times), **values}, [shown])
 
 
 def _open(

@@ -34,7 +34,9 @@ def explore(
 
     if family is None:
         if context.args or export is not None:
-            raise InvalidRequest("family must be given before its options, and for an export. Got none.")
+            got = " ".join(context.args) or "none"
+            page = "a saved mechanism is shown by `workbench audit FILE --html PAGE`"
+            raise InvalidRequest(f"family must be given before its options, and for an export; {page}. Got {got}.")
         _serve("", (), port, browser)
         return
     kind = named(family)

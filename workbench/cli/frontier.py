@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.cli.console import Report, table, under_a_bar
 from workbench.cli.options import Named, command, files_of, present
-from workbench.cli.output_paths import check_outputs, output_folder
+from workbench.cli.output_paths import check_outputs, is_page, output_folder
 from workbench.exact.objects import Record
 from workbench.io.files import PICTURES, distinct_files
 
@@ -54,12 +54,13 @@ def _command(kind: Family) -> Callable[..., None]:
         inputs = files_of([option for option in options if option.question], given)
         for path in [out / "frontier.csv", *(path for end in ("csv", *PICTURES) for path in out.glob(f"*.{end}"))]:
             distinct_files(inputs, {"out": path})
-        check_outputs(inputs, {"html file": html, "plot file": plot}, width)
+        check_outputs(inputs, {"html file": html, "plot file": plot, "out": out if is_page(out) else None}, width)
         values = read(options, present(given)) | {"certify": not raw}
         plan = frontiers.plan_of(kind, None, values)
-        output_folder(out, "out")
+        if not is_page(out):
+            output_folder(out, "out")
         result = under_a_bar(lambda tell: frontiers.run(plan, tell, jobs))
-        files = _written(result, out, html)
+        files = _written(result, out, [path for path in (out, html) if path is not None and is_page(path)])
         if plot is not None and files:
             result.plot(plot, width=width)
         more = {"title": result.title, "tasks": result.total, "finished": result.finished}
@@ -75,17 +76,17 @@ def _values(result: Result, files: Sequence[Path]) -> Record:
     return {"rows": result.to_dict()["rows"], "files": [*map(str, files)], "interrupted": result.interrupted}
 
 
-def _written(result: Result, place: Path, html: Path | None) -> list[Path]:
-    """What was written: the table and its plots, and a page where one is wanted; nothing where there are no rows."""
+def _written(result: Result, place: Path, pages: Sequence[Path]) -> list[Path]:
+    """What was written: the table and its plots unless the place is a page, and pages; nothing where there are no
+    rows."""
     if not result.rows:
         return []
-    files = result.save(place)
-    if html is not None:
+    files = [] if place in pages else result.save(place)
+    for page in pages:
         from workbench.explorer.page import result_page, write_page
 
-        write_page(html, result_page(result))
-        files.append(html)
-    return files
+        write_page(page, result_page(result))
+    return [*files, *pages]
 
 
 def _report(result: Result, files: Sequence[Path]) -> Iterator[Any]:
@@ -101,10 +102,10 @@ def _report(result: Result, files: Sequence[Path]) -> Iterator[Any]:
     for reason, count in reasons.head(_REASONS).items():
         yield f"{count} without a value: {reason}"
     if len(reasons) > _REASONS:
-        yield f"{len(reasons) - _REASONS} more reasons are in the table's column failure."
+        yield f"Other reasons ({len(reasons) - _REASONS}) are in the table's column failure."
     names = sorted({path.stem for path in files if path.suffix == ".png"})
     plots = f", and {', '.join(names)} as PNG, SVG and PDF" if names else ""
-    yield f"{len(rows)} rows in {result.seconds:.1f} s: {files[0].parent / 'frontier.csv'}{plots}"
+    yield f"{len(rows)} rows in {result.seconds:.1f} s: {files[0]}{plots}"
 
 
 def _counts(key: Any, part: pd.DataFrame) -> list[Any]:

@@ -17,6 +17,11 @@ _ENDINGS = {
 }  # fmt: skip
 
 
+def is_page(path: Path) -> bool:
+    """Whether a file is named as a page."""
+    return path.suffix.lower() in (".html", ".htm")
+
+
 def output_folder(path: Path, name: str) -> None:
     """Refuse a folder for results that cannot be made or written before anything is computed.
 

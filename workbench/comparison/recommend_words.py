@@ -110,8 +110,14 @@ def _published(query: Query, mechanism: Any) -> str:
     at = inputs.index(_TOLD) if _TOLD in inputs else order[len(inputs) // 2]
     rows, outputs = float_laws(query, mechanism)
     each = sorted(zip(rows[at].tolist(), outputs, strict=True), key=lambda pair: -pair[0])[:_OFTEN]
-    likely = ", ".join(f"{shown(output)} ({share:.3g})" for share, output in each if share > 0)
-    return f"For a true {shown(inputs[at])} it publishes, most often: {likely}."
+    likely = ", ".join(f"{_in_brief(output)} ({share:.3g})" for share, output in each if share > 0)
+    return f"For a true {_in_brief(inputs[at])} it publishes, most often: {likely}."
+
+
+def _in_brief(value: Any) -> str:
+    """A published value; of a number six digits."""
+    told = shown(value)
+    return f"{told:.6g}" if isinstance(told, float) else str(told)
 
 
 def shown_loss(loss: float) -> str:

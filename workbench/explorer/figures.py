@@ -36,7 +36,8 @@ NAMES = {  # of axes: a word and its symbol
 _BARS, _CELLS, _OUTPUTS = 2000, 20_000, 24  # drawn at most
 _DRAWN = 500  # cells of a density
 _MASSES = 400_000  # of all comparisons of a profile: a second or two
-_TALL = 1e4  # times the least value from where an axis is logarithmic
+_TALL, _FLAT = 1e4, 100  # times the least value, or the one in the middle, from where an axis is logarithmic
+_NEAR = 1.05  # times the loss of a design, up to which a closed form that is an upper bound is drawn beside it
 _OPEN = 1e-6  # a gap between objective and bound from here on is drawn
 
 
@@ -133,6 +134,11 @@ def _solved(rows: Iterable[Values]) -> list[Values]:
     return [row for row in rows if isinstance(row.get("objective"), (int, float))]
 
 
+def _tells(row: Values) -> bool:
+    """Whether a closed form says something beside the design: a bound far above it, as near δ = 1, does not."""
+    return row["oracle_kind"] != "upper bound" or bool(row["oracle_value"] <= _NEAR * row["objective"])
+
+
 def along(name: str, label: str, rows: Sequence[Values], *, scale: str, steps: bool) -> Figure:
     """The objective against a number of the budget. rows: those of designs, each with its value under its name; scale:
     of its slider; steps: whether the objective may jump."""
@@ -140,7 +146,7 @@ def along(name: str, label: str, rows: Sequence[Values], *, scale: str, steps: b
     x, y = [row[name] for row in solved], [row["objective"] for row in solved]
     drawn = []
     for colour, kind in ((2, "optimum"), (1, "upper bound"), (4, "lower bound")):
-        law = [row["oracle_value"] if row.get("oracle_kind") == kind else None for row in solved]
+        law = [row["oracle_value"] if row.get("oracle_kind") == kind and _tells(row) else None for row in solved]
         if any(value is not None for value in law):
             drawn.append(series(f"closed form ({kind})", "halo", colour, x, law))
     low = [row["objective"] if row.get("bound") is None else row["bound"] for row in solved]
@@ -155,7 +161,7 @@ def along(name: str, label: str, rows: Sequence[Values], *, scale: str, steps: b
     title = f"{what[:1].upper() if what.isascii() else what[:1]}{what[1:]} against {NAMES.get(name, name)}"
     more = {"along": name, "note": note, "zero": scale == "share"}
     figure = lines(title, NAMES.get(name, name), label, drawn, log=scale != "count", **more)
-    figure["y"]["log"] = bool(y) and min(y) > 0 and max(y) > _TALL * min(y)
+    figure["y"]["log"] = bool(y and min(y) > 0 and max(y) > min(_TALL * min(y), _FLAT * np.median(y)))
     return figure
 
 

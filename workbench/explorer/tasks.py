@@ -28,12 +28,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import count
-from sys import float_info
 from typing import Any
 
 from solvers.search import Deadline, bisect
 from workbench.errors import InvalidRequest, NotProven, WorkbenchError
-from workbench.exact.numbers import jsonable
+from workbench.exact.numbers import exact, jsonable
 from workbench.exact.objects import Values
 from workbench.explorer import alone, figures, views
 from workbench.explorer.formula_map import formula_map
@@ -186,6 +185,8 @@ class Tasks:
 
     # Tasks.
 
+    formulas = staticmethod(formula_map)
+
     def design(self, request: PageRequest) -> View:
         """The mechanism from a live session: certified where that is quick; preliminary where solving takes long."""
         if (proven := self._proven(request)) is not None:
@@ -268,36 +269,25 @@ class Tasks:
             raise InvalidRequest(f"Other mechanisms are not listed for this request. {error}") from None
         return figures.rivals(rows) | {"rows": rows, "laws": laws}
 
-    def formulas(self, request: PageRequest) -> View:
-        """The map of its formulas."""
-        return formula_map(request)
-
     def inverse(self, request: PageRequest) -> View:
         """By bisection between the ends of the slider; the objective is taken to be monotone."""
         name: Any = request.more.get("along")
-        limit = request.more.get("limit")
-        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not abs(limit) <= float_info.max:
-            InvalidRequest.must("limit", "a finite number", repr(limit))
-        reach = request.range(name)
+        limit, reach, turns = exact(request.more.get("limit"), "limit"), request.range(name), count()
 
         def within(value: Fraction) -> bool:
-            solve = partial(_reached, self._solver(request, name, value))
-            objective = attempt(solve)[0].get("objective")
+            objective = attempt(partial(_reached, self._solver(request, name, value)))[0].get("objective")
             return objective is not None and objective <= limit
-
-        turns = count()
 
         def middle(low: Fraction, high: Fraction) -> Fraction:
             request.tell(next(turns), _TURNS)
-            return short(math.sqrt(low * high) if low > 0 and reach["scale"] != "count" else (low + high) / 2)
+            return short((low + high) / 2 if reach["scale"] == "count" else math.sqrt(low * high))
 
         low, high = short(reach["low"]), short(reach["high"])
-        if reach["scale"] == "share" and within(Fraction(0)):
-            return {"value": "0", "below": None}
+        for least in [Fraction(0), low] if reach["scale"] == "share" else [low]:
+            if within(least):
+                return {"value": spelled(least), "below": None}
         if not within(high):
-            raise InvalidRequest(f"No {name} up to {float(high):g} brings the objective to {limit:.6g}.")
-        if within(low):
-            return {"value": spelled(low), "below": None}
+            raise InvalidRequest(f"No {name} up to {float(high):g} brings the objective to {float(limit):.6g}.")
         low, high = bisect(within, low, high, turns=_TURNS, middle=middle)
         return {"value": spelled(high), "below": spelled(low)}
 

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from workbench.privacy.certificate import Certificate
 
 
+_ELSEWHERE = {  # what is sought in a design -> where it is
+    "sample": "wb.sample(design, count, answer=...)", "matrix": "design.mechanism.matrix, of a channel or a randomizer",
+    "prices": "design.shadow_prices",
+}  # fmt: skip
 Tables = list[tuple[str, list[str], list[list[Any]]]]  # (title, heads, rows)
 
 
@@ -135,6 +139,13 @@ class Design(Shown):
     route: str | None = None
     optimum: float | None = None
     details: Values = field(default_factory=dict)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in _ELSEWHERE:
+                raise AttributeError(f"Design has no attribute {name!r}: it is {_ELSEWHERE[name]}.")
+            return object.__getattribute__(self, name)
 
     @property
     def question(self) -> Any:

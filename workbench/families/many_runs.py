@@ -31,6 +31,7 @@ from workbench.errors import NotCertified, NotProven
 from workbench.exact.numbers import round_up
 from workbench.families.base import Request, Session, Values
 from workbench.families.design import Design, OracleVerdict
+from workbench.families.requirements import LARGEST
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.composition import ComposedClaim, composed_delta
 
@@ -155,11 +156,11 @@ def _designed(path: Callable[[Fraction], Design], point: Fraction) -> Design | N
 
 
 def _curve(losses: Vector) -> Curve:
-    """Points of the privacy curve of integer noise, up to its largest loss that matters."""
+    """Points of the privacy curve of integer noise, up to its largest loss that matters, or that programs take."""
     density, _ = masses(losses)
     p = np.concatenate([density[:0:-1], density])
     q = np.append(p[1:], 0.0)
-    end = losses[min(losses.size, int((density > _LIGHT).sum())) - 1]
+    end = min(losses[min(losses.size, int((density > _LIGHT).sum())) - 1], LARGEST)
     points = [Fraction(epsilon).limit_denominator(10**9) for epsilon in np.linspace(0.0, end, _ON_CURVE).tolist()]
     sticks = [float(np.maximum(p - math.exp(float(epsilon)) * q, 0.0).sum()) for epsilon in points]
     return [(e, Fraction(min(1.0, stick)).limit_denominator(10**15)) for e, stick in zip(points, sticks, strict=True)]

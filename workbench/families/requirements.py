@@ -38,7 +38,7 @@ from workbench.privacy.notions import (
 _KINDS: dict[type, RatioBound] = {HockeyStick: HOCKEY_STICK, MassAboveRatio: MASS_ABOVE_RATIO}
 
 
-_LARGEST = 34  # ε of a hockey stick: e^ε is a coefficient, which solvers take below 10^15
+LARGEST = 34  # ε of a hockey stick: e^ε is a coefficient, which solvers take below 10^15
 _STEEPEST = 700  # exponent of a bound on Σ P^α Q^(1-α)
 
 
@@ -142,8 +142,8 @@ convex_or_ratio_notion = one_of(more=lambda: chain(ratio_notions(), convex_notio
 def in_numbers(required: Requirement) -> Bound:
     """A requirement as a model takes it, its limit rounded up. Raises InvalidRequest for a kind that is not convex."""
     if isinstance(required, HockeyStick):
-        if required.epsilon > _LARGEST:
-            InvalidRequest.must("epsilon", f"at most {_LARGEST} in a program", f"{nearest_float(required.epsilon):g}")
+        if required.epsilon > LARGEST:
+            InvalidRequest.must("epsilon", f"at most {LARGEST} in a program", f"{nearest_float(required.epsilon):g}")
         level = nextafter(exp(float(required.epsilon)), inf) if required.epsilon else 1.0
         if isinstance(required, SlopedHockeyStick):
             level = round_up(required.slope)

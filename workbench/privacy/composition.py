@@ -25,9 +25,11 @@ from workbench.exact.numbers import ExpNumber, Interval, Real, ln_up, positive, 
 from workbench.exact.objects import Record
 from workbench.exact.plain import whole_number
 from workbench.io.files import ratio, spelled, write_json
+from workbench.io.parameter_grid import integers
 from workbench.io.plain_figures import chart, lines, series
 from workbench.io.records import refuse, take
 from workbench.io.shown import Facts, Shown
+from workbench.mechanisms.mechanism import as_mechanism
 from workbench.privacy.audit_work import LIMIT
 from workbench.privacy.dominating_pair import compared_laws, dominating_pair
 from workbench.privacy.loss_law import LossLaw
@@ -79,7 +81,7 @@ class Composition(Shown):
 
 def compose(
     mechanism: Any,
-    times: int | Sequence[int] = 1,
+    times: int | str | Sequence[int] = 1,
     *,
     delta: Real | None = None,
     epsilon: Real | None = None,
@@ -88,14 +90,18 @@ def compose(
     """What many runs cost together: ε at a given δ, or δ at a given ε.
 
     mechanism: one, or a list of several, each with its own neighbours (the person who is protected changes every one of
-    them by a pair of its neighbours); times: how often each runs, >= 1; interval: the finest grid of losses; it is made
-    coarser where the grid would have more than some 10^5 points, which the bounds then show. Raises InvalidRequest.
+    them by a pair of its neighbours); times: how often each runs, >= 1, or "10,40" as a text; interval: the finest grid
+    of losses; it is made coarser where the grid would have more than some 10^5 points, which the bounds then show.
+    Raises InvalidRequest.
     """
     several = isinstance(mechanism, (list, tuple))
-    subjects = list(mechanism) if several else [mechanism]
+    subjects = [as_mechanism(subject) for subject in (mechanism if several else [mechanism])]
+    if isinstance(times, str):
+        parts = integers(times, "times")
+        times = parts[0] if len(parts) == 1 else parts
     counts: list[Any] = list(times) if isinstance(times, (list, tuple)) else [times] * len(subjects)
     if not subjects or len(counts) != len(subjects):
-        InvalidRequest.must("times", "one count for each mechanism", times)
+        InvalidRequest.must("times", "one count, or one for each mechanism", times)
     counts = [whole_number(count, "times", 1, _RUNS) for count in counts]
     if (delta is None) == (epsilon is None):
         raise InvalidRequest("compose must be given exactly one of delta and epsilon.")

@@ -149,7 +149,7 @@ def test_compose(capsys, folder):
     _, out, _ = run(capsys, "compose", "matrix.csv", "--times", "5", "--delta", "1e-6", "--json")
     assert both["epsilon"] > json.loads(out)["epsilon"]
     code, _, err = run(capsys, "compose", "matrix.csv", "quantizer.json", "--times", "5,2,1", "--delta", "1e-6")
-    assert (code, err.startswith("InvalidRequest: times must be one count, or one for each of the 2 files")) == (
+    assert (code, err.startswith("InvalidRequest: times must be one count, or one for each mechanism")) == (
         2,
         True,
     )

@@ -11,7 +11,7 @@ import pytest
 
 import workbench as wb
 from workbench.errors import InvalidRequest, NotProven
-from workbench.explorer import tasks
+from workbench.explorer import figures, tasks
 from workbench.explorer.figures import tradeoffs
 from workbench.explorer.given import listing
 from workbench.explorer.tasks import Tasks
@@ -209,3 +209,19 @@ def test_outlines_are_laws_and_cost_what_the_table_says(live: Tasks) -> None:
     costs = {name: cost for name, cost, *_ in made["table"]["rows"]}
     assert {law["name"].split(",")[0] for law in made["laws"]} == set(costs)
     assert 1 - made["laws"][0]["y"][0] == pytest.approx(costs["data-independent"], abs=1e-12)
+
+
+def test_a_bound_far_above_the_designs_is_no_mark() -> None:
+    rows = [
+        {"delta": delta, "objective": least, "bound": least, "oracle_kind": "upper bound", "oracle_value": 1.0}
+        for delta, least in ((0.001, 0.99), (0.5, 0.4), (1.0, 0.0))
+    ]
+    figure = figures.along("delta", "least loss", rows, scale="share", steps=False)
+    (marks,) = [one for one in figure["series"] if one["look"] == "halo"]
+    assert marks["y"] == [1.0, None, None]
+
+
+def test_a_curve_whose_points_lie_on_the_floor_is_logarithmic() -> None:
+    for losses, log in (([966.0, 2.0, 1.5, 1.2], True), ([0.9, 0.6, 0.1, 0.0005], False)):
+        rows = [{"epsilon": 1.0 + k, "objective": loss, "bound": loss} for k, loss in enumerate(losses)]
+        assert figures.along("epsilon", "least loss", rows, scale="log", steps=False)["y"]["log"] is log

@@ -158,7 +158,7 @@ function board(actions = {}) {
 }
 
 const badge = (view) => view.objective === null ? ["badge bad", "infeasible"]
-  : view.certified ? ["badge proven", "✓ certified: proven private in exact arithmetic"]
+  : view.certified ? ["badge proven", "✓ certified: private in exact arithmetic"]
   : view.proving || view.preliminary ? ["badge open", "proving …"]
   : view.certifies ? ["badge missed", "not certified"] : ["badge", "no certificate in this family: see its guarantee"];
 
@@ -199,6 +199,7 @@ function themed(root) {
   const button = el("button", { type: "button" }, "");
   const say = () => { button.textContent = dark() ? "Light" : "Dark"; button.setAttribute("aria-label", `${dark() ? "Light" : "Dark"} theme`); };
   button.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; say(); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", say);
   say();
   return button;
 }
@@ -232,7 +233,7 @@ function live(root, data, host) {
 
 const QUERY = { form: "numbers", answers: "0..100", range: "0..100", max_shift: "1", epsilon: "1", delta: "1e-5", loss: "squared" };
 const FORMS = { numbers: "whole numbers or a list", range: "real numbers in a range", labels: "labels or categories" };
-const LOSSES = { squared: "square", absolute: "distance", "error-rate": "being wrong at all" };
+const LOSSES = { squared: "its square", absolute: "its size", "error-rate": "the same, whatever its size" };
 
 function querying({ families, host, say, place, bar, stop, open }) {
   let state = { ...QUERY }, running = null;
@@ -253,7 +254,7 @@ function querying({ families, host, say, place, bar, stop, open }) {
   const wrong = el("p", { class: "error", role: "alert", hidden: true });
   const moves = el("span", {}, "; one person moves them by at most ", fields.max_shift);
   const sentence = el("form", { class: "card sentence", "aria-label": "Query", onsubmit: (event) => { event.preventDefault(); } },
-    el("div", {}, "My answers are ", fields.form, " ", fields.answers, fields.range, moves, ". I accept ε = ", fields.epsilon, ", δ = ", fields.delta, "; an error costs its ", fields.loss, "."), wrong);
+    el("div", {}, "My answers are ", fields.form, " ", fields.answers, fields.range, moves, ". I accept ε = ", fields.epsilon, ", δ = ", fields.delta, "; an error costs ", fields.loss, "."), wrong);
   const answer = card("Classes of mechanisms", "whole");
   const kinds = el("section", { "aria-label": "Families" }, el("h2", {}, "Or one family of mechanisms, with all its options"),
     el("ul", { class: "families" }, ...[...families.values()].map((one) => el("li", {}, el("a", { href: `#${new URLSearchParams({ family: one.name, ...one.first })}`, onclick: (event) => { event.preventDefault(); open(String(new URLSearchParams({ family: one.name, ...one.first }))); } },
@@ -264,7 +265,7 @@ function querying({ families, host, say, place, bar, stop, open }) {
 
   const showing = (made, partial) => {
     const rows = made.rows, by = new Map(rows.map((one) => [one.class, one])), drawn = rows.filter((one) => one.objective !== null);
-    const figure = { kind: "dots", title: "What each class costs, and what is proven of it", x: `expected ${LOSSES[state.loss] === "square" ? "squared error" : state.loss === "absolute" ? "absolute error" : "error rate"}`, rows: drawn.map((one) => ({ name: one.class, value: one.objective, low: one.bound > 0 ? one.bound : null, certified: one.certified, notes: one.notes })) };
+    const figure = { kind: "dots", title: "What each class costs, and what is proven of it", x: `expected ${state.loss === "squared" ? "squared error" : state.loss === "absolute" ? "absolute error" : "error rate"}`, rows: drawn.map((one) => ({ name: one.class, value: one.objective, low: one.bound > 0 ? one.bound : null, certified: one.certified, notes: one.notes })) };
     const link = (one) => one.state ? el("a", { href: `#${one.state}`, onclick: (event) => { event.preventDefault(); open(one.state); } }, one.class) : one.class;
     const badged = (one) => el("span", { class: one.certified ? "badge proven" : "badge" }, one.certified ? "✓ certified" : "not certified");
     answer.show(
