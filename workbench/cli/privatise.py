@@ -227,13 +227,7 @@ def _saved_or_best(
 
     best = family(kind)
     request = best.spelled(**given)
-
-    def subject() -> ColumnMechanism:
-        certificate = best.designed(request).certificate
-        assert certificate is not None
-        return designed_for_column(certificate)
-
-    return subject
+    return lambda: designed_for_column(best.designed(request))
 
 
 def _through(run: Publication, kind: str, column: str, read: Callable[[], ColumnMechanism], clip: bool) -> Report:

@@ -29,7 +29,7 @@ the coin u < t has probability t.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -83,13 +83,6 @@ class RangeMechanism(Channel):
             apart = next((p for i, j in self._related() for p in ((i, j), (j, i)) if p not in compared), None)
             if apart is not None:
                 InvalidRequest.must("pairs", "all rows of answers within the sensitivity", f"no pair {apart}")
-
-    @classmethod
-    def of_range(
-        cls, channel: Channel, ends: Sequence[Fraction], sensitivity: Fraction, *, at_ends: bool
-    ) -> RangeMechanism:
-        """The channel, labelled, of the answers in a range. Raises InvalidRequest."""
-        return cls(channel.rows, channel.neighbours, channel.labelled, tuple(ends), sensitivity, at_ends)
 
     def _related(self) -> Iterator[tuple[int, int]]:
         """The rows a < b of the lemma."""
@@ -171,11 +164,9 @@ class RangeMechanism(Channel):
 
     def describe(self) -> str:
         """One line."""
-        low, high = float(self.ends[0]), float(self.ends[-1])
-        how = "rounded at random to" if self.at_ends else "in"
-        where = f"{len(self.rows)} {'ends' if self.at_ends else 'cells'} and {len(self.rows[0])} outputs"
-        near = "every two" if self.neighbours is None else f"those at most {float(self.sensitivity):g} apart"
-        return f"A channel of all real answers in [{low:g}, {high:g}], {how} {where}, {near} neighbours"
+        how = "rounded at random to ends of cells" if self.at_ends else "in cells"
+        answers, apart = self.column_inputs.constraint, float(self.sensitivity)
+        return f"{super().describe()}, for all real answers {answers}, {how}, neighbours at most {apart:g} apart"
 
     def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`."""

@@ -154,21 +154,22 @@ class RangeQuery(FiniteQuery):
 
     def uneven(self, edges: Sequence[Fraction]) -> RangeQuery:
         """The same range, every two answers neighbours, in cells with these ends."""
-        other = object.__new__(RangeQuery)
-        other.__dict__.update({**self.__dict__, "edges": tuple(edges), "cells": len(edges) - 1})
-        other.__dict__.update(other.finite(other.far).__dict__)
-        other.__dict__.pop("numbers", None)
-        return other
+        other = self._with(edges=tuple(edges), cells=len(edges) - 1)
+        return other._with(**other.finite(other.far).__dict__)
 
     def published(self, channel: Channel) -> RangeMechanism:
         """The mechanism on all real answers that a channel of the points is."""
         at_ends = self.weights is None and self.edges is None
-        return RangeMechanism.of_range(channel, self.ends, self.sensitivity, at_ends=at_ends)
+        parts = channel.rows, channel.neighbours, channel.labelled
+        return RangeMechanism(*parts, tuple(self.ends), self.sensitivity, at_ends)
 
     def placed(self, outputs: tuple[Point, ...]) -> RangeQuery:
         """The same question with these outputs."""
+        return self._with(outputs=outputs)
+
+    def _with(self, **changed: Any) -> RangeQuery:
         other = object.__new__(RangeQuery)
-        other.__dict__.update({**self.__dict__, "outputs": outputs})
+        other.__dict__.update({**self.__dict__, **changed})
         other.__dict__.pop("numbers", None)  # of other outputs
         return other
 

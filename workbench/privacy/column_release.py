@@ -227,9 +227,9 @@ def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnM
     return _for_column(mechanism, stored.certificate, words)
 
 
-def designed_for_column(certificate: Certificate) -> ColumnMechanism:
-    """The mechanism of a design."""
-    return _for_column(certificate.mechanism, certificate, [])
+def designed_for_column(design: Any) -> ColumnMechanism:
+    """The mechanism of a design, or of a certificate."""
+    return _for_column(design.mechanism, getattr(design, "certificate", design), [])
 
 
 def _for_column(mechanism: Any, certificate: Certificate | None, words: list[str]) -> ColumnMechanism:

@@ -18,7 +18,6 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.random_source import Source
 from workbench.families.channel.family import FAMILY
 from workbench.io.csv_column import CsvColumn
-from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.range_mechanism import RangeMechanism
 from workbench.privacy.certificate_file import from_dict
 from workbench.privacy.column_release import Rows, designed_for_column
@@ -31,8 +30,7 @@ def made(ends, sensitivity, at_ends, pairs, outputs=None):
     count = len(ends) - (not at_ends)
     rows = tuple(Distribution([1 + (i == j) for j in range(count)]) for i in range(count))
     points = tuple(ends if at_ends else [(a + b) / 2 for a, b in pairwise(ends)])
-    channel = Channel(rows, pairs, (points, tuple(outputs or points)))
-    return RangeMechanism.of_range(channel, ends, Fraction(sensitivity), at_ends=at_ends)
+    return RangeMechanism(rows, pairs, (points, tuple(outputs or points)), tuple(ends), Fraction(sensitivity), at_ends)
 
 
 def row_of(x: Fraction, u: Fraction, ends: list[Fraction], *, at_ends: bool) -> int:
@@ -89,15 +87,14 @@ def test_what_is_drawn_follows_the_law_of_every_answer(at_ends: bool):
 def test_answers_beside_an_end_go_to_their_own_cells():
     """Below 1/3 by less than doubles tell apart, and where answers are clamped; the law of a row is one output here."""
     rows = tuple(Distribution([int(i == j) for j in range(4)]) for i in range(4))
-    channel = Channel(rows, None, (tuple(range(4)), tuple(map(Fraction, range(4)))))
+    points = tuple(map(Fraction, range(5)))
     tiny = Fraction(1, 10**40)
     x = [Fraction(1, 3) - tiny, Fraction(1, 3), 1 - tiny, Fraction(1), 3 - tiny, *map(Fraction, (3, -9, 9))]
-    cells = RangeMechanism.of_range(channel, UNEVEN, Fraction(1), at_ends=False)
+    cells = RangeMechanism(rows, None, (points[:4], points[:4]), tuple(UNEVEN), Fraction(1), False)
     assert cells.publish(x).tolist() == [0, 1, 1, 2, 3, 3, 0, 3]
     assert cells.publish([1 / 3, 1.0, np.nextafter(1.0, 0)]).tolist() == [0, 2, 1]  # 1/3 as a double is below 1/3
     rows = tuple(Distribution([int(i == j) for j in range(5)]) for i in range(5))
-    channel = Channel(rows, None, (tuple(UNEVEN), tuple(map(Fraction, range(5)))))
-    ends = RangeMechanism.of_range(channel, UNEVEN, Fraction(1), at_ends=True)
+    ends = RangeMechanism(rows, None, (tuple(UNEVEN), points), tuple(UNEVEN), Fraction(1), True)
     assert ends.publish([*UNEVEN, Fraction(-9), Fraction(9)]).tolist() == [0, 1, 2, 3, 4, 0, 4]
     assert {*ends.publish([Fraction(9, 8)] * 200).tolist()} == {2, 3}
 

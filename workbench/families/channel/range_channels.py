@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import on_bins
 from workbench.mechanisms.range_query import RangeQuery, cell_loss
+from workbench.privacy.expected_error import expected_error
 
 
 class GivenChannel(ChannelProblem):
@@ -68,49 +67,14 @@ def law_of_bins(
 
 def cost_of(reached: Design, cells: RangeQuery) -> Fraction:
     """What the channel costs, the rounding charged, exactly."""
-    loss, outputs, rows, points = (
-        str(reached.request.loss),
-        reached.question.outputs,
-        reached.mechanism.rows,
-        cells.points,
-    )
-
+    loss, outputs, rows = str(reached.request.loss), reached.question.outputs, reached.mechanism.rows
     if cells.weights is not None:
-        parts = (w * _mean(rows[i], outputs, loss, at, width) for i, at, width, w in cells.pieces())
-        return sum(parts, Fraction(0))
+        means = ((w, rows[i].mean([cell_loss(loss, o - at, h) for o in outputs])) for i, at, h, w in cells.pieces())
+        return sum((w * mean for w, mean in means), Fraction(0))
     if cells.edges is not None:
         sides = (FiniteQuery(ends, outputs, neighbours="all") for ends in (cells.ends[:-1], cells.ends[1:]))
         law = np.array([row.integers for row in rows], dtype=object)
         return max(loss_of(law, loss_table(side, loss), None) for side in sides)
-    return worst_loss(zip(points, points[1:], rows, rows[1:], strict=False), outputs, loss)
-
-
-def _mean(row: Distribution, outputs: Sequence[Fraction], loss: str, at: Fraction, width: Fraction) -> Fraction:
-    return row.mean([cell_loss(loss, o - at, width) for o in outputs])
-
-
-def worst_loss(
-    pieces: Iterable[tuple[Fraction, Fraction, Distribution, Distribution]], outputs: Sequence[Fraction], loss: str
-) -> Fraction:
-    """The largest loss, absolute or squared, of an answer x on pieces (low, high, law at low, law at high), where the
-    law is affine in x: parabolas between outputs, exactly."""
-
-    def at_answer(at: Fraction, share: Fraction, laws: Sequence[Distribution]) -> Fraction:
-        near, far = (_mean(law, outputs, loss, at, Fraction(0)) for law in laws)
-        return (1 - share) * near + share * far
-
-    def losses() -> Iterator[Fraction]:
-        for low, high, *laws in pieces:
-            inside = sorted({o for o in outputs if low < o < high}) if loss == "absolute" else ()
-            for a, b in pairwise([low, *inside, high]):
-                yield _highest(*(at_answer(at, (at - low) / (high - low), laws) for at in (a, (a + b) / 2, b)))
-
-    return max(losses())
-
-
-def _highest(first: Fraction, middle: Fraction, last: Fraction) -> Fraction:
-    """The largest value of a parabola between its ends."""
-    bend, slope = 2 * (first - 2 * middle + last), 4 * middle - 3 * first - last
-    if bend < 0 < slope < -2 * bend:
-        return first - slope**2 / (4 * bend)
-    return max(first, last)
+    worst = expected_error(cells.published(reached.mechanism), loss).worst
+    assert worst is not None  # of pieces
+    return worst

@@ -9,7 +9,6 @@ from functools import partial
 
 import numpy as np
 
-from workbench.families.channel.range_channels import worst_loss
 from workbench.families.design import OracleVerdict
 from workbench.families.quantizer.family import FAMILY
 from workbench.families.quantizer.published import PUBLISHED, UNBIASED
@@ -26,6 +25,7 @@ from workbench.families.requirements import is_hockey_stick
 from workbench.io.files import spelled
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.quantization import Quantization, spelled_range
+from workbench.privacy.expected_error import expected_error
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
@@ -65,8 +65,7 @@ def _designed(query: RealQuery, question: Quantization) -> Value:
         return Value.of(design, stopped)
     law, weights = design.mechanism, query.question.weights
     if weights is None:
-        pieces = ((each.low, each.high, each.left, each.right) for each in law.segments)
-        loss = float(worst_loss(pieces, law.bins, query.loss))
+        loss = float(expected_error(law, query.loss).worst or 0)
     else:
         loss = law.expected(query.loss, _density(weights, float(law.c)))
     words = f"The best for uniform answers ({design.objective:.9g}); for {query.question.prior_words} this is the loss."
