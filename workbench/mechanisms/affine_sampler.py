@@ -10,6 +10,7 @@ in or next to [w, w + 1)/256; 16 bits more settle most of these, and what is nea
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -50,8 +51,9 @@ class AffineSampler:
             part = x[start : start + _CHUNK]
             np.take(outputs, self.positions(part), out=out[start : start + _CHUNK])
 
-    def positions(self, x: Vector) -> NDArray[np.int32]:
-        """The positions of the outputs for some inputs within the range. Shape of x, (n,)."""
+    def positions(self, x: Vector, given: NDArray[Any] | None = None) -> NDArray[np.int32]:
+        """The positions of the outputs for some inputs within the range. Shape of x, (n,). given: the inputs exactly,
+        which x is nearest to; then no float means a knot."""
         first = self.source.short_bytes(x.size)
         piece: Any = 0
         if self.cuts.size > 40:
@@ -60,6 +62,9 @@ class AffineSampler:
             piece = np.zeros(x.size, dtype=np.int8)
             for cut in self.cuts:
                 piece += x >= cut
+        if given is not None and self.cuts.size:  # floats keep the order of any other input and the knots
+            for at in np.flatnonzero(x == self.lefts[piece]).tolist():
+                piece[at] = min(max(bisect_right(self.knots, Fraction(given[at])), 1), self.lefts.size) - 1
         ahead = (x - self.lefts[piece]) * self.scales[piece] - first  # t 2^8 - w: U < t when >= 1, not when <= 0
         right = ahead >= 0.5
         near = np.flatnonzero((ahead > -self.slack) & (ahead < 1 + self.slack))
@@ -71,21 +76,21 @@ class AffineSampler:
             for i in np.flatnonzero((further > -slack) & (further < 1 + slack)).tolist():
                 at = int(near[i])
                 word = int(first[at]) * _WORD + int(more[i])
-                right[at] = self._below(float(x[at]), int(piece[at]) if self.cuts.size else 0, word)
+                of, at_input = int(piece[at]) if self.cuts.size else 0, x if given is None else given
+                known = Fraction(at_input[at])
+                if given is None and x[at] == self.lefts[of]:
+                    known = self.knots[of]
+                right[at] = self._below(known, of, word)
         return self.sampler.draw_from(self.law_of[2 * piece + right])
 
-    def _below(self, x: float, piece: int, word: int) -> bool:
+    def _below(self, x: Fraction, piece: int, word: int) -> bool:
         """Whether U < t, for the first 24 bits of U, and more where they do not decide it."""
         a, b = self.knots[piece], self.knots[piece + 1]
-        t = Fraction(0) if x == self.lefts[piece] else min(max((Fraction(x) - a) / (b - a), Fraction(0)), Fraction(1))
-        return below(self.source, word, _BYTE * _WORD, t)
-
-
-def below(source: Source, value: int, whole: int, t: Fraction) -> bool:
-    """Whether U < t for a uniform U in [value, value + 1) / whole, of which more words are drawn until they say so."""
-    while True:
-        if value + 1 <= t * whole:
-            return True
-        if value >= t * whole:
-            return False
-        value, whole = value * _WORD + int(source.short_words(1)[0]), whole * _WORD
+        t = min(max((x - a) / (b - a), Fraction(0)), Fraction(1))
+        value, whole = word, _BYTE * _WORD
+        while True:
+            if value + 1 <= t * whole:
+                return True
+            if value >= t * whole:
+                return False
+            value, whole = value * _WORD + int(self.source.short_words(1)[0]), whole * _WORD

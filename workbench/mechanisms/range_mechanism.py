@@ -23,12 +23,12 @@ under every notion that mixing preserves. Those are the `convex` ones (a hockey 
 and pure ε; PDP with δ > 0 is none, and `Certificate` refuses it, as `rounded` says.
 
 x is exact: a decimal as it is written, a double as the rational it is. No rounding moves an answer to another cell, and
-the coin u < t has probability t.
+the coin u < t has probability t (`workbench.mechanisms.affine_sampler`).
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -43,17 +43,13 @@ from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.objects import Record
 from workbench.exact.random_source import Source
-from workbench.exact.sampler import Sampler
 from workbench.io.files import ratio, spelled
 from workbench.io.records import numbers, refuse, take
-from workbench.mechanisms.affine_sampler import below
+from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import ColumnInputs
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.mechanisms.points import rationals_of
-
-_WORD = 1 << 16
-_UNSURE, _ROUNDED = 2.0**-14, 2.0**-48  # of a cell and of the largest end: beyond both a word and doubles decide
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,27 +120,8 @@ class RangeMechanism(Channel):
         given, source = np.asarray(values), source or Source()
         if given.ndim != 1 or not np.isfinite(given.astype(float)).all():
             InvalidRequest.must("answers", "finite numbers, one for each row", repr(values))
-        drawn = Sampler(self.rows, source).draw_from(self._rows_of(given, source))
-        return np.asarray(self.outputs[drawn])
-
-    def _rows_of(self, given: NDArray[Any], source: Source) -> NDArray[np.int64]:
-        """r(x, u) of every answer. Shape (n,)."""
-        floats, last = np.array([*map(float, self.ends)]), len(self.ends) - 2
-        x = np.clip(given.astype(float), floats[0], floats[-1])
-        cell = np.clip(np.searchsorted(floats, x, side="right") - 1, 0, last)
-        unsure, up = (x == floats[cell]) | (x == floats[cell + 1]), np.zeros(x.size, dtype=bool)
-        if self.at_ends:
-            words, width = source.short_words(x.size).astype(np.int64), np.diff(floats)[cell]
-            ahead = x - floats[cell] - words / _WORD * width  # (t - u) times the width
-            up = ahead > 0
-            unsure |= np.abs(ahead) < _UNSURE * width + _ROUNDED * np.abs(floats).max()
-        for at in np.flatnonzero(unsure).tolist():
-            exact = min(max(Fraction(given[at]), self.ends[0]), self.ends[-1])
-            cell[at] = i = min(bisect_right(self.ends, exact) - 1, last)
-            if self.at_ends:
-                share = (exact - self.ends[i]) / (self.ends[i + 1] - self.ends[i])
-                up[at] = below(source, int(words[at]), _WORD, share)
-        return np.asarray(cell + up)
+        x = np.clip(given.astype(float), float(self.ends[0]), float(self.ends[-1]))
+        return np.asarray(self.outputs[AffineSampler(self.ends, self.on_reals.ends, source).positions(x, given)])
 
     @property
     def column_inputs(self) -> ColumnInputs:
