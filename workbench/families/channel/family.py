@@ -82,16 +82,13 @@ def _without(values: Values, names: Iterable[str], when: str) -> None:
             raise InvalidRequest(f"{name} must be left out {when}. Got {spell(values[name])}.")
 
 
-def _check_range(question: RangeQuery, values: Values) -> None:
+def _check_range(values: Values) -> None:
     """Refuse what is not known for real answers in a range."""
     InvalidRequest.unless_among(("absolute", "squared"), "loss of a range", values["loss"])
     least = values["minimise"] == "delta" or (values["minimise"] == "epsilon" and values["runs"] > 1)
     if least or values["constraints"] or notion(values["notion"]).per_distance:
         words = "minimise delta (or epsilon of several runs), constraints and budgets per distance"
         raise InvalidRequest(f"{words} must be left out with a range.")
-    if question.weights is None and not notion(values["notion"]).convex and values["delta"]:
-        must = "one that rounding at random preserves, for the worst answer of a range with delta > 0"
-        InvalidRequest.must("notion", must, repr(values["notion"]))
 
 
 def _loss(value: Any, name: str) -> Any:
@@ -246,7 +243,7 @@ class _Channels(Family):
             values |= {"constraints": names, "more": checked_constraints(last, "M (k, m)")}
         values["constraints"] = tuple(dict.fromkeys(values["constraints"]))
         if isinstance(question, RangeQuery):
-            _check_range(question, values)
+            _check_range(values)
         losses = loss_table(question, values["loss"])
         return ChannelRequest(question=question, losses=losses, **completed(values, LARGEST))
 
