@@ -113,6 +113,7 @@ class Recommendation(Result):
     """The rows of classes, the least loss first. chosen: the name of the class to use, None where none serves; makers:
     of every class that serves, what makes its certified design."""
 
+    noted = ("class", "objective", "bound", "certified", "notes")
     chosen: str | None = None
     makers: Mapping[str, Callable[[], Design]] = field(default_factory=dict)
 

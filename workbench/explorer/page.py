@@ -219,11 +219,13 @@ def _recommended(rows: Sequence[Row], texts: Sequence[Values], cells: Values) ->
     served = [row for row in rows if row["objective"] is not None]
     first, second = (
         {"kind": "cells", "title": title, "heads": [*heads.values()], "rows": [[*map(r.get, heads)] for r in served]}
-        for title, heads in _TABLES.items()
+        for title, columns in _TABLES.items()
+        for heads in [{name: head for name, head in columns.items() if any(r[name] is not None for r in served)}]
     )
     commands = {"kind": "facts", "rows": [(row["class"], row["command"]) for row in served]}
     others = {"kind": "facts", "rows": [(row["class"], row["notes"]) for row in rows if row["objective"] is None]}
     plot, whole = figures.dots(rows, "expected loss"), {**cells, "title": "All columns"}
-    parts: list[list[Values]] = [[*texts, first], [plot], [second], [commands], [others, whole]]
+    parts: list[list[Values]] = [[*texts, first | {"look": "classes"}], [plot], [second], [commands], [others, whole]]
     titles = "What to use", "", "What is published", "The command of each", "What does not apply, and why"
-    return [_section(title, *part, narrow=False) for title, part in zip(titles, parts, strict=True)]
+    sections = [_section(title, *part, narrow=False) for title, part in zip(titles, parts, strict=True)]
+    return [section for section in sections if section["parts"] != [second] or len(second["heads"]) > 1]

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import jsonable
@@ -62,8 +62,10 @@ class Result(Sequence[Row]):
         finished, total: how many parts (tasks, runs, artifacts) were computed, of how many that were planned.
         seconds: that took.
         sentences: what follows from the rows.
+        noted: columns in a notebook; all where none is named.
     """
 
+    noted: ClassVar[tuple[str, ...]] = ()
     title: str
     rows: Sequence[Row]
     name: str = "result"
@@ -195,6 +197,7 @@ class Result(Sequence[Row]):
         from workbench.io.shown import DRAWN, document, picture, table
 
         shown = table_of(self.rows[:_SHOWN]).dropna(axis="columns", how="all")
+        shown = shown[[name for name in shown if not self.noted or name in self.noted]]
         cells = [list(row.values()) for row in records(shown)]
         more = [f"{len(self) - _SHOWN} more rows"] if len(self) > _SHOWN else []
         stopped = [f"Interrupted: {self.finished} of {self.total} parts are finished."] if self.interrupted else []

@@ -103,6 +103,16 @@ def test_a_recommendation_is_a_table_and_then_the_plot() -> None:
     assert len(parts[4]["rows"]) + len(served) == len(result)
 
 
+def test_a_recommendation_of_a_range_has_no_empty_table_and_is_brief_in_a_notebook() -> None:
+    result = wb.recommend(range="0..1", epsilon=1, loss="absolute")
+    tables = [part for part in parts_of(result_page(result)) if part["kind"] == "cells"]
+    assert [part["look"] for part in tables] == ["classes"]
+    heads = result._repr_html_().split("</thead>")[0]
+    assert [head.split("<")[0] for head in heads.split("<th>")[1:]] == [
+        "class", "objective", "bound", "certified", "notes",
+    ]  # fmt: skip
+
+
 def test_laws_of_every_kind() -> None:
     law = wb.design(wb.Quantization(bins=[-3, 3]), epsilon=1).mechanism
     figure = law_figure(law)

@@ -681,7 +681,7 @@ function sections(root, data) {
   const part = (one) => one.kind === "facts" ? facts(one.rows)
     : one.kind === "text" ? el("p", { class: one.look ?? "" }, one.text)
     : one.kind === "image" ? picture(one)
-    : one.kind === "cells" ? table(one.heads, one.rows, one.title)
+    : one.kind === "cells" ? el("div", { class: one.look ?? null }, table(one.heads, one.rows, one.title))
     : one.kind === "numbers" ? more(one.title, one.heads, one.rows)
     : figureNode(one, { proven: one.proven ?? true });
   const links = data.sections.filter((one) => one.level === 1 && one.id);  // of many sections, which are folded
