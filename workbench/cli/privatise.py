@@ -196,7 +196,7 @@ def privatise_channel(
     raw: bool = False,
     insecure_seed: int | None = None,
 ) -> Report:
-    """Publish every number of a column through the best channel of a range, any one: a saved one, or made for it.
+    """Publish every number of a column through the best channel of a range: a saved one, or one made for it.
 
     Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
     """
