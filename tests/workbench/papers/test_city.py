@@ -35,7 +35,7 @@ def test_a_small_city_has_a_frontier_and_a_map(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "city.csv").write_text("\n".join(["x,y,weight", *rows]))
     monkeypatch.setattr(frontier, "DATA", tmp_path)
     frontier._computed.cache_clear()
-    curves = frontier._drawn("city", True).table
+    curves = frontier._drawn("city_full", True).table
     frontier._computed.cache_clear()
     losses = curves.pivot(index="epsilon", columns="mechanism", values="objective")
     assert len(losses) == 5
