@@ -9,6 +9,7 @@ Needs dask-jobqueue beside the extra "cluster", on a file system that all nodes 
 from __future__ import annotations
 
 import argparse
+import signal
 
 from dask_jobqueue import SLURMCluster
 
@@ -25,6 +26,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=10, help="At most so many jobs at a time.")
     parser.add_argument("--dry-run", action="store_true")
     given = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # dask_jobqueue ends Python at once on Ctrl-C
     cluster = SLURMCluster(
         queue=given.queue,
         walltime=f"{given.hours:02}:00:00",

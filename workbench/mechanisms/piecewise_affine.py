@@ -86,7 +86,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     def of(cls, knots: Sequence[Any], outputs: Sequence[Any], ends: Any) -> PiecewiseAffine:
         """The mechanism with these knots (K+1,), outputs (m,) and end laws, shape (2K, m) or (K, 2, m), floats read as
         the rationals they are and laws normalised by their exact sums. Raises InvalidRequest."""
-        laws = ends.reshape(-1, ends.shape[-1]) if isinstance(ends, np.ndarray) else ends
+        laws = _rows(ends) if isinstance(ends, np.ndarray) else ends
         return cls(rationals(knots, "knots"), rationals(outputs, "outputs"), Channel.from_rows(laws).rows)
 
     @classmethod
@@ -99,7 +99,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
             InvalidRequest.must("knots", "strictly increasing from -c to c", [round_up(k) for k in cuts[:8]])
         rows: Any = ends
         if isinstance(ends, np.ndarray):
-            flat = ends.reshape(-1, ends.shape[-1])
+            flat = _rows(ends)
             rows = (np.repeat(flat, 2, axis=0)[1:-1] if len(flat) == len(cuts) else flat)[:, None]
         laws = tuple(_law(end) for piece in rows for end in piece)
         return cls(cuts, read_bins(bins, cuts[-1], cover=False), laws, name)
@@ -302,6 +302,13 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
 
 Quantizer = PiecewiseAffine  # what a request for one calls it
+
+
+def _rows(ends: Vector) -> Vector:
+    """Laws of shape (K, 2, m) or (rows, m) as rows. Raises InvalidRequest."""
+    if not ends.size:
+        InvalidRequest.must("ends", "laws on at least one output", f"an array of shape {ends.shape}")
+    return ends.reshape(-1, ends.shape[-1])
 
 
 def _law(weights: Any) -> Distribution:

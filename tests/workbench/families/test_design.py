@@ -213,7 +213,7 @@ def test_a_session_keeps_its_solver_and_changes_nothing():
             "notion must be one of pure, dp, .*, gdp. Got 'rdp'.",
         ),
         ({"notion": "pure", "delta": 0.1}, "delta must be 0 when notion is pure"),
-        ({"loss": "mse"}, "loss must be one of"),
+        ({"loss": "cubic"}, "loss must be one of"),
         ({"method": "slow"}, "method must be one of fast, literal. Got 'slow'."),
         ({"minimise": "both"}, "minimise must be one of"),
         ({"minimise": "delta"}, "max_loss must be given"),

@@ -290,7 +290,7 @@ def test_the_gallery_folds_long_tables_and_shows_markdown_as_words(twice: tuple[
 def test_an_unknown_artifact_or_paper_is_refused_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="only must be one of fig1"):
         gallery.reproduce(["modulo-noise"], ["fig99"], tmp_path)
-    with pytest.raises(InvalidRequest, match=r"formulas \(modulo-noise\); fig2, .* \(dql\); .* Got 'fig99'\.$"):
+    with pytest.raises(InvalidRequest, match=r"dp_vs_pdp \(modulo-noise\); fig2, .* \(dql\); .* Got 'fig99'\.$"):
         gallery.reproduce(None, ["fig99"], tmp_path)
     with pytest.raises(InvalidRequest, match="paper must be one of modulo-noise"):
         gallery.load("nothing")

@@ -27,10 +27,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import Bounds, OptimizeResult, minimize
 
 from models.quantizer import odds_of
 from solvers.arrays import Pair, Vector
@@ -38,6 +37,9 @@ from workbench.exact.objects import Progress
 from workbench.families.quantizer.laws import LawQuestion, silent
 from workbench.families.quantizer.outputs import INFEASIBLE, LocalOptimum
 from workbench.mechanisms.quantization_error import error_of, slope_of
+
+if TYPE_CHECKING:
+    from scipy.optimize import OptimizeResult
 
 _ITERATIONS = 300  # of a descent
 _FIRST, _TOLERANCE = 1e-10, 1e-14  # of the value over the limit: of every start, and of the best one's end
@@ -121,8 +123,8 @@ class _Descent:
         return units, zero
 
     @cached_property
-    def bounds(self) -> Bounds:
-        """Outermost outputs from the least reach to the limit, others within it, t low <= 1."""
+    def bounds(self) -> Pair:
+        """Least and largest z: outermost outputs from the least reach to the limit, others within it, t low <= 1."""
         units, zero = self.units
         low, high = np.zeros(2 * self.m), np.ones(2 * self.m)
         high[: self.m] = self.limit
@@ -130,13 +132,13 @@ class _Descent:
         low, high = (low - zero) / units, (high - zero) / units
         low[self.m :], high[self.m :] = 0.0, 1.0
         high[0], low[self.m - 1] = -_NEAREST, _NEAREST
-        return Bounds(low, high)
+        return low, high
 
     def begin(self, outputs: Vector) -> Vector:
         """The variables at outputs (m,), masses all the same: Σ low as of two outputs."""
         units, zero = self.units
         masses = np.full(self.m, 2 / (self.ratio + 1) / self.m)
-        return np.clip((np.append(outputs, masses) - zero) / units, self.bounds.lb, self.bounds.ub)
+        return np.clip((np.append(outputs, masses) - zero) / units, *self.bounds)
 
     def read(self, z: Vector) -> Pair:
         """Outputs and least masses, (m,) each."""
@@ -166,6 +168,8 @@ class _Descent:
 
     def descend(self, z: Vector, tolerance: float) -> tuple[float, Vector] | None:
         """The best value on the way from z, and where it is; None: no law."""
+        from scipy.optimize import Bounds, minimize  # slow to import
+
         best: list[tuple[float, Vector]] = []
         values: list[float] = []
         means = lru_cache(maxsize=1)(lambda key: self.means(np.frombuffer(key)))
@@ -190,7 +194,7 @@ class _Descent:
             value,
             z,
             jac=True,
-            bounds=self.bounds,
+            bounds=Bounds(*self.bounds),
             constraints=constraints,
             method="SLSQP",
             callback=stop,
@@ -204,7 +208,7 @@ class _Descent:
             mirror = np.append(-z[: self.m][::-1], z[self.m :][::-1])
             z = (z + mirror) / 2 if np.abs(z - mirror)[: self.m].max() < _EVEN else z
         near = np.where(np.arange(z.size) < self.m, np.round(z, _DIGITS), z)
-        for bound in (self.bounds.lb, self.bounds.ub):
+        for bound in self.bounds:
             near = np.where(np.abs(z - bound) < 10.0**-_DIGITS, bound, near)
         return self.read(near)
 
