@@ -102,3 +102,9 @@ def test_help_ends_with_the_commands_of_the_cheat_sheet() -> None:
 
 def test_the_readme_is_one_screen() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 80
+
+
+def test_the_tables_of_options_are_of_families() -> None:
+    tables = re.compile(r"^```\{options\} (.*)$", re.MULTILINE)
+    named = [name for page in DOCS.rglob("*.md") for name in tables.findall(page.read_text("utf-8"))]
+    assert sorted(named) == sorted(OURS)
