@@ -58,8 +58,8 @@ _STALE = 8  # steps without a better bound
 @dataclass(frozen=True, eq=False)
 class BlockPoint:
     """What was reached. masses: (k, m), > 0, rows nearly summing to 1; multipliers: (rows, m) of G; weights: (k,) of
-    the inputs, where the worst one counts; extra: of `Blocks.extra`, <= 0
-    but for equations; objective, bound: in floats; why: it stopped, "optimal" where they meet."""
+    the inputs, where the worst one counts; extra: of `Blocks.extra`, <= 0 but for equations; objective, bound: in
+    floats; why: it stopped, "optimal" where they meet."""
 
     masses: Vector
     multipliers: Vector

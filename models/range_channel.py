@@ -10,8 +10,9 @@ Both ends of a cell are its places where an answer is all that is known of it: c
 worst. With one place in a cell, z is at most that of any channel of the range, and the multipliers of the places are
 the prior under which every channel costs at least z.
 
-Sparse: s(i, o) is stated where o is near the cell, as bins are narrow (0 elsewhere: what that leaves out costs bounds
-nothing that are proven for all channels of the multipliers), and G(x) = Σ_o t_o c(o - x) by recurrence:
+Sparse: s(i, o) is stated where o is near the cell, as bins are narrow, and is 0 elsewhere. That may raise the value of
+the program; a bound on all channels is proven apart, under the multipliers as a prior. G(x) = Σ_o t_o c(o - x) comes by
+recurrence:
 
     squared     G(x) = m_0 x² - 2 m_1 x + m_2,  m_r = Σ_o t_o o^r                        columns "moments" (3,)
     absolute    G(o_j+1) - G(o_j) = (o_j+1 - o_j)(2 T_j - T_last),  T_j = Σ_{i<=j} t_i   columns "moments": T, G (2 m,)

@@ -30,8 +30,8 @@ def extra_program(model: ChannelModel) -> Program | None:
 
 @dataclass(frozen=True, eq=False)
 class ExtraRows:
-    """Rows but 0 <= b. A: (R, k m), input by input; limit: (R,) b; equal: (R,) which are equations. Floats are taken as
-    they are."""
+    """Rows but those that hold without a mass. A: (R, k m), input by input; limit: (R,) b; equal: (R,) which are
+    equations. Floats are taken as they are."""
 
     A: csr_array
     limit: Vector
@@ -42,7 +42,7 @@ class ExtraRows:
         """Those of `extra_program`, for k inputs."""
         data, rows = program.template, csr_array(program.template.A)
         rows.eliminate_zeros()
-        kept = np.flatnonzero((np.diff(rows.indptr) > 0) | (data.row_upper < 0))
+        kept = np.flatnonzero((np.diff(rows.indptr) > 0) | (data.row_upper < 0) | (data.row_lower > 0))
         by_inputs = csr_array(rows[kept][:, np.arange(rows.shape[1]).reshape(-1, k).T.ravel()])
         return cls(by_inputs, data.row_upper[kept], (data.row_lower == data.row_upper)[kept])
 

@@ -8,10 +8,14 @@ from pathlib import Path
 import cvxpy as cp
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import workbench as wb
+from solvers.data import Data
+from solvers.program import Program
 from solvers.solution import PointStatus
 from workbench.families.channel import block_work, blocks
+from workbench.families.channel.extra_rows import ExtraRows
 from workbench.families.channel.family import FAMILY
 
 FORMS = ("all", "line", "graph", "metric", "parts", "rectangle")
@@ -271,3 +275,13 @@ def test_places_in_two_parts_are_said_to_be() -> None:
     question = wb.FiniteQuery(places, neighbours="within 1 L1")
     design = wb.design(question, loss="euclidean", epsilon=1, notion="pure", method="block")
     assert [word for word in design.words if "2 separate parts" in word]
+
+
+@pytest.mark.parametrize("right", [-1.0, 1.0])
+def test_an_equation_without_a_mass_is_kept(right: float) -> None:
+    A, none = sp.csc_array(([1.0], ([1], [0])), shape=(2, 4)), np.zeros(4, dtype=bool)
+    data = Data(np.zeros(4), 0.0, A, np.array([right, -np.inf]), np.array([right, 0.5]), np.zeros(4), np.ones(4), none)
+    assert ExtraRows.of(Program("an equation, and a row", data), 2).tied(2)
+    constraint = [lambda M: [0 * cp.sum(M) == right, M[0, 0] <= 0.5]]
+    with pytest.raises(wb.Infeasible, match="By itself it cannot hold"):
+        wb.design(wb.FiniteQuery(range(4), neighbours="all"), loss="squared", epsilon=1, constraints=constraint)
