@@ -85,7 +85,7 @@ class Privacy(Shown):
     mechanism: Mechanism = field(repr=False, compare=False)
     error: ExpectedError | None = field(default=None, repr=False, compare=False)
     _measured: list[Measured] = field(default_factory=list, repr=False, compare=False)
-    _held: dict[int, bool] = field(default_factory=dict, repr=False, compare=False)
+    _held: list[tuple[Any, bool]] = field(default_factory=list, repr=False, compare=False)
 
     def __repr__(self) -> str:
         at = "budgets of their own" if self.epsilon is None else f"epsilon={float(self.epsilon):g}"
@@ -251,10 +251,12 @@ class Privacy(Shown):
 
     def holds(self, claim: Claim) -> bool:
         """Whether every comparison meets a claim, decided exactly."""
-        results = self.results(claim)  # which are kept
-        if id(results) not in self._held:
-            self._held[id(results)] = all(map(claim.met_by, results))
-        return self._held[id(results)]
+        results = self.results(claim)  # one object for equal claims, in copies of this audit as well
+        known = next((held for measured, held in self._held if measured is results), None)
+        if known is None:
+            known = all(map(claim.met_by, results))
+            self._held.append((results, known))
+        return known
 
     def words(self, claim: Claim, subject: str = "The mechanism") -> str:
         """The verdict on a claim."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import pickle
 from decimal import Decimal, localcontext
@@ -14,6 +15,7 @@ from audit_truth import DIGITS, decimal, mechanisms, slow_audit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import workbench as wb
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exp_bounds, sign_exp
 from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
@@ -278,3 +280,13 @@ def test_ratios_at_the_bound_are_decided() -> None:
     question = ModuloNoise(n=999, max_shift=10)
     found = audit(AdditiveNoise.from_pmf(question, np.exp(-1.5 * levels)), 1.5)
     assert len(found.pairs) == 20
+
+
+def test_a_copy_of_an_audit_decides_every_claim_by_itself() -> None:
+    audited = wb.audit(wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1]), 1)
+    assert audited.meets("dp", 1, 0)
+    for copied in (pickle.loads(pickle.dumps(audited)), copy.deepcopy(audited)):
+        for _ in range(2):
+            assert copied.meets("dp", 1, 0)
+            assert not copied.meets("dp", 0.5, 0)
+            assert not copied.meets("pure", 0.5)
