@@ -178,11 +178,14 @@ def test_a_preliminary_design_says_so_until_it_is_certified(browser: Chromium, s
         document.querySelector('.value').textContent, Boolean(document.querySelector('.badge.open')),
         Boolean(document.querySelector('.badge.proven'))])) ?? 1""")
     page.give("option-epsilon", "1.4")
-    page.wait("window.seen.length === 2")
+    page.wait("window.seen.some(([, , proven]) => proven)")
     given = {"n": "8", "max_shift": "3", "epsilon": "1.4", "delta": "0.1"}
-    assert page.js("window.seen[0]") == ["0.75", True, False]
-    assert page.js("window.asked.slice(0, 2)") == ["design", "certify"]  # before any curve
-    value, *badges = page.js("window.seen[1]")
+    *before, (value, *badges) = page.js("window.seen.slice(0, 1 + window.seen.findIndex(([, , proven]) => proven))")
+    # where the first design took long, that of a neighbouring budget is shown before, open as well
+    assert before[-1] == ["0.75", True, False]
+    assert all(shown == [True, False] for _, *shown in before)
+    asked = page.js("window.asked.slice(0, 2)")
+    assert asked in (["design", "certify"], ["design", "prove"])  # before any curve; to prove is to certify at length
     assert float(value) == float(f"{designed('modulo', given, 'certify').objective:.9g}")
     assert badges == [False, True]
     check_clean(page)
