@@ -11,7 +11,7 @@ import pytest
 from models.channel import CONSTRAINTS, ChannelModel, consecutive
 from models.losses import LOSSES, loss_named
 from models.oracles.bins import optimal_bins, printed_bins
-from models.unbiased_levels import SolverSearch, optimum
+from models.unbiased_levels import Search, optimum
 from solvers.backend import Options, solve
 
 Y = np.arange(8.0)
@@ -104,7 +104,7 @@ def test_unbiased_grid_is_unbiased_and_bounded_by_the_gridless_optimum():
     made = model("squared", grid, constraints=("unbiased",))
     solution = solve(made.program, made.values([1.0]))
     assert np.allclose(solution["M"] @ grid, Y, atol=1e-6)
-    best = optimum(SolverSearch(math.expm1(1.0), "cvxpy:clarabel", Options()), Y, UNIFORM)
+    best = optimum(Search(math.expm1(1.0), "cvxpy:clarabel", Options()), Y, UNIFORM)
     assert best.bound - 1e-4 <= solution.objective <= best.objective * 1.01  # integer outputs
 
 

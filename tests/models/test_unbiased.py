@@ -9,10 +9,11 @@ from itertools import product
 import numpy as np
 import pytest
 
+import workbench as wb
 from models import unbiased
 from models.unbiased import Intervals, Proof
 from models.unbiased_bound import Quadratics, lowered, rounded_up
-from models.unbiased_levels import Optimum, SolverSearch, optimum
+from models.unbiased_levels import Optimum, Search, optimum
 from solvers.backend import Options, solve
 from workbench.families.labels.unbiased_channel import exact_channel
 from workbench.mechanisms.label_randomizers.randomized_response import odds_below
@@ -47,7 +48,7 @@ def hardly_any_prior(k):
 
 def found(labels, prior, epsilon, **options):
     odds, _ = odds_below(epsilon)
-    return odds, optimum(SolverSearch(float(odds) - 1, "cvxpy:clarabel", Options(), **options), labels, prior)
+    return odds, optimum(Search(float(odds) - 1, "cvxpy:clarabel", Options(), **options), labels, prior)
 
 
 def point(sets, t, s):
@@ -110,6 +111,19 @@ def test_labels_in_far_clusters_are_closed_as_well(question, epsilon):
     assert audit_extremes(channel, epsilon).meets("pure", Fraction(epsilon), 0)
     loss = float((p[:, None] * channel.matrix * (outputs - y[:, None]) ** 2).sum())
     assert best.bound * (1 - 1e-12) <= loss <= best.bound * (1 + 1e-7)
+
+
+def test_clusters_too_far_apart_for_a_solver_are_not_proven():
+    """Their small masses are below its tolerances: refused, with a bound that a loss known to be private is above."""
+    y, p = clusters(40, 1e9)
+    with pytest.raises(wb.NotProven) as refused:
+        wb.design(wb.Labels(y, p), method="unbiased", epsilon=1)
+    assert 0 <= refused.value.bound <= unbiased.randomized_response(y, p, math.expm1(1))
+
+
+def test_a_time_limit_counts_for_all_programs_together():
+    with pytest.raises(wb.NotProven, match=r"time limit|ended with the optimum between"):
+        wb.design(wb.Labels(*uniform(300)), method="unbiased", epsilon=1, time_limit=0.01)
 
 
 def test_pooled_multipliers_are_negative_on_intervals_alone():

@@ -14,14 +14,11 @@ for n (integers), and for μ (rationals), where one more edge outside the tree s
 What is published are floats: the outputs outside the tree lie on a lattice of step h (a power of two, 2^-22 of the root
 of the loss); an output of the tree, a ratio, is split between its two neighbours on the lattice in masses that keep its
 mean exactly. That costs at most h²/4 of loss.
-
-Labels of hardly any prior are left out of the program: `Kept`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -31,14 +28,12 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import DisjointSet
 
 from models.unbiased_levels import Optimum
-from solvers.arrays import Positions, Vector
+from solvers.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.mechanisms.channel import Channel
 
 _DIGITS = ((27, 52), (42, 67), (60, 85))  # tried in turn: masses of so many bits less are left out; bits of masses
 _FINE = 22  # of the outputs' lattice, below the root of the loss
-_ROUNDING = 2.0**-50  # relative, of a share, of a sum of up to 10^6 of them and of its products
-_MOST = 200  # bits of masses beside the digits, where some labels are told apart by small ones alone
 
 
 def exact_channel(labels: Vector, odds: Fraction, point: Optimum) -> tuple[Vector, Channel]:
@@ -46,7 +41,7 @@ def exact_channel(labels: Vector, odds: Fraction, point: Optimum) -> tuple[Vecto
 
     labels: (k,) increasing. Raises ArithmeticError where the point is too far from a randomizer.
 
-    Masses below a share are left out where they need not carry anything (`Optimum.shares`); where what is left is no
+    Masses below a share of the largest are left out where they need not carry anything; where what is left is no
     randomizer (labels in far clusters are told apart by small masses alone), the share is less.
     """
     for digits in _DIGITS:
@@ -59,25 +54,25 @@ def exact_channel(labels: Vector, odds: Fraction, point: Optimum) -> tuple[Vecto
 
 def _channel(labels: Vector, odds: Fraction, point: Optimum, digits: tuple[int, int]) -> tuple[Vector, Channel]:
     """`exact_channel` with these digits."""
-    k, a, b, origin, used = labels.size, odds.numerator, odds.denominator, Fraction(point.origin), point.t > 0
+    k, a, b, used = labels.size, odds.numerator, odds.denominator, point.t > 0
     first, last, t = point.sets.first[used], point.sets.last[used], point.t[used]
     outputs = point.s[used] / t
-    fine = max(math.sqrt(point.objective) * 2.0**-_FINE, float(np.abs(outputs + point.origin).max()) * 2.0**-50)
+    fine = max(math.sqrt(point.objective) * 2.0**-_FINE, float(np.abs(outputs).max()) * 2.0**-50)
     step = Fraction(2) ** math.floor(math.log2(fine))
     tree = _Tree(k, first.tolist(), [0 if end == k else end for end in (last + 1).tolist()], t.tolist())
-    n = _masses(tree, t, point.shares[used], digits)
+    n = _masses(tree, t, digits)
     dense = [b + (a - b) * (tail == 0) for tail in tree.tails]  # the last equation
     total = sum(x * mass for x, mass in zip(dense, n, strict=True))
-    y = [Fraction(value) - origin for value in labels.tolist()]
+    y = [Fraction(value) for value in labels.tolist()]
     sources = [Fraction(0), *((high - low) * total / (a - b) for low, high in pairwise(y))]
-    lattice = [round((Fraction(output) + origin) / step) * step - origin for output in outputs.tolist()]
+    lattice = [round(Fraction(output) / step) * step for output in outputs.tolist()]
     moments = _moments(
         tree, n, tree.completed([x * o for x, o in zip(n, lattice, strict=True)], sources), dense, y[0] * total
     )
     columns = []  # (output on the lattice, mass, first, last)
     for mass, moment, start, end in zip(n, moments, first.tolist(), last.tolist(), strict=True):
         if mass > 0:
-            place = (Fraction(moment) / mass + origin) / step
+            place = Fraction(moment) / mass / step
             low = math.floor(place)
             parts = (low, mass * (low + 1 - place)), (low + 1, mass * (place - low))
             columns += [(at, part, start, end) for at, part in parts if part]
@@ -86,13 +81,12 @@ def _channel(labels: Vector, odds: Fraction, point: Optimum, digits: tuple[int, 
     return np.array([float(at * step) for at in places]), Channel(tuple(rows))
 
 
-def _masses(tree: _Tree, t: Vector, shares: Vector, digits: tuple[int, int]) -> list[int]:
-    """n of all sets, those with hardly a share left out. Raises ArithmeticError."""
+def _masses(tree: _Tree, t: Vector, digits: tuple[int, int]) -> list[int]:
+    """n of all sets, those with hardly a mass left out. Raises ArithmeticError."""
     speck, bits = digits
-    light = (shares < 2.0**-speck * shares.max()) & ~np.isin(np.arange(t.size), tree.edges)
-    unit = 2 ** (bits + _bits_apart(t, shares))
+    light = (t < 2.0**-speck * t.max()) & ~np.isin(np.arange(t.size), tree.edges)
     heavy = np.where(light, 0.0, t)
-    n = tree.completed([round(Fraction(mass) * unit) for mass in (heavy / heavy.max()).tolist()], [0] * tree.nodes)
+    n = tree.completed([round(Fraction(mass) * 2**bits) for mass in (heavy / heavy.max()).tolist()], [0] * tree.nodes)
     if min((n[e] for e in tree.edges), default=1) < 0:
         raise ArithmeticError("the solver's masses are too far from a randomizer")
     return n
@@ -113,11 +107,6 @@ def _moments(tree: _Tree, n: list[int], moments: list[Any], dense: list[int], ta
     if any(moment and not mass for mass, moment in zip(n, moments, strict=True)):
         raise ArithmeticError("a set that must carry a moment has no mass")
     return moments
-
-
-def _bits_apart(t: Vector, shares: Vector) -> int:
-    """Bits between the largest mass and the sums that the shares are of: 0 for shares of the largest mass."""
-    return min(_MOST, max(0, round(math.log2(float(t.max() * (shares / t).max())))))
 
 
 def _table(k: int, columns: list[tuple[int, Fraction, int, int]], a: int, b: int) -> tuple[list[int], NDArray[Any]]:
@@ -181,64 +170,3 @@ class _Tree:
             out = self.tails[e] == node
             height[node] = height[self.heads[e]] - costs[e] if out else height[self.tails[e]] + costs[e]
         return [cost + height[i] - height[j] for cost, i, j in zip(costs, self.tails, self.heads, strict=True)]
-
-
-@dataclass(frozen=True)
-class Kept:
-    """Some of the labels, the two at the ends among them: positions (m,), rising, in labels (k,) with their prior.
-
-    A label y between two kept ones a < b, y = λ a + (1-λ) b, may take the row M[y] = λ M[a] + (1-λ) M[b]: its mean is
-    y, and no output is likelier than under the likelier of the two, nor rarer than under the rarer, so the channel
-    stays private. Labels of no prior are so left out at no loss.
-
-    Others cost at most what the mixture loses, p_y E (o-y)², and the bound of the kept labels stays a bound: leaving
-    labels out relaxes the program, and their loss is not negative. What it saves is more than time: the multipliers of
-    such labels are noise, which e^ε multiplies.
-    """
-
-    labels: Vector
-    prior: Vector
-    positions: Positions
-
-    @classmethod
-    def beside(cls, labels: Vector, prior: Vector, share: float) -> Kept:
-        """All labels but those inside that have the least prior, together at most a share."""
-        inside = 1 + np.argsort(prior[1:-1], kind="stable")
-        out = inside[np.cumsum(prior[inside]) <= share]
-        return cls(labels, prior, np.setdiff1d(np.arange(labels.size), out))
-
-    @property
-    def whole(self) -> bool:
-        """Whether no label is left out."""
-        return self.positions.size == self.labels.size
-
-    @property
-    def values(self) -> Vector:
-        """The kept labels (m,)."""
-        return self.labels[self.positions]
-
-    @property
-    def shares(self) -> Vector:
-        """Their prior, divided by its sum (m,)."""
-        return self.prior if self.whole else self.prior[self.positions] / self.prior[self.positions].sum()
-
-    def bound(self, kept: float) -> float:
-        """What a bound >= 0 of the kept labels under their own shares says of all labels: rounded down."""
-        return kept if self.whole else kept * float(self.prior[self.positions].sum()) * (1 - _ROUNDING)
-
-    def completed(self, channel: Channel) -> Channel:
-        """The channel of all labels (k rows) from one of the kept ones (m rows): exactly unbiased and private if that
-        is."""
-        rows, places = channel.rows, self.positions.tolist()
-        y = [Fraction(value) for value in self.labels.tolist()]
-        complete = []
-        for i, (start, end) in enumerate(pairwise(places)):
-            shares = ((y[end] - y[at]) / (y[end] - y[start]) for at in range(start + 1, end))
-            complete += [rows[i], *(_mixture(rows[i], rows[i + 1], share) for share in shares)]
-        return Channel((*complete, rows[-1]))
-
-
-def _mixture(left: Distribution, right: Distribution, share: Fraction) -> Distribution:
-    """share · left + (1 - share) · right, for 0 < share < 1."""
-    a, b = share.numerator * right.total, (share.denominator - share.numerator) * left.total
-    return Distribution.from_integers((a * left.array + b * right.array).tolist(), "a mixture of two rows")
