@@ -47,10 +47,11 @@ What is counted, before any of it is done ("too large"). With
     audit       C n (a (4 + ⌊b/256⌋²) + s) + 1000 C + (C + 8) ⌊b/64⌋²
                 a = 1; the points of a curve; 16 times those of a trade-off function
                 s = 0; 5,000 for renyi, 10,000 for zcdp, 20,000 for gdp, whose outcomes take series
-                pure on a channel whose rows are all neighbours, pure and metric on a quantizer: C is at most n
+                pure, and dp and pdp with δ = 0, on a channel whose rows are all neighbours; these and metric on a
+                quantizer: C is at most n
     loss, bias  T (4 + ⌊w/256⌋²) + ⌊w/64⌋²
     pdp on K pieces       K² n⁴ (100 + 2 ⌊b/100⌋²) as well
-    composed    C n (300 + ⌊b/64⌋²) as well (C without "pure" above), and, counted when the a atoms of the dominating
+    composed    C n (300 + ⌊b/64⌋²) as well (C without the rule above), and, counted when the a atoms of the dominating
                 pair are known, and by itself: a (500 + 10 d) + 7 N (20 + 3 d), for T runs at (ε, δ) on a grid on
                 which the finite losses span m points: d = 30 + the digits of T and of ⌊1/δ⌋ + ⌊ε/2⌋ (at most 1300),
                 N = m min(T, 4 ⌊√(T d)⌋ + 4)
@@ -548,7 +549,7 @@ def check_real_inputs(quantizer, demand):
 
     pure, dp    max(0, P - E Q) is convex in P and in Q, and both are affine in their inputs on a piece: its sum is
                 largest, and the ratio exceeds E first, at ends of pieces. All ordered pairs of end laws decide; pure is
-                decided by each output's largest and least mass among them (`check_columns`).
+                decided by each output's largest and least mass among them, and so is δ = 0 (`check_columns`).
     curve, tradeoff, renyi, zcdp, gdp    so are hockey sticks, which trade-off curves follow from, and Σ P^α Q^(1-α):
                 as above.
     metric      P(i|x) <= e^(ε |x - x'|) P(i|x') for all x, x' holds just when every mass p is continuous, with
@@ -1067,7 +1068,7 @@ def check_privacy(mechanism, notion, budgets, others):
     """
     first = PARAMETERS[notion][0]
     demands = {value: Demand(notion, {first: value, **others}) for value in budgets.values()}
-    if by_columns(mechanism, notion, budgets):
+    if by_columns(mechanism, notion, budgets, others):
         check_columns(mechanism.laws, demands[budgets[None]].power)
         return
     if mechanism.kind == "quantizer":
@@ -1094,11 +1095,12 @@ def comparisons(mechanism):
         yield label, p, q
 
 
-def by_columns(mechanism, notion, budgets):
-    """Whether each output's largest and least mass decide: pure ε, every two rows (end laws) neighbours."""
+def by_columns(mechanism, notion, budgets, given):
+    """Whether each output's largest and least mass decide: pure ε, or δ = 0, every two rows (end laws) neighbours."""
     rows = len(mechanism.laws)
     every = mechanism.kind == "quantizer" or (mechanism.kind == "channel" and len(mechanism.labels) == rows**2 - rows)
-    return every and notion == "pure" and None in budgets
+    zero = notion == "pure" or (notion in ("dp", "pdp") and not given["delta"])  # no outcome exceeds e^epsilon at all
+    return every and zero and None in budgets
 
 
 def check_columns(laws, power):
@@ -1142,7 +1144,7 @@ def work(mechanism, notion, budgets, given, objective, bias, composed=None):
     w = b + max(twos, default=0) + sum(part.bit_length() for part in odd)
     w += max((x.numerator.bit_length() for x in others), default=0)
     extra = c * n * (300 + (b // 64) ** 2) if composed is not None else 0
-    if by_columns(mechanism, notion, budgets) or (mechanism.kind == "quantizer" and notion == "metric"):
+    if by_columns(mechanism, notion, budgets, given) or (mechanism.kind == "quantizer" and notion == "metric"):
         c = min(c, n)
     t = n * (count + len(labels))
     each = 1 if points is None else len(points) * (16 if notion == "tradeoff" else 1)

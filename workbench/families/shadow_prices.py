@@ -101,7 +101,7 @@ def shadow_prices(design: Any) -> ShadowPrices:
     constraints = _constraints(design)
     if design.mechanism is None or (less := _less(design.claim)) is None:
         return ShadowPrices(epsilon, delta, (), 0, words, (), constraints)
-    every = list(itertools.islice(measure(design.mechanism, less), _MOST + 1))
+    every = list(itertools.islice(measure(design.mechanism, less, design.mechanism.comparisons()), _MOST + 1))
     if len(every) > _MOST:
         words = f"{words} more than {_MOST} comparisons are not listed".lstrip()
         return ShadowPrices(epsilon, delta, (), len(every), words, (), constraints)

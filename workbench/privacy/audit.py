@@ -14,7 +14,7 @@ rounded so that they never understate a δ or an ε.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -80,12 +80,18 @@ class Privacy(Shown):
     error: the expected loss, where one was asked for.
     """
 
-    epsilon: Fraction | None
     pairs: tuple[PairAudit, ...]
     mechanism: Mechanism = field(repr=False, compare=False)
     error: ExpectedError | None = field(default=None, repr=False, compare=False)
+    _few: bool = field(default=False, repr=False, compare=False)  # of `extremes`, which may be all there are
     _measured: list[Measured] = field(default_factory=list, repr=False, compare=False)
     _held: list[tuple[Any, bool]] = field(default_factory=list, repr=False, compare=False)
+
+    @cached_property
+    def epsilon(self) -> Fraction | None:
+        """The common budget."""
+        different = {id(pair.epsilon): pair.epsilon for pair in self.pairs}.values()  # one number for all is one object
+        return self.pairs[0].epsilon if len(different) == 1 or len({*different}) == 1 else None
 
     def __repr__(self) -> str:
         at = "budgets of their own" if self.epsilon is None else f"epsilon={float(self.epsilon):g}"
@@ -152,7 +158,7 @@ class Privacy(Shown):
     @cached_property
     def complete(self) -> bool:
         """Whether it is of all comparisons of the mechanism, not only of `extremes`."""
-        return self.budgets.keys() == self.mechanism.budgets(0).keys()
+        return not self._few or self.budgets.keys() == self.mechanism.budgets(0).keys()
 
     def worst(
         self, named: str | Notion, epsilon: Budget | None = None, delta: Real | None = None, **parameters: Any
@@ -170,7 +176,7 @@ class Privacy(Shown):
         """The exact PDP δ. Raises InvalidRequest on real inputs, where it need not be rational (`worst`)."""
         if on_real_inputs(self.mechanism):
             raise InvalidRequest("The PDP delta on real inputs is no rational number; worst('pdp') gives it.")
-        return max(pair.pdp_delta for pair in self.pairs)
+        return Fraction(self.worst("pdp").measured.a)
 
     @cached_property
     def dp_delta(self) -> ExpNumber:
@@ -199,10 +205,16 @@ class Privacy(Shown):
         return math.inf if steepest is None else round_up(steepest)
 
     def at(self, epsilon: Budget) -> Privacy:
-        """The audit of the same mechanism at another budget; this one when the budgets are the same."""
+        """The audit of every comparison at a budget: this one where it is that, or where it is of `extremes` and finds
+        nothing above the budget, so that every δ is 0 as here."""
         if not isinstance(epsilon, Mapping) and self.epsilon == positive(epsilon, "epsilon", or_zero=True):
-            return self
+            return self._of_all
         return self if self.mechanism.budgets(epsilon) == self.budgets else audit(self.mechanism, epsilon)
+
+    @cached_property
+    def _of_all(self) -> Privacy:
+        private = not any(pair.pdp_delta for pair in self.pairs)
+        return self if private or self.complete else audit(self.mechanism, self.epsilon)
 
     def results(self, claim: Claim) -> tuple[Result, ...]:
         """What the notion of a claim measures of every comparison, measured once. Raises InvalidRequest."""
@@ -218,7 +230,7 @@ class Privacy(Shown):
         if quantity not in self.pairs[0].measured or (on_real_inputs(self.mechanism) and not claim.notion.convex):
             return measure(self.mechanism, claim)
         # the largest ratio is the same at every budget
-        pairs = self.pairs if claim.by_ratio else self.at(claim.values["epsilon"]).pairs
+        pairs = self.pairs if claim.by_ratio and quantity == "ratio" else self.at(claim.values["epsilon"]).pairs
         return (Result(pair.label, pair.measured[quantity], claim.at(pair.label)) for pair in pairs)
 
     def meets(
@@ -252,11 +264,9 @@ class Privacy(Shown):
     def holds(self, claim: Claim) -> bool:
         """Whether every comparison meets a claim, decided exactly."""
         results = self.results(claim)  # one object for equal claims, in copies of this audit as well
-        known = next((held for measured, held in self._held if measured is results), None)
-        if known is None:
-            known = all(map(claim.met_by, results))
-            self._held.append((results, known))
-        return known
+        if not any(measured is results for measured, _ in self._held):
+            self._held.append((results, all(map(claim.met_by, results))))
+        return next(held for measured, held in self._held if measured is results)
 
     def words(self, claim: Claim, subject: str = "The mechanism") -> str:
         """The verdict on a claim."""
@@ -321,7 +331,8 @@ def audit_for(mechanism: Mechanism, claim: Claim) -> Privacy | None:
     whole = _measured_whole(mechanism, claim)
     if whole is not None and not claim.met_by(whole):
         return None
-    listed = mechanism.extremes() if claim.by_ratio and whole is None else mechanism.comparisons()
+    few = claim.by_ratio and whole is None
+    listed = mechanism.extremes() if few else mechanism.comparisons()
     budgets = mechanism.budgets(claim.values.get("epsilon", 0))
     pairs, known = [], [] if whole is None else [whole]
     for comparison in listed:
@@ -331,7 +342,7 @@ def audit_for(mechanism: Mechanism, claim: Claim) -> Privacy | None:
             known.append(Result(comparison.label, claim.notion.measure(laws, values), values))
             if not claim.met_by(known[-1]):
                 return None
-    return _privacy(pairs, mechanism, None, (claim, tuple(known)))
+    return Privacy(tuple(pairs), mechanism, None, few, [(claim, tuple(known))])
 
 
 def audit(mechanism: Any, epsilon: Budget | None = None, *, loss: str | None = None, data: Any = None) -> Privacy:
@@ -369,29 +380,21 @@ def _own_budget(given: Any, subject: Mechanism) -> Any:
 
 def audit_extremes(mechanism: Any, epsilon: Real) -> Privacy:
     """The audit of the comparisons that decide pure ε: linear in a channel whose rows are all neighbours. Its pure ε is
-    that of all; so are its δ's where pure ε holds, and they are too small elsewhere. Raises InvalidRequest."""
+    that of all, and so are its δ's, for which all are compared where pure ε fails. Raises InvalidRequest."""
     subject, value = as_mechanism(mechanism), positive(epsilon, "epsilon", or_zero=True)
     extremes = tuple(subject.extremes())
-    return _audit(subject, extremes, {comparison.label: value for comparison in extremes})
+    return _audit(subject, extremes, {comparison.label: value for comparison in extremes}, few=True)
 
 
 def _audit(
     mechanism: Mechanism, comparisons: Iterable[Comparison], budgets: Mapping[Any, Fraction],
-    error: ExpectedError | None = None,
+    error: ExpectedError | None = None, *, few: bool = False,
 ) -> Privacy:  # fmt: skip
-    pairs = [_pair(pair.label, Laws(pair.p, pair.q), budgets[pair.label]) for pair in comparisons]
-    return _privacy(pairs, mechanism, error)
+    pairs = (_pair(pair.label, Laws(pair.p, pair.q), budgets[pair.label]) for pair in comparisons)
+    return Privacy(tuple(pairs), mechanism, error, few)
 
 
 def _pair(label: Label, laws: Laws, epsilon: Fraction) -> PairAudit:
     """One comparison at ε."""
     values = {"epsilon": epsilon}
     return PairAudit(label, epsilon, {measure.quantity: measure.measure(laws, values) for measure in _REPORTED})
-
-
-def _privacy(
-    pairs: Sequence[PairAudit], mechanism: Mechanism, error: ExpectedError | None = None, *measured: Measured
-) -> Privacy:
-    different = {id(pair.epsilon): pair.epsilon for pair in pairs}.values()  # one number for all is one object
-    same = len(different) == 1 or len({*different}) == 1
-    return Privacy(pairs[0].epsilon if same else None, tuple(pairs), mechanism, error, [*measured])

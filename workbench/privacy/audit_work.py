@@ -14,8 +14,9 @@ With   C  ordered comparisons: the differences of noise, the pairs of a channel,
     audit       C n (a (4 + ⌊b/256⌋²) + s) + 1000 C + (C + 8) ⌊b/64⌋²
                 a: 1; the points of a curve; 16 times those of a trade-off function
                 s: 0; `series_work` of notions that take logarithms, powers or quantiles of each outcome
-                where every two rows of a channel are neighbours, and on a quantizer, pure ε with one budget is decided
-                by each output's largest and least mass: C is at most n there, and for metric on a quantizer
+                where every two rows of a channel are neighbours, and on a quantizer, pure ε with one budget (dp and
+                pdp with δ = 0) is decided by each output's largest and least mass: C is at most n there, and for metric
+                on a quantizer
     loss, bias  T (4 + ⌊w/256⌋²) + ⌊w/64⌋²
     PDP on K pieces       K² n⁴ (100 + 2 ⌊b/100⌋²) as well: critical inputs, the outcomes that violate between them
     composed    C n (300 + ⌊b/64⌋²) as well, and, counted when the a atoms of the dominating pair are known, and by
@@ -60,15 +61,16 @@ def work(
     if size is None:
         return _listed(mechanism, notion) * (10 if runs else 1)
     comparisons, outcomes = size.comparisons, size.outcomes
-    plain = not isinstance((values or {}).get("epsilon"), Mapping)
+    values = values or {}
+    plain = not isinstance(values.get("epsilon"), Mapping)
     if size.extremes is not None and notion is not None and plain:
-        few = notion.ratio_decides or (notion.per_distance and bool(mechanism.segments))
+        few = notion.ratio_decides(values) or (notion.per_distance and bool(mechanism.segments))
         comparisons = size.extremes if few else comparisons
-    budgets = dict(values or {})
+    budgets = dict(values)
     delta = budgets.pop("delta", None) or Fraction(0)
     bits = size.bits + max(map(bits_of, _fractions(budgets)), default=0) + bits_of(delta)
     wide = bits + _common_bits([*numbers, *size.numbers])
-    each = 1 if notion is None else notion.work_per_outcome(values or {})
+    each = 1 if notion is None else notion.work_per_outcome(values)
     series = 0 if notion is None else notion.series_work
     units = comparisons * (outcomes * (each * (4 + (bits // 256) ** 2) + series) + 1000)
     units += (comparisons + 8) * (bits // 64) ** 2

@@ -90,7 +90,7 @@ class Claim:
     def by_ratio(self) -> bool:
         """Whether the comparison of largest ratio decides the claim: one budget for all, and a notion that says so."""
         one_for_all = not isinstance(self.values[self.notion.parameters[0]], Mapping)
-        return self.notion.ratio_decides and one_for_all
+        return one_for_all and self.notion.ratio_decides(self.values)
 
     def requirements(self, label: Label) -> tuple[HockeyStick | MassAboveRatio, ...]:
         """The bounds on ratios that the notion puts on one comparison; none where it bounds something else."""

@@ -12,11 +12,14 @@ from audit_truth import Slow, mechanisms
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import workbench as wb
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
 from workbench.mechanisms.channel import Channel, within
-from workbench.privacy.audit import audit
+from workbench.privacy.audit import audit, audit_extremes
+from workbench.privacy.claim import Claim
 from workbench.privacy.curve import profile
+from workbench.privacy.notions.dp import DP
 
 
 @pytest.mark.parametrize(
@@ -131,3 +134,38 @@ def test_channel_profiles_take_float_matrices() -> None:
     assert dp[4] == pytest.approx(0.7 - math.e * 0.2, abs=1e-15)
     assert pdp[4] == pytest.approx(0.7, abs=1e-15)
     assert (dp[-1], pdp[-1]) == (0, 0)
+
+
+def test_the_largest_ratio_decides_delta_0_and_a_failing_claim_reports_the_exact_delta():
+    """Certificates, audits and both verdicts on 60 channels agree with the comparison of every pair."""
+    rng, answers = np.random.default_rng(24), []
+    for notion in ("dp", "pdp") * 30:
+        channel = wb.Channel.of((rng.integers(0, 4, (5, 4)) + np.array([1, 0, 2, 1])).tolist())
+        whole, few = wb.audit(channel, "1.3"), audit_extremes(channel, "1.3")
+        assert len(few.pairs) < len(whole.pairs)
+        assert (few.dp_delta, few.pdp_delta) == (whole.dp_delta, whole.pdp_delta)
+        assert few.verdict(notion, "1.3", 0) == whole.verdict(notion, "1.3", 0)
+        assert few.verdict(notion, "1.3", "1e-3") == whole.verdict(notion, "1.3", "1e-3")
+        answers.append(whole.meets(notion, "1.3", 0))
+        if answers[-1]:
+            proof = wb.Certificate(channel, notion, "1.3", 0)
+            assert len(proof.deciding.pairs) == len(few.pairs)
+            assert proof.privacy.dp_delta == whole.dp_delta
+        else:
+            with pytest.raises(wb.NotCertified) as refused:
+                wb.Certificate(channel, notion, "1.3", 0)
+            assert str(refused.value) == whole.verdict(notion, "1.3", 0)
+    assert {*answers} == {True, False}
+
+
+def test_a_notion_that_measures_something_else_compares_every_pair():
+    class Halved(DP):
+        name, quantity = "halved", "halved_delta"
+
+        def measure(self, laws, values):
+            return super().measure(laws, {"epsilon": values["epsilon"] / 2})
+
+    assert Claim("dp", 1).by_ratio
+    assert not Claim("dp", 1, Fraction(1, 10**9)).by_ratio
+    assert not Claim(Halved(), 1).by_ratio
+    assert not Claim("dp", {(0, 1): Fraction(1)}).by_ratio

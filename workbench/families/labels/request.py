@@ -157,7 +157,12 @@ class LabelRequest(BudgetRequest):
             InvalidRequest.must("loss", f"a name where method is {self.method}", "a matrix or function")
         with translated_errors():
             self.named_loss(1.0, self.question.values[:1])
-        if self.outputs is not None or self.neighbours != "all" or self.constraints or not measure.ratio_decides:
+        if (
+            self.outputs is not None
+            or self.neighbours != "all"
+            or self.constraints
+            or not measure.ratio_decides({"delta": self.delta})
+        ):
             InvalidRequest.must(
                 "method", "lp for other outputs, neighbours, notions and constraints", repr(self.method)
             )

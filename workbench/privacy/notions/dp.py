@@ -25,6 +25,11 @@ class DeltaNotion(Notion):
         """ε >= 0, δ in [0, 1]."""
         return positive(value, parameter, or_zero=True) if parameter == "epsilon" else probability(value, parameter)
 
+    def ratio_decides(self, values: Values) -> bool:
+        """Where δ = 0, so that no outcome may have P > e^ε Q: of a subclass that measures something else, no."""
+        same = (type(self).measure, type(self).meets) == (DeltaNotion.measure, DeltaNotion.meets)
+        return same and values.get("delta") == 0
+
     def measure(self, laws: Laws, values: Values) -> Any:
         """The exact δ at ε."""
         epsilon = values["epsilon"]

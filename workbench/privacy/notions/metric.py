@@ -34,8 +34,11 @@ class Metric(Pure):
     name = "metric"
     title = "metric DP"
     convex = False  # the budget of two inputs shrinks with their distance
-    ratio_decides = False
     per_distance = True
+
+    def ratio_decides(self, values: Values) -> bool:
+        """No: every distance has its own budget."""
+        return False
 
     def measure_segments(self, segments: Sequence[Any], values: Values) -> Any:
         """The least ε for the distance |x - x'|."""

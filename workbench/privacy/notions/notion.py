@@ -106,7 +106,6 @@ class Notion(ABC):
     share its name, and with it the measurement.
     convex: whether the measure is quasi-convex in the pair (P, Q), so that laws at knots decide mechanisms on real
     inputs.
-    ratio_decides: whether a claim with one budget for all holds when it does for the comparison of largest ratio.
     series_work: what the logarithms, powers or quantiles of one outcome take at least, in such comparisons; what more a
     claim needs is counted while it is decided (`count_work`).
     per_distance: whether on real inputs the first parameter is per unit of |x - x'|.
@@ -119,7 +118,6 @@ class Notion(ABC):
     defaults: ClassVar[Values] = {}
     quantity: ClassVar[str] = ""
     convex: ClassVar[bool] = False
-    ratio_decides: ClassVar[bool] = False
     per_distance: ClassVar[bool] = False
     composes: ClassVar[bool] = False
     series_work: ClassVar[int] = 0
@@ -157,6 +155,10 @@ class Notion(ABC):
         return "delta" in self.parameters
 
     # The measurement.
+
+    def ratio_decides(self, values: Values) -> bool:
+        """Whether a claim holds, with one budget for all, just when the largest ratio of masses is within it."""
+        return False
 
     @abstractmethod
     def measure(self, laws: Laws, values: Values) -> Any:

@@ -37,7 +37,6 @@ class Pure(Notion):
     defaults: ClassVar[Values] = {"delta": Fraction(0)}
     quantity = "ratio"
     convex = True
-    ratio_decides = True
 
     @property
     def has_delta(self) -> bool:
@@ -51,6 +50,10 @@ class Pure(Notion):
         if probability(value, "delta"):
             InvalidRequest.must("delta", f"0 for the notion {self.name}", value)
         return Fraction(0)
+
+    def ratio_decides(self, values: Values) -> bool:
+        """Yes."""
+        return True
 
     def measure(self, laws: Laws, values: Values) -> Any:
         """The largest ratio."""
