@@ -45,13 +45,14 @@ import scipy.sparse as sp
 
 from models.affine_program import AffineProgram, Part
 from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, RatioBound
-from models.tangent_program import Comparisons
 from solvers.arrays import Flags, Ints, Positions, Vector
 from solvers.canonical import compile, wish
 from solvers.program import Program, stating
 
 if TYPE_CHECKING:
     import cvxpy as cp
+
+    from models.tangent_program import Comparisons
 
 
 _TINY, _TINY_SHARE = 1.1e-9, 1e-6  # size of a loss that solvers drop, and its share of the largest
@@ -280,6 +281,8 @@ class ChannelModel:
 
     def compared(self, pairs: Pairs) -> Comparisons:
         """The rows of ordered pairs of label positions, where bounds on them are stated by tangents."""
+        from models.tangent_program import Comparisons
+
         block = self.program.block("M")
         rows = np.arange(block.start, block.start + block.size).reshape(block.shape, order="F")
         first, second = np.array(pairs, dtype=int).reshape(-1, 2).T

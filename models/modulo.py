@@ -41,8 +41,7 @@ import scipy.sparse as sp
 
 from models.affine_program import AffineProgram, Part
 from models.modulo_constraints import Equations, UserConstraints, coordinates, equations_of
-from models.requirements import HOCKEY_STICK, RATIO_BOUNDS
-from models.tangent_program import Comparisons
+from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, RATIO_BOUNDS
 from solvers.arrays import Flags, Ints, Positions, Vector
 from solvers.canonical import compile
 from solvers.program import Program, stating
@@ -50,12 +49,15 @@ from solvers.program import Program, stating
 if TYPE_CHECKING:
     import cvxpy as cp
 
+    from models.tangent_program import Comparisons
+
 
 Shift = Ints
 
 # Programs are dispatched in units of 2^-20 of probability, so that solvers' absolute tolerances (1e-6 or 1e-7) do not
 # swallow a delta of 1e-8: unscaled, HiGHS calls feasible problems infeasible and Gurobi returns 1.57e-6 for 1e-6.
 MASS_SCALE = 2.0**20
+LEVELS = "level functions"  # the solver of what they prove (`models.modulo_fast`)
 
 LOSSES = {
     "error-rate": "probability that the answer is wrong, 1 - f(0)",
@@ -173,6 +175,11 @@ class ModuloModel:
         return model if self.minimise == "loss" else f"minimum delta by {model}"
 
     @property
+    def by_patterns(self) -> bool:
+        """Whether `models.modulo_fast` solves it: a mass above a ratio, with a positive or minimised delta."""
+        return self.requires == MASS_ABOVE_RATIO and self.positive_delta
+
+    @property
     def _literal(self) -> bool:
         """Whether the model is the printed MILP (13)."""
         return self.positive_delta and self.requires != HOCKEY_STICK and self.broken is None
@@ -235,6 +242,8 @@ class ModuloModel:
 
     def compared(self, shifts: Sequence[Shift]) -> Comparisons:
         """f and f(. + mu) of differences, where bounds on them are stated by tangents."""
+        from models.tangent_program import Comparisons
+
         f, columns = self.program.block("f"), self.program.shape[1]
         moved = np.stack([f.start + shifted(self.sizes, mu) for mu in shifts])
         return Comparisons(sp.csr_array(sp.eye_array(columns)), f.start + np.arange(f.size), moved)

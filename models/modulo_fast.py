@@ -33,19 +33,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.modulo import ModuloModel
+from models.modulo import LEVELS, ModuloModel
 from models.modulo_holes import Holes, facts, hole_search, weights
 from models.modulo_level_frontier import MARGIN, WORK, level_optimum, searchable
 from models.modulo_patterns import BREAK, Facts, Noise, Relaxation, milp, relaxation
 from models.modulo_search import LIMITS, Outcome, PatternSearch, fine
-from models.requirements import MASS_ABOVE_RATIO
 from solvers.arrays import Flags, Vector
 from solvers.backend import Backend, Options
 from solvers.program import Program
 from solvers.search import Deadline
 from solvers.solution import PointStatus, Solution, Start, Termination, relative_gap
 
-LEVELS = "level functions"  # the solver of what these prove
 _SMALL = 40  # groups of so few elements are not truncated
 _LEVELS = 50_000  # decisions over level functions for every second of the time limit: a quarter of it or less
 _BRIEF = 1.0  # seconds of a time limit below which patterns have it whole: their first program is a bound
@@ -53,16 +51,11 @@ _GRACE = 0.3  # of the time limit, to make an incumbent of what the search found
 _PROVEN = 1e-9 * (1 + 1e-6)
 
 
-def applies(model: ModuloModel) -> bool:
-    """Whether a model is one of those this file solves: a mass above a ratio, with a positive or minimised delta."""
-    return model.requires == MASS_ABOVE_RATIO and model.positive_delta
-
-
 class FastSession:
     """Stands in for a session of `model.program`: the same parameters, the same variables, the same optimum."""
 
     def __init__(self, model: ModuloModel, backend: Backend, options: Options | None = None) -> None:
-        if not applies(model):
+        if not model.by_patterns:
             raise ValueError(f"method fast is for PDP with delta > 0. Got {model.kind}.")
         self.model, self.backend, self.options = model, backend, options or Options()
         capabilities = backend.capabilities()

@@ -25,9 +25,6 @@ from dataclasses import replace
 import numpy as np
 
 from models.modulo import loss_vector
-from models.modulo_holes import attained, weights
-from models.modulo_level_frontier import LEAST_EPSILON, level_optimum
-from models.modulo_patterns import Noise
 from models.oracles.question import ClosedForm, OutsideDomain, Question, close
 from models.requirements import MASS_ABOVE_RATIO
 
@@ -46,6 +43,10 @@ def improve(question: Question, known: ClosedForm, nodes: int = NODES) -> Closed
     Raises OutsideDomain unless a mass above a ratio is bounded, the shifts share one ε that is not tiny and the group
     is small enough.
     """
+    from models.modulo_holes import attained, weights  # slow to import
+    from models.modulo_level_frontier import LEAST_EPSILON, level_optimum
+    from models.modulo_patterns import Noise
+
     epsilon = question.epsilon
     if question.requires != MASS_ABOVE_RATIO or epsilon is None:
         raise OutsideDomain("the level search needs a bounded mass above a ratio and one epsilon for all shifts.")

@@ -30,7 +30,8 @@ Real: TypeAlias = "str | int | float | Decimal | Fraction"
 Interval = tuple[Fraction, Fraction]  # its two ends
 Rationals = tuple[Fraction, ...]
 
-_ZERO = Fraction(0)
+_ZERO, _ONE = Fraction(0), Fraction(1)
+_FEW = 256  # bits, and sizes of ε, up to which e^ε is summed here
 _MAX_EXPONENT = 5000  # decimal digits of a number, before or after the point; more is a mistake or an attack
 _LARGEST, _LEAST = Fraction(sys.float_info.max), Fraction(5, 10**324)  # of a double, as it is written
 
@@ -145,16 +146,41 @@ def _exp_bounds(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
     """`exp_bounds` of a rational in lowest terms."""
     if not numerator:
         return 1 << bits, 1 << bits
-    from flint import ctx
-
     epsilon = Fraction(numerator, denominator)
-    working = bits + max(0, math.ceil(epsilon * 3 / 2)) + 32
-    with ctx.workprec(working):
-        low, high, exponent = _ends(ball(epsilon).exp())
+    if bits <= _FEW and abs(numerator) <= _FEW * denominator:
+        low, high, exponent = _exp_series(epsilon, bits)
+    else:
+        from flint import ctx  # slow to import
+
+        with ctx.workprec(bits + max(0, math.ceil(epsilon * 3 / 2)) + 32):
+            low, high, exponent = _ends(ball(epsilon).exp())
     unit, up = 1 << bits, bits + exponent
     below, above = (low << up, high << up) if up >= 0 else (low >> -up, -(-high >> -up))  # floor and ceiling
     # e^ε > 1 exactly when ε > 0: with that, equal masses are decided at once however small the budget
     return (max(below, unit), above) if epsilon > 0 else (below, min(above, unit))
+
+
+def _exp_series(epsilon: Fraction, bits: int) -> tuple[int, int, int]:
+    """Integers (l, h, e) with l 2^e <= e^ε <= h 2^e, closer than 2^-bits.
+
+    The series of r = |ε| / 2^k < 1/8 in units u, squared k times. Every term that is rounded down, from a term and an r
+    that were, is at most 2u too small (2u/8 + u/8 + u); the terms after the first of 0 are less than u together.
+    """
+    halvings = int(abs(epsilon)).bit_length() + 8
+    places = bits + 2 * max(0, int(epsilon)) + halvings + 32
+    r = (abs(epsilon.numerator) << places - halvings) // epsilon.denominator
+    low = term = 1 << places
+    count = 0
+    while term:
+        count += 1
+        term = (term * r >> places) // count
+        low += term
+    high = low + 2 * count + 1
+    for _ in range(halvings):
+        low, high = low * low >> places, -(-high * high >> places)
+    if epsilon < 0:
+        low, high = (1 << 2 * places) // high, -(-(1 << 2 * places) // low)
+    return low, high, -places
 
 
 def ball(value: Fraction) -> Any:
@@ -183,18 +209,22 @@ def _ends(enclosed: Any) -> tuple[int, int, int]:
 
 def ln_up(ratio: Fraction) -> float:
     """The smallest float >= ln(ratio), decided exactly; 0 for ratio = 1. ratio > 0."""
-    if ratio == 1:
-        return 0.0
-    from flint import ctx
+    near = _log(ratio)
+    while sign_exp(ratio, _ONE, Fraction(near)) > 0:
+        near = math.nextafter(near, math.inf)
+    while sign_exp(ratio, _ONE, Fraction(below := math.nextafter(near, -math.inf))) <= 0:
+        near = below
+    return near
 
-    bits = 128
-    while True:
-        with ctx.workprec(bits):
-            low, high = ball_ends(ball(ratio).log())
-        if (high - low) * 2**60 <= abs(high):  # a ratio near 1 has a small logarithm: its first digits cancel
-            near = round_up(low)
-            return near if sign_exp(ratio, Fraction(1), Fraction(near)) <= 0 else math.nextafter(near, math.inf)
-        bits *= 2
+
+def _log(ratio: Fraction) -> float:
+    """ln(ratio), to some units in the last place."""
+    if ratio < 1:
+        return -_log(1 / ratio)
+    try:
+        return math.log1p(ratio - 1)
+    except OverflowError:
+        return math.log(ratio.numerator) - math.log(ratio.denominator)
 
 
 def sign_exp(a: Fraction, b: Fraction, epsilon: Fraction) -> int:

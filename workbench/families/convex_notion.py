@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from models.convex_interior import Levels
 from models.requirements import Bound
-from models.tangent_program import Comparisons, TangentProgram
 from solvers.arrays import Ints, Vector
 from solvers.backend import Options, solve
 from solvers.errors import SolverError
@@ -26,6 +24,10 @@ from workbench.families.outcome import translated_errors
 from workbench.families.requirements import in_numbers
 from workbench.privacy.audit import Privacy
 from workbench.privacy.claim import Claim
+
+if TYPE_CHECKING:
+    from models.convex_interior import Levels
+    from models.tangent_program import Comparisons
 
 _EXCESS = 1e-9  # over a limit, relative, that is left to the repair
 
@@ -42,6 +44,8 @@ class ClaimedBounds:
     @property
     def levels(self) -> Levels | None:
         """Of the notion, in numbers."""
+        from models.convex_interior import Levels
+
         levels = self.claim.notion.levels(self.values)
         return None if levels is None else Levels(*levels[:2], lambda level: in_numbers(levels[2](level)))
 
@@ -61,6 +65,8 @@ def solve_by_tangents(
     options, are given the program with all of them, and the better bound counts. Raises Infeasible, InvalidRequest,
     NotProven, SolverUnavailable.
     """
+    from models.tangent_program import TangentProgram  # slow to import
+
     options, solver = request.options, request.solver
     with translated_errors():
         stated = ClaimedBounds(request.claim, label)

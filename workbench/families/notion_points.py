@@ -20,7 +20,6 @@ from workbench.errors import InvalidRequest
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family
 from workbench.families.frontier_plan import LEAST_EPSILON, Plots, Row
-from workbench.families.frontier_plots import Quantity, Series, all_series, each, lines
 from workbench.families.option import NOTION_PARAMETERS, Option, count
 from workbench.io.parameter_grid import grid
 from workbench.privacy.notions import notion
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from workbench.families.frontier_plots import Series
 
 _FIGURES = 4  # against runs
 BUDGET = Option("max_loss", grid, help="Grid of errors: the least ε of each, of notions with ε and δ.")
@@ -120,6 +120,8 @@ def one_run(table: pd.DataFrame, notions: Iterable[str]) -> pd.DataFrame:
 def notion_plots(table: pd.DataFrame, series: Mapping[str, Series], title: str, words: str) -> Plots:
     """Error against ρ, μ and Rényi's ε (one line per order), and the least ε against error budgets (per δ)."""
 
+    from workbench.families.frontier_plots import Quantity, each, lines  # slow to import
+
     error = Quantity("objective", words, True)
 
     def drawn(rows: pd.DataFrame, x: str, label: str, what: str) -> Any:
@@ -162,6 +164,8 @@ def notion_plots(table: pd.DataFrame, series: Mapping[str, Series], title: str, 
 
 def _against_runs(table: pd.DataFrame, series: Mapping[str, Series], title: str, words: str) -> Plots:
     """One figure for each budget (ε, δ) that several numbers of runs share."""
+    from workbench.families.frontier_plots import Quantity, all_series, lines
+
     plots: dict[str, Callable[[], Figure | None]] = {}
     if "runs" not in table or table["runs"].nunique() < 2:
         return plots

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from models import oracles
-from models.modulo_fast import LEVELS
+from models.modulo import LEVELS
 from models.oracles.level_search import NODES
 from models.oracles.question import ROUNDING
 from models.requirements import RatioBound

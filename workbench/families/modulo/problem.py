@@ -11,11 +11,10 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from models.modulo_fast import FastSession, applies
 from solvers.search import Deadline
 from solvers.session import Session as SolverSession
 from solvers.solution import Solution, Start, Termination
@@ -51,6 +50,9 @@ from workbench.privacy.audit import Privacy, audit
 from workbench.privacy.certificate import Certificate, Objective
 from workbench.privacy.certify import rounded_objective
 from workbench.privacy.repair import exact_loss
+
+if TYPE_CHECKING:
+    from models.modulo_fast import FastSession
 
 _CERTIFIED_BY = 1.5  # of the time limit: until then the exact program of a pattern is solved, its floats repaired after
 _SHARP = 1e-6  # gap relative to the objective itself, above which it is said
@@ -140,9 +142,12 @@ class ModuloProblem(Problem):
             if key not in live:
                 model = request.model()
                 options = programs.exacting(request.options) if request.certified else request.options
-                fast = request.method == "fast" and applies(model)
-                opened = FastSession(model, programs.backend, options) if fast else None
-                live[key] = model, opened or programs.backend.open(model.program, options)
+                if request.method == "fast" and model.by_patterns:
+                    from models.modulo_fast import FastSession  # slow to import
+
+                    live[key] = model, FastSession(model, programs.backend, options)
+                else:
+                    live[key] = model, programs.backend.open(model.program, options)
         session: SolverSession | FastSession = live[key][1]
         return session
 
