@@ -1,4 +1,8 @@
-"""Parts of a JSON record, read strictly: exact entries, lists, exact numbers, laws of integer weights.
+"""Records in JSON, stated once and read strictly: exact entries, lists, exact numbers, laws of integer weights.
+
+    form = RecordForm("The quantizer", {"kind": "quantizer"}, knots=RATIOS, outputs=RATIOS, ends=LAWS)
+    form.write(mechanism)                     {"kind": "quantizer", "knots": [..], ..}, of its attributes
+    form.read(data)                           {"knots": (..), ..}; CorruptFile for anything else
 
 {"total": "0x10", "weights": ["0x3", "0xd"]}        a law: weights without a common factor, and their sum
 [[2, "0x3", 1, "0xd"], ..]                          columns of laws: in every column runs of equal weights, downwards
@@ -7,9 +11,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from fractions import Fraction
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,11 +22,14 @@ from numpy.typing import NDArray
 
 from workbench.errors import CorruptFile
 from workbench.exact.distribution import Distribution
-from workbench.exact.objects import Record
-from workbench.io.files import ratio, whole
+from workbench.exact.numbers import Rationals
+from workbench.exact.objects import Record, Values
+from workbench.io.files import ratio, spelled, whole
 
 FORMULA = "dp-workbench formula"  # the format of a file of `workbench.families.formula_certificate`
 _CELLS = 4_000_000  # of a table that a short file may stand for
+_FARTHEST = 1 << 40  # an integer of a record
+_LAW = ("total", "weights")
 
 
 def take(data: Any, what: str, names: set[str]) -> Record:
@@ -38,7 +46,7 @@ def listed(data: Any, what: str) -> list[Any]:
     return data
 
 
-def numbers(data: Any, what: str) -> tuple[Fraction, ...]:
+def numbers(data: Any, what: str) -> Rationals:
     """A list of exact numbers in strings. Raises CorruptFile."""
     return tuple(ratio(item, f"An entry of {what}") for item in listed(data, what))
 
@@ -115,3 +123,84 @@ def read_columns(data: Any, count: Any) -> tuple[Distribution, ...]:
 def refuse(what: str, constraint: str) -> NoReturn:
     """Raise CorruptFile: what must be constraint."""
     raise CorruptFile(f"{what} must be {constraint}.")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How an entry of a record is written; read: (what stands there, its name) -> the value. Raises CorruptFile."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any, str], Any]
+
+
+def typed(kind: Any, constraint: str) -> Entry:
+    """An entry of one of JSON's own types; integers of less than 2^40."""
+
+    def read(data: Any, what: str) -> Any:
+        if type(data) is not kind or (kind is int and abs(data) >= _FARTHEST):
+            refuse(what, constraint)
+        return data
+
+    return Entry(kind, read)
+
+
+def many(one: Entry) -> Entry:
+    """A list of them, as a tuple."""
+    return Entry(
+        lambda values: [*map(one.write, values)],
+        lambda data, what: tuple(one.read(item, f"An entry of {what}") for item in listed(data, what)),
+    )
+
+
+def optional(one: Entry) -> Entry:
+    """The same or null."""
+    return Entry(
+        lambda value: None if value is None else one.write(value),
+        lambda data, what: None if data is None else one.read(data, what),
+    )
+
+
+def held(read: Callable[[Any], Any]) -> Entry:
+    """An object that has `to_dict`. read: of what that wrote."""
+    return Entry(lambda value: value.to_dict(), lambda data, what: read(data))
+
+
+AS_IS = Entry(lambda value: value, lambda data, what: data)
+WHOLE, FLAG, OBJECT = typed(int, "an integer"), typed(bool, "true or false"), typed(dict, "an object")
+TEXT, RATIO, LAW, DOUBLES = (
+    Entry(str, short_text),
+    Entry(spelled, ratio),
+    Entry(law_record, read_law),
+    Entry(floats, float_array),
+)
+WHOLES, RATIOS, LAWS = many(WHOLE), many(RATIO), many(LAW)
+
+
+class RecordForm:
+    """The entries of a record. what: it is called in messages; fixed: the entries that are always the same."""
+
+    def __init__(self, what: str, fixed: Values = MappingProxyType({}), /, **entries: Entry) -> None:
+        self.what, self.fixed, self.entries = what, fixed, entries
+
+    def write(self, given: Any, **others: Any) -> Record:
+        """JSON-ready, of the attributes of an object, but for others."""
+        values = {name: others[name] if name in others else getattr(given, name) for name in self.entries}
+        return {**self.fixed} | {name: entry.write(values[name]) for name, entry in self.entries.items()}
+
+    def read(self, data: Any) -> Record:
+        """What `write` wrote, in the order of the entries. Raises CorruptFile."""
+        fields = take(data, self.what, {*self.fixed, *self.entries})
+        for name, value in self.fixed.items():
+            if type(fields[name]) is not type(value) or fields[name] != value:
+                refuse(f"The {name}", repr(value))
+        return {name: entry.read(fields[name], name) for name, entry in self.entries.items()}
+
+    def of(self, made: Callable[..., Any]) -> Entry:
+        """An entry that is such a record. made: what it stands for, of its entries."""
+        return Entry(self.write, lambda data, what: made(**self.read(data)))
+
+    def read_beside_law(self, data: Any) -> tuple[Record, Distribution]:
+        """The same and the law whose entries stand among them. Raises CorruptFile."""
+        fields = take(data, self.what, {*self.fixed, *self.entries, *_LAW})
+        rest = {name: value for name, value in fields.items() if name not in _LAW}
+        return self.read(rest), read_law({name: fields[name] for name in _LAW}, self.what)

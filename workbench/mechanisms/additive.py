@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.errors import CorruptFile, InvalidRequest
+from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.objects import Record
@@ -28,9 +28,9 @@ from workbench.exact.plain import finite_table, plain_array, whole_column
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.plain_figures import NOISE, Figure, bars, heat
-from workbench.io.records import law_record, listed, read_law, refuse, take
+from workbench.io.records import FLAG, WHOLES, RecordForm, law_record, many
 from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Distances, Label, Segment
-from workbench.mechanisms.modulo import MAX_FACTORS, ModuloNoise
+from workbench.mechanisms.modulo import ModuloNoise
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 __all__ = ["PART_LOSSES", "AdditiveNoise", "ModuloNoise", "known_losses"]
@@ -40,6 +40,8 @@ PART_LOSSES: dict[str, Callable[[int, int], int]] = {
     "eta-squared": lambda part, size: part**2,
     "circular-squared": lambda part, size: min(part, size - part) ** 2,
 }
+
+_FORM = RecordForm("The noise", {"kind": "noise"}, sizes=WHOLES, shifts=many(WHOLES), directed=FLAG)
 
 
 def known_losses(name: str, sizes: Sequence[int]) -> tuple[Fraction, ...] | None:
@@ -272,19 +274,8 @@ class AdditiveNoise(ShownMechanism):
     @classmethod
     def from_dict(cls, data: Any) -> AdditiveNoise:
         """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
-        entries = take(data, "The noise", {"kind", "sizes", "shifts", "directed", "total", "weights"})
-        sizes, shifts = listed(entries["sizes"], "sizes"), listed(entries["shifts"], "shifts")
-        if not all(type(size) is int and 0 < size < 1 << 40 for size in sizes):
-            refuse("sizes", "positive integers")
-        if len(sizes) > MAX_FACTORS:  # before they are multiplied
-            refuse("sizes", f"at most {MAX_FACTORS} integers")
-        if not all(isinstance(shift, list) and all(type(part) is int for part in shift) for shift in shifts):
-            refuse("shifts", "lists of integers")
-        weights = listed(entries["weights"], "weights")
-        if math.prod(sizes) != len(weights):
-            raise CorruptFile(f"{len(weights)} weights do not fill a group of sizes {sizes[:8]}.")
-        question = ModuloNoise(sizes=sizes, shifts=shifts, directed=entries["directed"])
-        return cls(question, read_law({"total": entries["total"], "weights": weights}, "The noise"))
+        question, law = _FORM.read_beside_law(data)
+        return cls(ModuloNoise(**question), law)
 
     def __repr__(self) -> str:
         return f"AdditiveNoise({self.question!r}, error_rate={self.error_rate:.6g})"

@@ -20,17 +20,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import CorruptFile, InvalidRequest
+from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import bits_of
 from workbench.exact.objects import Record
 from workbench.exact.plain import is_whole, whole_column, whole_number
 from workbench.exact.random_source import Source
-from workbench.io.files import ratio as read_ratio
 from workbench.io.files import spelled
 from workbench.io.plain_figures import NOISE, Figure, bars
-from workbench.io.records import law_record, listed, read_law, refuse, take
+from workbench.io.records import AS_IS, RATIO, WHOLE, WHOLES, Entry, RecordForm, law_record, optional
 from workbench.io.shown import OneLine
 from workbench.mechanisms.additive import PART_LOSSES
 from workbench.mechanisms.channel import Channel
@@ -210,18 +209,12 @@ class LineNoise(ShownMechanism):
         return {"kind": self.kind, **self.question.to_dict(), **where, **law_record(law.held)}
 
     @staticmethod
-    def read(data: Any, names: set[str]) -> tuple[Record, IntegerLaw]:
-        """The entries of a record, its own of these names, and the law. Raises CorruptFile, InvalidRequest."""
-        names = {"kind", "sensitivity", "first", "period", "ratio", "total", "weights", *names}
-        fields = take(data, "The noise", names)
-        for name in ("first", "period"):
-            if type(fields[name]) is not int or abs(fields[name]) >= 1 << 40:
-                refuse(name, "an integer")
-        weights = read_law({name: fields[name] for name in ("total", "weights")}, "The noise")
-        ratio = read_ratio(fields["ratio"], "The ratio")
-        if not 0 <= ratio < 1:
-            raise CorruptFile("The ratio must be a number in [0, 1).")
-        return fields, IntegerLaw(fields["first"], weights, fields["period"], ratio)
+    def read(data: Any, **own: Entry) -> tuple[list[Any], IntegerLaw]:
+        """Its own entries of a record, and the law. Raises CorruptFile, InvalidRequest."""
+        form = RecordForm("The noise", kind=AS_IS, first=WHOLE, period=WHOLE, ratio=RATIO, **own)
+        fields, law = form.read_beside_law(data)
+        _, first, period, ratio, *rest = fields.values()
+        return rest, IntegerLaw(first, law, period, ratio)
 
 
 @dataclass(frozen=True, repr=False)
@@ -384,15 +377,8 @@ class AdditiveIntegerNoise(LineNoise):
     @classmethod
     def from_dict(cls, data: Any) -> AdditiveIntegerNoise:
         """The mechanism written by `to_dict`, which claims no privacy. Raises CorruptFile, InvalidRequest."""
-        fields, law = cls.read(data, {"clamp"})
-        clamp = fields["clamp"]
-        if clamp is not None:
-            clamp = tuple(listed(clamp, "clamp"))
-            if len(clamp) != 2 or not all(type(end) is int and abs(end) < 1 << 40 for end in clamp):
-                refuse("clamp", "null or two integers")
-        if type(fields["sensitivity"]) is not int:
-            refuse("sensitivity", "an integer")
-        return cls(IntegerNoise(fields["sensitivity"], clamp), law)
+        question, law = cls.read(data, sensitivity=WHOLE, clamp=optional(WHOLES))
+        return cls(IntegerNoise(*question), law)
 
     def __repr__(self) -> str:
         return f"AdditiveIntegerNoise({self.question!r}, {len(self.noise.weights)} weights from {self.noise.first})"

@@ -34,9 +34,8 @@ from workbench.exact.numbers import exact, nearest_float, positive, round_down, 
 from workbench.exact.objects import Record
 from workbench.exact.plain import plain_list
 from workbench.exact.random_source import Source
-from workbench.io.files import spelled
 from workbench.io.plain_figures import Figure
-from workbench.io.records import law_record, listed, numbers, read_law, take
+from workbench.io.records import LAWS, RATIOS, RecordForm
 from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.density import Density
@@ -55,6 +54,8 @@ from workbench.mechanisms.mechanism import (
 from workbench.mechanisms.quantization import rationals, read_bins, read_inputs, real_input
 from workbench.mechanisms.quantization_error import ErrorIntegrals, RealErrors, places
 from workbench.mechanisms.shown_mechanism import ShownMechanism, affine_figure
+
+_FORM = RecordForm("The quantizer", {"kind": "quantizer"}, knots=RATIOS, outputs=RATIOS, ends=LAWS)
 
 
 @dataclass(frozen=True)
@@ -282,19 +283,12 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
     def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`: rationals as strings, weights as hexadecimal integers."""
-        return {
-            "kind": "quantizer",
-            "knots": [*map(spelled, self.knots)],
-            "outputs": [*map(spelled, self.bins)],
-            "ends": [*map(law_record, self.ends)],
-        }
+        return _FORM.write(self, outputs=self.bins)
 
     @classmethod
     def from_dict(cls, data: Any) -> PiecewiseAffine:
         """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
-        entries = take(data, "The quantizer", {"kind", "knots", "outputs", "ends"})
-        ends = tuple(read_law(end, "An end law") for end in listed(entries["ends"], "ends"))
-        return cls(numbers(entries["knots"], "knots"), numbers(entries["outputs"], "outputs"), ends)
+        return cls(*_FORM.read(data).values())
 
     def __repr__(self) -> str:
         bins = ", ".join(f"{b:g}" for b in self.outputs) if self.m <= 8 else f"{self.m} outputs"

@@ -33,11 +33,9 @@ from workbench.exact.numbers import exact, positive, round_up
 from workbench.exact.objects import Record
 from workbench.exact.plain import plain_numbers, whole_number
 from workbench.exact.random_source import Source
-from workbench.io.files import ratio as read_ratio
 from workbench.io.files import spelled
 from workbench.io.plain_figures import SEEN, Figure, lines, series
-from workbench.io.records import numbers as read_ratios
-from workbench.io.records import refuse
+from workbench.io.records import RATIO, RATIOS, WHOLE
 from workbench.io.shown import Facts
 from workbench.mechanisms.integer_noise import LineNoise, UnboundedNoise
 from workbench.mechanisms.mechanism import ColumnInputs
@@ -295,14 +293,9 @@ class AdditiveRealNoise(LineNoise):
     @classmethod
     def from_dict(cls, data: Any) -> AdditiveRealNoise:
         """The mechanism written by `to_dict`, which claims no privacy. Raises CorruptFile, InvalidRequest."""
-        clamped = isinstance(data, dict) and "clamp" in data
-        fields, cells = cls.read(data, {"grid", "steps", "atom", *(["clamp"] if clamped else [])})
-        if type(fields["steps"]) is not int:
-            refuse("steps", "an integer")
-        ends = read_ratios(fields["clamp"], "clamp") if clamped else None
-        sensitivity, grid = (read_ratio(fields[name], name) for name in ("sensitivity", "grid"))
-        question = RealNoise(sensitivity, grid, ends)
-        return cls(question, fields["steps"], cells, read_ratio(fields["atom"], "The atom"))
+        ends = {"clamp": RATIOS} if isinstance(data, dict) and "clamp" in data else {}
+        (steps, atom, *question), cells = cls.read(data, steps=WHOLE, atom=RATIO, sensitivity=RATIO, grid=RATIO, **ends)
+        return cls(RealNoise(*question), steps, cells, atom)
 
     def __repr__(self) -> str:
         return f"AdditiveRealNoise({self.question!r}, {self.steps} steps, {len(self.cells.weights)} cells)"

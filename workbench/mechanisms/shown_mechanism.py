@@ -12,13 +12,15 @@ from workbench.exact.arrays import Vector
 from workbench.exact.objects import Record
 from workbench.io.files import write_json
 from workbench.io.plain_figures import Figure, chart, heat, lines, series
+from workbench.io.records import AS_IS, RecordForm
 from workbench.io.shown import Facts, Shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn
 
 
-MECHANISM, VERSION = "dp-workbench mechanism", 1
+MECHANISM = "dp-workbench mechanism"
+FILE = RecordForm("A mechanism", {"format": MECHANISM, "version": 1}, mechanism=AS_IS)
 _DRAWN = 400  # outputs
 
 
@@ -62,7 +64,7 @@ class ShownMechanism(Shown):
 
     def save(self, path: str | Path) -> None:
         """Write the mechanism, which claims nothing, whole or not at all; `workbench.load` reads it back."""
-        write_json(path, {"format": MECHANISM, "version": VERSION, "mechanism": self.to_dict()})
+        write_json(path, FILE.write(self, mechanism=self.to_dict()))
 
 
 def affine(outputs: Vector, knots: Vector, ends: Vector) -> list[Figure]:

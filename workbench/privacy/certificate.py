@@ -27,8 +27,9 @@ from workbench.errors import CorruptFile, InvalidRequest, NotCertified
 from workbench.exact.numbers import round_up
 from workbench.exact.objects import Record, Values
 from workbench.exact.plain import plain_list
-from workbench.io.files import LIMIT, spelled, write_whole
+from workbench.io.files import LIMIT, write_whole
 from workbench.io.plugins import origin
+from workbench.io.records import AS_IS, OBJECT, RATIO, RATIOS, RecordForm, held, optional
 from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.mechanism import Bias, Mechanism, on_real_inputs, on_reals
 from workbench.mechanisms.points import points
@@ -37,7 +38,7 @@ from workbench.privacy.audit_work import affordable, work
 from workbench.privacy.claim import Claim
 from workbench.privacy.composition import ComposedClaim
 from workbench.privacy.notions import Notion
-from workbench.privacy.objective import ExpectedLoss, Objective
+from workbench.privacy.objective import ExpectedLoss, Objective, read_objective
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,6 +55,11 @@ __all__ = [
 ]
 
 FORMAT, VERSION = "dp-workbench certificate", 1
+FORM = RecordForm(
+    "A certificate", {"format": FORMAT, "version": VERSION}, mechanism=AS_IS, claim=held(Claim.read),
+    composed=optional(held(ComposedClaim.read)), objective=optional(held(read_objective)),
+    bias=optional(RecordForm("The bias", outputs=RATIOS, inputs=RATIOS, worst=RATIO).of(Bias)), record=OBJECT,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -210,24 +216,10 @@ class Certificate(Shown):
 
         columns: a channel whose rows are all neighbours by its columns.
         """
-        objective, bias = self.objective, self.bias
         short: Callable[[], Record | None] = getattr(self.mechanism, "short_record", lambda: None)
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "mechanism": (short() if columns else None) or self.mechanism.to_dict(),
-            "claim": self.claim.to_dict(),
-            "composed": None if self.composed is None else self.composed.to_dict(),
-            "objective": None if objective is None else objective.to_dict(),
-            "bias": None
-            if bias is None
-            else {
-                "outputs": [*map(spelled, bias.outputs)],
-                "inputs": [*map(spelled, bias.inputs)],
-                "worst": spelled(bias.worst),
-            },
-            "record": {**self.record, **({"checked_by": self.foreign} if self.foreign else {})},
-        }
+        mechanism = (short() if columns else None) or self.mechanism.to_dict()
+        checked = {"checked_by": self.foreign} if self.foreign else {}
+        return FORM.write(self, mechanism=mechanism, record={**self.record, **checked})
 
     def check_work(self) -> None:
         """Raise CorruptFile where proving all that it states would take too long."""

@@ -31,31 +31,19 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified, NotProven
-from workbench.io.files import named, parse_json, ratio, read_text
+from workbench.io.files import named, parse_json, read_text
 from workbench.io.plugins import plugins
-from workbench.io.records import FORMULA, listed, numbers, refuse, short_text, take
+from workbench.io.records import FORMULA, refuse
 from workbench.mechanisms.mechanism import Mechanism as AnyMechanism
 from workbench.mechanisms.mechanism import as_mechanism
 from workbench.mechanisms.shown_mechanism import MECHANISM, ShownMechanism
 from workbench.privacy.audit_work import LIMIT, affordable, work
-from workbench.privacy.certificate import (
-    FORMAT,
-    VERSION,
-    Bias,
-    Certificate,
-    ExpectedLoss,
-    Mechanism,
-    Objective,
-    check_work,
-)
-from workbench.privacy.claim import Claim
-from workbench.privacy.composition import ComposedClaim
+from workbench.privacy.certificate import FORM, FORMAT, Certificate, Mechanism, check_work
 from workbench.privacy.notions.notion import limited
 
 __all__ = [
     "FORMAT",
     "MECHANISM",
-    "VERSION",
     "any_mechanism",
     "check",
     "from_dict",
@@ -116,25 +104,12 @@ def check(path: Path | str) -> Any:
 def from_dict(data: Any) -> Certificate:
     """The certificate `to_dict` wrote, proven again. Raises CorruptFile, caused by NotCertified for a claim that is
     false and by NotProven for one that stays undecided."""
-    names = {"format", "version", "mechanism", "claim", "composed", "objective", "bias", "record"}
-    fields = take(data, "A certificate", names)
-    if fields["format"] != FORMAT:
-        raise CorruptFile(f"The format must be {FORMAT!r}.")
-    version = fields["version"]
-    if type(version) is not int or version != VERSION:
-        refuse("The version", f"{VERSION}, the one that this reader knows")
-    if not isinstance(fields["record"], dict):
-        refuse("The record", "an object")
     try:
-        mechanism = _built(fields["mechanism"])
-        claim = Claim.read(fields["claim"])
-        objective, bias = _objective(fields["objective"]), _bias(fields["bias"])
-        composed = None if fields["composed"] is None else ComposedClaim.read(fields["composed"])
-        check_work(mechanism, claim, objective, bias, composed)
+        fields = FORM.read(data)
+        mechanism, claim = _built(fields.pop("mechanism")), fields.pop("claim")
+        check_work(mechanism, claim, **{name: fields[name] for name in fields if name != "record"})
         with limited(LIMIT):
-            proven = Certificate(
-                mechanism, claim, objective=objective, bias=bias, record=fields["record"], composed=composed
-            )
+            proven = Certificate(mechanism, claim, **fields)
     except (NotCertified, NotProven) as error:
         raise CorruptFile(f"The certificate does not prove its claim. {error}") from error
     except InvalidRequest as error:
@@ -172,27 +147,3 @@ def _built(data: Any, kinds: Mapping[str, str] = KINDS) -> Any:
         raise
     except Exception as error:  # of code that is not ours
         raise CorruptFile(f"{added[kind].package} cannot read it: {type(error).__name__}: {error}.") from error
-
-
-def _objective(data: Any) -> Objective | ExpectedLoss | None:
-    if data is None:
-        return None
-    if not isinstance(data, dict) or "losses" in data:
-        fields = take(data, "The objective", {"name", "value", "losses"})
-        losses = None if fields["losses"] is None else numbers(fields["losses"], "losses")
-        return Objective(short_text(fields["name"], "The name"), ratio(fields["value"], "The value"), losses)
-    fields = take(data, "The objective", {"name", "value", "labels", "prior", "outputs", "rows"})
-    rows = listed(fields["rows"], "rows")
-    if not all(type(row) is int for row in rows):
-        refuse("rows", "row numbers")
-    labels, prior, outputs = (numbers(fields[name], name) for name in ("labels", "prior", "outputs"))
-    value = ratio(fields["value"], "The value")
-    return ExpectedLoss(short_text(fields["name"], "The name"), value, labels, prior, outputs, tuple(rows))
-
-
-def _bias(data: Any) -> Bias | None:
-    if data is None:
-        return None
-    fields = take(data, "The bias", {"outputs", "inputs", "worst"})
-    outputs, inputs = numbers(fields["outputs"], "outputs"), numbers(fields["inputs"], "inputs")
-    return Bias(outputs, inputs, ratio(fields["worst"], "The worst bias", 1 << 20))

@@ -21,7 +21,7 @@ import hmac
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -29,13 +29,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import CorruptFile, InvalidRequest
+from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import jsonable, rational, round_up
 from workbench.exact.objects import Record
 from workbench.io.csv_column import CsvColumn, locate
-from workbench.io.files import named, parse_json, ratio, read_text, spelled, write_json
-from workbench.io.records import refuse, short_text, take
+from workbench.io.files import named, parse_json, read_text, write_json
+from workbench.io.records import FLAG, RATIO, TEXT, RecordForm, held, many, optional, refuse
 from workbench.mechanisms.mechanism import ColumnInputs, ColumnPublisher, on_real_inputs, on_reals
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.certificate import Certificate
@@ -81,6 +81,12 @@ def together(budgets: Sequence[PrivacyBudget | None], rows: int = 1) -> PrivacyB
     return PrivacyBudget(epsilon, min(Fraction(1), delta), any(units))
 
 
+_BUDGET = RecordForm("The budget", epsilon=optional(RATIO), delta=RATIO, per_distance=FLAG)
+_RELEASE = RecordForm(
+    "A release", column=TEXT, digest=TEXT, notion=TEXT, budget=optional(_BUDGET.of(PrivacyBudget)), output=TEXT
+)
+
+
 @dataclass(frozen=True)
 class Release:
     """One release in a ledger: of which column, under which notion, what it costs (None: no ε and δ), written where."""
@@ -93,32 +99,16 @@ class Release:
 
     def to_dict(self) -> Record:
         """JSON-ready."""
-        budget = self.budget
-        loss = (
-            None
-            if budget is None
-            else {
-                "epsilon": None if budget.epsilon is None else spelled(budget.epsilon),
-                "delta": spelled(budget.delta),
-                "per_distance": budget.per_distance,
-            }
-        )
-        return asdict(self) | {"budget": loss}
+        return _RELEASE.write(self)
 
     @classmethod
     def from_dict(cls, data: Any) -> Release:
         """What `to_dict` wrote. Raises CorruptFile."""
-        fields = take(data, "A release", {"column", "digest", "notion", "budget", "output"})
-        texts = {name: short_text(fields[name], name) for name in ("column", "digest", "notion", "output")}
-        loss = fields["budget"]
-        if loss is not None:
-            parts = take(loss, "The budget", {"epsilon", "delta", "per_distance"})
-            epsilon = None if parts["epsilon"] is None else ratio(parts["epsilon"], "epsilon")
-            delta = ratio(parts["delta"], "delta")
-            if (epsilon is not None and epsilon < 0) or not 0 <= delta <= 1 or type(parts["per_distance"]) is not bool:
-                refuse("The budget", "numbers epsilon >= 0 and delta in [0, 1]")
-            loss = PrivacyBudget(epsilon, delta, parts["per_distance"])
-        return cls(**texts, budget=loss)
+        release = cls(**_RELEASE.read(data))
+        budget = release.budget
+        if budget is not None and ((budget.epsilon or 0) < 0 or not 0 <= budget.delta <= 1):
+            refuse("The budget", "numbers epsilon >= 0 and delta in [0, 1]")
+        return release
 
 
 @dataclass(frozen=True)
@@ -135,13 +125,10 @@ class ReleaseLedger:
             return cls(secrets.token_hex(32))
         text = read_text(path, name="ledger")
         with named(path):
-            fields = take(parse_json(text), "The ledger", {"format", "version", "key", "releases"})
-            if fields["format"] != FORMAT or type(fields["version"]) is not int or fields["version"] != VERSION:
-                raise CorruptFile(f"The ledger must have the format {FORMAT!r}, version {VERSION}.")
-            key = short_text(fields["key"], "The key")
-            if len(key) != 64 or not set(key) <= set("0123456789abcdef") or not isinstance(fields["releases"], list):
-                refuse("The ledger", "a key of 64 hexadecimal digits and a list of releases")
-            return cls(key, tuple(map(Release.from_dict, fields["releases"])))
+            known = cls(**_LEDGER.read(parse_json(text)))
+            if len(known.key) != 64 or not set(known.key) <= set("0123456789abcdef"):
+                refuse("The key", "64 hexadecimal digits")
+            return known
 
     def digest(self, values: Vector) -> str:
         """The HMAC of a column under the key."""
@@ -154,11 +141,12 @@ class ReleaseLedger:
 
     def save(self, path: Path) -> None:
         """Write the file, its owner's alone where it is new. Raises OSError."""
-        releases = [release.to_dict() for release in self.releases]
-        data = {"format": FORMAT, "version": VERSION, "key": self.key, "releases": releases}
-        write_json(path, data, private=True)
+        write_json(path, _LEDGER.write(self), private=True)
 
 
+_LEDGER = RecordForm(
+    "The ledger", {"format": FORMAT, "version": VERSION}, key=TEXT, releases=many(held(Release.from_dict))
+)
 _CALLED = {
     "noise": "additive noise on the answers 0..n, on the integers or on the reals",
     "quantizer": "a mechanism on real inputs",

@@ -24,10 +24,10 @@ from workbench.exact.arrays import Vector
 from workbench.exact.numbers import ExpNumber, Interval, Real, ln_up, positive, probability, round_down, round_up
 from workbench.exact.objects import Record
 from workbench.exact.plain import whole_number
-from workbench.io.files import ratio, spelled, write_json
+from workbench.io.files import write_json
 from workbench.io.parameter_grid import integers
 from workbench.io.plain_figures import chart, lines, series
-from workbench.io.records import refuse, take
+from workbench.io.records import RATIO, WHOLE, RecordForm, refuse
 from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.mechanism import as_mechanism
 from workbench.privacy.audit_work import LIMIT
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 Runs: TypeAlias = "list[tuple[Laws, int]]"
 _DRAWN, _FAR = 60, 100.0  # values of ε in a picture, and the largest
+_FORM = RecordForm("The composed claim", runs=WHOLE, epsilon=RATIO, delta=RATIO, step=RATIO)
 
 
 @dataclass(frozen=True)
@@ -186,21 +187,17 @@ class ComposedClaim:
 
     def to_dict(self) -> Record:
         """JSON-ready."""
-        numbers = {name: spelled(getattr(self, name)) for name in ("epsilon", "delta", "step")}
-        return {"runs": self.runs, **numbers}
+        return _FORM.write(self)
 
     @classmethod
     def read(cls, data: Any) -> ComposedClaim:
         """What `to_dict` wrote. Raises CorruptFile."""
-        fields = take(data, "The composed claim", {"runs", "epsilon", "delta", "step"})
-        if type(fields["runs"]) is not int or not 1 <= fields["runs"] <= _RUNS:
-            refuse("runs", f"an integer in 1..{_RUNS}")
-        epsilon, delta, step = (ratio(fields[name], name) for name in ("epsilon", "delta", "step"))
-        if not 0 <= epsilon <= _RUNS or not 0 <= delta <= 1:
-            refuse("The composed claim", f"of epsilon in [0, {_RUNS}] and delta in [0, 1]")
-        if not 0 < step <= _RUNS or step.denominator.bit_length() > _STEP_BITS:
+        claim = cls(**_FORM.read(data))
+        if not 1 <= claim.runs <= _RUNS or not 0 <= claim.epsilon <= _RUNS or not 0 <= claim.delta <= 1:
+            refuse("The composed claim", f"of runs in 1..{_RUNS}, epsilon in [0, {_RUNS}] and delta in [0, 1]")
+        if not 0 < claim.step <= _RUNS or claim.step.denominator.bit_length() > _STEP_BITS:
             refuse("step", f"a number in (0, {_RUNS}] of a denominator of at most {_STEP_BITS} bits")
-        return cls(fields["runs"], epsilon, delta, step)
+        return claim
 
 
 _RUNS, _STEP_BITS, _DIGITS = 10**6, 256, 1300  # the most in a file

@@ -30,8 +30,9 @@ from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import Mechanism
 from workbench.mechanisms.modulo import ModuloNoise
+from workbench.mechanisms.shown_mechanism import FILE
 from workbench.privacy.certificate import Certificate
-from workbench.privacy.certificate_file import FORMAT, MECHANISM, VERSION, any_mechanism, from_dict
+from workbench.privacy.certificate_file import FORMAT, MECHANISM, any_mechanism, from_dict
 
 _LARGEST = Fraction(sys.float_info.max)  # of a decimal: 1e999 is a mistake
 _SUM = Fraction(1, 10**6)  # how far decimals, which may be rounded, may be from adding up to 1
@@ -119,9 +120,7 @@ def _json(text: str) -> FileContents:
             proven = from_dict(data)
             return FileContents(proven.mechanism, proven)
         if data.get("format") == MECHANISM:
-            if set(data) != {"format", "version", "mechanism"} or data["version"] != VERSION:
-                raise CorruptFile(f"A mechanism must have exactly the entries format, version {VERSION} and mechanism.")
-            return FileContents(any_mechanism(data["mechanism"]))
+            return FileContents(any_mechanism(FILE.read(data)["mechanism"]))
     data = parse_json(text, decimals=True)
     if isinstance(data, dict):
         named = [data[key] for key in ("pmf", "rows", "matrix") if key in data]

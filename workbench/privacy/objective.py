@@ -36,11 +36,16 @@ from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Rationals, round_up
 from workbench.exact.objects import Record
-from workbench.io.files import ratio, spelled
+from workbench.io.files import ratio
+from workbench.io.records import RATIO, RATIOS, TEXT, WHOLES, RecordForm, optional
 from workbench.mechanisms.additive import PART_LOSSES
 from workbench.mechanisms.mechanism import on_real_inputs
 
 _PLAIN = ("squared", "absolute", "error-rate")
+_STATED = RecordForm("The objective", name=TEXT, value=RATIO, losses=optional(RATIOS))
+_EXPECTED = RecordForm(
+    "The objective", name=TEXT, value=RATIO, labels=RATIOS, prior=RATIOS, outputs=RATIOS, rows=WHOLES
+)
 
 
 @dataclass(frozen=True)
@@ -67,8 +72,7 @@ class Objective:
 
     def to_dict(self) -> Record:
         """JSON-ready."""
-        losses = None if self.losses is None else [*map(spelled, self.losses)]
-        return {"name": self.name, "value": spelled(self.value), "losses": losses}
+        return _STATED.write(self)
 
     def of(self, mechanism: object) -> Fraction:
         """Of a mechanism, exactly. Raises InvalidRequest when these losses do not fit it or are not its name's."""
@@ -119,10 +123,7 @@ class ExpectedLoss:
 
     def to_dict(self) -> Record:
         """JSON-ready."""
-        stated: Record = {"name": self.name, "value": spelled(self.value)}
-        for name in ("labels", "prior", "outputs"):
-            stated[name] = [*map(spelled, getattr(self, name))]
-        return stated | {"rows": [*self.rows]}
+        return _EXPECTED.write(self)
 
     def of(self, mechanism: Any) -> Fraction:
         """The exact expected loss of a channel. Raises InvalidRequest when labels, outputs and rows do not fit it."""
@@ -149,6 +150,13 @@ class ExpectedLoss:
             f"Its expected {self.name} loss is {round_up(self.value)!r}, recomputed for the labels, prior and outputs "
             "in the file."
         )
+
+
+def read_objective(data: Any) -> Objective | ExpectedLoss:
+    """What `to_dict` of either wrote. Raises CorruptFile and InvalidRequest."""
+    if not isinstance(data, dict) or "losses" in data:
+        return Objective(**_STATED.read(data))
+    return ExpectedLoss(**_EXPECTED.read(data))
 
 
 def expected_losses(

@@ -26,9 +26,8 @@ from workbench.exact.numbers import Real, exact, ln_up, positive
 from workbench.exact.objects import Record
 from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
-from workbench.io.files import ratio, spelled
 from workbench.io.plain_figures import Figure
-from workbench.io.records import refuse, take
+from workbench.io.records import RATIO, WHOLE, RecordForm, refuse
 from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.density import spelled as density_of
@@ -36,6 +35,9 @@ from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment, c
 from workbench.mechanisms.quantization import half_width, read_inputs, real_input
 from workbench.mechanisms.quantization_error import RealErrors
 from workbench.mechanisms.shown_mechanism import ShownMechanism, affine_figure
+
+_MOST = 10_000  # outputs of a mechanism in a file
+_FORM = RecordForm("The mechanism", {"kind": "poisson-binomial"}, outputs=WHOLE, theta=RATIO, c=RATIO)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,15 +146,15 @@ class PoissonBinomial(NonAffine, ShownMechanism):
 
     def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`."""
-        return {"kind": "poisson-binomial", "outputs": self.m, "theta": spelled(self.theta), "c": spelled(self.c)}
+        return _FORM.write(self, outputs=self.m)
 
     @classmethod
     def from_dict(cls, data: Any) -> PoissonBinomial:
         """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
-        entries = take(data, "The mechanism", {"kind", "outputs", "theta", "c"})
-        if type(entries["outputs"]) is not int or not 2 <= entries["outputs"] <= 10_000:
-            refuse("outputs", "an integer in 2..10000")
-        return poisson_binomial(entries["outputs"], theta=ratio(entries["theta"], "theta"), c=ratio(entries["c"], "c"))
+        fields = _FORM.read(data)
+        if fields["outputs"] > _MOST:
+            refuse("outputs", f"at most {_MOST}")
+        return poisson_binomial(fields.pop("outputs"), **fields)
 
     # Numbers.
 

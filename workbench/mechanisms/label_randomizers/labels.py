@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +21,6 @@ from workbench.exact.numbers import exact, positive, rational
 from workbench.exact.objects import Record
 from workbench.exact.plain import is_whole, plain_numbers
 from workbench.io.files import names_file, read_table
-from workbench.io.records import float_array, floats
 from workbench.io.shown import OneLine
 
 MAX_LABELS = 50_000_000
@@ -126,14 +124,9 @@ class Labels(OneLine):
         ordered = sorted(weights)
         return cls([float(label) for label in ordered], [float(weights[label]) for label in ordered])
 
-    def record(self) -> Record:
-        """Entries of a mechanism's record: labels and prior as strings that read back the same."""
-        return {"labels": floats(self.values), "prior": floats(self.prior)}
-
     @classmethod
-    def from_record(cls, data: Any) -> Labels:
-        """The labels and prior among the entries of a record. Raises CorruptFile, InvalidRequest."""
-        values, prior = float_array(data["labels"], "labels"), float_array(data["prior"], "prior")
+    def stored(cls, values: Vector, prior: Vector) -> Labels:
+        """Those of a file, whose prior is divided by its sum already. Raises InvalidRequest."""
         read = cls(values, prior)
         read.__dict__["prior"] = prior / prior.sum() if abs(prior.sum() - 1) > 1e-12 else prior
         return read

@@ -32,8 +32,7 @@ from workbench.exact.objects import Record
 from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
-from workbench.io.files import ratio, spelled
-from workbench.io.records import float_array, floats, listed, refuse, short_text, take
+from workbench.io.records import DOUBLES, RATIO, TEXT, WHOLES, RecordForm, refuse
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.mechanism import Budget, Comparison, Distances, Label, Segment
@@ -44,6 +43,10 @@ LossFunction: TypeAlias = Callable[[Any, Any], Vector]  # (outputs, labels) -> l
 
 _BITS = 64
 _MAX_CELLS = 4_000_000
+_FORM = RecordForm(
+    "Randomized response", {"kind": "randomized-response"}, labels=DOUBLES, prior=DOUBLES, outputs=DOUBLES, own=WHOLES,
+    odds=RATIO, epsilon=RATIO, name=TEXT,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,30 +81,15 @@ class RandomizedResponse(ShownMechanism):
 
     def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`."""
-        return {
-            "kind": "randomized-response",
-            **self.labels.record(),
-            "outputs": floats(self.outputs),
-            "own": self.own.tolist(),
-            "odds": spelled(self.odds),
-            "epsilon": spelled(self.epsilon),
-            "name": self.name,
-        }
+        return _FORM.write(self, labels=self.labels.values, prior=self.labels.prior)
 
     @classmethod
     def from_dict(cls, data: Any) -> RandomizedResponse:
         """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
-        names = {"kind", "labels", "prior", "outputs", "own", "odds", "epsilon", "name"}
-        entries = take(data, "Randomized response", names)
-        labels, outputs = Labels.from_record(entries), float_array(entries["outputs"], "outputs")
-        own = listed(entries["own"], "own")
-        if len(own) != labels.k or not all(type(j) is int and -1 <= j < outputs.size for j in own) or not outputs.size:
-            refuse("own", f"{labels.k} output positions, -1 for none")
-        odds, epsilon = ratio(entries["odds"], "odds"), ratio(entries["epsilon"], "epsilon")
-        if odds < 1:
-            refuse("odds", "at least 1")
-        name = short_text(entries["name"], "The name")
-        return cls(labels, outputs, np.array(own, dtype=np.int64), odds, epsilon, name)
+        values, prior, outputs, own, odds, *rest = _FORM.read(data).values()
+        if len(own) != len(values) or not all(-1 <= j < len(outputs) for j in own) or odds < 1:
+            refuse("Randomized response", "of an output's position, or -1, for each label, and of odds >= 1")
+        return cls(Labels.stored(values, prior), outputs, np.array(own, dtype=np.int64), odds, *rest)
 
     @property
     def weights(self) -> tuple[int, int]:
