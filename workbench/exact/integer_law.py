@@ -21,6 +21,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Rationals, number_where
+from workbench.exact.objects import Pair
 from workbench.exact.plain import is_whole, whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
@@ -76,7 +77,7 @@ class IntegerLaw:
         return self.first, self.weights, self.period, self.ratio
 
     @cached_property
-    def ends(self) -> tuple[int, int]:
+    def ends(self) -> Pair:
         """The sums of the first and of the last `period` weights."""
         return sum(self.weights[: self.period]), sum(self.weights[-self.period :])
 
@@ -96,7 +97,7 @@ class IntegerLaw:
     def _known(self) -> dict[tuple[int, bool], Fraction]:
         return {}
 
-    def in_blocks(self, eta: int) -> tuple[int, int]:
+    def in_blocks(self, eta: int) -> Pair:
         """(w, b): f(η) = w ratio^b, not normalised."""
         blocks = -(-max(eta - self.last, self.first - eta, 0) // self.period)
         near = eta - blocks * self.period if eta > self.last else eta + blocks * self.period

@@ -25,9 +25,11 @@ from functools import lru_cache, total_ordering
 from typing import Any, TypeAlias
 
 from workbench.errors import InvalidRequest, NotProven
+from workbench.exact.objects import Pair
 
 Real: TypeAlias = "str | int | float | Decimal | Fraction"
-Interval = tuple[Fraction, Fraction]  # its two ends
+RationalPair = tuple[Fraction, Fraction]
+Interval = RationalPair  # its two ends
 Rationals = tuple[Fraction, ...]
 
 _ZERO, _ONE = Fraction(0), Fraction(1)
@@ -136,13 +138,13 @@ def round_down(value: Fraction) -> float:
     return -round_up(-value) if value else 0.0
 
 
-def exp_bounds(epsilon: Fraction, bits: int) -> tuple[int, int]:
+def exp_bounds(epsilon: Fraction, bits: int) -> Pair:
     """Integers (lo, hi) with lo <= 2^bits e^ε <= hi; lo = hi = 2^bits when ε = 0, else hi - lo is 1 or 2."""
     return _exp_bounds(epsilon.numerator, epsilon.denominator, bits)  # a Fraction is slow to hash
 
 
 @lru_cache(maxsize=4096)
-def _exp_bounds(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
+def _exp_bounds(numerator: int, denominator: int, bits: int) -> Pair:
     """`exp_bounds` of a rational in lowest terms."""
     if not numerator:
         return 1 << bits, 1 << bits

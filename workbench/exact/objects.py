@@ -5,4 +5,6 @@ from typing import Any
 
 Record = dict[str, Any]  # an object of a JSON file, or keyword arguments
 Progress = Callable[[str], None]  # told a line of what a search has reached
+Pair = tuple[int, int]  # of positions, or others
+Pairs = tuple[Pair, ...]
 Values = Mapping[str, Any]  # anything by name, to be read

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Flags, Vector
 from workbench.io.files import lines_of, read_rows
 
 
@@ -76,14 +77,14 @@ class CsvColumn:
         """What a message calls a row of the body: its line in the file."""
         return f"line {1 + lines_of(self.rows[: index + self.header])} of {self.file}"
 
-    def numbers(self, largest: float = sys.float_info.max) -> npt.NDArray[np.float64]:
+    def numbers(self, largest: float = sys.float_info.max) -> Vector:
         """The column as finite numbers; shape (rows,). largest: a public bound on their size. Raises InvalidRequest."""
         values = np.array([_number(row[self.at]) for row in self.body])
         bound = "" if largest == sys.float_info.max else f", at most {largest:.6g} in size"
         self.refuse(~(np.abs(values) <= largest), f"a finite number{bound}")
         return values
 
-    def refuse(self, wrong: npt.NDArray[np.bool_], constraint: str, more: str = "") -> None:
+    def refuse(self, wrong: Flags, constraint: str, more: str = "") -> None:
         """Raise InvalidRequest when some rows (rows,) are wrong, naming the first and how many there are."""
         bad = np.flatnonzero(wrong)
         if bad.size:
@@ -107,7 +108,7 @@ def csv_bytes(rows: list[list[str]]) -> bytes:
     return buffer.getvalue().encode()
 
 
-def read_column(path: Path, column: str | None = None, largest: float = sys.float_info.max) -> npt.NDArray[np.float64]:
+def read_column(path: Path, column: str | None = None, largest: float = sys.float_info.max) -> Vector:
     """The finite numbers of one column of a UTF-8 CSV file; shape (rows,). Arguments and errors as `CsvColumn`."""
     return CsvColumn.read(path, column).numbers(largest)
 
@@ -154,6 +155,6 @@ def _place(head: list[str], column: str | None, name: str) -> int:
     )
 
 
-def column_text(name: str, values: npt.NDArray[np.float64]) -> str:
+def column_text(name: str, values: Vector) -> str:
     """A CSV text of one column with a header; every double is written so that it reads back the same."""
     return "\n".join([name, *map(repr, values.tolist())]) + "\n"

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
-from workbench.exact.objects import Record
+from workbench.exact.objects import Pair, Record
 from workbench.io.files import PICTURES, write_whole
 
 if TYPE_CHECKING:
@@ -117,9 +117,7 @@ def _wide(labels: Sequence[str], columns: int) -> float:
     return sum(max(_SIGN * len(label) for label in part) + 0.6 for part in np.array_split(labels, columns))
 
 
-def pmf_heat(
-    axis: Axes, masses: ArrayLike, sizes: tuple[int, int], *, limits: tuple[float, float] | None = None
-) -> None:
+def pmf_heat(axis: Axes, masses: ArrayLike, sizes: Pair, *, limits: tuple[float, float] | None = None) -> None:
     """A two-dimensional PMF as a grid of numbers on a logarithmic colour scale; limits: its ends, for several grids."""
     from matplotlib.colors import LogNorm
 

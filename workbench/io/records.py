@@ -18,9 +18,9 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.errors import CorruptFile
+from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Rationals
 from workbench.exact.objects import Record, Values
@@ -56,7 +56,7 @@ def floats(values: Any) -> list[str]:
     return [repr(value) for value in values.tolist()]
 
 
-def float_array(data: Any, what: str) -> NDArray[np.float64]:
+def float_array(data: Any, what: str) -> Vector:
     """Finite doubles written by `floats`. Raises CorruptFile."""
     return np.array([float(ratio(item, f"An entry of {what}", 30)) for item in listed(data, what)], dtype=np.float64)
 

@@ -23,13 +23,22 @@ from numpy.typing import ArrayLike
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import Rationals
 from workbench.exact.objects import Record
 from workbench.exact.plain import finite_table, plain_array, whole_column
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.plain_figures import NOISE, Figure, bars, heat
 from workbench.io.records import FLAG, WHOLES, RecordForm, law_record, many
-from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Distances, Label, Segment
+from workbench.mechanisms.mechanism import (
+    AuditSize,
+    Budget,
+    Budgets,
+    ColumnInputs,
+    Comparison,
+    Distances,
+    Segment,
+)
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
@@ -44,7 +53,7 @@ PART_LOSSES: dict[str, Callable[[int, int], int]] = {
 _FORM = RecordForm("The noise", {"kind": "noise"}, sizes=WHOLES, shifts=many(WHOLES), directed=FLAG)
 
 
-def known_losses(name: str, sizes: Sequence[int]) -> tuple[Fraction, ...] | None:
+def known_losses(name: str, sizes: Sequence[int]) -> Rationals | None:
     """The losses (N,) of every η in row-major order, for a name of the table; None for other names."""
     if name not in PART_LOSSES:
         return None
@@ -114,7 +123,7 @@ class AdditiveNoise(ShownMechanism):
         question = self.question
         return not {*map(question.negative, question.differences)} <= {*question.differences}
 
-    def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
+    def budgets(self, epsilon: Budget) -> Budgets:
         """The budget of every difference; 0 is allowed here. Raises InvalidRequest."""
         return self.question.budgets(epsilon, or_zero=True)
 
@@ -230,7 +239,7 @@ class AdditiveNoise(ShownMechanism):
         """ER = Pr[η != 0] = 1 - f(0), the float nearest to the exact value."""
         return float(1 - self.masses[0])
 
-    def exact_loss(self, name: str, losses: tuple[Fraction, ...] | None) -> Fraction:
+    def exact_loss(self, name: str, losses: Rationals | None) -> Fraction:
         """Σ f(η) loss(η), exact. losses: (N,), None for error-rate; a name that is known must have its own losses.
 
         Raises InvalidRequest.

@@ -13,6 +13,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.exact.numbers import Rationals
+from workbench.exact.objects import Pair
 from workbench.mechanisms.finite_query import FiniteQuery
 
 MOST_PLACES = 10_000
@@ -44,13 +46,13 @@ class AnswerGrid:
         return len(self.places) == self.last + 1 and self.same_outputs
 
     @property
-    def clamp(self) -> tuple[int, int]:
+    def clamp(self) -> Pair:
         """The answers in steps: from 0 where the least is no multiple of the step."""
         start = self.low / self.step
         first = int(start) if start.denominator == 1 else 0
         return first, first + self.last
 
-    def by_place(self, weights: Sequence[Fraction]) -> tuple[Fraction, ...]:
+    def by_place(self, weights: Sequence[Fraction]) -> Rationals:
         """Weights of the answers as weights of all places."""
         spread = [Fraction(0)] * (self.last + 1)
         for place, weight in zip(self.places, weights, strict=True):

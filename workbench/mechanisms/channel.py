@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers, Vector
 from workbench.exact.distribution import Distribution, over_common
-from workbench.exact.numbers import exp_bounds, nearest_float
-from workbench.exact.objects import Record
+from workbench.exact.numbers import Rationals, exp_bounds, nearest_float
+from workbench.exact.objects import Pair, Pairs, Record
 from workbench.exact.plain import finite_table, is_whole, plain_list, plain_numbers, whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
@@ -30,9 +30,9 @@ from workbench.mechanisms.mechanism import (
     AuditSize,
     Bias,
     Budget,
+    Budgets,
     Comparison,
     Distances,
-    Label,
     Segment,
     compare_pairs,
     extreme_pairs,
@@ -55,7 +55,7 @@ class Channel(ShownMechanism):
     """
 
     rows: tuple[Distribution, ...]
-    neighbours: tuple[tuple[int, int], ...] | None = None
+    neighbours: Pairs | None = None
     labelled: tuple[tuple[Point, ...], tuple[Point, ...]] | None = field(default=None, compare=False)
 
     segments: ClassVar[tuple[Segment, ...]] = ()
@@ -166,7 +166,7 @@ class Channel(ShownMechanism):
         return values
 
     @property
-    def pairs(self) -> tuple[tuple[int, int], ...]:
+    def pairs(self) -> Pairs:
         """Every ordered pair of neighbouring rows, sorted; of a single row, itself."""
         if self.neighbours is not None:
             return self.neighbours
@@ -177,7 +177,7 @@ class Channel(ShownMechanism):
         """Whether a pair is listed in one order only."""
         return self.neighbours is not None and not {(j, i) for i, j in self.neighbours} <= {*self.neighbours}
 
-    def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
+    def budgets(self, epsilon: Budget) -> Budgets:
         """The budget of every ordered pair; a mapping may give (i, j) for both orders. Raises InvalidRequest."""
         return label_budgets(self.pairs, epsilon)
 
@@ -288,7 +288,7 @@ class Channel(ShownMechanism):
         return Bias(tuple(outputs), tuple(inputs), worst)
 
     @property
-    def unbiased_means(self) -> tuple[tuple[Fraction, ...] | None, tuple[Fraction, ...] | None]:
+    def unbiased_means(self) -> tuple[Rationals | None, Rationals | None]:
         """(what is published, the inputs), which the mean is where the channel is unbiased; of numbers alone."""
         inputs, outputs = (None, None) if self.labelled is None else map(rationals_of, self.labelled)
         return (None, None) if inputs is None or outputs is None else (outputs, inputs)
@@ -353,9 +353,9 @@ def _as_read(number: Fraction) -> Fraction | None:
     return Fraction(near) if math.isfinite(near) else None
 
 
-def _ordered(pairs: Iterable[Any], top: int, *, directed: bool) -> tuple[tuple[int, int], ...]:
+def _ordered(pairs: Iterable[Any], top: int, *, directed: bool) -> Pairs:
     """Pairs of different rows in 0..top, in both orders unless directed, sorted. Raises InvalidRequest."""
-    ordered: set[tuple[int, int]] = set()
+    ordered: set[Pair] = set()
     for pair in plain_list(pairs, "pairs", "a list of pairs of rows"):
         ends = tuple(plain_list(pair, "a pair", f"two rows in 0..{top}"))
         if len(ends) != 2 or not all(is_whole(end) and 0 <= end <= top for end in ends):
@@ -369,7 +369,7 @@ def _ordered(pairs: Iterable[Any], top: int, *, directed: bool) -> tuple[tuple[i
     return tuple(sorted(ordered))
 
 
-def within(n: int, max_shift: int) -> list[tuple[int, int]]:
+def within(n: int, max_shift: int) -> list[Pair]:
     """The neighbouring answers {q, q'} of 0..n with 0 < |q - q'| <= max_shift, each once. Raises InvalidRequest."""
     if not 1 <= max_shift <= n:
         InvalidRequest.must("max_shift", f"an integer in 1..{n}", max_shift)

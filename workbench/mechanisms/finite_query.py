@@ -21,15 +21,13 @@ import numpy as np
 
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import exact, positive
-from workbench.exact.objects import Record
+from workbench.exact.numbers import Rationals, exact, positive
+from workbench.exact.objects import Pair, Pairs, Record
 from workbench.exact.plain import plain_list
 from workbench.io.files import is_number, names_file, read_table, spelled
 from workbench.io.shown import OneLine
 from workbench.mechanisms.plane import metric_pairs, near_pairs, planar, read_places, relation
 from workbench.mechanisms.points import Point, is_zero, point, points, rationals_of, shown
-
-Pairs = tuple[tuple[int, int], ...]
 
 FREE = "free"
 _PAIRS = 2_000_000  # that are listed one by one
@@ -60,8 +58,8 @@ class FiniteQuery(OneLine):
     inputs: tuple[Point, ...]
     outputs: tuple[Point, ...]
     pairs: Pairs | None
-    distances: tuple[Fraction, ...] | None
-    prior: tuple[Fraction, ...] | None
+    distances: Rationals | None
+    prior: Rationals | None
     free: bool
     norm: str
 
@@ -95,7 +93,7 @@ class FiniteQuery(OneLine):
         return len(self.outputs)
 
     @cached_property
-    def numbers(self) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]] | None:
+    def numbers(self) -> tuple[Rationals, Rationals] | None:
         """Inputs and outputs, where all of them are numbers."""
         inputs, outputs = rationals_of(self.inputs), rationals_of(self.outputs)
         return None if inputs is None or outputs is None else (inputs, outputs)
@@ -145,7 +143,7 @@ class FiniteQuery(OneLine):
         other.__dict__["free"] = True
         return other
 
-    def metric_pairs(self) -> tuple[Pairs, tuple[Fraction, ...]]:
+    def metric_pairs(self) -> tuple[Pairs, Rationals]:
         """Pairs with their distances for metric privacy: those given, or |x - x'|, where the neighbours in increasing
         order suffice if all are (their budgets add up). Raises InvalidRequest."""
         if self.distances is not None:
@@ -164,7 +162,7 @@ class FiniteQuery(OneLine):
         return pairs, tuple(abs(x[j] - x[i]) for i, j in pairs)
 
     @cached_property
-    def _planar_pairs(self) -> tuple[Pairs, tuple[Fraction, ...]]:
+    def _planar_pairs(self) -> tuple[Pairs, Rationals]:
         return metric_pairs(self.inputs, self.pairs, self.norm)
 
     def to_dict(self) -> Record:
@@ -190,7 +188,7 @@ class FiniteQuery(OneLine):
 
     # Reading.
 
-    def _relation(self, given: Any) -> tuple[Pairs | None, tuple[Fraction, ...] | None]:
+    def _relation(self, given: Any) -> tuple[Pairs | None, Rationals | None]:
         if isinstance(given, Mapping):
             if set(given) != {"max_distance"}:
                 InvalidRequest.must("neighbours", '{"max_distance": D}', dict(given))
@@ -225,7 +223,7 @@ class FiniteQuery(OneLine):
         if x is None:
             InvalidRequest.must("max_shift", "left out for inputs that are no numbers", spelled(most))
         order = sorted(range(self.k), key=x.__getitem__)
-        pairs: list[tuple[int, int]] = []
+        pairs: list[Pair] = []
         for at, i in enumerate(order):
             for j in order[at + 1 :]:
                 if x[j] - x[i] > most:
@@ -247,8 +245,8 @@ class FiniteQuery(OneLine):
     def _positions(self) -> dict[Point, int]:
         return {value: i for i, value in enumerate(self.inputs)}
 
-    def _listed(self, entries: Sequence[Any]) -> tuple[Pairs, tuple[Fraction, ...] | None]:
-        measured: dict[tuple[int, int], Fraction | None] = {}
+    def _listed(self, entries: Sequence[Any]) -> tuple[Pairs, Rationals | None]:
+        measured: dict[Pair, Fraction | None] = {}
         for entry in entries:
             row = plain_list(entry, "a pair of neighbours", "two inputs")
             if len(row) not in (2, 3):
@@ -276,7 +274,7 @@ class FiniteQuery(OneLine):
         distances = tuple(d for pair in pairs if (d := measured[pair]) is not None)
         return pairs, distances or None
 
-    def _matrix(self, rows: Sequence[Any]) -> tuple[Pairs, tuple[Fraction, ...] | None]:
+    def _matrix(self, rows: Sequence[Any]) -> tuple[Pairs, Rationals | None]:
         table = [list(row) for row in rows]
         entries = []
         for i, j in product(range(self.k), repeat=2):
@@ -293,7 +291,7 @@ class FiniteQuery(OneLine):
             InvalidRequest.must("a matrix of distances", "finite for some pair", "none")
         return self._listed(entries)
 
-    def _prior(self, given: Any) -> tuple[Fraction, ...] | None:
+    def _prior(self, given: Any) -> Rationals | None:
         if given is None or (isinstance(given, str) and given == "uniform"):
             return (Fraction(1, self.k),) * self.k
         if isinstance(given, str) and given == "worst":

@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Integers
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import bits_of
-from workbench.exact.objects import Record
+from workbench.exact.numbers import Rationals, bits_of
+from workbench.exact.objects import Pair, Pairs, Record
 from workbench.exact.plain import is_whole, whole_column, whole_number
 from workbench.exact.random_source import Source
 from workbench.io.files import spelled
@@ -36,9 +37,9 @@ from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import (
     AuditSize,
     Budget,
+    Budgets,
     ColumnInputs,
     Comparison,
-    Label,
     Segment,
     label_budgets,
 )
@@ -70,7 +71,7 @@ class IntegerNoise(UnboundedNoise):
     """
 
     sensitivity: int = 1
-    clamp: tuple[int, int] | None = None
+    clamp: Pair | None = None
 
     def __post_init__(self) -> None:
         self.__dict__["sensitivity"] = whole_number(self.sensitivity, "sensitivity", 1, MAX_SENSITIVITY)
@@ -161,7 +162,7 @@ class LineNoise(ShownMechanism):
         """All shifts."""
         return self.comparisons()
 
-    def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
+    def budgets(self, epsilon: Budget) -> Budgets:
         """The budget of every shift ±1..±reach; a mapping may be by s or (s,), both signs. Raises InvalidRequest."""
         return label_budgets(
             ((s,) for s in self._shifts), epsilon, "difference",
@@ -183,7 +184,7 @@ class LineNoise(ShownMechanism):
         powers = -(-span // law.period) + more if law.ratio else 0
         return int(law.held.total.bit_length() + powers * bits_of(law.ratio))
 
-    def exact_loss(self, name: str, losses: tuple[Fraction, ...] | None) -> Fraction:
+    def exact_loss(self, name: str, losses: Rationals | None) -> Fraction:
         """`loss`; there are none of one's own. Raises InvalidRequest."""
         if losses is not None:
             raise InvalidRequest(OWN_LOSSES)
@@ -264,7 +265,7 @@ class AdditiveIntegerNoise(LineNoise):
         return super().law(x) if clamp is None else self.rows[self.read_answer(x) - clamp[0]]
 
     @property
-    def outputs(self) -> NDArray[np.int64]:
+    def outputs(self) -> Integers:
         """Of clamped noise the answers; else the noise values behind the positions of `law`."""
         low, high = self.question.clamp or (self.noise.first - 1, self.noise.last + 1)
         return np.arange(low, high + 1)
@@ -283,7 +284,7 @@ class AdditiveIntegerNoise(LineNoise):
     # What is compared.
 
     @property
-    def pairs(self) -> tuple[tuple[int, int], ...]:
+    def pairs(self) -> Pairs:
         """Of clamped noise, the ordered pairs of rows whose answers are neighbours."""
         return self._channel.pairs
 
@@ -295,7 +296,7 @@ class AdditiveIntegerNoise(LineNoise):
         """All shifts; of clamped noise the pairs that reach the extremes of every output, where all are neighbours."""
         return super().extremes() if self.question.clamp is None else self._channel.extremes()
 
-    def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
+    def budgets(self, epsilon: Budget) -> Budgets:
         """The budget of every comparison; a mapping gives one for each distance (of clamped noise, pair of rows)."""
         return super().budgets(epsilon) if self.question.clamp is None else self._channel.budgets(epsilon)
 
@@ -310,21 +311,21 @@ class AdditiveIntegerNoise(LineNoise):
 
     # What is published.
 
-    def draws(self, x: Any, count: int, source: Source) -> NDArray[np.int64]:
+    def draws(self, x: Any, count: int, source: Source) -> Integers:
         """x + η (η itself without an x), clamped where the question says so. Shape (count,)."""
         clamp = self.question.clamp
         answer = 0 if x is None and clamp is None else self.read_answer(x)
         drawn = self.noise.draw(count, source) + answer
         return drawn if clamp is None else np.clip(drawn, *clamp)
 
-    def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> NDArray[np.int64]:
+    def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> Integers:
         """One draw for each of many true answers. answers: (n,) integers. Raises InvalidRequest."""
         clamp = self.question.clamp
         low, high = (-(1 << 62), 1 << 62) if clamp is None else clamp
         constraint = "a column of integers" if clamp is None else f"integers in {low}..{high}"
         given = whole_column(answers, "answers", low, high, constraint)
         noise = self.noise.draw(given.size, Source(insecure_seed))
-        published: NDArray[np.int64] = np.clip(given + noise, low, high)
+        published: Integers = np.clip(given + noise, low, high)
         return published
 
     @property
@@ -352,7 +353,7 @@ class AdditiveIntegerNoise(LineNoise):
             )
         return self.noise.mean(lambda eta: Fraction(abs(eta) ** power), (Fraction(0),) * power + (Fraction(1),))
 
-    def exact_loss(self, name: str, losses: tuple[Fraction, ...] | None) -> Fraction:
+    def exact_loss(self, name: str, losses: Rationals | None) -> Fraction:
         """`loss`, or Σ f(η) loss(η) of losses of one's own, one for each weight. Raises InvalidRequest."""
         if losses is None or name in ("absolute", "error-rate", *PART_LOSSES):
             return super().exact_loss(name, losses)

@@ -49,12 +49,13 @@ from numpy.typing import NDArray
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Positions
 from workbench.exact.distribution import NEAR, Distribution
-from workbench.exact.numbers import Real, positive
-from workbench.exact.objects import Record
+from workbench.exact.numbers import Rationals, Real, positive
+from workbench.exact.objects import Pair, Record
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 
 Label: TypeAlias = tuple[int, ...]
+Budgets: TypeAlias = dict[Label, Fraction]
 Budget: TypeAlias = "Real | Mapping[Any, Real]"
 
 
@@ -92,7 +93,7 @@ class AuditSize:
     outcomes: int
     laws: int
     bits: int
-    numbers: tuple[Fraction, ...] = ()
+    numbers: Rationals = ()
     extremes: int | None = None
 
     @classmethod
@@ -100,7 +101,7 @@ class AuditSize:
         cls,
         laws: Sequence[Distribution],
         comparisons: int,
-        numbers: tuple[Fraction, ...] = (),
+        numbers: Rationals = (),
         extremes: int | None = None,
     ) -> AuditSize:
         """Of laws that are held."""
@@ -115,8 +116,8 @@ class Bias:
     outputs: (m,) values published; inputs: one for every row (a quantizer has its own); worst: max |E[o|y] - y|, exact.
     """
 
-    outputs: tuple[Fraction, ...]
-    inputs: tuple[Fraction, ...]
+    outputs: Rationals
+    inputs: Rationals
     worst: Fraction
 
     @classmethod
@@ -199,7 +200,7 @@ class Mechanism(Protocol):
     def extremes(self) -> Iterable[Comparison]:
         """Comparisons among which the largest ratio P/Q of all is: they decide pure ε under one common budget."""
 
-    def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
+    def budgets(self, epsilon: Budget) -> Budgets:
         """The budget of every comparison, by label. epsilon: >= 0, or a mapping label -> number.
 
         Raises InvalidRequest.
@@ -300,7 +301,7 @@ def label_budgets(
     mirror: Callable[[Any], Any] = lambda label: label[::-1],
     shown: Callable[[Any], object] = str,
     or_zero: bool = True,
-) -> dict[Label, Fraction]:
+) -> Budgets:
     """The budget of every label; a mapping may give one for a label and its mirror.
 
     kind, shown: of a label in words; read: a key of the mapping as a label. Raises InvalidRequest.
@@ -316,7 +317,7 @@ def label_budgets(
             raise InvalidRequest(f"epsilon has a budget for {shown(label)}, which is not one of the {kind}s.")
         if given.setdefault(label, amount) != amount:
             raise InvalidRequest(f"epsilon has two different budgets for {kind} {shown(label)}.")
-    budgets: dict[Label, Fraction] = {}
+    budgets: Budgets = {}
     for label in ordered:
         value = given.get(label, given.get(mirror(label)))
         if value is None:
@@ -325,7 +326,7 @@ def label_budgets(
     return budgets
 
 
-def extreme_pairs(laws: Sequence[Distribution]) -> list[tuple[int, int]]:
+def extreme_pairs(laws: Sequence[Distribution]) -> list[Pair]:
     """For each output the laws that give it most and least, decided exactly: max_{y,y',o} M[y,o]/M[y',o] is among them.
 
     So m ordered pairs decide the pure ε of all k (k - 1). A pair of equal laws is left out, unless all are equal.
@@ -357,7 +358,7 @@ def _extreme(laws: Sequence[Distribution], output: int, among: Positions, *, mos
 
 def compare_pairs(
     laws: Mapping[int, Distribution] | Sequence[Distribution],
-    pairs: Iterable[tuple[int, int]],
+    pairs: Iterable[Pair],
     name: Callable[[int], str] = str,
 ) -> Iterator[Comparison]:
     """The comparisons of numbered laws; name: what stands behind the bar of Pr[output | input]."""

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import exact, nearest_float, positive, round_down, round_up
+from workbench.exact.numbers import Rationals, exact, nearest_float, positive, round_down, round_up
 from workbench.exact.objects import Record
 from workbench.exact.plain import plain_list
 from workbench.exact.random_source import Source
@@ -44,9 +44,9 @@ from workbench.mechanisms.mechanism import (
     AuditSize,
     Bias,
     Budget,
+    Budgets,
     ColumnInputs,
     Comparison,
-    Label,
     Segment,
     compare_pairs,
     extreme_pairs,
@@ -66,8 +66,8 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     Build it with `of` or `from_ends`, or by `two_bin`, `rqm`, `erm`. Raises InvalidRequest.
     """
 
-    knots: tuple[Fraction, ...]
-    bins: tuple[Fraction, ...]
+    knots: Rationals
+    bins: Rationals
     ends: tuple[Distribution, ...]
     name: str = field(default="quantizer", compare=False)
 
@@ -128,7 +128,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
             first.setdefault(end, k)
         return tuple(sorted(first.values())) if len(first) > 1 else (0, 1)
 
-    def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
+    def budgets(self, epsilon: Budget) -> Budgets:
         """One budget for every ordered pair of different end laws. Raises InvalidRequest for different ones."""
         if isinstance(epsilon, Mapping):
             values = set(epsilon.values())
@@ -227,7 +227,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         return tuple(zip(self.ends[0::2], self.ends[1::2], strict=True))
 
     @property
-    def places(self) -> tuple[Fraction, ...]:
+    def places(self) -> Rationals:
         """x of every end law. 2K of them."""
         return tuple(x for pair in pairwise(self.knots) for x in pair)
 
@@ -263,7 +263,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         return max(abs(end.mean(self.bins) - x) for end, x in zip(self.ends, self.places, strict=True))
 
     @property
-    def unbiased_means(self) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
+    def unbiased_means(self) -> tuple[Rationals, Rationals]:
         """(what is published, the input of every end law), which the mean is where the mechanism is unbiased."""
         return self.bins, self.places
 

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Flags
 from workbench.exact.distribution import over_common
-from workbench.exact.numbers import exact, rational
+from workbench.exact.numbers import Rationals, exact, rational
+from workbench.exact.objects import Pair, Pairs
 from workbench.io.files import read_table, spelled
 
 Table: TypeAlias = NDArray[np.object_]
@@ -33,7 +34,7 @@ _MOST = 4_000  # places
 _BUDGET, _LOSS = 40, 60  # bits of a distance that is no rational
 
 
-def read_places(path: Any, name: str) -> tuple[list[tuple[Fraction, ...]], list[Fraction] | None] | None:
+def read_places(path: Any, name: str) -> tuple[list[Rationals], list[Fraction] | None] | None:
     """(points, weights or None) of a CSV file of x, y[, weight], with or without a header; None for another table.
 
     Raises InvalidRequest for a place twice, NaN, rows of several widths, and more places than can be taken.
@@ -138,7 +139,7 @@ class Plane:
         return np.asarray((cross == 0) & (dot < 0), dtype=bool)
 
 
-def near_pairs(places: Sequence[Any], radius: Fraction | None, norm: str) -> tuple[tuple[int, int], ...]:
+def near_pairs(places: Sequence[Any], radius: Fraction | None, norm: str) -> Pairs:
     """The pairs of positions at most a radius apart; all for None. Raises InvalidRequest where there is none."""
     plane = Plane(places, places, norm)
     near = np.ones(plane.table.shape, dtype=bool) if radius is None else plane.within(radius)
@@ -149,9 +150,7 @@ def near_pairs(places: Sequence[Any], radius: Fraction | None, norm: str) -> tup
     return tuple((i, j) for i, j in pairs.tolist())
 
 
-def metric_pairs(
-    places: Sequence[Any], pairs: Sequence[tuple[int, int]] | None, norm: str
-) -> tuple[tuple[tuple[int, int], ...], tuple[Fraction, ...]]:
+def metric_pairs(places: Sequence[Any], pairs: Sequence[Pair] | None, norm: str) -> tuple[Pairs, Rationals]:
     """Pairs from which the budgets of all given ones (None: of every two) follow, and their distances, rounded down."""
     plane = Plane(places, places, norm)
     near = np.ones((len(places), len(places)), dtype=bool)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact, positive, rational
+from workbench.exact.numbers import Rationals, exact, positive, rational
 from workbench.exact.plain import plain_list
 from workbench.io.files import is_number, names_file, read_table
 
@@ -83,7 +83,7 @@ def shown(value: Point) -> Any:
     return [shown(part) for part in value] if isinstance(value, tuple) else value
 
 
-def rationals_of(values: Sequence[Point]) -> tuple[Fraction, ...] | None:
+def rationals_of(values: Sequence[Point]) -> Rationals | None:
     """The values where all are numbers, else None."""
     rationals = tuple(value for value in values if isinstance(value, Fraction))
     return rationals if len(rationals) == len(values) else None

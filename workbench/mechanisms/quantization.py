@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import Real, exact, positive, round_down, round_up
+from workbench.exact.numbers import RationalPair, Rationals, Real, exact, positive, round_down, round_up
 from workbench.exact.plain import plain_list, plain_numbers, whole_number
 from workbench.io import files
 from workbench.io.shown import OneLine
@@ -41,7 +41,7 @@ class Quantization(OneLine):
         InvalidRequest.
     """
 
-    bins: tuple[Fraction, ...] | None
+    bins: Rationals | None
     levels: int
     c: Fraction
     density: Density
@@ -70,12 +70,12 @@ class Quantization(OneLine):
         self.__dict__.update(bins=outputs, levels=count, c=half, density=law, middle=middle)
 
     @property
-    def ends(self) -> tuple[Fraction, Fraction]:
+    def ends(self) -> RationalPair:
         """The least and the largest input."""
         return self.middle - self.c, self.middle + self.c
 
     @property
-    def centred(self) -> tuple[Fraction, ...] | None:
+    def centred(self) -> Rationals | None:
         """The bins in units of c around the middle, None where they are optimised."""
         return None if self.bins is None else tuple((b - self.middle) / self.c for b in self.bins)
 
@@ -113,7 +113,7 @@ def half_width(c: Any) -> Fraction:
     return half
 
 
-def rationals(values: Any, name: str) -> tuple[Fraction, ...]:
+def rationals(values: Any, name: str) -> Rationals:
     """Numbers as the exact rationals they are, floats included. Raises InvalidRequest."""
     numbers = []
     for value in plain_list(values, name, "a list of finite numbers"):
@@ -138,7 +138,7 @@ def real_input(x: Any, low: Fraction, high: Fraction, knots: Iterable[Fraction] 
     return at
 
 
-def read_range(value: Any, name: str = "range") -> tuple[Fraction, Fraction]:
+def read_range(value: Any, name: str = "range") -> RationalPair:
     """ "LOW..HIGH", or two numbers. Raises InvalidRequest."""
     ends = value.split("..") if isinstance(value, str) else value
     if not isinstance(ends, (list, tuple)) or len(ends) != 2:
@@ -147,12 +147,12 @@ def read_range(value: Any, name: str = "range") -> tuple[Fraction, Fraction]:
     return (low, high) if low < high else InvalidRequest.must(name, "LOW..HIGH with LOW < HIGH", repr(value))
 
 
-def spelled_range(ends: tuple[Fraction, Fraction]) -> str:
+def spelled_range(ends: RationalPair) -> str:
     """ "LOW..HIGH"."""
     return "..".join(map(files.spelled, ends))
 
 
-def read_bins(bins: Any, c: Fraction | int = 1, *, cover: bool = True, middle: Any = 0) -> tuple[Fraction, ...]:
+def read_bins(bins: Any, c: Fraction | int = 1, *, cover: bool = True, middle: Any = 0) -> Rationals:
     """The bins a request means: at least 2, finite, strictly increasing, with B_1 <= middle - c, B_m >= middle + c.
 
     bins: numbers, or one string such as "-3,-0.5,0.5,3". Raises InvalidRequest.

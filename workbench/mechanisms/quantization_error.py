@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -18,7 +17,7 @@ from numpy.typing import ArrayLike
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Positions, Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import nearest_float, number_where, round_down, round_up
+from workbench.exact.numbers import Rationals, nearest_float, number_where, round_down, round_up
 from workbench.exact.plain import plain_numbers
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
@@ -58,7 +57,7 @@ class RealErrors(ABC):
     """A mechanism on numbers, [-c, c] around a middle, with m outputs `bins`, and the expected errors of its
     floating-point laws."""
 
-    bins: tuple[Fraction, ...]
+    bins: Rationals
     c: Any
     middle: Any = 0
     inputs: ClassVar[None] = None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import positive
+from workbench.exact.numbers import RationalPair, Rationals, positive
 from workbench.exact.objects import Record
 from workbench.exact.plain import plain_list, whole_number
 from workbench.io.files import names_file, read_table, spelled
@@ -52,8 +52,8 @@ class RangeQuery(FiniteQuery):
     sensitivity: Fraction
     cells: int
     given: bool
-    weights: tuple[Fraction, ...] | None
-    edges: tuple[Fraction, ...] | None = None
+    weights: Rationals | None
+    edges: Rationals | None = None
 
     def __init__(self, range: Any, *, sensitivity: Any = None, cells: int | None = None, prior: Any = None) -> None:
         low, high = read_range(range)
@@ -130,7 +130,7 @@ class RangeQuery(FiniteQuery):
         """Of the prior."""
         return len(self.weights or (1,))
 
-    def constant(self, loss: str) -> tuple[Fraction, Fraction]:
+    def constant(self, loss: str) -> RationalPair:
         """The output to publish whatever the answer is, and what it costs."""
         width = (self.high - self.low) / self.parts
         middles = [self.low + width * (2 * i + 1) / 2 for i in range(self.parts)]
@@ -201,7 +201,7 @@ class RangeQuery(FiniteQuery):
         return "uniform answers" if len({*self.weights}) == 1 else f"a prior of {self.parts} equal parts"
 
 
-def _weights(prior: Any) -> tuple[Fraction, ...] | None:
+def _weights(prior: Any) -> Rationals | None:
     """Shares of equal parts of a range. Raises InvalidRequest."""
     if prior is None or (isinstance(prior, str) and prior == "uniform"):
         return (Fraction(1),)

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exact, positive, round_up
 from workbench.exact.objects import Record
@@ -107,7 +108,7 @@ class AdditiveRealNoise(LineNoise):
         return self.cells.total + self.atom
 
     @property
-    def outputs(self) -> NDArray[np.float64]:
+    def outputs(self) -> Vector:
         """The middles of the cells behind the positions of `law`."""
         return np.arange(self.cells.first - 1, self.cells.last + 2, dtype=np.float64) * float(self.width)
 
@@ -122,12 +123,12 @@ class AdditiveRealNoise(LineNoise):
 
     # What is published.
 
-    def draws(self, x: Any, count: int, source: Source) -> NDArray[np.float64]:
+    def draws(self, x: Any, count: int, source: Source) -> Vector:
         """x + η (η itself without an x) on the grid. Shape (count,)."""
         answer = Fraction(0) if x is None else self.read_answer(x)
         return self._published([answer] * int(count), source)
 
-    def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> NDArray[np.float64]:
+    def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> Vector:
         """One draw for each of many true answers. answers: (n,) finite numbers, integers and fractions exact at any
         size: rounded, neighbours could lie further apart. Raises InvalidRequest."""
         given = plain_numbers(answers, "answers")
@@ -137,7 +138,7 @@ class AdditiveRealNoise(LineNoise):
         listed = (kept if kept.dtype.kind in "biuO" else given).tolist()
         return self._published([_exactly(value) for value in listed], Source(insecure_seed))
 
-    def _published(self, answers: list[Fraction], source: Source) -> NDArray[np.float64]:
+    def _published(self, answers: list[Fraction], source: Source) -> Vector:
         count, grid, width = len(answers), self.question.grid, self.width
         at_zero = source.bernoulli(
             self.atom.numerator * self.total.denominator, self.atom.denominator * self.total.numerator, count
@@ -255,10 +256,10 @@ class AdditiveRealNoise(LineNoise):
         """The same question answered with other cells and no atom."""
         return AdditiveRealNoise(self.question, self.steps, cells)
 
-    def density(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def density(self) -> tuple[Vector, Vector]:
         """(edges, values) of the density without the atom. Shapes (m + 1,), (m,)."""
         ends = np.arange(self.cells.first, self.cells.last + 2, dtype=np.float64)
-        edges: NDArray[np.float64] = (ends - 0.5) * float(self.width)
+        edges: Vector = (ends - 0.5) * float(self.width)
         return edges, self.cells.floats * float(self.cells.total / self.total / self.width)
 
     def describe(self) -> str:

@@ -26,7 +26,7 @@ from workbench.exact.numbers import ExpNumber, Real, jsonable, positive, round_u
 from workbench.exact.objects import Record, Values
 from workbench.io.files import spelled, write_json
 from workbench.io.shown import Facts, Shown
-from workbench.mechanisms.mechanism import Bias, Budget, Comparison, Mechanism, as_mechanism, on_real_inputs
+from workbench.mechanisms.mechanism import Bias, Budget, Budgets, Comparison, Mechanism, as_mechanism, on_real_inputs
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import Notion, notion
 from workbench.privacy.notions.laws import Laws
@@ -151,7 +151,7 @@ class Privacy(Shown):
         write_json(path, {**dict(self.facts()), "budgets": budgets})
 
     @property
-    def budgets(self) -> dict[Label, Fraction]:
+    def budgets(self) -> Budgets:
         """The budget of every difference or ordered pair of rows."""
         return {pair.label: pair.epsilon for pair in self.pairs}
 

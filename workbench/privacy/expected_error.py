@@ -23,7 +23,7 @@ import numpy as np
 
 from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import nearest_float, positive, round_up
+from workbench.exact.numbers import RationalPair, nearest_float, positive, round_up
 from workbench.exact.objects import Record
 from workbench.exact.plain import plain_numbers
 from workbench.io.csv_column import read_column
@@ -179,7 +179,7 @@ class _Piece:
     right: Fraction
 
     @property
-    def _slope_and_bend(self) -> tuple[Fraction, Fraction]:
+    def _slope_and_bend(self) -> RationalPair:
         """(b, c) of left + b t + c t², t the way from low to high."""
         bend = 2 * (self.left + self.right - 2 * self.middle)
         return self.right - self.left - bend, bend
@@ -190,7 +190,7 @@ class _Piece:
         return self.left + t * (slope + t * bend)
 
     @property
-    def largest(self) -> tuple[Fraction, Fraction]:
+    def largest(self) -> RationalPair:
         """(value, place) of the maximum."""
         places = [self.low, self.high]
         slope, bend = self._slope_and_bend

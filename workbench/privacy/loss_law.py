@@ -26,7 +26,8 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
-from workbench.exact.numbers import ball, ball_ends
+from workbench.exact.numbers import RationalPair, ball, ball_ends
+from workbench.exact.objects import Pair
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class LossLaw:
             infinite += above
         return replace(self, first=first + low, masses=kept, infinite=infinite, moved=moved)
 
-    def _shifted(self, share: Fraction) -> tuple[Fraction, Fraction]:
+    def _shifted(self, share: Fraction) -> RationalPair:
         """(s, η) of the module's rule, with η at most `share`."""
         from flint import ctx
 
@@ -175,7 +176,7 @@ class LossLaw:
         return Fraction(0)
 
 
-def _on_grid(p: Fraction, q: Fraction, step: Fraction, bits: int, *, upper: bool, floor: bool) -> list[tuple[int, int]]:
+def _on_grid(p: Fraction, q: Fraction, step: Fraction, bits: int, *, upper: bool, floor: bool) -> list[Pair]:
     """One atom on the grid: (index, mass)."""
     from flint import ctx
 
@@ -200,7 +201,7 @@ def _on_grid(p: Fraction, q: Fraction, step: Fraction, bits: int, *, upper: bool
     return [(index + k, _integer(share, bits, up=upper)) for k, share in enumerate(shares)]
 
 
-def _light(masses: Sequence[int]) -> tuple[int, int]:
+def _light(masses: Sequence[int]) -> Pair:
     """How many of the first masses are together at most 2^40 units, so light that they are not carried along, and their
     sum."""
     sums = [*accumulate(masses)]

@@ -32,6 +32,7 @@ from workbench.errors import NotCertified, NotProven
 from workbench.exact.arrays import Flags
 from workbench.exact.integer_law import IntegerLaw, closed_upwards
 from workbench.exact.numbers import exp_bounds
+from workbench.exact.objects import Pair
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise, Shift
 from workbench.privacy.audit import Privacy, audit_for, proves
@@ -100,7 +101,7 @@ def raised(
     moves = [(question.index(shift).tolist(), threshold(epsilon), None if pattern is None else pattern[shift].tolist())
              for shift, epsilon in budgets.items()]  # fmt: skip
 
-    def least(at: int, weight: int) -> Iterator[tuple[int, int]]:
+    def least(at: int, weight: int) -> Iterator[Pair]:
         return ((index[at], -(-(weight << _BITS) // e)) for index, e, free in moves if free is None or not free[at])
 
     return closed_upwards(list(weights), least)

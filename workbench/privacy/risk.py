@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import Real, jsonable, probability, round_down, round_up
+from workbench.exact.numbers import RationalPair, Real, jsonable, probability, round_down, round_up
 from workbench.exact.objects import Record
 from workbench.io.figures import COLOURS, panels, styled
 from workbench.io.files import write_json
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 ORDERS = tuple(map(Fraction, ("5/4", "3/2", "2", "3", "4", "6", "8", "12", "16", "24", "32", "48", "64")))
 _LIMIT = 2_000_000  # masses in all comparisons; some 30 µs each
 
-Point = tuple[Fraction, Fraction]
+Points = tuple[RationalPair, ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,7 +62,7 @@ class Risk(Shown):
     """
 
     mechanism: Mechanism = field(repr=False)
-    trade_off: tuple[Point, ...]
+    trade_off: Points
     bayes_factor: Fraction | None
     prior: Fraction
     _laws: tuple[Laws, ...] = field(repr=False, compare=False)
@@ -229,7 +229,7 @@ def risk(mechanism: Any, prior: Real = Fraction(1, 2)) -> Risk:
     return Risk(subject, _vertices(dominating_pair(subject)), factor, value, tuple(laws))
 
 
-def _vertices(pair: Laws) -> tuple[Point, ...]:
+def _vertices(pair: Laws) -> Points:
     """(1 - P*(A), Q*(A)) for the sets A of largest ratios of a dominating pair, from the smallest α upwards."""
     sets = [(1 - p, q) for ratio, p, q in pair.steps if ratio != 0]  # what Q* alone can produce leaves α at 0
     return (*reversed(sets), (Fraction(1), Fraction(0)))

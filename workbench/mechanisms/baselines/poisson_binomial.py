@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import Real, exact, ln_up, positive
+from workbench.exact.numbers import Rationals, Real, exact, ln_up, positive
 from workbench.exact.objects import Record
 from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
@@ -31,7 +31,7 @@ from workbench.io.records import RATIO, WHOLE, RecordForm, refuse
 from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.density import spelled as density_of
-from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment, compare_pairs, label_budgets
+from workbench.mechanisms.mechanism import Budget, Budgets, Comparison, Segment, compare_pairs, label_budgets
 from workbench.mechanisms.quantization import half_width, read_inputs, real_input
 from workbench.mechanisms.quantization_error import RealErrors
 from workbench.mechanisms.shown_mechanism import ShownMechanism, affine_figure
@@ -44,7 +44,7 @@ _FORM = RecordForm("The mechanism", {"kind": "poisson-binomial"}, outputs=WHOLE,
 class NonAffine(RealErrors):
     """bins (exact, increasing), c, and a law to write: `PoissonBinomial`, or `two_bin.Biased`."""
 
-    bins: tuple[Fraction, ...]
+    bins: Rationals
     c: Fraction
 
     name = "non-affine"
@@ -107,7 +107,7 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         n, p = self.m - 1, Fraction(1, 2) + self.theta * at / self.c
         return Distribution([math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)])
 
-    def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
+    def budgets(self, epsilon: Budget) -> Budgets:
         """One budget for both orders of the two outermost inputs."""
         return label_budgets(((0, 1), (1, 0)), epsilon)
 

@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 from workbench.errors import Infeasible, InvalidRequest
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import Real, ball_ends, exact, ln_up, number_where, positive, round_up
+from workbench.exact.numbers import Rationals, Real, ball_ends, exact, ln_up, number_where, positive, round_up
 from workbench.exact.plain import whole_number
 from workbench.mechanisms.baselines.poisson_binomial import NonAffine
 from workbench.mechanisms.piecewise_affine import Quantizer
@@ -52,7 +52,7 @@ Selection = list[Distribution]
 Numbers = NDArray[Any]  # floats, or objects that add and multiply: rationals, balls
 
 
-def equal_bins(m: int, reach: Real) -> tuple[Fraction, ...]:
+def equal_bins(m: int, reach: Real) -> Rationals:
     """m bins equally spaced from -reach to reach. Raises InvalidRequest."""
     whole_number(m, "m", 2)
     top = positive(reach, "reach")

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.arrays import Integers, Words
+from workbench.exact.objects import Pair
 from workbench.exact.plain import plain_array, whole_number
 
 Code = Literal["gamma", "delta"]
@@ -96,9 +97,9 @@ def decode(data: bytes, count: int, code: Code) -> Integers:
 
 
 @cache
-def _loop(worthwhile: bool) -> Callable[[Words, int, Integers, bool], tuple[int, int]]:
+def _loop(worthwhile: bool) -> Callable[[Words, int, Integers, bool], Pair]:
     """`_decode`, compiled where that pays for loading Numba, and where there is one."""
-    loop: Callable[[Words, int, Integers, bool], tuple[int, int]] = _decode
+    loop: Callable[[Words, int, Integers, bool], Pair] = _decode
     if worthwhile:
         with suppress(ImportError):
             from numba import njit
@@ -107,7 +108,7 @@ def _loop(worthwhile: bool) -> Callable[[Words, int, Integers, bool], tuple[int,
     return loop
 
 
-def _decode(words: Words, total: int, m: Integers, delta: bool) -> tuple[int, int]:
+def _decode(words: Words, total: int, m: Integers, delta: bool) -> Pair:
     """Fill m with the integers of a stream of `total` bits, codeword after codeword: the bit after the last, and their
     count; or why there is none, and which integer it is. words: the stream, and a word of zeros more."""
 

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest, NotCertified
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import Real, exact, positive, sign_exp
+from workbench.exact.numbers import RationalPair, Real, exact, positive, sign_exp
 from workbench.exact.plain import finite_numbers, plain_numbers, whole_number
 from workbench.exact.random_source import Source
 from workbench.mechanisms.channel import Channel
@@ -43,7 +43,7 @@ PROJECTIONS = ("clip", "simplex")
 _GRAIN = 10**9  # ε₁ is a rational with at most this denominator, so that its noise can be sampled exactly
 
 
-def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> tuple[Fraction, Fraction]:
+def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> RationalPair:
     """(ε₁, ε₂) with ε₁ = split · sqrt(k/n), rounded down to a short rational, and ε₁ + ε₂ = ε exactly.
 
     Raises InvalidRequest unless ε₁ < ε, which is n > split² k/ε².
@@ -164,7 +164,7 @@ class LabelRandomizer:
         if self.first is not None and not 0 < self.first < self.epsilon:
             InvalidRequest.must("epsilon_prior", f"above 0 and below epsilon = {float(self.epsilon):g}", epsilon_prior)
 
-    def budgets(self, n: int) -> tuple[Fraction, Fraction]:
+    def budgets(self, n: int) -> RationalPair:
         """(ε₁, ε₂) for n records. Raises InvalidRequest."""
         if self.first is not None:
             return self.first, self.epsilon - self.first

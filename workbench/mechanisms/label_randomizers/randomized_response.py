@@ -27,15 +27,15 @@ from numpy.typing import ArrayLike, NDArray
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import Real, exact, exp_bounds, positive
-from workbench.exact.objects import Record
+from workbench.exact.numbers import RationalPair, Rationals, Real, exact, exp_bounds, positive
+from workbench.exact.objects import Pair, Record
 from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.records import DOUBLES, RATIO, TEXT, WHOLES, RecordForm, refuse
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.labels import Labels
-from workbench.mechanisms.mechanism import Budget, Comparison, Distances, Label, Segment
+from workbench.mechanisms.mechanism import Budget, Budgets, Comparison, Distances, Segment
 from workbench.mechanisms.quantization import rationals
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
@@ -92,7 +92,7 @@ class RandomizedResponse(ShownMechanism):
         return cls(Labels.stored(values, prior), outputs, np.array(own, dtype=np.int64), odds, *rest)
 
     @property
-    def weights(self) -> tuple[int, int]:
+    def weights(self) -> Pair:
         """(own, other): the integers in proportion to the two masses of a row."""
         return self.odds.numerator, self.odds.denominator
 
@@ -189,7 +189,7 @@ class RandomizedResponse(ShownMechanism):
         """The exact law of the output's position for a label. Raises InvalidRequest."""
         return self.row(self.position(x))
 
-    def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
+    def budgets(self, epsilon: Budget) -> Budgets:
         """The budget of every comparison. Raises InvalidRequest."""
         return self.audit_rows.budgets(epsilon)
 
@@ -210,7 +210,7 @@ class RandomizedResponse(ShownMechanism):
         return self._rows(np.arange(self.labels.k))
 
     @property
-    def unbiased_means(self) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
+    def unbiased_means(self) -> tuple[Rationals, Rationals]:
         """(what is published, the labels), which the mean is where the mechanism is unbiased."""
         return rationals(self.outputs.tolist(), "outputs"), rationals(self.labels.values.tolist(), "labels")
 
@@ -229,7 +229,7 @@ class RandomizedResponse(ShownMechanism):
         return f"{self.name}({self.labels!r}, {self.outputs.size} outputs, epsilon={float(self.epsilon):g})"
 
 
-def odds_below(epsilon: Real) -> tuple[Fraction, Fraction]:
+def odds_below(epsilon: Real) -> RationalPair:
     """(the largest multiple of 2^-64 that is <= e^ε, ε exact). Raises InvalidRequest unless 0 < ε <= 700."""
     budget = positive(epsilon, "epsilon")
     if budget > 700:

@@ -13,13 +13,12 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import ExpNumber, positive, probability
+from workbench.exact.numbers import ExpNumber, RationalPair, positive, probability
 from workbench.privacy.notions.dp import DP
 from workbench.privacy.notions.laws import Laws, Names
 from workbench.privacy.notions.notion import HockeyStick, Notion, Requirement, Result, Values
 
-Pairs = list[tuple[Any, Any]]
-Stick = tuple[Fraction, Fraction]  # (ε or slope, δ)
+Stick = RationalPair  # (ε or slope, δ)
 
 
 class HockeySticks(Notion):
@@ -36,7 +35,7 @@ class HockeySticks(Notion):
     def _points(self) -> str:
         return self.parameters[0]
 
-    def read_pairs(self, value: Any) -> Pairs:
+    def read_pairs(self, value: Any) -> list[tuple[Any, Any]]:
         """The pairs of a budget: a list or a mapping of them, or "0.5:0.1,1:0.01". Raises InvalidRequest."""
         given = value.items() if isinstance(value, Mapping) else value
         if isinstance(given, str):

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from workbench.exact.numbers import ExpNumber, positive, probability
+from workbench.exact.numbers import ExpNumber, RationalPair, positive, probability
 from workbench.privacy.notions.laws import Laws, Names
 from workbench.privacy.notions.notion import HockeyStick, Notion, Requirement, Result, Values, apart, decimal
 
@@ -18,7 +18,7 @@ class DeltaNotion(Notion):
     defaults: ClassVar[Values] = {"delta": Fraction(0)}
 
     @abstractmethod
-    def coefficients(self, a: Fraction, b: Fraction) -> tuple[Fraction, Fraction]:
+    def coefficients(self, a: Fraction, b: Fraction) -> RationalPair:
         """(c, d) with δ = c - d e^ε, from a = P(V) and b = Q(V)."""
 
     def parse(self, parameter: str, value: Any) -> Fraction:
@@ -68,7 +68,7 @@ class DP(DeltaNotion):
     composes = True
     convex = True  # a maximum of functions linear in (P, Q)
 
-    def coefficients(self, a: Fraction, b: Fraction) -> tuple[Fraction, Fraction]:
+    def coefficients(self, a: Fraction, b: Fraction) -> RationalPair:
         """δ = a - b e^ε."""
         return a, b
 

@@ -21,7 +21,8 @@ import numpy as np
 
 from workbench.exact.arrays import Flags, Vector
 from workbench.exact.distribution import NEAR, Distribution
-from workbench.exact.numbers import ExpNumber, exp_bounds
+from workbench.exact.numbers import ExpNumber, RationalPair, exp_bounds
+from workbench.exact.objects import Pair
 
 Names: TypeAlias = Callable[[int], tuple[str, str]]  # outcome -> how its mass in P and in Q is written
 
@@ -31,7 +32,7 @@ class Laws:
 
     def __init__(self, p: Distribution, q: Distribution) -> None:
         self.p, self.q = p, q
-        self._above: tuple[Fraction | None, tuple[Fraction, Fraction]] = None, (Fraction(0), Fraction(0))
+        self._above: tuple[Fraction | None, RationalPair] = None, (Fraction(0), Fraction(0))
 
     @cached_property
     def losses(self) -> Vector:
@@ -58,7 +59,7 @@ class Laws:
             bits *= 2
         return above
 
-    def above(self, epsilon: Fraction) -> tuple[Fraction, Fraction]:
+    def above(self, epsilon: Fraction) -> RationalPair:
         """P(V) and Q(V) of the violations V at ε."""
         if self._above[0] is not epsilon:  # the budget of many comparisons is one object
             broken = self.violations(epsilon).tolist()
@@ -81,10 +82,10 @@ class Laws:
         return Fraction(k[best] * self.q.total, l[best] * self.p.total), best
 
     @cached_property
-    def sums(self) -> list[tuple[int, int]]:
+    def sums(self) -> list[Pair]:
         """The integers of P and of Q, summed from the outcome of largest ratio P/Q down to every other."""
 
-        def order(first: tuple[int, int], second: tuple[int, int]) -> int:
+        def order(first: Pair, second: Pair) -> int:
             return second[0] * first[1] - first[0] * second[1]
 
         masses = sorted(filter(any, zip(self.p.integers, self.q.integers, strict=True)), key=cmp_to_key(order))
@@ -93,7 +94,7 @@ class Laws:
     @cached_property
     def steps(self) -> list[tuple[Fraction | None, Fraction, Fraction]]:
         """(r, P(A), Q(A)) with A = {P/Q >= r} for every ratio r, the largest first; None for ∞."""
-        steps: dict[Fraction | None, tuple[Fraction, Fraction]] = {}
+        steps: dict[Fraction | None, RationalPair] = {}
         for (a, b), (k, l) in pairwise([(0, 0), *self.sums]):
             ratio = Fraction((k - a) * self.q.total, (l - b) * self.p.total) if l > b else None
             steps[ratio] = Fraction(k, self.p.total), Fraction(l, self.q.total)

@@ -22,11 +22,11 @@ from functools import cmp_to_key
 from itertools import combinations, pairwise
 from typing import Any
 
-from workbench.exact.numbers import ExpNumber, largest, sign_exp
+from workbench.exact.numbers import ExpNumber, RationalPair, largest, sign_exp
 from workbench.privacy.notions.dp import DeltaNotion
 from workbench.privacy.notions.notion import MassAboveRatio, Requirement, Values
 
-Line = tuple[Fraction, Fraction]  # value at 0, slope
+Lines = tuple[RationalPair, ...]  # value at 0, slope
 
 
 class PDP(DeltaNotion):
@@ -36,7 +36,7 @@ class PDP(DeltaNotion):
     title = "PDP"
     quantity = "pdp_delta"
 
-    def coefficients(self, a: Fraction, b: Fraction) -> tuple[Fraction, Fraction]:
+    def coefficients(self, a: Fraction, b: Fraction) -> RationalPair:
         """δ = a."""
         return a, Fraction(0)
 
@@ -63,7 +63,7 @@ def delta_on_segments(segments: Iterable[Any], epsilon: Fraction) -> ExpNumber:
     return largest(value for p in distinct for q in distinct for value in _on_pieces(p, q, epsilon))
 
 
-def _on_pieces(p: tuple[Line, ...], q: tuple[Line, ...], epsilon: Fraction) -> Iterable[ExpNumber]:
+def _on_pieces(p: Lines, q: Lines, epsilon: Fraction) -> Iterable[ExpNumber]:
     """Distribution whose largest is the supremum over s, t in [0, 1]."""
     zero, certain = ExpNumber.of(Fraction(0), Fraction(0), epsilon), ExpNumber.of(Fraction(1), Fraction(0), epsilon)
     yield zero
@@ -76,7 +76,7 @@ def _on_pieces(p: tuple[Line, ...], q: tuple[Line, ...], epsilon: Fraction) -> I
                 yield ExpNumber.of(mass + slope * s.a, slope * s.b, epsilon)
 
 
-def _critical(p: tuple[Line, ...], q: tuple[Line, ...], epsilon: Fraction) -> Iterable[ExpNumber]:
+def _critical(p: Lines, q: Lines, epsilon: Fraction) -> Iterable[ExpNumber]:
     """Every s where an outcome's t_i passes 0 or 1, or two of them meet."""
     for (a, da), (b, db) in zip(p, q, strict=True):
         if da:
@@ -88,7 +88,7 @@ def _critical(p: tuple[Line, ...], q: tuple[Line, ...], epsilon: Fraction) -> It
             yield ExpNumber.of((c * db - a * dd) / slope, -(b * dd - d * db) / slope, epsilon)
 
 
-def _violations(p: tuple[Line, ...], q: tuple[Line, ...], s: Fraction, epsilon: Fraction) -> Iterable[tuple[int, ...]]:
+def _violations(p: Lines, q: Lines, s: Fraction, epsilon: Fraction) -> Iterable[tuple[int, ...]]:
     """The sets of violating outcomes at s that some open interval of t in [0, 1] produces."""
     zero = ExpNumber.of(Fraction(0), Fraction(0), epsilon)
     growth = ExpNumber.of(Fraction(0), Fraction(-1), epsilon)  # E t for t = 1

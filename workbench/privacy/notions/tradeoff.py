@@ -19,12 +19,12 @@ from itertools import pairwise
 from typing import Any
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import ExpNumber, probability
+from workbench.exact.numbers import ExpNumber, RationalPair, probability
 from workbench.privacy.notions.curve import HockeySticks, Stick
 from workbench.privacy.notions.laws import Laws, Names
 from workbench.privacy.notions.notion import Requirement, Result, SlopedHockeyStick, Values
 
-Points = tuple[tuple[Fraction, Fraction], ...]
+Points = tuple[Stick, ...]
 
 
 @lru_cache(maxsize=64)
@@ -116,5 +116,5 @@ class TradeOffFunction(HockeySticks):
         return tuple(SlopedHockeyStick.of(slope, delta) for slope, delta in self.sticks(values))
 
 
-def _point(point: tuple[Fraction, Fraction]) -> str:
+def _point(point: RationalPair) -> str:
     return f"({float(point[0]):g}, {float(point[1]):g})"
