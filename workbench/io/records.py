@@ -144,19 +144,19 @@ def typed(kind: Any, constraint: str) -> Entry:
     return Entry(kind, read)
 
 
-def many(one: Entry) -> Entry:
+def many(entry: Entry) -> Entry:
     """A list of them, as a tuple."""
     return Entry(
-        lambda values: [*map(one.write, values)],
-        lambda data, what: tuple(one.read(item, f"An entry of {what}") for item in listed(data, what)),
+        lambda values: [*map(entry.write, values)],
+        lambda data, what: tuple(entry.read(item, f"An entry of {what}") for item in listed(data, what)),
     )
 
 
-def optional(one: Entry) -> Entry:
+def optional(entry: Entry) -> Entry:
     """The same or null."""
     return Entry(
-        lambda value: None if value is None else one.write(value),
-        lambda data, what: None if data is None else one.read(data, what),
+        lambda value: None if value is None else entry.write(value),
+        lambda data, what: None if data is None else entry.read(data, what),
     )
 
 
@@ -195,9 +195,9 @@ class RecordForm:
                 refuse(f"The {name}", repr(value))
         return {name: entry.read(fields[name], name) for name, entry in self.entries.items()}
 
-    def of(self, made: Callable[..., Any]) -> Entry:
-        """An entry that is such a record. made: what it stands for, of its entries."""
-        return Entry(self.write, lambda data, what: made(**self.read(data)))
+    def of(self, build: Callable[..., Any]) -> Entry:
+        """An entry that is such a record. build: entries, by name -> what it stands for."""
+        return Entry(self.write, lambda data, what: build(**self.read(data)))
 
     def read_beside_law(self, data: Any) -> tuple[Record, Distribution]:
         """The same and the law whose entries stand among them. Raises CorruptFile."""
