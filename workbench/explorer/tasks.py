@@ -13,7 +13,6 @@ along       the objective against one number of the budget, over the range of it
             figure where no other value is taken
 rivals      the family's own frontier at this budget: exact pieces, published mechanisms and their laws
 formulas    where in the (ε, δ) plane which formula of the optimum holds
-inverse     the least value of a hot option at which the objective is within a limit
 recommend   classes of mechanisms for a query at a budget
 export      everything above about one request, for a page without a server
 """
@@ -27,17 +26,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from itertools import count
 from typing import Any
 
-from solvers.search import Deadline, bisect
+from solvers.search import Deadline
 from workbench.errors import InvalidRequest, NotProven, WorkbenchError
-from workbench.exact.numbers import exact, jsonable
+from workbench.exact.numbers import jsonable
 from workbench.exact.objects import Values
 from workbench.explorer import alone, figures, views
 from workbench.explorer.formula_map import formula_map
 from workbench.explorer.given import EMPTY, Files, View, exact_values, known, listing, suggestions
-from workbench.explorer.page_request import PageRequest, Tell, adapted, fields, short, silent, spelled
+from workbench.explorer.page_request import PageRequest, Tell, adapted, fields, silent
 from workbench.families.base import Session
 from workbench.families.design import Design
 from workbench.families.frontier_plots import jumps
@@ -54,7 +52,6 @@ _QUICK = 0.12  # seconds within which a hot design is certified while a slider m
 _FEWEST, _PATIENCE, _LONGEST = 5, 8.0, 20.0  # so many designs of a curve unless it takes longest; seconds of a pass
 _CURVES = 12  # whose rows are kept
 _EXPORTED = 13  # designs in an export
-_TURNS = 60  # of its bisection
 _KEPT = 250_000  # characters of the figures of a design that comes with a curve
 
 
@@ -269,28 +266,6 @@ class Tasks:
             raise InvalidRequest(f"Other mechanisms are not listed for this request. {error}") from None
         return figures.rivals(rows) | {"rows": rows, "laws": laws}
 
-    def inverse(self, request: PageRequest) -> View:
-        """By bisection between the ends of the slider; the objective is taken to be monotone."""
-        name: Any = request.more.get("along")
-        limit, reach, turns = exact(request.more.get("limit"), "limit"), request.range(name), count()
-
-        def within(value: Fraction) -> bool:
-            objective = attempt(partial(_reached, self._solver(request, name, value)))[0].get("objective")
-            return objective is not None and objective <= limit
-
-        def middle(low: Fraction, high: Fraction) -> Fraction:
-            request.tell(next(turns), _TURNS)
-            return short((low + high) / 2 if reach["scale"] == "count" else math.sqrt(low * high))
-
-        low, high = short(reach["low"]), short(reach["high"])
-        for least in [Fraction(0), low] if reach["scale"] == "share" else [low]:
-            if within(least):
-                return {"value": spelled(least), "below": None}
-        if not within(high):
-            raise InvalidRequest(f"No {name} up to {float(high):g} brings the objective to {float(limit):.6g}.")
-        low, high = bisect(within, low, high, turns=_TURNS, middle=middle)
-        return {"value": spelled(high), "below": spelled(low)}
-
     def export(self, request: PageRequest) -> View:
         """The certified design where the family certifies, its curves, and designs along the first slider."""
         kind, quiet = request.kind, replace(request, tell=silent)
@@ -313,18 +288,15 @@ class Tasks:
                 if name != "formulas":  # which most questions have none of
                     errors[name] = str(error)
         drawn = {name: answers[f"along {name}"]["figure"] for name in slid if f"along {name}" in answers}
-        page = {
+        page: View = {
             "family": kind.name,
             "given": dict(request.given),
             "errors": errors,
             "along": {name: figure for name, figure in drawn.items() if figure is not None},
             "steps": [answers[name] for name in steps if name in answers],
             "view": view,
+            **{name: answers[name] for name in ("profile", "formulas") if name in answers},
         }
-        if "profile" in answers:
-            page["profile"] = answers["profile"]
-        if "formulas" in answers:
-            page["formulas"] = answers["formulas"]
         if "rivals" in answers:
             page["rivals"] = {key: answers["rivals"][key] for key in ("overlays", "table", "laws")}
         page["listing"] = [entry for entry in listing() if entry["name"] == kind.name]
@@ -368,5 +340,5 @@ def _step(design: Design | None, request: PageRequest, name: str, value: Fractio
 
 TASKS = (
     "suggestions", "fields", "adapt", "design", "complete", "certify", "prove", "profile", "along", "rivals",
-    "formulas", "inverse", "export", "recommend",
+    "formulas", "export", "recommend",
 )  # fmt: skip

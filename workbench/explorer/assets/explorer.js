@@ -51,7 +51,7 @@ function board(actions = {}) {
   const drawCurve = (name) => {
     const { figure, overlays } = curves[name];
     const points = pins.map((one) => ({ name: one.name, x: one.view.hot[name], y: one.view.objective }));
-    const taken = { ...options(), mark: mark(name), pins: points, drag: actions.move && ((x, done) => actions.move(name, x, done)), limit: actions.limit && ((y, done) => done && actions.limit(name, y)) };
+    const taken = { ...options(), mark: mark(name), pins: points, drag: actions.move && ((x, done) => actions.move(name, x, done)), limit: actions.least?.(shown).includes(name) ? (y, done) => done && actions.limit(name, y) : null };
     const under = (one) => one.look === "halo" || one.look === "band";  // what others are drawn upon
     const series = [...figure.series.filter(under), ...overlays, ...figure.series.filter((one) => !under(one))];
     marked[name] = figureNode({ ...figure, series }, taken);
@@ -175,7 +175,7 @@ function result(view, actions) {
     none ? "" : el("p", { class: "lead" }, view.unit ? `${view.unit[0].toUpperCase()}${view.unit.slice(1)}.` : "", bound),
     view.told ? el("p", { class: "lead" }, `${view.told[0].toUpperCase()}${view.told.slice(1)}.`) : "",
     none || !actions.pin ? "" : el("div", { class: "row" }, actions.live ? el("button", { type: "button", onclick: actions.pin }, "Pin to compare") : ""),
-    ...(actions.limit && !none ? [inverse(view, actions.limit)] : []),
+    ...(actions.limit && !none ? [inverse(view, actions)] : []),
   ];
 }
 
@@ -186,10 +186,9 @@ function proof(view) {
 }
 
 // The least value of a number of the budget for an error that is typed in; dragging the knob of a chart does the same.
-function inverse(view, limit) {
+function inverse(view, actions) {
   const input = el("input", { type: "text", inputmode: "decimal", "aria-label": `Largest ${view.label} allowed`, value: short(view.objective, 4) });
-  const buttons = Object.entries(view.hot).filter(([name, value]) => typeof value === "number" && !LESS.includes(name) && name !== "alpha" && name !== "max_loss")
-    .map(([name]) => el("button", { type: "button", onclick: () => limit(name, Number(input.value)) }, `least ${name}`));
+  const buttons = actions.least(view).map((name) => el("button", { type: "button", onclick: () => actions.limit(name, Number(input.value)) }, `least ${name}`));
   return buttons.length ? el("div", { class: "inverse" }, el("span", {}, `For ${view.label.replace(/^least /, "")} at most`), input, ...buttons) : "";
 }
 
@@ -334,7 +333,7 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
   new ResizeObserver(([{ contentRect }]) => { if (contentRect.width && wide !== (wide = contentRect.width > FOLDED)) options.open = wide; }).observe(root);
   const sliders = el("form", { class: "sliders", "aria-label": "Budget", onsubmit: (event) => event.preventDefault() });
   const ask = (task, more = {}, signal, progress = () => {}) => host.ask(task, { ...state, ...more }, signal, progress);
-  const drawn = board({ live: true, sliders, move: (name, value, done) => set(name, threeDigits(value), done), limit: findLeast, taken,
+  const drawn = board({ live: true, sliders, move: (name, value, done) => set(name, threeDigits(value), done), limit: findLeast, least, taken,
     pick: (x, y) => { if (y !== null) { state.given = { ...state.given, delta: threeDigits(y) }; controls.delta?.set(state.given.delta); } set("epsilon", threeDigits(x), true); } });
   const layout = el("div", { class: "layout" }, options, drawn.root);
 
@@ -518,12 +517,21 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
     save.disabled = false; stop.disabled = true;
   }
 
+  // What the family itself minimises, of the numbers that are moved.
+  function least(view) {
+    const known = families.get(state.family).options.some((one) => one.name === "minimise");
+    return known ? ["epsilon", "delta"].filter((name) => typeof view?.hot[name] === "number") : [];
+  }
+
   function findLeast(name, limit) {
     if (!Number.isFinite(limit)) { say("The error must be a number.", true); return; }
-    once("inverse", `looking for the least ${name}`, (found) => {
-      set(name, found.value, true);
-      say(found.below ? `Least ${name}: ${found.value} (at ${found.below} the limit ${short(limit)} is missed).` : `Even ${name} = ${found.value}, the least shown, meets ${short(limit)}.`);
-    }, { along: name, limit });
+    const { [name]: left, ...given } = state.given;
+    once("complete", `looking for the least ${name}`, (found) => {
+      if (found.objective === null) { say(found.reason, true); return; }
+      const value = up(found.objective);
+      set(name, value, true);
+      say(`Least ${name}: ${value}, for at most ${short(limit)}.`);
+    }, { given: { ...given, minimise: name, max_loss: String(limit) } });
   }
 
   // State.
