@@ -11,6 +11,8 @@ every machine.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from operator import attrgetter
 
 from models.oracles import bounded_difference, cuts, hops, level_search, single_distance
 from models.oracles.question import ClosedForm, Kind, OutsideDomain, Question, Shift, ask, close
@@ -64,16 +66,14 @@ def bounds(
     question = ask(sizes, shifts, directed, epsilon, delta, requires)
     if loss != "error-rate":
         return Bounds(None, None)
-    lower: ClosedForm | None = None
-    upper: ClosedForm | None = None
-    for oracle in ORACLES:
-        for statement in oracle(question):
-            if statement.kind == "optimum":
-                return Bounds(statement, statement)
-            if statement.kind == "lower bound" and (lower is None or statement.value > lower.value):
-                lower = statement
-            if statement.kind == "upper bound" and (upper is None or statement.value < upper.value):
-                upper = statement
+    statements: list[ClosedForm] = []
+    for statement in chain.from_iterable(oracle(question) for oracle in ORACLES):
+        if statement.kind == "optimum":
+            return Bounds(statement, statement)
+        statements.append(statement)
+    value = attrgetter("value")
+    lower = max((each for each in statements if each.kind == "lower bound"), key=value, default=None)
+    upper = min((each for each in statements if each.kind == "upper bound"), key=value, default=None)
     if lower is not None and upper is not None and close(lower.value, upper.value):
         met = replace(upper, kind="optimum", proof=f"{upper.proof} It meets a lower bound. {lower.proof}")
         return Bounds(met, met)

@@ -23,7 +23,7 @@ over the 2^k - 1 staircases S (Kairouz, Oh, Viswanath 2016). For the error rate 
 | paper (Ghosh et al.)        | here                                |
 |-----------------------------|-------------------------------------|
 | α, G                        | a, `geometric`                      |
-| deterministic remap T       | `CountOptimum.remap` (k,)           |
+| deterministic remap T       | remap (k,)                          |
 """
 
 from __future__ import annotations
@@ -42,11 +42,10 @@ MOST_INPUTS = 10  # of `extremal_value`
 
 @dataclass(frozen=True, eq=False)
 class CountOptimum:
-    """value: the loss; remap: (k,) output of every noisy answer; channel: (k, m); share: λ (k,), dual to the rows of
+    """value: the loss; channel: (k, m); share: λ (k,), dual to the rows of
     the channel: λ'G = min_o Σ_y p_y G[y,·] ℓ(y,o), so that Σ λ = value."""
 
     value: float
-    remap: Positions
     channel: Vector
     share: Vector
 
@@ -77,7 +76,7 @@ def post_processed(losses: Vector, prior: Vector, epsilon: float) -> CountOptimu
     channel = np.zeros((k, m))
     for z, o in enumerate(remap.tolist()):
         channel[:, o] += G[:, z]
-    return CountOptimum(float(least.sum()), remap, channel, np.linalg.solve(G.T, least))
+    return CountOptimum(float(least.sum()), channel, np.linalg.solve(G.T, least))
 
 
 def minimax_value(losses: Vector, epsilon: float) -> float:

@@ -12,7 +12,7 @@ break, at hop h, gives T = 1 + 2(a + ... + a^h), and no break before the two way
 | μ̂                 | `shift`                                                     |
 | N_μ               | `order`, at least 2; the paper's n is `order - 1`           |
 | k, section        | k = order - 1 - h for the cut after hop h                   |
-| δ̲_k, δ̄_k          | `breakpoints(order, ε)`                                     |
+| δ̲_k, δ̄_k          | `rational_forms.theorem2(order)`                            |
 | δ^ε               | `level_curve(order, ε, error_rate)`                         |
 """
 
@@ -22,12 +22,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from models.oracles.cuts import best_level_cut, geometric_sum, least_delta, level_cuts
+from models.oracles.cuts import best_level_cut, least_delta, level_cuts
 from models.oracles.hops import multiples
 from models.oracles.hops import order as shift_order
 from models.oracles.question import ClosedForm, Question, Shift, opposite
 from models.requirements import MASS_ABOVE_RATIO
-from solvers.arrays import Ints, Pair
+from solvers.arrays import Ints
 
 _ONE_WAY = (
     "One directed shift, every ε and δ: the first broken constraint on the cycle of the shift bounds f(0), and cutting "
@@ -55,16 +55,6 @@ def single_distance_law(
     pmf[multiples(sizes, shift)] = masses
     name, proof = ("symmetric single distance", _BOTH_WAYS) if both_ways else ("Theorem 2", _ONE_WAY)
     return ClosedForm(name, error, pmf, "optimum", proof)
-
-
-def breakpoints(order: int, epsilon: float) -> Pair:
-    """(19a)-(19c): δ̲_k and δ̄_k for k = 0..order-1; the curve is flat on [δ̲_k, δ̄_k], linear from δ̄_{k-1} to δ̲_k."""
-    heads = np.arange(order - 1, -1, -1)
-    totals = 1.0 + geometric_sum(epsilon, heads)
-    lower = np.exp(-epsilon * heads) / totals
-    upper = np.exp(-epsilon * (heads - 1)) / totals
-    lower[0], upper[-1] = 0.0, 1.0
-    return lower, upper
 
 
 def level_curve(order: int, epsilon: float, error_rate: float, *, both_ways: bool = False) -> float:

@@ -12,7 +12,7 @@ from rich.text import Text
 from workbench.cli.console import Report, emit_json, facts, table
 from workbench.cli.output_paths import check_outputs
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified
-from workbench.exact.numbers import exact, jsonable, positive
+from workbench.exact.numbers import jsonable, positive
 from workbench.exact.objects import Record, Values
 from workbench.io.parameter_grid import integers
 
@@ -180,9 +180,6 @@ def compose(
     pairs: str | None = None,
 ) -> Report:
     """What many runs of one mechanism or several cost together, between proven bounds."""
-    for name, given in (("delta", delta), ("epsilon", epsilon)):
-        if given is not None:
-            exact(given, name)
     mechanisms = [_open(path, sizes, shifts, max_shift, pairs, False)[1] for path in file]
     from workbench.privacy.composition import compose as run
 

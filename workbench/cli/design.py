@@ -17,7 +17,6 @@ from workbench.exact.objects import Record
 if TYPE_CHECKING:
     from workbench.families.base import Family
     from workbench.families.design import Design
-    from workbench.families.formula_object import Formula
 
 
 _NOTHING = 1e-9
@@ -40,7 +39,7 @@ def commands(name: str | None = None) -> Iterator[Named]:
 
 def design_command(kind: Family) -> Callable[..., None]:
     """The command that designs a mechanism of a family."""
-    options = kind.given_in("command")
+    options, known = kind.given_in("command"), {option.name for option in kind.options}
 
     def run(
         *,
@@ -57,10 +56,14 @@ def design_command(kind: Family) -> Callable[..., None]:
         outputs = {"saved file": save, "plot file": plot, "html file": html, "program file": mps}
         check_outputs(files_of(options, given), outputs, width)
         fixed: Record = {"check": "audit" if raw else "certify"}
-        if any(option.name == "progress" for option in kind.options):
+        if "progress" in known:
             fixed["progress"] = now_and_then()
         request = kind.request_of(kind.read(present(given), "command") | fixed)
-        optimum = _optimum(request) if formula else None
+        optimum = None
+        if formula:
+            from workbench.families.formula import formula_around
+
+            optimum = formula_around(request)
         design = _kept(kind, request, save)
         if design.status == "infeasible":
             sentence = dict(design.facts()).get("not reachable", "No design meets the request.")
@@ -85,12 +88,8 @@ def design_command(kind: Family) -> Callable[..., None]:
             shown += map(note, (str(design.shadow_prices), _UNIQUE[design.unique]))
         return Report(lambda: design.to_dict() | more, (*_shown(design), *shown))
 
-    solves = any(option.name == "solver" for option in kind.options)
-    without = [
-        *([] if kind.certifies else ["raw"]),
-        *([] if kind.draws else ["plot", "width"]),
-        *([] if solves else ["mps"]),
-    ]
+    offered = {"raw": kind.certifies, "plot": kind.draws, "width": kind.draws, "mps": "solver" in known}
+    without = [name for name, there in offered.items() if not there]
     return command("design", run, options, without, kind.summary)
 
 
@@ -109,13 +108,6 @@ def _kept(kind: Family, request: Any, save: Path | None) -> Design:
 def _rounded(value: Any) -> Any:
     """A bias that rounding leaves is none."""
     return 0.0 if isinstance(value, float) and abs(value) < _NOTHING else value
-
-
-def _optimum(request: Any) -> Formula:
-    """The formula around a request's ε."""
-    from workbench.families.formula import formula_around
-
-    return formula_around(request)
 
 
 def _shown(design: Design) -> Iterator[Any]:

@@ -16,10 +16,19 @@ from workbench.errors import InvalidRequest
 from workbench.exact.objects import Record, Values
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from workbench.families.base import Family
     from workbench.families.formula_object import Formula
 
 
+_HEADS: Values = {
+    "from_epsilon": "from ε", "to_epsilon": "to ε", "from_delta": "from δ", "to_delta": "to δ", "formula": "formula",
+}  # fmt: skip
+_HEADS_OF_PATTERNS: Values = {
+    "delta_low": "from δ", "delta_high": "to δ", "formula": "formula", "to_delta": "to δ as formula",
+    "broken": "broken",
+}  # fmt: skip
 _ONE: Values = {"epsilon": "1"}  # where a formula is asked for at no point
 _PATTERNS = (
     "Each line is the exact optimum of a pattern of broken pairs (difference: noise values). Proven at epsilon = "
@@ -102,9 +111,7 @@ def _series(
         result.save(save)
 
     def shown() -> Iterator[Any]:
-        heads = {"from_epsilon": "from ε", "to_epsilon": "to ε", "from_delta": "from δ", "to_delta": "to δ"}
-        names = [each for each in (name, *heads, "formula") if each in rows]
-        yield table("", [heads.get(each, each) for each in names], rows[names].values.tolist())
+        yield _table(rows, {name: name, **_HEADS})
         yield note("Each line is proven for every epsilon of it, in exact arithmetic.")
         for conjecture in conjectures:
             yield Text(str(conjecture))
@@ -120,16 +127,15 @@ def _series(
     return Report(values, shown(), stopped)
 
 
+def _table(rows: pd.DataFrame, heads: Values) -> Any:
+    """The columns of heads that are there."""
+    names = [name for name in heads if name in rows]
+    return table("", [heads[name] for name in names], rows[names].values.tolist())
+
+
 def _shown(formula: Formula) -> Iterator[Any]:
     yield Text(formula.what, style="bold")
-    rows = formula.to_frame()
-    heads = {"from_epsilon": "from ε", "to_epsilon": "to ε", "from_delta": "from δ", "to_delta": "to δ"}
-    if formula.at is not None:
-        heads = {"delta_low": "from δ", "delta_high": "to δ"}
-    names = [*(name for name in heads if name in rows), "formula"]
-    names += ["to_delta", "broken"] if formula.at is not None else []
-    named = heads | {"to_delta": "to δ as formula"} if formula.at is not None else heads
-    yield table("", [named.get(name, name) for name in names], rows[names].values.tolist())
+    yield _table(formula.to_frame(), _HEADS if formula.at is None else _HEADS_OF_PATTERNS)
     if formula.at is not None:
         yield note(_PATTERNS.format(epsilon=float(formula.at)))
         return

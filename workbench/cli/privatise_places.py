@@ -17,9 +17,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.objects import Record
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from solvers.arrays import Integers, Vector
     from workbench.privacy.certificate import Certificate
     from workbench.privacy.column_release import PrivacyBudget
 
@@ -73,7 +71,7 @@ def privatise_places(
     return run.published(tables, given.ravel(), [*drawn.T], cost, report, lines, own)
 
 
-def _channel(path: Path) -> tuple[Certificate, NDArray[np.float64], NDArray[np.float64]]:
+def _channel(path: Path) -> tuple[Certificate, Vector, Vector]:
     """The certificate, places and outputs as floats. Raises InvalidRequest for any other file."""
     import numpy as np
 
@@ -89,13 +87,13 @@ def _channel(path: Path) -> tuple[Certificate, NDArray[np.float64], NDArray[np.f
     return certificate, places, outputs
 
 
-def _nearest(given: NDArray[np.float64], places: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _nearest(given: Vector, places: Vector) -> tuple[Integers, Vector]:
     """The nearest place of every position, and how far it is."""
     import numpy as np
     from scipy.spatial import KDTree
 
     distances, which = KDTree(places).query(given)
-    return np.asarray(which, dtype=np.int64), np.asarray(distances)
+    return np.asarray(which), np.asarray(distances)
 
 
 def _budget(certificate: Certificate) -> tuple[PrivacyBudget | None, str]:
@@ -113,7 +111,7 @@ def _budget(certificate: Certificate) -> tuple[PrivacyBudget | None, str]:
     return PrivacyBudget(max(each), Fraction(0), per_distance=True), norm
 
 
-def _expected(channel: Any, places: NDArray[np.float64], outputs: NDArray[np.float64]) -> dict[str, float]:
+def _expected(channel: Any, places: Vector, outputs: Vector) -> dict[str, float]:
     """How far a place is published from itself."""
     import numpy as np
 

@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from workbench.cli.console import Report, facts, table, under_a_bar
-from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.cli.output_paths import output_file
+from workbench.errors import WorkbenchError
 from workbench.exact.objects import Values
 from workbench.io.files import distinct_files
 from workbench.io.result import Progress
@@ -125,8 +126,7 @@ def export(
     from workbench.sweeps.export import writable
 
     writable(target)
-    if not target.absolute().parent.is_dir():
-        InvalidRequest.must("output folder", "an existing folder", target.parent)
+    output_file(target, "export file")
     beside = target.with_name(target.name + ".json") if target.suffix.lower() == ".csv" else None
     inputs = {**_ledger_files(ledger), "specification": spec}
     distinct_files(inputs, {"export file": target, "provenance beside the export": beside})

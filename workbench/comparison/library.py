@@ -37,7 +37,7 @@ from solvers.errors import InvalidProgram
 from solvers.mps import mps_text, read_mps
 from solvers.program import Program
 from solvers.rational_lp import exact_bound, exact_objective, exact_violation
-from solvers.solution import Solution, relative_gap
+from solvers.solution import Solution
 from workbench.comparison.run import GOOD, size, supported
 from workbench.comparison.worker import answer
 from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
@@ -320,13 +320,10 @@ def solve_file(path: Path, solvers: Sequence[str], time_limit: float | None = No
     return rows
 
 
-def _within(objective: float | None, bound: float | None, value: float) -> bool:
+def _within(objective: float, bound: float | None, value: float) -> bool:
     """Whether an objective lies where the optimum is known to lie, to 1e-6 relative to max(1, |value|)."""
-    if objective is None:
-        return False
-    gap = relative_gap(objective, value)
-    inside = bound is not None and bound <= objective <= value
-    return inside or (gap is not None and gap <= GOOD)
+    beyond = max(objective - value, (value if bound is None else bound) - objective)
+    return beyond <= GOOD * max(1.0, abs(value))
 
 
 def verify_folder(folder: Path) -> list[Row]:

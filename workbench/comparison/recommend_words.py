@@ -28,11 +28,16 @@ def certified(rows: Sequence[Row]) -> list[Row]:
 def recommended(rows: Sequence[Row], candidates: Sequence[Candidate]) -> Row | None:
     """The row to use: of those that cost the least the simplest."""
     served, known = certified(rows), {candidate.name: candidate for candidate in candidates}
-    if not served:
-        return None
-    least = shown_loss(served[0]["objective"])
-    tied = [row for row in served if shown_loss(row["objective"]) == least and BORROWED not in row["notes"]]
-    return min(tied or served[:1], key=lambda row: known[row["class"]].simplicity)
+    return min(_tied(served) or served[:1], key=lambda row: known[row["class"]].simplicity, default=None)
+
+
+def _tied(served: Sequence[Row]) -> list[Row]:
+    """Those that cost the least."""
+    return [row for row in served if _cost(row) == _cost(served[0]) and BORROWED not in row["notes"]]
+
+
+def _cost(row: Row) -> str:
+    return shown_loss(row["objective"])
 
 
 def _below(rows: Sequence[Row], best: Row) -> Iterator[str]:
@@ -64,12 +69,10 @@ def sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate], me
     if query.max_loss is not None:
         yield _least(query, best)
         return
-    loss = shown_loss(best["objective"])
     lows = [row["objective"] if row["bound"] is None else row["bound"] for row in rows]
     yield _use(best, lowest=min(low for low in lows if low is not None))
     yield from _below(rows, best)
-    tied = [row for row in served if shown_loss(row["objective"]) == loss and BORROWED not in row["notes"]]
-    if others := [row["class"] for row in tied if row is not best]:
+    if others := [row["class"] for row in _tied(served) if row is not best]:
         yield f"At the same loss, and less simple: {'; '.join(others)}."
     inside = [row["class"] for row in served if row["class"] in known[best["class"]].contains]
     if inside and best["bound"] is not None:

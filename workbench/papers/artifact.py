@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 Rows = Callable[..., pd.DataFrame]  # the rows of a part of a declared table
 Compute = Callable[[bool], "Artifact"]  # with everything or with the minutes-long default
+More = Callable[[pd.DataFrame], Record]  # what `artifact` is given of a declared table: comparisons, words, ...
 
 FORMATS = ("csv", "tex", *PICTURES, *WIDTHS)  # tex and widths only where asked for
 DIGITS = 9  # significant digits of a number whose computation is exact but for rounding
@@ -196,8 +197,8 @@ def artifact(
     paper: str,
     name: str,
     table: pd.DataFrame,
-    comparisons: Sequence[Comparison] = (),
     /,
+    comparisons: Sequence[Comparison] = (),
     *,
     draw: Callable[[pd.DataFrame], Figure] | None = None,
     further: Mapping[str, pd.DataFrame] | None = None,
@@ -364,17 +365,18 @@ def paper_stated(
     artifacts: Mapping[str, Compute] = {},
     sources: Mapping[str, Rows] = {},
     computed: Mapping[str, Numbers] | None = None,
+    more: Mapping[str, More] = {},
 ) -> Paper:
     """The paper that papers/declared/<file>.toml states as `paper`, with what has a caption there, in its order.
 
-    artifacts: the functions of those that need more than the rows of `sources`; computed: the numbers of errata, None
-    where the paper has none.
+    artifacts: the functions of those that are not made of the rows of `sources`; computed: the numbers of errata, None
+    where the paper has none; more: what is said of the rows of an artifact beside the file.
     """
     own = declared(file)
     return Paper(
         **own["paper"],
         artifacts={
-            name: artifacts.get(name) or partial(_stated, file, name, sources)
+            name: artifacts.get(name) or partial(_stated, file, name, sources, more.get(name, lambda table: {}))
             for name, stated in own.items()
             if stated.keys() >= {"title", "caption"}
         },
@@ -382,8 +384,9 @@ def paper_stated(
     )
 
 
-def _stated(file: str, name: str, sources: Mapping[str, Rows], full: bool) -> Artifact:
-    return artifact(file, name, tabled(file, name, sources, full))
+def _stated(file: str, name: str, sources: Mapping[str, Rows], more: More, full: bool) -> Artifact:
+    table = tabled(file, name, sources, full)
+    return artifact(file, name, table, **more(table))
 
 
 def declared(paper: str) -> Record:

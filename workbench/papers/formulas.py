@@ -43,11 +43,6 @@ if TYPE_CHECKING:
     from workbench.families.formula_object import Formula
 
 
-def _given(name: str) -> Record:
-    values: Record = declared("formulas")[name]["given"]
-    return values
-
-
 def _verdict(ours: Sequence[Affine | None], theirs: Sequence[Affine]) -> str:
     return "equal" if len(ours) == len(theirs) and all(map(Affine.__eq__, ours, theirs)) else "DIFFERS"
 
@@ -175,7 +170,7 @@ def _rows(solved: Formula, theirs: Sequence[Affine], named: Row) -> Iterable[Row
 
 
 def _tabled(name: str, full: bool) -> Artifact:
-    table = pd.DataFrame([*_SOURCES[name](**_given(name))])
+    table = pd.DataFrame([*_SOURCES[name](**declared("formulas")[name]["given"])])
     counted = [
         f"{column}: " + ", ".join(f"{count} {word}" for word, count in table[column].value_counts().items())
         for column in _VERDICTS
@@ -185,7 +180,7 @@ def _tabled(name: str, full: bool) -> Artifact:
 
 
 def _map(full: bool) -> Artifact:
-    given = _given("map")
+    given = declared("formulas")["map"]["given"]
     solved = formula("channel", answers=given["answers"], max_shift=1, loss=given["loss"], delta=given["delta"])
     return artifact("formulas", "map", solved.to_frame(), draw=lambda _: solved.plot(), count=len(solved.pieces))
 

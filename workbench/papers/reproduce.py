@@ -130,18 +130,16 @@ def _wanted(chosen: Sequence[Paper], artifacts: Sequence[str] | None, full: bool
 def _possible(wanted: Sequence[tuple[Paper, str]], *, named: bool) -> tuple[list[tuple[Paper, str]], tuple[str, ...]]:
     """Those whose extras are installed, and one sentence for every extra that is not. Raises NotInstalled, before
     anything runs, where the user named an artifact that lacks one."""
-    lacking: dict[str, list[tuple[Paper, str]]] = {}
-    for paper, name in wanted:
-        if name in paper.needs and not present(EXTRAS[paper.needs[name]]):
-            lacking.setdefault(paper.needs[name], []).append((paper, name))
-    tasks = [task for task in wanted if not any(task in left_out for left_out in lacking.values())]
+    extras = sorted({extra for paper, _ in wanted for extra in paper.needs.values() if not present(EXTRAS[extra])})
+    tasks = [(paper, name) for paper, name in wanted if paper.needs.get(name) not in extras]
     notes = []
-    for extra, left_out in sorted(lacking.items()):
-        for paper, name in left_out if named else ():
-            if name not in [other for _, other in tasks]:
-                need(extra, f"{paper.name} {name}")
-        names = ", ".join(f"{paper.name} {name}" for paper, name in left_out)
-        notes.append(f"Left out: {names}, which need the extra {extra!r}: pip install 'dp-workbench[{extra}]'.")
+    for extra in extras:
+        left_out = {f"{paper.name} {name}": name for paper, name in wanted if paper.needs.get(name) == extra}
+        for what in [what for what, name in left_out.items() if named and name not in [other for _, other in tasks]]:
+            need(extra, what)
+        if left_out:
+            names = ", ".join(left_out)
+            notes.append(f"Left out: {names}, which need the extra {extra!r}: pip install 'dp-workbench[{extra}]'.")
     return tasks, tuple(notes)
 
 

@@ -33,6 +33,7 @@ FORMATS = (".csv", ".parquet")
 NUMBERS = frozenset(
     ("epsilon", "delta", "max_loss", "bits", "c", "reach", "low", "high", "option_time_limit", "option_gap")
 )
+_INFINITE = ("inf", "-inf")
 _BATCH = 10_000  # rows of Parquet
 
 
@@ -41,23 +42,16 @@ def _line(row: Row, effort: bool) -> tuple[Record, Record]:
     request = row.request_values
     head = {"key": row.key, "model": request["model"], "backend": request["backend"]}
     head |= request["parameters"] | {f"option_{name}": value for name, value in request["options"].items()}
-    head = {name: _number(value) if name in NUMBERS else _cell(value) for name, value in head.items()}
+    for name, value in head.items():
+        head[name] = float(Fraction(value)) if name in NUMBERS and value is not None else _cell(value)
     backend = [version for name, version in request["versions"].items() if name != "workbench"]
     head |= {"backend_version": next(iter(backend), None), "workbench": request["versions"]["workbench"]}
-    tail = {name: _infinite(_cell(value)) for name, value in row.answer_values.items()}
+    tail = {name: float(v) if v in _INFINITE else _cell(v) for name, v in row.answer_values.items()}
     return head, tail | ({"seconds": row.seconds} if effort else {})
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(Fraction(value))
 
 
 def _cell(value: Any) -> Any:
     return canonical(value) if isinstance(value, (list, dict)) else value
-
-
-def _infinite(value: Any) -> Any:
-    return float(value) if value in ("inf", "-inf") else value
 
 
 def writable(path: Path) -> None:

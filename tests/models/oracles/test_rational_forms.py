@@ -14,7 +14,7 @@ from models.oracles import finite_channel, rational_forms
 from models.oracles.bounded_difference import column_cut_law
 from models.oracles.hops import dp_law
 from models.oracles.question import ask
-from models.oracles.single_distance import breakpoints, single_distance_law
+from models.oracles.single_distance import single_distance_law
 from models.requirements import HOCKEY_STICK
 from solvers.polynomials import ZERO, Affine
 from workbench.papers.formulas import bins, bounded_difference, counts, responses, single_distance
@@ -71,9 +71,6 @@ def test_the_hop_law_of_several_budgets_is_the_formula(n: int, budgets: dict[int
 def test_lemma_3_and_theorem_2_are_the_oracle(n: int, mu: int) -> None:
     length = (n + 1) // math.gcd(n + 1, mu)
     parts, x = rational_forms.theorem2(length), Fraction(math.exp(0.8))
-    lower, upper = breakpoints(length, 0.8)
-    ends = [float(end(x)) for end, _ in parts]
-    assert ends == pytest.approx([*np.stack([upper[:-1], lower[1:]], axis=1).ravel()], rel=1e-12)
     for (low, _), (high, value) in zip([(Affine.number(0), None), *parts], parts, strict=False):
         delta = (low(x) + high(x)) / 2
         law = single_distance_law((n + 1,), (mu,), 0.8, float(delta))

@@ -1,4 +1,5 @@
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -6,11 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle_truth import hop_law, level_cut_law, pdp_delta, pdp_error
 
-from models.oracles.single_distance import (
-    breakpoints,
-    level_curve,
-    single_distance_law,
-)
+from models.oracles.rational_forms import theorem2
+from models.oracles.single_distance import level_curve, single_distance_law
 
 FIG_9 = [0.528945, 0.055750, 0.005876, 0.249856, 0.026335, 0.002776, 0.118023, 0.012440]
 
@@ -53,7 +51,8 @@ def test_theorem_2_as_printed_with_remark_3_read_right(size, mu, epsilon):
 
 
 def test_breakpoints_are_19a_to_19c_and_bend_the_curve():
-    lower, upper = breakpoints(8, 0.75)
+    inner = [float(end(Fraction(math.exp(0.75)))) for end, _ in theorem2(8)]
+    lower, upper = [0.0, *inner[1::2]], [*inner[::2], 1.0]
     a, n = math.exp(-0.75), 7
     assert lower[0] == 0.0
     assert upper[-1] == 1.0

@@ -20,7 +20,7 @@ from workbench.papers.artifact import Artifact
 from workbench.papers.optm import PAPER, common, tables
 from workbench.papers.optm.common import best_exact, parameters, published
 from workbench.papers.optm.sgd import Training, mnist, train
-from workbench.papers.optm.tables import above, standard_error, table1, table2
+from workbench.papers.optm.tables import above, standard_error
 from workbench.papers.optm.vectors import ball, ball_coordinate, metric_floor
 from workbench.privacy.audit import audit_extremes
 
@@ -34,7 +34,7 @@ def one_start(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("one_start")
 def test_table_1_has_every_cell_and_no_surprise():
-    artifact = table1(False)
+    artifact = PAPER.artifacts["table1"](False)
     assert not [c.what for c in artifact.comparisons if c.surprising]
     printed = parameters()["table1"]
     for name in ("OPTM", "MVU", "RQM", "ERM"):
@@ -60,7 +60,7 @@ def test_table_1_has_every_cell_and_no_surprise():
 @pytest.mark.usefixtures("one_start")
 def test_table_2():
     """One computation for all claims: its searches take most of this file's time."""
-    artifact = table2(False)
+    artifact = PAPER.artifacts["table2"](False)
     _no_surprise_and_the_exact_quantizer_is_below_all(artifact)
     _claims_no_more_than_the_errors_of_its_averages_allow(artifact)
     _has_what_the_authors_program_chooses(artifact)
@@ -159,14 +159,15 @@ def test_mnist_says_when_it_is_not_there(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.delenv("WORKBENCH_MNIST", raising=False)
     with pytest.raises(WorkbenchError, match="MNIST is not on this machine"):
         mnist()
+    monkeypatch.setenv("WORKBENCH_MNIST", str(tmp_path))
     with pytest.raises(WorkbenchError, match="train-images-idx3-ubyte"):
-        mnist(tmp_path)
+        mnist()
     idx(tmp_path / "train-images-idx3-ubyte", np.full((3, 28, 28), 255, np.uint8))
     idx(tmp_path / "train-labels-idx1-ubyte", np.array([1, 2, 3], np.uint8))
-    x, y = mnist(tmp_path)
+    x, y = mnist()
     assert x.shape == (3, 784)
     assert x.max() == 1
     assert y.tolist() == [1, 2, 3]
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(b"\0\0\x08\x01\0\0\0\x09abc")
     with pytest.raises(CorruptFile, match="IDX"):
-        mnist(tmp_path)
+        mnist()

@@ -36,10 +36,10 @@ def _squared_minimum() -> Record:
     }
 
 
-def pointer_steps(weights: Sequence[float], *, corrected: bool, limit: int = 100) -> int | None:
-    """Moves of the weighted-median pointer from the first value until it stops; None when it cycles."""
+def pointer_steps(weights: Sequence[float], *, corrected: bool) -> int | None:
+    """Moves of the weighted-median pointer from the first value until it stops; None when it cycles (for 100)."""
     at = 0
-    for step in range(limit):
+    for step in range(100):
         low, high, own = sum(weights[: at + 1]), sum(weights[at + 1 :]), weights[at]
         if low < high:
             at += 1

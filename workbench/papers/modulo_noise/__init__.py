@@ -12,6 +12,6 @@ from __future__ import annotations
 from workbench.papers.artifact import paper_stated
 from workbench.papers.modulo_noise.curves import SOURCES
 from workbench.papers.modulo_noise.errata_checks import COMPUTED
-from workbench.papers.modulo_noise.figures import OWN
+from workbench.papers.modulo_noise.figures import MORE, table1
 
-PAPER = paper_stated("modulo_noise", OWN, SOURCES, COMPUTED)
+PAPER = paper_stated("modulo_noise", {"table1": table1}, SOURCES, COMPUTED, MORE)

@@ -92,15 +92,15 @@ def staircase(question: ModuloNoise, levels: Sequence[int], epsilon: Real) -> Ad
     return AdditiveNoise(question, [ratio**level if level >= 0 else Fraction(0) for level in levels])
 
 
-def needed(pmf: ArrayLike | AdditiveNoise, question: ModuloNoise, epsilon: Real, *, slack: str = "1e-9") -> float:
+def needed(pmf: ArrayLike | AdditiveNoise, question: ModuloNoise, epsilon: Real) -> float:
     """The PDP delta a PMF really needs, by the exact audit.
 
-    A float PMF is audited at epsilon + slack, so that ratios of exactly e^epsilon, rounded to floats, do not count.
+    A float PMF is audited at epsilon + 1e-9, so that ratios of exactly e^epsilon, rounded to floats, do not count.
     """
     budget = exact(epsilon, "epsilon")
     if isinstance(pmf, AdditiveNoise):
         return float(audit(AdditiveNoise(question, pmf.masses), budget).pdp_delta)
-    return float(audit(AdditiveNoise.from_pmf(question, pmf), budget + Fraction(slack)).pdp_delta)
+    return float(audit(AdditiveNoise.from_pmf(question, pmf), budget + Fraction("1e-9")).pdp_delta)
 
 
 def compare(what: str, place: str, theirs: float, ours: float, digits: int, *, erratum: str = "") -> Comparison:

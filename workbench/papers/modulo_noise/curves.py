@@ -23,6 +23,7 @@ one-sided, M = {±1} where we say symmetric. The discrete count mechanism [10] i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
@@ -37,7 +38,8 @@ from models.oracles.column_cut import every_cut
 from models.oracles.cut_vectors import Grid
 from models.oracles.cuts import level_cuts
 from models.oracles.printed_theorem3 import printed_pmf, staircases
-from models.oracles.single_distance import breakpoints, level_curve
+from models.oracles.rational_forms import theorem2 as exact_pieces
+from models.oracles.single_distance import level_curve
 from solvers.arrays import Vector
 from workbench.errors import WorkbenchError
 from workbench.exact.integer_law import IntegerLaw
@@ -135,7 +137,8 @@ def pmf_at(epsilon: float, delta: Numbers, **question: Any) -> pd.DataFrame:
 def theorem2(n: int, shift: int, epsilon: float) -> pd.DataFrame:
     """The ends of the flat regions of Theorem 2, (19), and the solver in the middle of every region."""
     question = question_of(n=n, shifts=[shift])
-    ends = np.column_stack(breakpoints(n + 1, epsilon)).ravel()
+    inner = [float(end(Fraction(math.exp(epsilon)))) for end, _ in exact_pieces(n + 1)]
+    ends = np.array([0.0, *inner, 1.0])
     flat = pd.DataFrame({"kind": "flat", "k": np.arange(ends.size) // 2, "delta": ends})
     flat["name"] = [f"δ{bar}{'₀₁₂₃₄₅₆₇₈₉'[k]}" for k in range(n + 1) for bar in ("\u0332", "\u0304")]
     middles = [(a + b) / 2 for a, b in pairwise(ends[:-1].tolist())]

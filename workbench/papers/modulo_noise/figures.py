@@ -7,15 +7,16 @@ the paper's one-sided differences and for the symmetric ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
 from models.oracles.bounded_difference import column_cut_law
 from models.oracles.printed_theorem3 import Staircase, staircases
+from workbench.exact.objects import Record
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.papers.artifact import Artifact, Comparison, Compute, artifact, tabled
+from workbench.papers.artifact import Artifact, Comparison, More, artifact
 from workbench.papers.modulo_noise.common import compare, needed, numbers, question_of, snap, solve_each, staircase
 from workbench.papers.modulo_noise.curves import SOURCES
 
@@ -23,7 +24,7 @@ from workbench.papers.modulo_noise.curves import SOURCES
 NOT_OPTIMAL = {0.1212: range(9), 0.1522: (0, 1, 2, 3, 6, 8)}
 
 
-def _orders(table: pd.DataFrame) -> list[Comparison]:
+def _orders(table: pd.DataFrame) -> Record:
     """The order in which the hops of μ̂ reach the noise values, and those they never reach."""
     comparisons = []
     for panel, part in table.groupby("panel"):
@@ -34,46 +35,36 @@ def _orders(table: pd.DataFrame) -> list[Comparison]:
             comparisons.append(compare(f"{what}: noise value whose mass has rank {rank}", place, eta, int(ours), 0))
         zeros = printed.get("zero", [])
         comparisons += [compare(f"{what}: f({eta})", place, 0.0, float(masses[eta]), 12) for eta in zeros]
-    return comparisons
+    return {"comparisons": comparisons}
 
 
-def _boundaries(table: pd.DataFrame) -> list[Comparison]:
+def _boundaries(table: pd.DataFrame) -> Record:
     printed = numbers()["fig10"]
     first, second, third = staircases(*(printed["parameters"][name] for name in ("n", "mu_bar", "epsilon")))[:3]
     values = (first.upper, second.lower, third.lower)
-    return [
+    comparisons = [
         compare(f"{name} by its printed formula", printed["place"], delta, value, 4)
         for name, delta, value in zip(printed["names"], printed["delta"], values, strict=True)
     ]
+    return {"comparisons": comparisons}
 
 
-def _peaks(table: pd.DataFrame) -> list[Comparison]:
+def _peaks(table: pd.DataFrame) -> Record:
     peaks, masses = numbers()["fig13"]["second_peaks"], table[table["panel"] == "b"]
     second = masses[masses["law"].round(12).rank(method="dense", ascending=False) == 2]
     places = sorted(10 * second["eta1"] + second["eta2"])
     printed = sorted(10 * first + last for first, last in peaks["eta"])
-    return [
+    comparisons = [
         compare(f"second largest peak no. {k}, as the number 10 η₁ + η₂", peaks["place"], theirs, int(ours), 0)
         for k, (theirs, ours) in enumerate(zip(printed, places, strict=True), 1)
     ]
+    return {"comparisons": comparisons}
 
 
-def _beside(name: str, compared: Callable[[pd.DataFrame], list[Comparison]]) -> Compute:
-    """The artifact that the file states, with comparisons of its table."""
-
-    def compute(full: bool) -> Artifact:
-        table = tabled("modulo_noise", name, SOURCES, full)
-        return artifact("modulo_noise", name, table, compared(table))
-
-    return compute
-
-
-def fig5(full: bool = False) -> Artifact:
-    """The least error at a fixed delta against epsilon: MSE on the left, error rate on the right."""
-    table = tabled("modulo_noise", "fig5", SOURCES, full)
+def _overtaken(table: pd.DataFrame) -> Record:
+    """The ε from which on geometric noise errs less than symmetric optimal noise."""
     rates = table[table["panel"] == "b"].pivot(index="epsilon", columns="mechanism", values="error")
-    overtaken = rates.index[rates["geometric"] < rates["symmetric"]].min()
-    return artifact("modulo_noise", "fig5", table, overtaken=float(overtaken))
+    return {"overtaken": float(rates.index[rates["geometric"] < rates["symmetric"]].min())}
 
 
 def levels(stairs: Staircase) -> list[int]:
@@ -132,10 +123,4 @@ def table1(full: bool = False) -> Artifact:
     return artifact("modulo_noise", "table1", pd.DataFrame(rows), comparisons, further=curves)
 
 
-OWN: Mapping[str, Compute] = {
-    "fig1": _beside("fig1", _orders),
-    "fig5": fig5,
-    "fig10": _beside("fig10", _boundaries),
-    "fig13": _beside("fig13", _peaks),
-    "table1": table1,
-}
+MORE: Mapping[str, More] = {"fig1": _orders, "fig5": _overtaken, "fig10": _boundaries, "fig13": _peaks}

@@ -38,12 +38,6 @@ def parameters() -> Record:
     return printed("optm")
 
 
-def parameters_at(epsilon: str) -> Record:
-    """Those of Tables 3-5, by their ε."""
-    table: Record = parameters()[TABLES[epsilon]]
-    return table
-
-
 def listed(values: Iterable[float], form: str = ".4f") -> str:
     """Numbers in a sentence."""
     return ", ".join(f"{value:{form}}" for value in values)
@@ -67,7 +61,7 @@ def optm_at(bins: str, epsilon: str, density: Density | None = None) -> Quantize
 
 def authors_optm_at(epsilon: str) -> Quantizer:
     """OPTM of Tables 3-5 as the authors' public program computes it, before any repair."""
-    return authors_optm(read_bins(parameters_at(epsilon)["OPTM"]["bins"]), exact(epsilon, "epsilon"))
+    return authors_optm(read_bins(parameters()[TABLES[epsilon]]["OPTM"]["bins"]), exact(epsilon, "epsilon"))
 
 
 def mvu_at(outputs: str | int, epsilon: str) -> Quantizer:
@@ -103,9 +97,9 @@ def law_question(epsilon: str, density: Density | None = None, loss: str = "abso
     return LawQuestion(exact(epsilon, "epsilon"), density or uniform(), loss)
 
 
-def exact_at(bins: str, epsilon: str, density: Density | None = None, knots: int = 41) -> Quantizer:
-    """The exact quantizer at given bins."""
-    design = exact_quantizer(read_bins(bins), law_question(epsilon, density), knots=knots)
+def exact_at(bins: str, epsilon: str, density: Density | None) -> Quantizer:
+    """The exact quantizer at given bins, on 41 knots."""
+    design = exact_quantizer(read_bins(bins), law_question(epsilon, density), knots=41)
     if design is None:
         raise ValueError(f"no unbiased private quantizer at {bins} and epsilon {epsilon}")
     return certified(design.quantizer, epsilon)

@@ -134,22 +134,22 @@ def _sklearn(name: str) -> Data:
     return np.asarray(bunch.data, dtype=float), np.asarray(bunch.target, dtype=np.intp)
 
 
-def mnist(folder: Path | None = None) -> Data:
-    """(pixels (60000, 784) in [0, 1], labels 0..9) of MNIST's training set.
+def mnist() -> Data:
+    """(pixels (60000, 784) in [0, 1], labels 0..9) of MNIST's training set, in the folder that WORKBENCH_MNIST names.
 
-    folder: with its files; by default the one that WORKBENCH_MNIST names.
     Raises WorkbenchError when the data are not on this machine, CorruptFile when they are not MNIST.
     """
     named = os.environ.get("WORKBENCH_MNIST")
-    where = folder if folder is not None else (Path(named) if named else None)
-    if where is None:
+    if not named:
         raise WorkbenchError(
             "MNIST is not on this machine: put train-images-idx3-ubyte and train-labels-idx1-ubyte (or .gz) into a "
             "folder and name it in WORKBENCH_MNIST."
         )
-    images, labels = _idx(where, "train-images-idx3-ubyte", 3), _idx(where, "train-labels-idx1-ubyte", 1)
+    images, labels = (
+        _idx(Path(named), f"train-{name}-ubyte", n) for name, n in (("images-idx3", 3), ("labels-idx1", 1))
+    )
     if images.shape[1:] != (28, 28) or labels.shape != images.shape[:1] or labels.max(initial=0) > 9:
-        raise CorruptFile(f"The files in {where} are not MNIST: images {images.shape}, labels {labels.shape}.")
+        raise CorruptFile(f"The files in {named} are not MNIST: images {images.shape}, labels {labels.shape}.")
     return images.reshape(len(images), -1) / 255.0, labels.astype(np.intp)
 
 

@@ -20,7 +20,7 @@ from workbench.mechanisms.baselines.two_bin import equal_bins, erm, rqm
 from workbench.mechanisms.density import Density, normal, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import read_bins
-from workbench.papers.artifact import Artifact, Comparison, Rows, artifact, declared, rows_in_parts, tabled
+from workbench.papers.artifact import Comparison, Rows, declared, rows_in_parts
 from workbench.papers.optm.authors import authors_optm_gaussian
 from workbench.papers.optm.common import (
     EPSILONS,
@@ -169,21 +169,19 @@ def _compared(name: str, epsilon: str, cell: float, ours: float) -> Comparison:
     return Comparison(what, "Table 1", cell, ours, half + max(ours - low, high - ours), remark=remark)
 
 
-def table1(full: bool) -> Artifact:
-    """Table 1, all 12 cells, with the exact quantizer, the product optimum and the limit beside them."""
-    table = tabled("optm", "table1", SOURCES)
+def table1(table: pd.DataFrame) -> Record:
+    """The 12 printed cells of Table 1 beside ours."""
     cells = pd.to_numeric(table["printed"], errors="coerce")
     comparisons = []
     for row in table.assign(printed=cells).dropna(subset="printed").to_dict("records"):
         name, _, remark = row["mechanism"].partition(", ")
         named = _compared(name, f"{row['epsilon']:g}", row["printed"], row["mae (51 points)"])
         comparisons.append(replace(named, what=f"{named.what}, {remark}" if remark else named.what))
-    return artifact("optm", "table1", table, comparisons)
+    return {"comparisons": comparisons}
 
 
-def table2(full: bool) -> Artifact:
+def table2(table: pd.DataFrame) -> Record:
     """Table 2: inputs N(0.5, σ²) clipped to [-1, 1]."""
-    table = tabled("optm", "table2", SOURCES)
     comparisons = []
     for row in table.dropna(subset="printed").to_dict("records"):
         name, cell, mae, error = row["mechanism"], row["printed"], row["mae"], row["standard error of 1000 inputs"]
@@ -191,15 +189,15 @@ def table2(full: bool) -> Artifact:
         remark += "; see the errata" if name == "MVU" else f"; bins {row['outputs']}" if "OPTM" in name else ""
         named, tolerance = f"MAE of {name}, σ = {row['sigma']:g}", 0.0005 + 3 * error
         comparisons.append(Comparison(named, "Table 2", cell, mae, tolerance, expected=name != "MVU", remark=remark))
-    return artifact("optm", "table2", table, comparisons)
+    return {"comparisons": comparisons}
 
 
-def standard_error(quantizer: Quantizer, density: Density, inputs: int = 1000) -> float:
-    """Of the average of E|M(x) - x| over so many independent inputs x: outputs are averaged exactly, not drawn."""
+def standard_error(quantizer: Quantizer, density: Density) -> float:
+    """Of the average of E|M(x) - x| over 1000 independent inputs x: outputs are averaged exactly, not drawn."""
     x, weights = density.grid([*map(float, quantizer.places), *quantizer.outputs])
     errors = quantizer.error_at(x)
     mean = float(weights @ errors)
-    return math.sqrt(max(0.0, float(weights @ (errors - mean) ** 2)) / inputs)
+    return math.sqrt(max(0.0, float(weights @ (errors - mean) ** 2)) / 1000)
 
 
 def no_rqm(epsilon: str) -> Quantizer | None:

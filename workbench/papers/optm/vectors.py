@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from models.quantizer import smallest_epsilon
 from solvers.arrays import Vector
+from workbench.exact.objects import Record
 from workbench.families.quantizer.laws import between_ends
 from workbench.families.quantizer.limit import unlimited
 from workbench.mechanisms.density import Density, from_function, uniform
-from workbench.papers.artifact import Artifact, artifact, tabled
 from workbench.papers.optm.common import best_exact, published, simulated
 
-_COUNT = 10_000
+_COUNT, _CUBE, _BALL = 10_000, 10, 100  # vectors, and their dimensions
 
 
-def ball_coordinate(dimension: int = 100) -> Density:
-    """One coordinate of a vector uniform in the unit ball, d even: f(t) ∝ (1 - t²)^((d-1)/2), ∫ f = 1.
+def ball_coordinate() -> Density:
+    """One coordinate of a vector uniform in the unit ball, d = _BALL, even: f(t) ∝ (1 - t²)^((d-1)/2), ∫ f = 1.
 
     Products and a root alone, which every machine rounds alike: f is what a search for outputs sees.
     """
-    half = dimension // 2
-    scale: float = 4**half * math.factorial(half) ** 2 / math.factorial(dimension) / math.pi
+    half = _BALL // 2
+    scale: float = 4**half * math.factorial(half) ** 2 / math.factorial(_BALL) / math.pi
 
     def shape(t: Vector) -> Vector:
         base = np.maximum(0.0, 1 - t * t)
@@ -38,16 +36,11 @@ def ball_coordinate(dimension: int = 100) -> Density:
     return from_function(shape, breaks=np.linspace(-1, 1, 41)[1:-1].tolist(), symmetric=True)
 
 
-def cube(count: int, rng: np.random.Generator, dimension: int = 10) -> Vector:
-    """Vectors uniform in [-1, 1]^dimension. Shape (count, dimension)."""
-    return rng.uniform(-1, 1, (count, dimension))
-
-
-def ball(count: int, rng: np.random.Generator, dimension: int = 100) -> Vector:
-    """Vectors uniform in the unit ball: a Gaussian direction, radius U^(1/dimension). Shape (count, dimension)."""
-    direction = rng.normal(size=(count, dimension))
+def ball(count: int, rng: np.random.Generator) -> Vector:
+    """Vectors uniform in the unit ball: a Gaussian direction, radius U^(1/_BALL). Shape (count, _BALL)."""
+    direction = rng.normal(size=(count, _BALL))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-    return direction * rng.random((count, 1)) ** (1 / dimension)
+    return direction * rng.random((count, 1)) ** (1 / _BALL)
 
 
 def _least(epsilon: str, vectors: Vector) -> float:
@@ -68,7 +61,9 @@ def _least(epsilon: str, vectors: Vector) -> float:
 def vectors(inputs: str, epsilon: float) -> pd.DataFrame:
     """The errors of every mechanism on the vectors of a figure, and the least root mean squared error."""
     rng, budget = np.random.default_rng(4), f"{epsilon:g}"
-    drawn, density = (cube(_COUNT, rng), uniform()) if inputs == "cube" else (ball(_COUNT, rng), ball_coordinate())
+    drawn, density = rng.uniform(-1, 1, (_COUNT, _CUBE)), uniform()
+    if inputs == "ball":
+        drawn, density = ball(_COUNT, rng), ball_coordinate()
     best = best_exact(4, budget, density, loss="squared", starts=1)
     rows = []
     for mechanism, quantizer in (published(budget, "table7") | {"exact quantizer": best}).items():
@@ -80,19 +75,15 @@ def vectors(inputs: str, epsilon: float) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _figure(name: str, full: bool) -> Artifact:
-    table = tabled("optm", name, {"vectors": vectors})
-    return artifact("optm", name, table, count=_COUNT, least=smallest_epsilon(-3.0, 3.0))
+def words(table: pd.DataFrame) -> Record:
+    """Of the captions of Fig. 4a and 4b."""
+    return {"count": _COUNT, "least": smallest_epsilon(-3.0, 3.0)}
 
 
-fig4a, fig4b = partial(_figure, "fig4a"), partial(_figure, "fig4b")
-
-
-def metric_floor(points: int, reach: float, c: Fraction = Fraction(1)) -> float:
+def metric_floor(points: int, reach: float) -> float:
     """The least ε of squared-distance metric privacy on a grid of so many points with outputs in [-reach, reach].
 
-    Neighbouring points are h = 2c/(n-1) apart, so laws at ±c differ by e^{ε h² (n-1)} at most; unbiased laws need
-    ln((B+c)/(B-c)): ε >= (n-1) ln((B+c)/(B-c)) / (4 c²). It grows without limit with the grid.
+    Neighbouring points of [-1, 1] are h = 2/(n-1) apart, so laws at ±1 differ by e^{ε h² (n-1)} at most; unbiased laws
+    need ln((B+1)/(B-1)): ε >= (n-1) ln((B+1)/(B-1)) / 4. It grows without limit with the grid.
     """
-    half = float(c)
-    return (points - 1) * smallest_epsilon(-reach, reach, half) / (4 * half * half)
+    return (points - 1) * smallest_epsilon(-reach, reach) / 4
