@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +37,6 @@ from workbench.mechanisms.mechanism import (
     ColumnInputs,
     Comparison,
     Distances,
-    Segment,
 )
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.mechanisms.shown_mechanism import ShownMechanism
@@ -72,8 +71,8 @@ class AdditiveNoise(ShownMechanism):
     question: ModuloNoise
     masses: Distribution
 
-    segments: ClassVar[tuple[Segment, ...]] = ()
-    repaired_by: ClassVar[str] = "masses"
+    segments = ()
+    repaired_by = "masses"
 
     def __init__(self, question: ModuloNoise, weights: Iterable[Any] | Distribution) -> None:
         masses = weights if isinstance(weights, Distribution) else Distribution(weights)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise, permutations
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,7 +33,6 @@ from workbench.mechanisms.mechanism import (
     Budgets,
     Comparison,
     Distances,
-    Segment,
     compare_pairs,
     extreme_pairs,
     label_budgets,
@@ -58,8 +57,8 @@ class Channel(ShownMechanism):
     neighbours: Pairs | None = None
     labelled: tuple[tuple[Point, ...], tuple[Point, ...]] | None = field(default=None, compare=False)
 
-    segments: ClassVar[tuple[Segment, ...]] = ()
-    repaired_by: ClassVar[str] = "rows"
+    segments = ()
+    repaired_by = "rows"
 
     def __post_init__(self) -> None:
         if not self.rows or len({len(row) for row in self.rows}) != 1:

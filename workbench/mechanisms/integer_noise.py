@@ -40,7 +40,6 @@ from workbench.mechanisms.mechanism import (
     Budgets,
     ColumnInputs,
     Comparison,
-    Segment,
     label_budgets,
 )
 from workbench.mechanisms.shown_mechanism import ShownMechanism
@@ -99,9 +98,9 @@ class LineNoise(ShownMechanism):
     cells: Any
     atom: Any
 
-    segments: ClassVar[tuple[Segment, ...]] = ()  # shifts decide every notion
-    one_sided: ClassVar[bool] = False
-    repaired_by: ClassVar[str] = "line"
+    segments = ()  # shifts decide every notion
+    one_sided = False
+    repaired_by = "line"
     kind: ClassVar[str]
 
     @property
@@ -225,7 +224,7 @@ class AdditiveIntegerNoise(LineNoise):
     question: IntegerNoise
     noise: IntegerLaw
 
-    kind: ClassVar[str] = "integer-noise"
+    kind = "integer-noise"
     atom = Fraction(0)
 
     def __post_init__(self) -> None:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise, permutations
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -71,7 +71,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     ends: tuple[Distribution, ...]
     name: str = field(default="quantizer", compare=False)
 
-    repaired_by: ClassVar[str] = "rows"
+    repaired_by = "rows"
 
     def __post_init__(self) -> None:
         if not isinstance(self.knots, tuple) or not all(isinstance(knot, (int, Fraction)) for knot in self.knots):
@@ -180,7 +180,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         return float(drawn) if drawn.ndim == 0 else drawn
 
     publish = sample
-    column_cautions: ClassVar[tuple[str, ...]] = ()  # every two inputs are neighbours
+    column_cautions = ()  # every two inputs are neighbours
 
     @property
     def column_inputs(self) -> ColumnInputs:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,8 +60,8 @@ class RealErrors(ABC):
     bins: Rationals
     c: Any
     middle: Any = 0
-    inputs: ClassVar[None] = None
-    one_sided: ClassVar[bool] = False  # every two inputs are compared in both orders
+    inputs = None
+    one_sided = False  # every two inputs are compared in both orders
 
     @property
     def m(self) -> int:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,9 +84,9 @@ class AdditiveRealNoise(LineNoise):
     cells: IntegerLaw
     atom: Fraction = Fraction(0)
 
-    kind: ClassVar[str] = "real-noise"
-    proof_words: ClassVar[tuple[str, ...]] = (ALL_SHIFTS,)
-    rounded: ClassVar[bool] = True  # what is published, which PDP does not survive
+    kind = "real-noise"
+    proof_words = (ALL_SHIFTS,)
+    rounded = True  # what is published, which PDP does not survive
 
     def __post_init__(self) -> None:
         if not isinstance(self.question, RealNoise) or not isinstance(self.cells, IntegerLaw):

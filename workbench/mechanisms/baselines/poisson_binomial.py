@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +31,7 @@ from workbench.io.records import RATIO, WHOLE, RecordForm, refuse
 from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.density import spelled as density_of
-from workbench.mechanisms.mechanism import Budget, Budgets, Comparison, Segment, compare_pairs, label_budgets
+from workbench.mechanisms.mechanism import Budget, Budgets, Comparison, compare_pairs, label_budgets
 from workbench.mechanisms.quantization import half_width, read_inputs, real_input
 from workbench.mechanisms.quantization_error import RealErrors
 from workbench.mechanisms.shown_mechanism import ShownMechanism, affine_figure
@@ -93,11 +93,11 @@ class PoissonBinomial(NonAffine, ShownMechanism):
     theta: Fraction
 
     name = "PBM"
-    not_certifiable: ClassVar[str] = (
+    not_certifiable = (
         "The Poisson binomial law is a polynomial in the input, and a certificate holds laws that are affine between "
         "knots; its audit is exact all the same."
     )
-    segments: ClassVar[tuple[Segment, ...] | None] = None  # a polynomial in the input
+    segments = None  # a polynomial in the input
 
     # What a mechanism is.
 

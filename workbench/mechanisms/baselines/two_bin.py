@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,7 +175,7 @@ class Biased(NonAffine):
     beta: Fraction
 
     name = "biased"
-    not_exact: ClassVar[str] = (
+    not_exact = (
         "Biased quantization has logistic probabilities, which are no rationals: it is a baseline to compare with."
     )
 

@@ -29,7 +29,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -76,7 +76,7 @@ class DyadicLaplace(Shown):
     Raises InvalidRequest for other values, and when ℓ - 1 is too small for any level within the reach.
     """
 
-    not_exact: ClassVar[str] = (
+    not_exact = (
         "Dyadic Laplace noise is continuous: its epsilon is proven by its construction (decoder_epsilon, "
         "database_epsilon), and `encode` publishes with it."
     )

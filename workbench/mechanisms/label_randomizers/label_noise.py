@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -59,7 +58,7 @@ class LabelNoise:
     gamma: of the staircase, None elsewhere. Raises InvalidRequest.
     """
 
-    not_exact: ClassVar[str] = (
+    not_exact = (
         "Continuous label noise is private in real arithmetic only, which floats are not; "
         "AdditiveIntegerNoise, clamped to the labels, has the integer versions."
     )

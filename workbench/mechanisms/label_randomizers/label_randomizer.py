@@ -23,7 +23,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -140,7 +139,7 @@ class LabelRandomizer:
     itself, instead of split. Raises InvalidRequest, when run also for n <= split² k/ε² records.
     """
 
-    not_exact: ClassVar[str] = (
+    not_exact = (
         "LabelRandomizer looks at a whole column to learn a prior: run it on one, and use the mechanism of its Release."
     )
 

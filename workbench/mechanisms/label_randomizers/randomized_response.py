@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,7 +35,7 @@ from workbench.exact.sampler import Sampler
 from workbench.io.records import DOUBLES, RATIO, TEXT, WHOLES, RecordForm, refuse
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.labels import Labels
-from workbench.mechanisms.mechanism import Budget, Budgets, Comparison, Distances, Segment
+from workbench.mechanisms.mechanism import Budget, Budgets, Comparison, Distances
 from workbench.mechanisms.quantization import rationals
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
@@ -62,8 +62,8 @@ class RandomizedResponse(ShownMechanism):
     epsilon: Fraction
     name: str
 
-    one_sided: ClassVar[bool] = False
-    segments: ClassVar[tuple[Segment, ...]] = ()
+    one_sided = False
+    segments = ()
 
     @property
     def inputs(self) -> Vector:

@@ -28,7 +28,7 @@ class HockeySticks(Notion):
     """
 
     convex = True
-    WORK: ClassVar[int] = 1
+    WORK = 1
     WHAT: ClassVar[str]
 
     @property

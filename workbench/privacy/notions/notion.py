@@ -42,7 +42,7 @@ class HockeyStick:
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
-    kind: ClassVar[str] = "hockey-stick"
+    kind = "hockey-stick"
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class MassAboveRatio:
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
-    kind: ClassVar[str] = "mass-above-ratio"
+    kind = "mass-above-ratio"
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class PowerCone:
 
     alpha: Fraction
     exponent: Fraction
-    kind: ClassVar[str] = "power-cone"
+    kind = "power-cone"
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class RelativeEntropy:
     """Σ P ln(P/Q) <= limit."""
 
     limit: Fraction
-    kind: ClassVar[str] = "relative-entropy"
+    kind = "relative-entropy"
 
 
 Requirement: TypeAlias = HockeyStick | MassAboveRatio | PowerCone | RelativeEntropy
@@ -116,11 +116,11 @@ class Notion(ABC):
     title: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]]
     defaults: ClassVar[Values] = {}
-    quantity: ClassVar[str] = ""
-    convex: ClassVar[bool] = False
-    per_distance: ClassVar[bool] = False
-    composes: ClassVar[bool] = False
-    series_work: ClassVar[int] = 0
+    quantity = ""
+    convex = False
+    per_distance = False
+    composes = False
+    series_work = 0
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
