@@ -135,7 +135,7 @@ def normal(mu: float, sigma: float, c: float = 1.0) -> Density:
 
     def shape(x: Vector) -> Vector:
         z = np.minimum(np.abs(x - mean) / deviation, 38.0)  # e^(-38²/2) is the last double
-        return np.asarray(np.exp(-(z**2) / 2) / (deviation * math.sqrt(2 * math.pi)))
+        return np.exp(-(z**2) / 2) / (deviation * math.sqrt(2 * math.pi))
 
     def tail(z: float) -> float:
         return math.erfc(z / math.sqrt(2)) / 2

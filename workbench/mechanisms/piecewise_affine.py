@@ -245,7 +245,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
         piece, along = places(self._cuts, values)
         t = along[..., None]
-        return np.asarray((1 - t) * self.matrix[2 * piece] + t * self.matrix[2 * piece + 1])
+        return (1 - t) * self.matrix[2 * piece] + t * self.matrix[2 * piece + 1]
 
     # How well it does it.
 

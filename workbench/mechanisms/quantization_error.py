@@ -50,7 +50,7 @@ def error_of(gap: Vector, loss: Any) -> Vector:
 def slope_of(gap: Vector, loss: Any) -> Vector:
     """The derivative of the error in e, at signed distances e. Shape of gap."""
     a, b = error_function(loss)
-    return np.asarray(a * np.sign(gap) + 2 * b * gap)
+    return a * np.sign(gap) + 2 * b * gap
 
 
 class RealErrors(ABC):
@@ -91,7 +91,7 @@ class RealErrors(ABC):
         """Outputs on the input x, a number. Shape (count,)."""
         if x is None:
             InvalidRequest.must("answer", "the input x of a mechanism on real inputs", x)
-        return np.asarray(self.outputs[Sampler(self.law(x), source).draw(count)])
+        return self.outputs[Sampler(self.law(x), source).draw(count)]
 
     @abstractmethod
     def probabilities(self, x: ArrayLike, *, clip: bool = False) -> Vector:

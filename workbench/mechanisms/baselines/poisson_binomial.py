@@ -163,7 +163,7 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         p = 0.5 + float(self.theta) * x[:, None] / float(self.c)
         k = np.arange(n + 1)
         ways = np.array([math.comb(n, i) for i in range(n + 1)], dtype=float)
-        return np.asarray(ways * p**k * (1 - p) ** (n - k))
+        return ways * p**k * (1 - p) ** (n - k)
 
     @property
     def ratio(self) -> Fraction:

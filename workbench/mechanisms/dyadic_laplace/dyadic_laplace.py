@@ -188,7 +188,7 @@ class DyadicLaplace(Shown):
 
         def chunk(part: Integers, both: Words) -> Vector:
             level, u = self._level_and_dither(both)
-            return np.asarray((part + u) * self._tables.steps[level])
+            return (part + u) * self._tables.steps[level]
 
         return decoded(m, shared, chunk)
 

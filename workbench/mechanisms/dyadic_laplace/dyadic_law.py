@@ -226,7 +226,7 @@ def tail(y: Vector, delta: Vector, ell: Vector | float) -> Vector:
     far = np.abs(y)
     periods = np.floor(far / 2)
     mass = np.exp(-2 * delta * periods) * _first_period(far - 2 * periods, *step_weights(delta, ell))
-    return np.asarray(np.where(y >= 0, mass, 1 - mass))
+    return np.where(y >= 0, mass, 1 - mass)
 
 
 def _first_period(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
@@ -234,7 +234,7 @@ def _first_period(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
     first, second = np.maximum(1 - v, 0), 2 - v
     near = b * first + (a - b) * first**2 / 2 + (b + q * a) / 2
     late = q * a * (second - second**2 / 2) + b * second**2 / 2
-    return np.asarray(np.where(v <= 1, near, late) + q / 2)
+    return np.where(v <= 1, near, late) + q / 2
 
 
 def tail_mean(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> Vector:
@@ -247,7 +247,7 @@ def tail_mean(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> 
     left = end - begin - _tail_integral(begin, end, delta, ell)
     with np.errstate(invalid="ignore"):
         mean = (right + left) / width
-    return np.asarray(np.where(width > 0, mean, tail(low, delta, ell)))
+    return np.where(width > 0, mean, tail(low, delta, ell))
 
 
 def _tail_integral(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> Vector:

@@ -47,8 +47,8 @@ def class_length(n: npt.ArrayLike, code: Code) -> Integers:
     """Bits of the codeword of every k with ⌊log2 k⌋ = n >= 0. Any shape."""
     size = np.asarray(n, dtype=np.int64)
     if code == "gamma":
-        return np.asarray(2 * size + 1)
-    return np.asarray(size + 2 * _log2((size + 1).astype(np.uint64)) + 1)
+        return 2 * size + 1
+    return size + 2 * _log2((size + 1).astype(np.uint64)) + 1
 
 
 def encode(m: npt.ArrayLike, code: Code) -> bytes:
@@ -156,7 +156,7 @@ def _log2(k: Words) -> Integers:
     guess = np.frexp(k.astype(np.float64))[1].astype(np.int64) - 1  # one too large if rounding reached a power of 2
     guess = np.minimum(guess, 63)
     too_large = np.left_shift(np.uint64(1), guess.astype(np.uint64)) > k
-    return np.asarray(guess - too_large)
+    return guess - too_large
 
 
 def _put(words: Words, values: Words, ends: Integers) -> None:

@@ -114,11 +114,11 @@ class LabelNoise:
         """S(x) = Pr[noise > x] for x >= 0 (of the unconditioned noise). Shape of x."""
         at = np.asarray(x, dtype=float)
         if self.kind != "staircase":
-            return np.asarray(np.exp(-at / self.scale) / 2)
+            return np.exp(-at / self.scale) / 2
         a, c, step = self._stairs
         period, rest = np.divmod(at, self.width)
         low = c * (0.5 + a * (self.width - np.maximum(rest, step)))  # of the lower stair, and what comes after it
-        return np.asarray(c**period * (low + a * np.maximum(step - rest, 0)))
+        return c**period * (low + a * np.maximum(step - rest, 0))
 
     def cdf(self, label: float, x: ArrayLike) -> Vector:
         """Pr[output <= x] for one label. Shape of x."""
@@ -129,7 +129,7 @@ class LabelNoise:
             below = (below - first) / (last - first)
         if self.clip or self.kind == "exponential":
             below = np.where(at + label < self.low, 0.0, np.where(at + label >= self.high, 1.0, below))
-        return np.asarray(below)
+        return below
 
     def losses(self, labels: ArrayLike, loss: str = "squared") -> Vector:
         """E ℓ(o, y) for each label, exactly (closed form). loss: "squared" or "absolute". Raises InvalidRequest."""
@@ -158,7 +158,7 @@ class LabelNoise:
             b = self.scale
             s = t / b
             # h1 = b/2 (1 - e^{-s}), h2 = b² (1 - (1+s) e^{-s})
-            return np.asarray(-b / 2 * np.expm1(-s) if power == 1 else b * b * _moment(s, 1))
+            return -b / 2 * np.expm1(-s) if power == 1 else b * b * _moment(s, 1)
         step, integral = self._stairs[2], np.zeros(t.shape)
         for low, high in ((0.0, step), (step, self.width)):  # S is affine: two Gauss-Legendre nodes are exact
             half = (np.clip(t, low, high) - low) / 2
@@ -213,4 +213,4 @@ def _check_loss(loss: str) -> None:
 
 def _moment(s: Vector, power: int) -> Vector:
     """∫_0^s x^power e^{-x} dx for power 1, 2."""
-    return np.asarray(power * gammainc(power + 1, s))
+    return power * gammainc(power + 1, s)

@@ -140,7 +140,7 @@ class RandomizedResponse(ShownMechanism):
         table = np.where(self.own[:, None] < 0, 1 / m, 1 / (odds + m - 1)) * np.ones((k, m))
         owned = np.flatnonzero(self.own >= 0)
         table[owned, self.own[owned]] = odds / (odds + m - 1)
-        return np.asarray(table)
+        return table
 
     def bins(self) -> list[dict[str, float]]:
         """lower, upper (first and last label) and value of every bin; for mechanisms made by `on_bins`."""
@@ -159,7 +159,7 @@ class RandomizedResponse(ShownMechanism):
         for output in self.outputs:
             total += loss(output, y)
         kept = (odds - 1) * loss(self.outputs[np.maximum(self.own, 0)], y)
-        return np.asarray(np.where(self.own < 0, total / m, (total + kept) / (odds + m - 1)))
+        return np.where(self.own < 0, total / m, (total + kept) / (odds + m - 1))
 
     def loss(self, loss: LossFunction) -> float:
         """E ℓ(o, y) under the labels' prior."""
