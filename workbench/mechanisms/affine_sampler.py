@@ -45,11 +45,12 @@ class AffineSampler:
         # t 2^8 in floats is off by less than this: some roundings of numbers as large as the knots
         self.slack = _BYTE * 2.0**-48 * max(1.0, float(max(map(abs, knots)) / min(widths)))
 
-    def draw(self, x: Vector, outputs: Vector, out: Vector) -> None:
-        """Publish every input in x, within the range, into out, both of shape (n,). outputs: (m,) published values."""
+    def draw(self, x: Vector, outputs: Vector) -> Vector:
+        """What is published of every input in x, within the range. outputs: (m,) published values. Shape of x."""
+        flat, drawn = x.reshape(-1), np.empty(x.size)
         for start in range(0, x.size, _CHUNK):
-            part = x[start : start + _CHUNK]
-            np.take(outputs, self.positions(part), out=out[start : start + _CHUNK])
+            np.take(outputs, self.positions(flat[start : start + _CHUNK]), out=drawn[start : start + _CHUNK])
+        return drawn.reshape(x.shape)
 
     def positions(self, x: Vector, given: NDArray[Any] | None = None) -> NDArray[np.int32]:
         """The positions of the outputs for some inputs within the range. Shape of x, (n,). given: the inputs exactly,

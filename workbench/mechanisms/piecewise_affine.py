@@ -162,21 +162,15 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         comparisons = len({*self.ends}) ** 2
         return AuditSize.of(self.ends, comparisons, (*self.knots, *self.bins), min(comparisons, self.m))
 
-    def sample(
-        self, x: ArrayLike, *, clip: bool = False, out: Vector | None = None, insecure_seed: int | None = None
-    ) -> Any:
+    def sample(self, x: ArrayLike, *, clip: bool = False, insecure_seed: int | None = None) -> Any:
         """Publish every number of x independently, from the exact law at each, with randomness of the system.
 
-        x: numbers in the range; out: an array of their shape to write to; clip: numbers outside are brought inside.
+        x: numbers in the range; clip: numbers outside are brought inside.
         insecure_seed: a repeatable draw, for experiments only. Returns a float for a scalar, else an array of x's
         shape. Raises InvalidRequest.
         """
         values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
-        drawn = np.empty(values.shape) if out is None else out
-        if drawn.shape != values.shape or drawn.dtype != np.float64 or not drawn.flags.c_contiguous:
-            InvalidRequest.must("out", f"a contiguous array of floats of shape {values.shape}", f"shape {drawn.shape}")
-        sampler = AffineSampler(self.knots, self.ends, Source(insecure_seed))
-        sampler.draw(values.reshape(-1), self.outputs, drawn.reshape(-1))
+        drawn = AffineSampler(self.knots, self.ends, Source(insecure_seed)).draw(values, self.outputs)
         return float(drawn) if drawn.ndim == 0 else drawn
 
     publish = sample

@@ -127,14 +127,14 @@ def rationals(values: Any, name: str) -> Rationals:
     return tuple(numbers)
 
 
-def real_input(x: Any, low: Fraction, high: Fraction, knots: Iterable[Fraction] = ()) -> Fraction:
+def real_input(x: Any, low: Fraction, high: Fraction, knots: Iterable[Fraction] = (), name: str = "x") -> Fraction:
     """An input of a mechanism on [low, high]: a string is the decimal it spells, a float the rational it is, or the
     knot it is nearest to. Raises InvalidRequest."""
-    at = exact(x, "x") if isinstance(x, str) else rationals([x], "x")[0]
+    at = exact(x, name) if isinstance(x, str) else rationals([x], name)[0]
     if isinstance(x, float):
         at = next((knot for knot in knots if float(knot) == x), at)
     if not low <= at <= high:
-        InvalidRequest.must("x", f"in [{round_down(low):g}, {round_up(high):g}]", x)
+        InvalidRequest.must(name, f"in [{round_down(low):g}, {round_up(high):g}]", x)
     return at
 
 

@@ -33,7 +33,7 @@ from workbench.mechanisms.density import spelled as density_named
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs, on_reals
 from workbench.mechanisms.points import shown
-from workbench.mechanisms.quantization import rationals
+from workbench.mechanisms.quantization import rationals, real_input
 from workbench.privacy.objective import expected_losses
 
 _REAL = ("absolute", "squared")
@@ -258,8 +258,5 @@ def _at(mechanism: Any, loss: str, pieces: list[_Piece], x: Any) -> Fraction:
         outputs = rationals(getattr(mechanism, "bins", mechanism.outputs), "outputs")
         return expected_losses(loss, rationals([x], "data"), [mechanism.law(x)], outputs)[0]
     ends = [piece.low for piece in pieces] + [pieces[-1].high]
-    at = next((end for end in ends if isinstance(x, float) and float(end) == x), None)
-    at = rationals([x], "data")[0] if at is None else at
-    if not ends[0] <= at <= ends[-1]:
-        InvalidRequest.must("data", f"in [{nearest_float(ends[0]):g}, {nearest_float(ends[-1]):g}]", x)
+    at = real_input(x, ends[0], ends[-1], ends, "data")
     return pieces[min(bisect_right(ends, at), len(pieces)) - 1](at)

@@ -130,12 +130,8 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         half = Fraction(1, 2)
         ends = tuple(Distribution([half - p, half + p]) for p in (-self.theta, self.theta))
         coin = AffineSampler((-self.c, self.c), ends, Source(insecure_seed))
-        flat = values.reshape(-1)
-        heads = np.zeros(flat.size, dtype=np.int64)
-        for _ in range(self.m - 1):
-            for start in range(0, flat.size, 1 << 15):
-                heads[start : start + (1 << 15)] += coin.positions(flat[start : start + (1 << 15)])
-        published = self.outputs[heads].reshape(values.shape)
+        heads = sum(coin.draw(values, np.array([0.0, 1.0])) for _ in range(self.m - 1))
+        published = self.outputs[np.asarray(heads, dtype=np.intp)]
         return float(published) if published.ndim == 0 else published
 
     publish = sample

@@ -31,9 +31,9 @@ Code = Literal["gamma", "delta"]
 CODES: Final[tuple[Code, ...]] = ("gamma", "delta")
 
 
-_WORTHWHILE: Final = 20_000  # integers that are decoded one by one in the time that Numba takes to load
+_WORTHWHILE = 20_000  # integers that are decoded one by one in the time that Numba takes to load
 _TOO_LONG, _CUT = -2, -1
-_CORRUPT: Final = "The bit stream is corrupt:"
+_CORRUPT = "The bit stream is corrupt:"
 
 
 def check_code(code: str) -> Code:

@@ -30,7 +30,7 @@ import hashlib
 import hmac
 import math
 import os
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import CipherContext
 
 
-MIN_KEY_BYTES: Final = 16
-NONCE_BYTES: Final = 16
-SHARED_WORDS: Final = 2
-_BLOCK: Final = 16
-_SHARED_LABEL: Final = b"workbench dql: shared stream, version 1\0"
-_INSECURE_LABEL: Final = b"workbench dql: insecure local stream, version 1\0"
+MIN_KEY_BYTES = 16
+NONCE_BYTES = 16
+SHARED_WORDS = 2
+_BLOCK = 16
+_SHARED_LABEL = b"workbench dql: shared stream, version 1\0"
+_INSECURE_LABEL = b"workbench dql: insecure local stream, version 1\0"
 
 
 def symmetric_uniform(words: Words) -> Vector:

@@ -31,7 +31,6 @@ import struct
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -45,14 +44,14 @@ from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
 from workbench.mechanisms.dyadic_laplace.elias import CODES, Code
 from workbench.mechanisms.dyadic_laplace.randomness import NONCE_BYTES, LocalStream, SharedStream
 
-_MAGIC: Final = b"\x89DQL\r\n\x1a\n"
-_VERSION: Final = 1
-_LAYOUT: Final = struct.Struct(f"<8sBBHIdddQQ{NONCE_BYTES}s16s")
-_SEAL: Final = 32
-_CHECKSUM: Final = 4
-_LIMIT: Final = 1 << 30  # bytes of a file: some 10^9 scalars
-_CHECK_LABEL: Final = b"workbench dql: key check, version 1\0"
-_SEAL_LABEL: Final = b"workbench dql: seal, version 1\0"
+_MAGIC = b"\x89DQL\r\n\x1a\n"
+_VERSION = 1
+_LAYOUT = struct.Struct(f"<8sBBHIdddQQ{NONCE_BYTES}s16s")
+_SEAL = 32
+_CHECKSUM = 4
+_LIMIT = 1 << 30  # bytes of a file: some 10^9 scalars
+_CHECK_LABEL = b"workbench dql: key check, version 1\0"
+_SEAL_LABEL = b"workbench dql: seal, version 1\0"
 
 
 @dataclass(frozen=True)
