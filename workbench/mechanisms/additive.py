@@ -137,10 +137,6 @@ class AdditiveNoise(ShownMechanism):
 
             yield Comparison(shift, self.masses, self.masses.take(index), describe)
 
-    def extremes(self) -> Iterator[Comparison]:
-        """All of them: there is one for each difference."""
-        return self.comparisons()
-
     @property
     def audit_size(self) -> AuditSize:
         """One law, against itself moved by every difference."""

@@ -194,11 +194,6 @@ class Channel(ShownMechanism):
         extremes = min(len(self.pairs), len(self.rows[0])) if self.neighbours is None else None
         return AuditSize.of(self.rows, len(self.pairs), extremes=extremes)
 
-    def draws(self, x: Any, count: int, source: Source) -> NDArray[Any]:
-        """What is published on input x. Shape (count,)."""
-        drawn = Sampler(self.law(x), source).draw(count)
-        return drawn if self.labelled is None else self.outputs[drawn]
-
     def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
         """One draw for each of many inputs, numbers, independently. Raises InvalidRequest for what is no input."""
         present, which = np.unique(plain_numbers(values, "inputs").reshape(-1), return_inverse=True)

@@ -11,7 +11,7 @@ sensitivity, and an atom beside them.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -157,10 +157,6 @@ class LineNoise(ShownMechanism):
     def _shifts(self) -> list[int]:
         return [s for s in range(-self.reach, self.reach + 1) if s]
 
-    def extremes(self) -> Iterator[Comparison]:
-        """All shifts."""
-        return self.comparisons()
-
     def budgets(self, epsilon: Budget) -> Budgets:
         """The budget of every shift ±1..±reach; a mapping may be by s or (s,), both signs. Raises InvalidRequest."""
         return label_budgets(
@@ -291,7 +287,7 @@ class AdditiveIntegerNoise(LineNoise):
         """f against f(· + s), s = ±1..±D; of clamped noise its rows."""
         return super().comparisons() if self.question.clamp is None else self._channel.comparisons()
 
-    def extremes(self) -> Iterator[Comparison]:
+    def extremes(self) -> Iterable[Comparison]:
         """All shifts; of clamped noise the pairs that reach the extremes of every output, where all are neighbours."""
         return super().extremes() if self.question.clamp is None else self._channel.extremes()
 

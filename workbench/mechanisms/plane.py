@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Flags
 from workbench.exact.distribution import over_common
-from workbench.exact.numbers import Rationals, exact, rational
+from workbench.exact.numbers import Rationals, exact
 from workbench.exact.objects import Pair, Pairs
 from workbench.io.files import read_table, spelled
 
@@ -39,11 +39,9 @@ def read_places(path: Any, name: str) -> tuple[list[Rationals], list[Fraction] |
 
     Raises InvalidRequest for a place twice, NaN, rows of several widths, and more places than can be taken.
     """
-    rows = read_table(path, name, header=True)
+    rows = read_table(path, name)
     if not rows or len(rows[0]) not in (2, 3):
         return None
-    if rational(rows[0][0]) is None and rational(rows[0][1]) is None and rows[0][0][:1].isalpha():
-        rows = rows[1:]
     if len(rows) > _MOST:
         InvalidRequest.must("places", f"at most {_MOST}", len(rows))
     if len({len(row) for row in rows}) != 1:

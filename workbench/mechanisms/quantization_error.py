@@ -14,13 +14,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Positions, Vector
-from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Rationals, nearest_float, number_where, round_down, round_up
 from workbench.exact.plain import plain_numbers
-from workbench.exact.random_source import Source
-from workbench.exact.sampler import Sampler
 from workbench.mechanisms.density import Density, piece_of
 from workbench.mechanisms.mechanism import Distances
 
@@ -82,16 +78,6 @@ class RealErrors(ABC):
     def within(self, distance: float) -> Self:
         """Itself: every two inputs are neighbours."""
         return self
-
-    def law(self, x: Any) -> Distribution:
-        """The exact law at x. Raises InvalidRequest."""
-        raise NotImplementedError
-
-    def draws(self, x: Any, count: int, source: Source) -> Vector:
-        """Outputs on the input x, a number. Shape (count,)."""
-        if x is None:
-            InvalidRequest.must("answer", "the input x of a mechanism on real inputs", x)
-        return self.outputs[Sampler(self.law(x), source).draw(count)]
 
     @abstractmethod
     def probabilities(self, x: ArrayLike, *, clip: bool = False) -> Vector:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from workbench.exact.arrays import Vector
+from workbench.exact.distribution import Distribution
 from workbench.exact.objects import Record
+from workbench.exact.random_source import Source
+from workbench.exact.sampler import Sampler
 from workbench.io.files import write_json
 from workbench.io.plain_figures import Figure, chart, heat, lines, series
 from workbench.io.records import AS_IS, RecordForm
 from workbench.io.shown import Facts, Shown
+from workbench.mechanisms.mechanism import Comparison
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn
@@ -30,6 +36,23 @@ class ShownMechanism(Shown):
     inputs: Any
     outputs: Any
     matrix: Any
+
+    @abstractmethod
+    def law(self, x: Any) -> Distribution:
+        """The exact law of the output's position on input x. Raises InvalidRequest."""
+
+    def draws(self, x: Any, count: int, source: Source) -> NDArray[Any]:
+        """What is published on input x, independently, from its exact law. Shape (count,). Raises InvalidRequest."""
+        drawn: NDArray[Any] = self.outputs[Sampler(self.law(x), source).draw(count)]
+        return drawn
+
+    @abstractmethod
+    def comparisons(self) -> Iterable[Comparison]:
+        """Every ordered neighbouring pair of laws."""
+
+    def extremes(self) -> Iterable[Comparison]:
+        """All of them, where no fewer are known to decide pure ε."""
+        return self.comparisons()
 
     @abstractmethod
     def describe(self) -> str:

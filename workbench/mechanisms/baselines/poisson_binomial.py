@@ -116,10 +116,6 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         likelihood ratio in p, so their worst set is {Z >= k} or {Z <= k}, whose mass is monotone in p."""
         return compare_pairs((self.law(-self.c), self.law(self.c)), ((0, 1), (1, 0)), lambda end: f"x={'-+'[end]}c")
 
-    def extremes(self) -> Iterator[Comparison]:
-        """The same."""
-        return self.comparisons()
-
     def sample(self, x: ArrayLike, *, clip: bool = False, insecure_seed: int | None = None) -> Any:
         """Publish every number of x independently and exactly, as the sum of m - 1 Bernoulli draws, each affine in x.
 

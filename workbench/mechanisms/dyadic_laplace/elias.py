@@ -25,7 +25,8 @@ import numpy.typing as npt
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.arrays import Integers, Words
 from workbench.exact.objects import Pair
-from workbench.exact.plain import plain_array, whole_number
+from workbench.exact.plain import whole_number
+from workbench.mechanisms.dyadic_laplace.piecewise_linear import integers
 
 Code = Literal["gamma", "delta"]
 CODES: Final[tuple[Code, ...]] = ("gamma", "delta")
@@ -141,12 +142,9 @@ def _decode(words: Words, total: int, m: Integers, delta: bool) -> Pair:
 
 def _fold(m: npt.ArrayLike) -> Words:
     """k = 2|m - 1/4| + 1/2 in whole numbers: 2m for m > 0, 2|m| + 1 otherwise."""
-    values = plain_array(m, "m", "an integer or an array of integers")
-    if values.dtype.kind not in "iu" and values.size:
-        InvalidRequest.must("m", "an integer or an array of integers", f"dtype {values.dtype}")
-    if values.size and (int(values.max()) >= 2**63 or int(values.min()) <= -(2**63)):
-        InvalidRequest.must("m", "integers below 2^63 in size", int(values.min()))
-    signed = values.astype(np.int64)
+    signed = integers(m)
+    if signed.size and int(signed.min()) == -(2**63):
+        InvalidRequest.must("m", "integers below 2^63 in size", -(2**63))
     doubled = np.left_shift(np.abs(signed).astype(np.uint64), np.uint64(1))
     return doubled + (signed <= 0)
 

@@ -81,7 +81,7 @@ def finite_reals(x: npt.ArrayLike, largest: float, bound: str) -> Vector:
 def integers(m: npt.ArrayLike) -> Integers:
     """m as 64-bit integers; raises InvalidRequest for anything else."""
     values = plain_array(m, "m", "integers")
-    if values.dtype.kind not in "iu" or (values.dtype == np.uint64 and values.size and values.max() >= 2**63):
+    if values.size and (values.dtype.kind not in "iu" or values.max() >= 2**63):
         InvalidRequest.must("m", "an integer or an array of integers below 2^63 in size", f"dtype {values.dtype}")
     return values.astype(np.int64)
 

@@ -22,7 +22,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers, Positions, Vector
@@ -31,7 +31,6 @@ from workbench.exact.numbers import RationalPair, Rationals, Real, exact, exp_bo
 from workbench.exact.objects import Pair, Record
 from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
-from workbench.exact.sampler import Sampler
 from workbench.io.records import DOUBLES, RATIO, TEXT, WHOLES, RecordForm, refuse
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.labels import Labels
@@ -200,10 +199,6 @@ class RandomizedResponse(ShownMechanism):
     def extremes(self) -> Iterable[Comparison]:
         """The rows that give each output most and least."""
         return self.audit_rows.extremes()
-
-    def draws(self, x: Any, count: int, source: Source) -> NDArray[Any]:
-        """Published values for the label x. Shape (count,)."""
-        return np.asarray(self.outputs)[Sampler(self.law(x), source).draw(count)]
 
     def certified_form(self) -> Channel:
         """What a certificate holds of it: a row for every label. Raises InvalidRequest beyond 4·10^6 masses."""
