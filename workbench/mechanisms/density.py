@@ -59,14 +59,17 @@ class Density:
 
         cuts: points of [-c, c], in any order; ±c are added. Shapes (nodes,), (nodes,); atoms are the last nodes.
         """
-        inside = np.concatenate([np.asarray(cuts, dtype=float).ravel(), self.breaks, [-self.c, self.c]])
-        ends = np.unique(np.clip(inside, -self.c, self.c))
-        ends = ends[np.concatenate([[True], np.diff(ends) > 1e-15 * self.c])]
+        ends = np.concatenate([np.ravel(cuts), self.breaks, [-self.c, self.c]]).clip(-self.c, self.c)
+        ends.sort()
+        ends = ends[np.append(True, ends[1:] - ends[:-1] > 1e-15 * self.c)]
         points, weights = _legendre(3 if self.shape is None else _NODES)
-        half, middle = np.diff(ends)[:, None] / 2, (ends[1:] + ends[:-1])[:, None] / 2
+        left, right = ends[:-1, None], ends[1:, None]
+        half, middle = (right - left) / 2, (right + left) / 2
         x, w = (middle + half * points).ravel(), (half * weights).ravel()
         w = w / (2 * self.c) if self.shape is None else w * self.shape(x)
-        at, mass = np.reshape(self.atoms, (-1, 2)).T
+        if not self.atoms:
+            return x, w
+        at, mass = np.transpose(self.atoms)
         return np.concatenate([x, at]), np.concatenate([w, mass])
 
     def heights(self, x: Vector) -> Vector:

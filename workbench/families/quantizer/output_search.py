@@ -216,6 +216,8 @@ class _OutputSearch:
         while outputs.size < m:
             ends = np.concatenate([[-self.limit], outputs, [self.limit]])
             middles = ((ends[1:] + ends[:-1]) / 2)[:: -1 if outputs.sum() < 0 else 1]
+            if self.question.density.symmetric and np.array_equal(outputs, -outputs[::-1]):  # mirror images err alike
+                middles = middles[: (middles.size + 1) // 2]
             outputs = self._scan([np.sort(np.append(outputs, at)) for at in middles])[0]
         return outputs
 

@@ -52,51 +52,51 @@ _SLACK = 1e-9  # of what the least reach has beyond 1: how far a mean may stay f
 
 @dataclass(frozen=True)
 class WindowError:
-    """value: F; by_output, by_low: its slopes (m,); bends: x at which the laws bend, in increasing order."""
+    """value: F; slopes: in outputs and low (2 m,); bends: x at which the laws bend, in increasing order."""
 
     value: float
-    by_output: Vector
-    by_low: Vector
+    slopes: Vector
     bends: Vector
 
 
 def window_error(question: LawQuestion, outputs: Vector, low: Vector) -> WindowError:
     """F at outputs in increasing order and their least masses, both (m,); inputs out of reach are taken as they would
     cost if the window's last outputs had more capacity."""
-    odds, width = odds_of(question.budget), 1 - low.sum()
-    ends, moments = np.zeros((2, low.size + 1))
-    np.cumsum(odds * low, out=ends[1:])
-    np.cumsum(odds * low * outputs, out=moments[1:])
-    places = np.unique(np.maximum(0.0, np.minimum(np.concatenate([ends, ends - width]), ends[-1] - width)))
+    odds, width, m = odds_of(question.budget), 1 - low.sum(), low.size
+    ends, moments = np.zeros((2, m + 1))
+    np.add.accumulate(odds * low, out=ends[1:])
+    np.add.accumulate(odds * low * outputs, out=moments[1:])
+    places = np.maximum(0.0, np.minimum(np.concatenate([ends, ends - width]), ends[-1] - width))
+    places.sort()
     bends = (low * outputs).sum() + np.interp(places + width, ends, moments) - np.interp(places, ends, moments)
     x, share = question.density.grid(np.concatenate([bends, outputs]))
     left = np.interp(x, bends, places)
-    first = np.minimum(np.searchsorted(ends, left, side="right") - 1, low.size - 1)
-    last = np.minimum(np.maximum(np.searchsorted(ends, left + width) - 1, 0), low.size - 1)
-    right, left = (left + width)[:, None], left[:, None]
-    law = low + np.maximum(np.minimum(right, ends[1:]) - np.maximum(left, ends[:-1]), 0.0)
-    gap, each = outputs - x[:, None], np.arange(x.size)
-    apart = np.maximum(outputs[last] - outputs[first], 1e-12)
+    first = np.minimum(ends.searchsorted(left, side="right") - 1, m - 1)
+    last = np.minimum(np.maximum(ends.searchsorted(left + width) - 1, 0), m - 1)
+    left, each, start = left[:, None], np.arange(x.size), outputs[first]
+    law = low + np.maximum(np.minimum(left + width, ends[1:]) - np.maximum(left, ends[:-1]), 0.0)
+    gap, apart = outputs - x[:, None], np.maximum(outputs[last] - start, 1e-12)
     missing = (x - law @ outputs) / apart
-    np.add.at(law, (each, last), missing)
-    np.add.at(law, (each, first), -missing)
+    law[each, last] += missing
+    law[each, first] -= missing
     error = error_of(np.abs(gap), question.loss)
-    beta = ((error[each, last] - error[each, first]) / apart)[:, None]
-    g = error - error[each, first][:, None] - beta * (outputs - outputs[first][:, None])
-    slopes = law * (slope_of(gap, question.loss) - beta)
-    value = math.fsum(share * (law * error).sum(axis=1))
-    return WindowError(value, share @ slopes, share @ np.minimum(g, (1 + odds) * g), bends)
+    least = error[each, first]
+    beta = ((error[each, last] - least) / apart)[:, None]
+    g = error - least[:, None] - beta * (outputs - start[:, None])
+    by_output, by_low = law * (slope_of(gap, question.loss) - beta), np.minimum(g, (1 + odds) * g)
+    slopes = np.concatenate([share @ by_output, share @ by_low])
+    return WindowError(math.fsum(share * (law * error).sum(axis=1)), slopes, bends)
 
 
-def farthest_mean(ratio: float, outputs: Vector, low: Vector) -> tuple[float, Vector, Vector]:
-    """How far the mean of the window farthest right is beyond 1, and its slopes in outputs and low. ratio: e^ε."""
-    more = np.searchsorted(np.cumsum((ratio - 1) * low[::-1]), 1 - low.sum())
+def farthest_mean(ratio: float, outputs: Vector, low: Vector) -> tuple[float, Vector]:
+    """How far the mean of the window farthest right is beyond 1; its slopes in outputs and low (2 m,). ratio: e^ε."""
+    more = np.add.accumulate((ratio - 1) * low[::-1]).searchsorted(1 - low.sum())
     k = max(0, low.size - 1 - int(more))
     most = np.ones(low.size)
     most[k + 1 :] = ratio
     law = most * low
     law[k] += 1 - law.sum()
-    return float(law @ (outputs - 1)), law, most * (outputs - outputs[k])
+    return float(law @ (outputs - 1)), np.concatenate([law, most * (outputs - outputs[k])])
 
 
 @dataclass(frozen=True)
@@ -143,19 +143,18 @@ class _Descent:
     def read(self, z: Vector) -> Pair:
         """Outputs and least masses, (m,) each."""
         units, zero = self.units
-        outputs, low = np.split(z * units + zero, 2)
-        return outputs, low
+        here = z * units + zero
+        return here[: self.m], here[self.m :]
 
     def means(self, z: Vector) -> Pair:
         """How far the farthest means are beyond ±1, in units of an outermost output, and their slopes. Shapes (2,) and
         (2, 2 m)."""
         outputs, low = self.read(z)
-        values, slopes = np.zeros(2), np.zeros((2, z.size))
-        for row, sign in enumerate((1, -1)):
-            values[row], by_output, by_low = farthest_mean(self.ratio, sign * outputs[::sign], low[::sign])
-            slopes[row] = np.append(sign * by_output[::sign], by_low[::sign])
+        right, by_right = farthest_mean(self.ratio, outputs, low)
+        left, by_left = farthest_mean(self.ratio, -outputs[::-1], low[::-1])
+        by_left = np.concatenate([-by_left[self.m - 1 :: -1], by_left[: self.m - 1 : -1]])
         excess = self.units[0][0]
-        return values / excess, slopes * self.units[0] / excess
+        return np.array([right, left]) / excess, np.array([by_right, by_left]) * self.units[0] / excess
 
     @cached_property
     def linear(self) -> Pair:
@@ -173,23 +172,24 @@ class _Descent:
         best: list[tuple[float, Vector]] = []
         values: list[float] = []
         means = lru_cache(maxsize=1)(lambda key: self.means(np.frombuffer(key)))
+        rows, least = self.linear
 
         def value(z: Vector) -> tuple[float, Vector]:
             error = window_error(self.question, *self.read(z))
             if (not best or error.value < best[0][0]) and means(z.tobytes())[0].min() > -_SLACK:
                 best[:] = [(error.value, z.copy())]
-            return error.value / self.limit, np.append(error.by_output, error.by_low) * self.units[0] / self.limit
+            return error.value / self.limit, error.slopes * self.units[0] / self.limit
 
         def stop(intermediate_result: OptimizeResult) -> None:
             values.append(best[0][0] if best else INFEASIBLE - len(values))
             if len(values) > _WINDOW and not values[-1] < values[-_WINDOW - 1] * (1 - _STALL):
                 raise StopIteration
 
-        rows, least = self.linear
-        constraints: list[Any] = [
-            {"type": "ineq", "fun": lambda z: means(z.tobytes())[0], "jac": lambda z: means(z.tobytes())[1]},
-            {"type": "ineq", "fun": lambda z: rows @ z - least, "jac": lambda z: rows},
-        ]
+        constraints: Any = {
+            "type": "ineq",
+            "fun": lambda z: np.concatenate([means(z.tobytes())[0], rows @ z - least]),
+            "jac": lambda z: np.concatenate([means(z.tobytes())[1], rows]),
+        }
         minimize(
             value,
             z,

@@ -40,16 +40,15 @@ def test_the_slopes_of_the_window_s_error_are_difference_quotients(epsilon: floa
     outputs = np.array(OUTPUTS[epsilon])
     low = least_masses(outputs, epsilon, 0.1)
     found, ratio = window_error(question, outputs, low), 1 + odds_of(epsilon)
-    mean, by_output, by_low = farthest_mean(ratio, outputs, low)
+    mean, rises = farthest_mean(ratio, outputs, low)
     assert mean == pytest.approx(0, abs=0.2)
-    for i in range(4):
-        for place, slope, rise in ((0, found.by_output, by_output), (1, found.by_low, by_low)):
-            step = 1e-6 * low.min() * np.eye(8)[4 * place + i].reshape(2, 4)
-            sides = [(outputs + sign * step[0], low + sign * step[1]) for sign in (1, -1)]
-            errors = [window_error(question, *side).value for side in sides]
-            means = [farthest_mean(ratio, *side)[0] for side in sides]
-            assert slope[i] == pytest.approx((errors[0] - errors[1]) / (2 * step.max()), rel=1e-3, abs=1e-3)
-            assert rise[i] == pytest.approx((means[0] - means[1]) / (2 * step.max()), rel=1e-4, abs=1e-4)
+    for direction, slope, rise in zip(np.eye(8).reshape(8, 2, 4), found.slopes, rises, strict=True):
+        step = 1e-6 * low.min() * direction
+        sides = [(outputs + sign * step[0], low + sign * step[1]) for sign in (1, -1)]
+        errors = [window_error(question, *side).value for side in sides]
+        means = [farthest_mean(ratio, *side)[0] for side in sides]
+        assert slope == pytest.approx((errors[0] - errors[1]) / (2 * step.max()), rel=1e-3, abs=1e-3)
+        assert rise == pytest.approx((means[0] - means[1]) / (2 * step.max()), rel=1e-4, abs=1e-4)
 
 
 @pytest.mark.parametrize("epsilon", OUTPUTS)
