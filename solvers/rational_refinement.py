@@ -34,7 +34,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from .arrays import Flags, Positions, Vector
 from .backend import Options, backend
@@ -46,7 +45,7 @@ from .session import Session
 from .solution import Solution, Termination
 
 Side = tuple[Flags, Integers]  # whether there is a bound, and which
-_AT_LOWER, _BASIC, _AT_UPPER = 0, 1, 2  # of HiGHS's HighsBasisStatus, whose names take long to read
+_AT_LOWER, _AT_UPPER = 0, 2  # of HiGHS's HighsBasisStatus, whose names take long to read
 _ROUNDS = 24
 _STEP = 30  # bits a round may gain
 _DUAL = 3  # rounds at the scale of the program, which settle the basis
@@ -64,11 +63,13 @@ def solve_rational(
     accuracy: int = 230,
     time_limit: float | None = None,
     basis: Any = None,
+    held: tuple[Flags, Flags] | None = None,
 ) -> RationalPoint:
     """Refine until every violation is below 2^-accuracy. time_limit: seconds for all rounds.
 
     relaxed: another program of the same rows, columns and bits, of whose optimum the bound is to be. basis: of HiGHS,
-    for a program of these rows and columns, that may be optimal.
+    for a program of these rows and columns, that may be optimal. held: the columns and rows that another such basis
+    holds at their lower, and at their upper bounds; it is tried first.
 
     Raises:
         NoRationalSolution: the program is infeasible, refinement stopped gaining digits, or there was no time left
@@ -76,8 +77,18 @@ def solve_rational(
     """
     bounded = relaxed or lp
     with _Refinement(lp, time_limit) as refinement:
+        if held is not None:
+            refinement.held = held
+            if (exact := refinement.at_basis(accuracy, bounded)) is not None:
+                return exact
         near = None if basis is None else refinement.near_basis(basis, accuracy, bounded)
         return near or refinement.run(accuracy, bounded)
+
+
+def held_by(basis: Any) -> tuple[Flags, Flags]:
+    """The columns and rows that a basis of HiGHS holds at their lower, and at their upper bounds."""
+    numbers = np.frombuffer(bytes([*basis.col_status, *basis.row_status]), np.uint8)
+    return numbers == _AT_LOWER, numbers == _AT_UPPER
 
 
 class _Refinement:
@@ -93,7 +104,7 @@ class _Refinement:
         self.low, self.high = self._sides()
         self.session: Session | None = None
         self.point: Integers | None = None  # columns and activities of the rows at the last basis, if it has any
-        self.status: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None  # of HiGHS's columns and rows
+        self.status: tuple[Flags, Flags] | None = None  # HiGHS's columns and rows at their lower, upper bounds
         self.held = self.low[0], self.high[0]  # columns and rows at their lower, upper bound
 
     def __enter__(self) -> _Refinement:
@@ -116,11 +127,6 @@ class _Refinement:
             if values[lower[k]] <= values[upper[k]]:  # an equation whose side is not over 2^P
                 low[k] = high[k] = round(Fraction(values[lower[k]]) * (1 << P))
         return (above, low << self.S), (below, high << self.S)
-
-    def begin(self, basis: Any) -> None:
-        """Take over a basis of HiGHS."""
-        numbers = np.frombuffer(bytes([*basis.col_status, *basis.row_status]), np.uint8)
-        self.held = numbers == _AT_LOWER, numbers == _AT_UPPER
 
     @cached_property
     def matrix(self) -> sp.csc_array:
@@ -175,7 +181,7 @@ class _Refinement:
         n, shift, grown = self.lp.columns, self.P + self.S, 0
         cost, nothing = _floats(self.c, shift), np.zeros(self.lp.columns, dtype=bool)
         while True:
-            self.begin(basis)
+            self.held = held_by(basis)
             exact = self.at_basis(accuracy, bounded)
             if exact is not None or self.point is None:
                 break
@@ -290,12 +296,12 @@ class _Refinement:
         left = (solution.x != np.where(low, lower, np.where(high, upper, solution.x))).any()
         # reading a basis takes longer than a round that keeps it; not all iterations that change it are counted
         if self.status is None or solution.iterations or left:
-            basis = solution.basis
-            self.status = np.array([*map(int, basis.col_status)]), np.array([*map(int, basis.row_status)])
-        columns, rows = self.status
-        fixed = (lower == upper) & (columns != _BASIC)
-        self.held = low, high = (columns == _AT_LOWER) | fixed, (columns == _AT_UPPER) | fixed
-        return solution.x, solution.row_dual, rows != _BASIC, (low & np.isfinite(lower), high & np.isfinite(upper))
+            self.status = held_by(solution.basis)
+        (low, high), size = self.status, lower.size
+        at = low | high
+        fixed = (lower == upper) & at[:size]
+        self.held = low, high = low[:size] | fixed, high[:size] | fixed
+        return solution.x, solution.row_dual, at[size:], (low & np.isfinite(lower), high & np.isfinite(upper))
 
     def _solve(self, program: Program, first: Any = None) -> Solution:
         """The answer, hot from the basis of the last round, or `first` in the first; from none where that one leads

@@ -33,7 +33,6 @@ Interval = RationalPair  # its two ends
 Rationals = tuple[Fraction, ...]
 
 _ZERO, _ONE = Fraction(0), Fraction(1)
-_FEW = 256  # bits, and sizes of ε, up to which e^ε is summed here
 _MAX_EXPONENT = 5000  # decimal digits of a number, before or after the point; more is a mistake or an attack
 _LARGEST, _LEAST = Fraction(sys.float_info.max), Fraction(5, 10**324)  # of a double, as it is written
 
@@ -144,33 +143,18 @@ def exp_bounds(epsilon: Fraction, bits: int) -> Pair:
 
 
 @lru_cache(maxsize=4096)
-def _exp_bounds(numerator: int, denominator: int, bits: int) -> Pair:
-    """`exp_bounds` of a rational in lowest terms."""
-    if not numerator:
-        return 1 << bits, 1 << bits
-    epsilon = Fraction(numerator, denominator)
-    if bits <= _FEW and abs(numerator) <= _FEW * denominator:
-        low, high, exponent = _exp_series(epsilon, bits)
-    else:
-        from flint import ctx  # slow to import
-
-        with ctx.workprec(bits + max(0, math.ceil(epsilon * 3 / 2)) + 32):
-            low, high, exponent = _ends(ball(epsilon).exp())
-    unit, up = 1 << bits, bits + exponent
-    below, above = (low << up, high << up) if up >= 0 else (low >> -up, -(-high >> -up))  # floor and ceiling
-    # e^ε > 1 exactly when ε > 0: with that, equal masses are decided at once however small the budget
-    return (max(below, unit), above) if epsilon > 0 else (below, min(above, unit))
-
-
-def _exp_series(epsilon: Fraction, bits: int) -> tuple[int, int, int]:
-    """Integers (l, h, e) with l 2^e <= e^ε <= h 2^e, closer than 2^-bits.
+def _exp_bounds(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
+    """`exp_bounds` of a rational in lowest terms.
 
     The series of r = |ε| / 2^k < 1/8 in units u, squared k times. Every term that is rounded down, from a term and an r
     that were, is at most 2u too small (2u/8 + u/8 + u); the terms after the first of 0 are less than u together.
     """
-    halvings = int(abs(epsilon)).bit_length() + 8
-    places = bits + 2 * max(0, int(epsilon)) + halvings + 32
-    r = (abs(epsilon.numerator) << places - halvings) // epsilon.denominator
+    size, unit = abs(numerator), 1 << bits
+    if not size:
+        return unit, unit
+    halvings = (size // denominator).bit_length() + 8 + bits // 64
+    places = bits + 3 * max(0, numerator) // (2 * denominator) + halvings + 32
+    r = (size << places - halvings) // denominator
     low = term = 1 << places
     count = 0
     while term:
@@ -180,9 +164,11 @@ def _exp_series(epsilon: Fraction, bits: int) -> tuple[int, int, int]:
     high = low + 2 * count + 1
     for _ in range(halvings):
         low, high = low * low >> places, -(-high * high >> places)
-    if epsilon < 0:
+    if numerator < 0:
         low, high = (1 << 2 * places) // high, -(-(1 << 2 * places) // low)
-    return low, high, -places
+    low, high = low >> places - bits, -(-high >> places - bits)
+    # e^ε > 1 exactly when ε > 0: with that, equal masses are decided at once however small the budget
+    return (max(low, unit), high) if numerator > 0 else (low, min(high, unit))
 
 
 def ball(value: Fraction) -> Any:
@@ -194,19 +180,11 @@ def ball(value: Fraction) -> Any:
 
 def ball_ends(enclosed: Any) -> Interval:
     """The two ends of a flint ball, as exact rationals. Raises NotProven for a ball without ends."""
-    low, high, exponent = _ends(enclosed)
-    unit = Fraction(2) ** exponent
-    return low * unit, high * unit
-
-
-def _ends(enclosed: Any) -> tuple[int, int, int]:
-    """Integers (l, h, e): the ends of a flint ball are l 2^e and h 2^e. Raises NotProven for a ball without ends."""
     if not enclosed.is_finite():
         raise NotProven("A number is beyond what can be enclosed.")
     (mid, mid_exp), (rad, rad_exp) = enclosed.mid().man_exp(), enclosed.rad().man_exp()
-    exponent = int(min(mid_exp, rad_exp))
-    centre, radius = int(mid) << int(mid_exp) - exponent, int(rad) << int(rad_exp) - exponent
-    return centre - radius, centre + radius, exponent
+    centre, radius = int(mid) * Fraction(2) ** int(mid_exp), int(rad) * Fraction(2) ** int(rad_exp)
+    return centre - radius, centre + radius
 
 
 def ln_up(ratio: Fraction) -> float:

@@ -137,12 +137,12 @@ def repair_noise(
     budgets = {shift: min(bound.epsilon for bound in several) for shift, several in required.items()}
     bounds = [bound for several in required.values() for bound in several]
     pure = bool(bounds) and all(bound.delta == 0 for bound in bounds)
-    if pure:
-        k = raised(question, k, budgets, None)
-    elif {bound.kind for bound in bounds} == {"mass-above-ratio"}:
-        pattern = pattern_of(AdditiveNoise(question, k), budgets) if pattern is None else pattern
-        k = raised(question, k, budgets, pattern)
     repaired = private(k)
+    if repaired is None and (pure or {bound.kind for bound in bounds} == {"mass-above-ratio"}):
+        if pattern is None and not pure:
+            pattern = pattern_of(AdditiveNoise(question, k), budgets)
+        k = raised(question, k, budgets, pattern)
+        repaired = private(k)
     if repaired is not None:
         return repaired
     if pure:

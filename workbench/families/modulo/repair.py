@@ -24,9 +24,10 @@ import numpy as np
 
 from models.modulo_constraints import constraint_program
 from models.oracles import ClosedForm
+from solvers.arrays import Flags, Ints, Vector
 from solvers.program import Program
 from solvers.rational_lp import Rational, RationalLP, RationalPoint
-from solvers.rational_refinement import solve_rational
+from solvers.rational_refinement import held_by, solve_rational
 from solvers.search import Deadline
 from solvers.solution import Later, PointStatus, Solution, Termination
 from workbench.errors import NotCertified
@@ -196,7 +197,35 @@ def _solve_exactly(
     with translated_errors():
         relaxed = None if request.bounds.mass else _exact_program(request, program, relaxed=True)
         basis = solution.basis if solution.program is program and solution.solver == "highs" else None
-        return solve_rational(_exact_program(request, program), relaxed=relaxed, time_limit=time_limit, basis=basis)
+        held = None if basis is None else _lifted(request, program.shape, solution["f"], basis)
+        return solve_rational(
+            _exact_program(request, program), relaxed=relaxed, time_limit=time_limit, basis=basis, held=held
+        )
+
+
+def _lifted(request: ModuloRequest, shape: Ints, f: Vector, basis: Any) -> tuple[Flags, Flags] | None:
+    """The basis of LP (14) that holds masses too small for a solver at the most that others ask of them,
+    f(η+μ) = e^-ε f(η), along paths from masses that it sees; None for other programs, and where it sees all."""
+    q, epsilons, seen = request.question, request.budgets, f > _SEEN
+    if shape != (1 + len(epsilons) * f.size, f.size) or seen.all():
+        return None
+    moved = np.stack([q.index(shift) for shift in epsilons])
+    before = np.argsort(moved, axis=1)  # η of η+μ
+    small = np.flatnonzero(~seen)
+    size, gain = np.full(f.size, -np.inf), np.array([[float(epsilon)] for epsilon in epsilons.values()])
+    size[seen] = np.log(f[seen])
+    for _ in small:
+        floors = size[before[:, small]] - gain
+        known, size[small] = size[small], floors.max(axis=0)
+        if (known == size[small]).all():
+            break
+    low, high = held_by(basis)
+    rows = high[1 + f.size :].reshape(moved.shape)
+    rows &= seen & seen[moved]
+    asking = floors.argmax(axis=0)
+    rows[asking, before[asking, small]] = True
+    low[: f.size] = high[: f.size] = False
+    return low, high
 
 
 def is_proven(solution: Solution) -> bool:

@@ -1,0 +1,34 @@
+"""Masses that a solver takes for 0 have their exact basis at once, and the design is that of solvers' corrections."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from solvers import rational_refinement
+from workbench.families.modulo import repair
+
+
+def _design(**question: object) -> wb.Design:
+    return wb.design(wb.ModuloNoise(n=200, **question), notion="pdp", delta=0, loss="squared", epsilon=1)
+
+
+@pytest.mark.parametrize("question", [{"max_shift": 2}, {"max_shift": 2, "directed": True}])
+def test_no_solver_corrects_the_basis_of_small_masses(
+    question: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as without:
+        without.setattr(repair, "_lifted", lambda *_: None)
+        corrected = _design(**question)
+
+    def none(*_: object) -> None:
+        raise AssertionError("a solver was started")
+
+    monkeypatch.setattr(rational_refinement._Refinement, "_solve", none)
+    design = _design(**question)
+    assert design.certificate is not None
+    assert design.details["loss"] - design.details["bound"] <= design.details["loss"] / 2**49
+    small = np.array(design.mechanism.pmf) < 1e-15
+    assert small.sum() > 20
+    assert np.allclose(design.mechanism.pmf, corrected.mechanism.pmf, rtol=1e-12, atol=0)
