@@ -24,6 +24,7 @@ What is decided. A law is a list of integers over their sum. P against Q at ε >
     noise        f(·) against f(· + μ) on the group Z_s1 x Z_s2 x ..., for all differences μ (and -μ unless directed)
     channel      row i against row j, for all ordered pairs (i, j) in the file
     range        a channel; all rows that real answers within the sensitivity may fall into are pairs (`read_range`)
+    nearest-outputs  real answers whose nearest outputs are likelier; those at both ends of the range (`read_nearest`)
     quantizer    the laws at any two real inputs; between knots a law is affine in the input (`check_real_inputs`)
     integer-noise    f against f(· + s) on all integers, s = ±1..±D; clamped to N answers, rows as of a channel
     real-noise       the same of k cells a sensitivity, and an atom, s = ±1..±k, which decides every real shift (`Line`)
@@ -1303,6 +1304,30 @@ def read_range(data):
     return channel
 
 
+def read_nearest(data):
+    """m outputs in order, of which the `own` that are nearest to a real answer weigh odds to 1 of any other.
+
+    Two answers have at most r = min(own, m - own) own outputs each that are not the other's. Those of one answer, those
+    of the other, and all others are outcomes of one ratio each: (r odds, r, rest) against (r, r odds, rest). Where they
+    have fewer, part of the first two outcomes is moved to the third, which exceeds nothing.
+    """
+    readers = {"ends": rationals, "outputs": rationals, "own": typed(int), "odds": rational}
+    law = fields(data, "The nearest outputs", kind=text, **readers)
+    m, odds = len(law.outputs), law.odds
+    need(len(law.ends) == 2 and law.ends[0] < law.ends[1], "The ends must be two increasing numbers.")
+    steps = [law.ends[0], *law.outputs, law.ends[1]]
+    need(all(a <= b for a, b in pairwise(steps)), "The outputs must not fall, and lie in the range.")
+    need(1 <= law.own < m, "Some outputs must be own, and some others.")
+    need(odds >= 1, "The odds must be at least 1.")
+    r, a, b = min(law.own, m - law.own), odds.numerator, odds.denominator
+    rest = (law.own - r) * a + (m - law.own - r) * b
+    law.laws, law.labels = [lowest_terms((r * a, r * b, rest)), lowest_terms((r * b, r * a, rest))], [(0, 1), (1, 0)]
+    law.range = (
+        f"all real answers in [{shown(law.ends[0])}, {shown(law.ends[1])}], the {law.own} nearest of {m} outputs"
+    )
+    return law
+
+
 def read_quantizer(data):
     """The knots, the outputs, and the laws at both ends of every piece."""
     readers = {"kind": text, "knots": rationals, "outputs": rationals, "ends": items(read_law)}
@@ -1377,6 +1402,7 @@ KINDS = {
     "noise": read_noise,
     "channel": read_channel,
     "range": read_range,
+    "nearest-outputs": read_nearest,
     "quantizer": read_quantizer,
     "integer-noise": read_integer_noise,
     "real-noise": read_real_noise,
@@ -1563,6 +1589,7 @@ def words(mechanism, claim, objective, bias):
         " x ".join(str(len(x)) for x in (mechanism.laws, *(k for k, _ in mechanism.laws[:1]))),
     )
     what = {"channel": f"A channel of {size}, {count} ordered pairs", "quantizer": "Any two real inputs"}
+    what["nearest-outputs"] = f"Likelier outputs for {mechanism.range}, any two answers neighbours"
     if mechanism.range:
         what["channel"] += f" of rows, for {mechanism.range} being neighbours"
     if mechanism.kind == "noise":

@@ -284,6 +284,29 @@ def channel(source: random.Random) -> Data:
     return data
 
 
+def real_range(source: random.Random) -> Data:
+    """A channel of real answers, now and then without a pair that it needs; or nearest outputs."""
+    ends = sorted(
+        {Fraction(source.randrange(-20, 20), source.choice([1, 2, 3])) for _ in range(source.randrange(3, 6))}
+    )
+    if len(ends) < 3 or source.random() < 0.5:
+        outputs = sorted(Fraction(source.randrange(-20, 20), 2) for _ in range(source.randrange(2, 7)))
+        data = {"kind": "nearest-outputs", "ends": [str(outputs[0] - 1), str(outputs[-1] + source.randrange(2))],
+                "outputs": [*map(str, outputs)], "own": source.randrange(1, len(outputs)),
+                "odds": str(1 + Fraction(source.randrange(60), 20))}  # fmt: skip
+        return claimed(source, data, pairs_of(data), ["pdp", "dp", "pure"])
+    at_ends, reach = source.random() < 0.5, Fraction(source.randrange(1, 40), source.choice([1, 2, 3]))
+    count, n = len(ends) - (not at_ends), source.randrange(1, 4)
+    pairs = [[i, j] for i in range(count) for j in range(count) if i != j]
+    if source.random() < 0.7:
+        pairs = [[i, j] for i, j in pairs if abs(i - j) < 3 or source.random() < 0.8]
+    rows = [law(source, n, full=source.random() < 0.8) for _ in range(count)]
+    outputs = [str(Fraction(source.randrange(-20, 20), 2)) for _ in range(n)]
+    data = {"kind": "range", "ends": [*map(str, ends)], "sensitivity": str(reach), "at_ends": at_ends,
+            "outputs": outputs, "channel": {"kind": "channel", "rows": rows, "pairs": pairs}}  # fmt: skip
+    return claimed(source, data, pairs_of(data["channel"]), ["pdp", "dp", "pure"])
+
+
 def quantizer(source: random.Random) -> Data:
     """A mechanism on real inputs, some laws continuous, with its bias."""
     notion = source.choice(["pdp", "pdp", "dp", "pure", "metric"])
@@ -363,7 +386,7 @@ def pairs_of(mechanism: Data) -> Pairs:
     if mechanism["kind"] == "noise":
         (f,) = made.laws
         return [(f, (tuple(checker.moved(f[0], made.sizes, label)), f[1])) for label in made.labels]
-    if mechanism["kind"] == "channel":
+    if mechanism["kind"] in ("channel", "nearest-outputs"):
         return [(made.laws[i], made.laws[j]) for i, j in made.labels]
     if made.clamp:
         rows = [made.line.row(made.clamp[0] - q, made.clamp[1] - q) for q in range(made.clamp[0], made.clamp[1] + 1)]
@@ -373,7 +396,7 @@ def pairs_of(mechanism: Data) -> Pairs:
 
 GENERATORS: dict[str, Callable[[random.Random], Data]] = {
     "noise": noise, "channel": channel, "quantizer": quantizer, "line": line, "real noise": partial(line, real=True),
-    "renyi": of_notion("renyi"), "zcdp": of_notion("zcdp"), "gdp": of_notion("gdp"),
+    "range": real_range, "renyi": of_notion("renyi"), "zcdp": of_notion("zcdp"), "gdp": of_notion("gdp"),
 }  # fmt: skip
 
 
@@ -423,7 +446,7 @@ ODD: list[Any] = [
     None, True, False, 0, 1, 2, 3, -1, 7, 0.5, 10**30, "", "0", "1", "-1", "0x0", "0x1", "0x01", "0xg", "1e400",
     "1e-400", "1/3", "1/0", "-0", "+1", ".5", "5.", "1_0", "１", " 1", "1 /2", "nan", "Infinity", "0x1/0x3",
     "-0x1/0x3", "0x1/0x0", "1e6", "1000001", "0e99999", "1e-5001", "pdp", "dp", "pure", "metric",
-    "curve", "tradeoff", "renyi", "zcdp", "gdp", "noise", "channel",
+    "curve", "tradeoff", "renyi", "zcdp", "gdp", "noise", "channel", "range", "nearest-outputs",
     "quantizer", "squared", "error-rate", "worst-squared", "poisson", "huber:0", "pinball:1", "huber:1", [], {}, [0],
     [[0, 1]], [1, 0], {"a": 1},
 ]  # fmt: skip

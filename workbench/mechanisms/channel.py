@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
-from workbench.exact.arrays import Integers, Vector
+from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution, over_common
 from workbench.exact.numbers import Rationals, exp_bounds, nearest_float
 from workbench.exact.objects import Pair, Pairs, Record
@@ -40,6 +40,7 @@ from workbench.mechanisms.mechanism import (
 from workbench.mechanisms.points import Point, point, rationals_of, shown
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
+_USED = 1e-9
 _UNITS = 256  # bits of masses of others
 Rows: TypeAlias = "Channel | Sequence[Any] | np.ndarray[Any, Any]"
 
@@ -301,6 +302,11 @@ class Channel(ShownMechanism):
     def matrix(self) -> Vector:
         """Pr[k|q] as floats. Shape (answers, outputs)."""
         return np.array([row.floats for row in self.rows])
+
+    @property
+    def used(self) -> Positions:
+        """The outputs that are more likely than rounding makes them, for some answer."""
+        return np.flatnonzero(self.matrix.max(axis=0) > _USED)
 
     def expected(self, loss: ArrayLike) -> float:
         """1/(n+1) Σ_q Σ_k Pr[k|q] loss[q, k], correct to a few ulps. loss: shape (answers, outputs)."""

@@ -14,6 +14,8 @@ The mechanism says who is compared with whom; a request gives the budgets; a not
 
 Beside what the protocol lists, a mechanism may have these; what it has not is refused in one sentence, or not needed:
 
+    for_reals, on_reals, errors    whether it publishes real inputs though its laws are finitely many; their
+                                   piecewise affine law; what they cost, (mean, largest, where) of a loss
     audit_size                     what an audit works through, where listing the comparisons is too slow
     not_exact, not_certifiable     why it has no exact laws; why no certificate can hold it
     certified_form()               the mechanism that a certificate holds instead of it
@@ -287,9 +289,9 @@ def on_real_inputs(mechanism: Mechanism) -> bool:
     return mechanism.segments is None or len(mechanism.segments) > 0
 
 
-def on_reals(mechanism: Any) -> Any:
-    """The law of real inputs, where a mechanism of finitely many rows publishes those; else the mechanism."""
-    return getattr(mechanism, "on_reals", mechanism)
+def for_reals(mechanism: Any) -> bool:
+    """Whether it publishes real inputs, be its comparisons those of finitely many laws."""
+    return getattr(mechanism, "for_reals", False) or on_real_inputs(mechanism)
 
 
 def label_budgets(

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,6 +63,8 @@ class RangeMechanism(Channel):
     ends: tuple[Fraction, ...] = ()
     sensitivity: Fraction = Fraction(0)
     at_ends: bool = False
+
+    for_reals: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -31,7 +31,7 @@ from workbench.io.files import LIMIT, write_whole
 from workbench.io.plugins import origin
 from workbench.io.records import AS_IS, OBJECT, RATIO, RATIOS, RecordForm, held, optional
 from workbench.io.shown import Facts, Shown
-from workbench.mechanisms.mechanism import Bias, Mechanism, on_real_inputs, on_reals
+from workbench.mechanisms.mechanism import Bias, Mechanism, for_reals
 from workbench.mechanisms.points import points
 from workbench.privacy.audit import Privacy, audit, audit_extremes
 from workbench.privacy.audit_work import affordable, work
@@ -99,7 +99,7 @@ class Certificate(Shown):
             mechanism=mechanism, claim=claim, objective=objective, bias=bias, composed=composed,
             record=MappingProxyType(dict(record)),
         )  # fmt: skip
-        if on_reals(mechanism) is not mechanism and claim.notion.per_distance:
+        if getattr(mechanism, "for_reals", False) and claim.notion.per_distance:
             InvalidRequest.must("notion", "one without distances for a channel of a range", claim.notion.name)
         if audited is not None:
             if audited.mechanism is not mechanism:
@@ -189,7 +189,7 @@ class Certificate(Shown):
         if "epsilon" in self.claim.values and not whole:
             p = self.deciding
             more = f"exact DP delta {p.dp_delta.upper!r}, pure epsilon {p.pure_epsilon!r}"
-            if not on_real_inputs(on_reals(p.mechanism)):
+            if not for_reals(p.mechanism):
                 more = f"exact PDP delta {round_up(p.pdp_delta)!r}, {more}"
             sentences.append(f"At that budget: {more} (each rounded up).")
         sentences += [] if self.composed is None else [f"{self.composed.words}."]

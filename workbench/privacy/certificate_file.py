@@ -19,6 +19,10 @@ A channel of the real answers in a range holds the ends of its cells, and which 
 
     {"kind": "range", "ends": ["0", "1/3", ..], "sensitivity": "1", "at_ends": false, "outputs": [..], "channel": {..}}
 
+One whose nearest outputs are likelier, RR-on-Bins for own = 1, holds these alone, however many they are:
+
+    {"kind": "nearest-outputs", "ends": ["0", "1"], "outputs": ["1/8", ..], "own": 1, "odds": ".."}
+
 A reader allocates no more than the file holds: sizes, weights and pairs are counted before anything is built, and
 what would take longer than about ten seconds is refused before it starts (`workbench.privacy.audit_work`).
 """
@@ -56,6 +60,7 @@ KINDS = {
     "noise": "workbench.mechanisms.additive:AdditiveNoise",
     "channel": "workbench.mechanisms.channel:Channel",
     "range": "workbench.mechanisms.range_mechanism:RangeMechanism",
+    "nearest-outputs": "workbench.mechanisms.nearest_outputs:NearestOutputs",
     "quantizer": "workbench.mechanisms.piecewise_affine:PiecewiseAffine",
     "integer-noise": "workbench.mechanisms.integer_noise:AdditiveIntegerNoise",
     "real-noise": "workbench.mechanisms.real_noise:AdditiveRealNoise",

@@ -13,7 +13,7 @@ from typing import Any
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.objects import Record
 from workbench.io.files import ratio, spelled
-from workbench.mechanisms.mechanism import on_real_inputs, on_reals
+from workbench.mechanisms.mechanism import for_reals
 from workbench.privacy.notions import HockeyStick, MassAboveRatio, Notion, notion
 from workbench.privacy.notions.notion import Label, Result, Values, decimal
 
@@ -48,7 +48,7 @@ class Claim:
         each = given.get(first)
         if not isinstance(each, Mapping):
             return cls(measuring, **measuring.budget(given))
-        if on_real_inputs(on_reals(mechanism)):
+        if for_reals(mechanism):
             raise InvalidRequest(f"{first} must be one number for a mechanism on real inputs.")
         return cls(measuring, **measuring.budget({**given, first: 0}) | {first: mechanism.budgets(each)})
 

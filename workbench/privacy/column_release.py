@@ -36,7 +36,7 @@ from workbench.exact.objects import Record
 from workbench.io.csv_column import CsvColumn, locate
 from workbench.io.files import named, parse_json, read_text, write_json
 from workbench.io.records import FLAG, RATIO, TEXT, RecordForm, held, many, optional, refuse
-from workbench.mechanisms.mechanism import ColumnInputs, ColumnPublisher, on_real_inputs, on_reals
+from workbench.mechanisms.mechanism import ColumnInputs, ColumnPublisher, for_reals
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
@@ -187,7 +187,7 @@ class ColumnMechanism:
         if stated is not None:
             return stated
         error = expected_error(self.mechanism)
-        real = on_real_inputs(on_reals(self.mechanism))
+        real = for_reals(self.mechanism)
         if error.worst is not None:
             name = "input" if real else "answer"
             stated = {f"largest mean absolute error of any {name}": round_up(error.worst)}

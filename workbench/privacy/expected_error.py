@@ -31,7 +31,7 @@ from workbench.io.shown import Facts
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.density import spelled as density_named
 from workbench.mechanisms.label_randomizers.labels import Labels
-from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs, on_reals
+from workbench.mechanisms.mechanism import Mechanism, as_mechanism, for_reals
 from workbench.mechanisms.points import shown
 from workbench.mechanisms.quantization import rationals, real_input
 from workbench.privacy.objective import expected_losses
@@ -85,7 +85,8 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
     Density.
     Raises InvalidRequest.
     """
-    subject, question = on_reals(as_mechanism(mechanism)), getattr(mechanism, "question", None)
+    subject: Any = as_mechanism(mechanism)
+    subject, question = getattr(subject, "on_reals", subject), getattr(mechanism, "question", None)
     if data is None and isinstance(question, Labels):
         data = question
     if isinstance(data, Path) or (isinstance(data, str) and data.lower().endswith(".csv")):
@@ -95,7 +96,7 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
             InvalidRequest.must("data", "left out: noise on all numbers is off by the same law everywhere", repr(data))
         of_noise: Fraction = subject.loss(loss)
         return ExpectedError(loss, "every input alike", of_noise, of_noise, None)
-    return _on_real_inputs(subject, loss, data) if on_real_inputs(subject) else _finite(subject, loss, data)
+    return _on_real_inputs(subject, loss, data) if for_reals(subject) else _finite(subject, loss, data)
 
 
 def _finite(mechanism: Mechanism, loss: str, data: Any) -> ExpectedError:
@@ -226,6 +227,11 @@ def _on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError:
         InvalidRequest.must("loss", " or ".join(_REAL) + " on real inputs", repr(loss))
     pieces = [*_pieces(mechanism, loss)] if mechanism.segments else []
     worst, place = max((piece.largest for piece in pieces), default=(None, None))
+    stated = getattr(mechanism, "errors", None)
+    if stated is not None:
+        uniform, worst, place = stated(loss)
+        if data is None or data == "uniform":
+            return ExpectedError(loss, _uniform(*mechanism.ends), uniform, worst, nearest_float(place))
     where = None if place is None else nearest_float(place)
     if data is None or isinstance(data, (str, Density)):
         return ExpectedError(loss, *_under_a_law(mechanism, loss, data, pieces), worst, where)
@@ -240,7 +246,7 @@ def _under_a_law(mechanism: Any, loss: str, data: Any, pieces: list[_Piece]) -> 
     """The law in words, and the mean: exact for the uniform law, else integrated as the mechanism integrates."""
     low, high = (pieces[0].low, pieces[-1].high) if pieces else (-mechanism.c, mechanism.c)
     if data is None or (isinstance(data, str) and data.strip() == "uniform"):
-        words = f"uniform on [{nearest_float(low):g}, {nearest_float(high):g}]"
+        words = _uniform(low, high)
         if pieces:
             return words, sum((piece.integral for piece in pieces), Fraction(0)) / (high - low)
         law = density_named("uniform", float(high))
@@ -250,6 +256,10 @@ def _under_a_law(mechanism: Any, loss: str, data: Any, pieces: list[_Piece]) -> 
         law = density_named(data, float(high))
         words = law.name
     return words, float(mechanism.mae(law) if loss == "absolute" else mechanism.mse(law))
+
+
+def _uniform(low: Fraction, high: Fraction) -> str:
+    return f"uniform on [{nearest_float(low):g}, {nearest_float(high):g}]"
 
 
 def _at(mechanism: Any, loss: str, pieces: list[_Piece], x: Any) -> Fraction:

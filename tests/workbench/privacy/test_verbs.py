@@ -22,6 +22,7 @@ from workbench.mechanisms.dyadic_laplace.randomness import LocalStream, SharedSt
 from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
 from workbench.mechanisms.label_randomizers.randomized_response import k_ary, on_bins, top_k
 from workbench.mechanisms.mechanism import Distances, as_mechanism
+from workbench.mechanisms.nearest_outputs import NearestOutputs
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.certificate_file import check
 from workbench.privacy.opendp import measurement
@@ -67,6 +68,9 @@ CASES = {
     "channel, some rows": Case(Channel.of(ROWS, [(0, 1), (1, 2)]), 2, "1"),
     "affine": Case(rqm("-2,-0.5,0.5,2", "0.3"), 0.25, "3"),
     "two bins": Case(two_bin([-3, 3], [[1]]), Fraction(1, 3), "0.7"),
+    "nearest outputs": Case(
+        NearestOutputs((Fraction(0), Fraction(3)), (Fraction(0), Fraction(1), Fraction(2)), 1, Fraction(2)), 1, "0.7"
+    ),
     "k-ary": Case(k_ary(LABELS, 1), 2, "1"),
     "RR-on-Bins": Case(on_bins(LABELS, [0, 2], [0.5, 3], 1), 5, "1"),
     "RR-top": Case(top_k(LABELS, 2, 1), 5, "1"),
@@ -105,6 +109,10 @@ def test_certify_and_repair(name: str, tmp_path: Path):
     case, proof = CASES[name], certificate(name)
     assert wb.certify(proof, "pure", case.epsilon) == wb.certify(Design(case.mechanism), "pure", case.epsilon)
     assert "repair_mixed_in" not in proof.record  # it keeps its budget as it is
+    if name == "nearest outputs":  # certified as it is
+        with pytest.raises(wb.NotCertified, match="exact pure epsilon is 0"):
+            wb.certify(case.mechanism, "pure", "0.5")
+        return
     tighter = wb.certify(case.mechanism, "pure", "0.5")
     assert tighter.privacy.pure_epsilon <= 0.5 < proof.privacy.pure_epsilon
     wb.save(tighter, tmp_path / "proof.json")

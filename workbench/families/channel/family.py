@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 7  # inputs and outputs up to which a report has the whole channel
-_USED = 1e-9
 _RANGE = ("range", "sensitivity", "cells")
 _METRES = {"m": Fraction(1), "km": Fraction(1000), "mi": Fraction(1609344, 1000)}
 
@@ -299,17 +298,18 @@ class _Channels(Family):
     # What a design shows.
 
     def columns(self, design: Design) -> Record:
-        return {"outputs_used": int((design.mechanism.matrix.max(axis=0) > _USED).sum())}
+        return {"outputs_used": len(design.mechanism.used)}
 
     def json(self, design: Design) -> Record:
         from workbench.families.budget import budget_json
 
+        mechanism = design.mechanism
         return {
             **budget_json(design),
             "loss_name": design.request.losses.name,
             "loss_value": jsonable(design.details["loss"]),
             "question": design.question.to_dict(),
-            "channel": design.mechanism.matrix.tolist(),
+            "channel": mechanism.matrix.tolist() if hasattr(mechanism, "rows") else mechanism.to_dict(),
         }
 
     def facts(self, design: Design) -> Facts:
@@ -338,18 +338,21 @@ class _Channels(Family):
     def published(self, design: Design) -> str:
         """How many values a channel with free outputs publishes."""
         q = design.question
-        used = np.flatnonzero(design.mechanism.matrix.max(axis=0) > _USED).tolist()
-        answers = {q.outputs[o] for o in used} <= {*q.inputs}
+        used = design.mechanism.used
+        answers = {q.outputs[o] for o in used.tolist()} <= {*q.inputs}
         return f"publishes {len(used)} values, {'all of them answers' if answers else 'not only answers'}"
 
     def tables(self, design: Design) -> Tables:
         from workbench.mechanisms.points import shown
 
-        q, matrix = design.question, design.mechanism.matrix
-        if q.k > _SHOWN or q.m > _SHOWN:
+        q, mechanism = design.question, design.mechanism
+        inputs = q.inputs if hasattr(mechanism, "rows") else mechanism.inputs
+        if len(inputs) > _SHOWN or q.m > _SHOWN:
             return []
         heads = ["input", *(str(shown(o)) for o in q.outputs)]
-        rows = [[str(shown(x)), *(f"{mass:.4g}" for mass in row)] for x, row in zip(q.inputs, matrix, strict=True)]
+        rows = [
+            [str(shown(x)), *(f"{mass:.4g}" for mass in row)] for x, row in zip(inputs, mechanism.matrix, strict=True)
+        ]
         return [("Probability of every output", heads, rows)]
 
     def figure(self, design: Design) -> Figure:

@@ -45,7 +45,7 @@ from solvers.solution import Solution
 from workbench.errors import Infeasible, InvalidRequest, NotProven
 from workbench.families.base import Session, Values
 from workbench.families.channel.losses import loss_table
-from workbench.families.channel.range_channels import GivenChannel, cost_of, law_of_bins
+from workbench.families.channel.range_channels import GivenChannel, GivenMechanism, cost_of, law_of_bins, odds_at
 from workbench.families.channel.repair import to_integers
 from workbench.families.channel.request import ChannelRequest, ChannelTooLarge
 from workbench.families.design import Design, OracleVerdict
@@ -54,17 +54,17 @@ from workbench.families.pipeline import design
 from workbench.families.recommendation import RANGE_CHANNEL, RealQuery, TimeShares, least_epsilon
 from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.mechanisms.nearest_outputs import NearestOutputs
 from workbench.mechanisms.range_query import MOST_CELLS, RangeQuery
 from workbench.privacy.certificate import Certificate
 
 _CELLS = (8, 16, 32, 64, 128, 12, 24, 48, 96)  # refined until cost and bound are close; not every refinement helps
-_BINNED = (8, 16, 32, 64, 128, 256, 512, 1 << 11, 1 << 13, 1 << 15)  # points that bins are made of
+_BINNED = (8, 16, 32, 64, 128, 256, 512, 1 << 11, 1 << 13, 1 << 15, 1 << 18)  # points that bins are made of
 _BY_TANGENTS = (4, 8)  # cells under a notion of several bounds
 _CLOSE = 0.01  # of each other, relative
 _MASSES = 33_000  # compared on the cells' own points; with δ half
 _STEEP = 30  # ε up to which bins are known
 _ROUNDED = 1e-9  # relative, more than floats lose
-_MIXED, _AUDITED = Fraction(1, 500), 100  # δ from which, and bins up to which, bins use it
 _OF_A_BIN, _FEWEST, _FINE = (2, 4, 6, 8, 12), 24, 1 << 13  # cells for the worst answer; points of a bound
 _NEAR, _NARROW = 0.8, 8  # bins between an output and answers that it tells apart, where there are more bins
 _INTERIOR = Options(algorithm="interior-point", native={"run_crossover": "off"})
@@ -202,19 +202,17 @@ class _Search:
         labels = np.asarray(float(question.low) + float(width) * (np.arange(count) + 0.5), dtype=np.float64)
         prior: Vector = np.repeat(np.array([float(w) for w in question.weights or ()]), count // question.parts)
         bins = self._prove(labels, prior, Fraction(1))
-        starts, cells = bins.starts, question if question.given else question.of(count)
+        epsilon = Fraction(request.epsilon or 0)
         if not question.given and bins.d > 1:  # one bin is the constant
-            cells = question.uneven([question.low + width * int(start) for start in (*starts, count)])
-            starts = np.arange(bins.d)
-        if cells.cells <= MOST_CELLS:
-            delta = Fraction(self.request.delta or 0)
-            if delta < _MIXED or bins.d > _AUDITED:
-                delta = Fraction(0)
+            values = (min(max(Fraction(f"{value:.12g}"), question.low), question.high) for value in bins.values)
+            odds = odds_at(epsilon, Fraction(self.request.delta or 0), bins.d, 1)
+            nearest = NearestOutputs((question.low, question.high), tuple(values), 1, odds)
+            self._take(design(GivenMechanism(self.request if self.request.delta else request, nearest)), question)
+        elif count <= MOST_CELLS:
+            cells = question if question.given else question.of(count)
             finite = cells.finite(cells.far)
-            law, outputs = law_of_bins(finite, starts, bins.values, Fraction(request.epsilon or 0), delta)
-            self._take(
-                design(GivenChannel(self.request if delta else request, finite, law, outputs, "RR-on-Bins")), cells
-            )
+            law, outputs = law_of_bins(finite, bins.starts, bins.values, epsilon)
+            self._take(design(GivenChannel(request, finite, law, outputs, "RR-on-Bins")), cells)
 
     def _worst(self, request: ChannelRequest) -> None:
         """By programs on cells that hold equal masses of outputs. Raises NotProven where not one is solved."""
@@ -266,7 +264,8 @@ class _Search:
         return solve(model.program(), options=replace(_INTERIOR, time_limit=None if left is None else max(left, 0.0)))
 
     def _take(self, reached: Design, cells: RangeQuery) -> None:
-        cost = cost_of(reached, cells)
+        nearest = isinstance(reached.mechanism, NearestOutputs)
+        cost = reached.details["loss"] if nearest else cost_of(reached, cells)
         if self.best is None or cost < self.best[0]:
             self.best = cost, cells, reached
 
@@ -295,22 +294,26 @@ class _Search:
         (cost, cells, reached), bound = self.best, float(self.bound)
         gap = float((cost - self.bound) / cost)
         proven = "within 1 % of any channel" if self.close else f"not proven within 1 % of any channel ({gap:.2g})"
+        mechanism, certificate, outputs = reached.mechanism, reached.certificate, reached.question.outputs
+        if isinstance(mechanism, NearestOutputs):
+            outputs, rounded = mechanism.bins, f"{len(mechanism.cells)} cells"
+        else:
+            rounded = cells.rounded
+            mechanism = cells.published(mechanism)
+            if certificate is not None:  # loss and bias of the points are not those of the answers
+                certificate = Certificate(mechanism, certificate.claim, record=certificate.record)
         nearest = "rounded to"
-        if cells.edges is not None:
+        if rounded.endswith("cells"):
             nearest = "in"
         elif cells.weights is None:
             nearest = "rounded at random to one of the two nearest, the answer being the mean, of"
-        words = f"It takes answers {nearest} {cells.rounded}, which the loss charges; {proven} of the range"
+        words = f"It takes answers {nearest} {rounded}, which the loss charges; {proven} of the range"
         words += f" at {self.request.budget_words}."
         if reached.request.delta != self.request.delta:
             words += " It is private at delta = 0."
-        chosen = replace(reached.request, question=cells.placed(reached.question.outputs), options=self.request.options)
+        chosen = replace(reached.request, question=cells.placed(outputs), options=self.request.options)
         none = OracleVerdict.none("no closed form is known for a range.")
-        details = {**reached.details, "loss": cost, "rounded": cells.rounded}
-        mechanism, certificate = cells.published(reached.mechanism), reached.certificate
-        if certificate is not None:
-            # loss and bias of the points are not those of the answers
-            certificate = Certificate(mechanism, certificate.claim, record=certificate.record)
+        details = {**reached.details, "loss": cost, "rounded": rounded}
         reported = replace(reached, request=chosen, mechanism=mechanism, certificate=certificate,
                            objective=float(cost), bound=bound, oracle=none, solution=None,
                            words=(words,), details=details)  # fmt: skip

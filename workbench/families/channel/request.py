@@ -144,8 +144,11 @@ class ChannelRequest(BudgetRequest):
                 )
 
     def _check_size(self) -> None:
-        """Refuse what is too large before anything is stated, with the size that would fit."""
+        """Refuse what is too large before anything is stated, with the size that would fit; of a range when its cells
+        are."""
         q = self.question
+        if isinstance(q, RangeQuery):
+            return
         masses = q.k * q.m
         if self.by_post_processing:
             self._at_most("channel", "masses", masses, MOST_CELLS, masses)

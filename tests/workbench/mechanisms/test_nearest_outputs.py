@@ -1,0 +1,160 @@
+"""Nearest outputs that are likelier: every pair of answers, every loss, every draw and file against the definition."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from fractions import Fraction
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from tests.tools.test_check_certificate import verdict
+from workbench.exact.distribution import Distribution
+from workbench.families.channel.family import FAMILY
+from workbench.mechanisms.nearest_outputs import NearestOutputs
+from workbench.privacy.certificate_file import from_dict
+from workbench.privacy.expected_error import expected_error
+
+ODDS = Fraction(11, 4)
+
+
+def made(seed: int, odds: Fraction = ODDS) -> NearestOutputs:
+    source = random.Random(seed)
+    m = source.randint(2, 9)
+    values = sorted(Fraction(source.randint(0, 30), 10) for _ in range(m))  # some of them equal
+    return NearestOutputs((Fraction(0), Fraction(3)), tuple(values), source.randint(1, m - 1), odds)
+
+
+def answers(mechanism: NearestOutputs) -> list[Fraction]:
+    tiny = Fraction(1, 10**9)
+    ends = [Fraction(0), *mechanism.cuts, Fraction(3)]
+    return [x for x in {x + e for x in ends for e in (-tiny, 0, tiny)} if 0 <= x <= 3]
+
+
+def law_at(mechanism: NearestOutputs, x: Fraction) -> list[Fraction]:
+    """By the distances alone: the nearest outputs, of equally near ones those to the right."""
+    order = sorted(range(len(mechanism.bins)), key=lambda j: (abs(mechanism.bins[j] - x), -mechanism.bins[j], -j))
+    own = {*order[: mechanism.own]}
+    weights = [mechanism.odds if j in own else Fraction(1) for j in range(len(mechanism.bins))]
+    return [weight / sum(weights) for weight in weights]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_two_ends_decide_every_pair_of_answers(seed: int):
+    mechanism = made(seed)
+    laws = [law_at(mechanism, x) for x in answers(mechanism)]
+    values = [float(v) for v in mechanism.bins]
+    for x, law in zip(answers(mechanism), laws, strict=True):
+        mass = dict.fromkeys(values, Fraction(0))
+        for value, p in zip(values, law, strict=True):
+            mass[value] += p
+        for value, p in zip(values, mechanism.law(x), strict=True):  # of equal outputs it does not matter which
+            mass[value] -= p
+        assert not any(mass.values())
+    for epsilon in ("0", "0.3", "1", "1.1"):
+        audited, e = wb.audit(mechanism, epsilon), math.exp(float(epsilon))
+        pairs = [[(float(p), float(q)) for p, q in zip(P, Q, strict=True)] for P, Q in permutations(laws, 2)]
+        sticks = max(sum(max(0.0, p - e * q) for p, q in pair) for pair in pairs)
+        masses = max(sum(p for p, q in pair if p > e * q * (1 + 1e-12)) for pair in pairs)
+        assert sticks <= audited.dp_delta.upper + 1e-12
+        assert masses <= float(audited.pdp_delta) + 1e-12
+        if len({*values}) == len(values):  # else fewer own outputs may differ than the ends have
+            assert sticks == pytest.approx(audited.dp_delta.upper, abs=1e-12)
+            assert masses == pytest.approx(float(audited.pdp_delta), abs=1e-12)
+    assert audited.pure_epsilon == pytest.approx(math.log(2.75))
+    ends = [Distribution(law_at(mechanism, x)) for x in (Fraction(0), Fraction(3))]
+    full = wb.Channel(tuple(ends))
+    for notion, budget in (("renyi", {"alpha": 2, "epsilon": 1}), ("zcdp", {"rho": "0.3"}), ("gdp", {"mu": "0.9"})):
+        held = wb.audit(mechanism).meets(notion, **budget)
+        assert wb.audit(full).meets(notion, **budget) >= held
+        assert held or len({*values}) < len(values) or not wb.audit(full).meets(notion, **budget)
+
+
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+@pytest.mark.parametrize("seed", range(12))
+def test_losses_are_those_of_the_laws(seed: int, loss: str):
+    mechanism, power = made(seed), 1 if loss == "absolute" else 2
+
+    def at(x: Fraction) -> Fraction:
+        return sum(p * abs(o - x) ** power for p, o in zip(law_at(mechanism, x), mechanism.bins, strict=True))
+
+    mean, worst, where = mechanism.errors(loss, (Fraction(1, 4), Fraction(3, 4)))
+    assert worst == at(where) == max(at(x) for x in [Fraction(0), *mechanism.cuts, Fraction(3)])
+    grid = [Fraction(3 * (2 * k + 1), 1200) for k in range(600)]
+    costs = [at(x) for x in grid]
+    assert max(costs) <= worst
+    shares = [Fraction(1, 4) if x < Fraction(3, 2) else Fraction(3, 4) for x in grid]
+    assert float(mean) == pytest.approx(float(sum(c * s for c, s in zip(costs, shares, strict=True)) / 300), abs=1e-4)
+    stated = expected_error(mechanism, loss)
+    assert stated.worst == worst
+    assert float(stated.mean) == pytest.approx(float(sum(costs) / 600), abs=1e-4)
+    assert expected_error(mechanism, loss, [0.5, 2.25]).mean == (at(Fraction(1, 2)) + at(Fraction(9, 4))) / 2
+
+
+def test_what_is_drawn_follows_the_law_and_cuts_are_exact():
+    mechanism = NearestOutputs((Fraction(0), Fraction(3)), tuple(Fraction(k, 3) for k in (1, 2, 3, 5, 8)), 2, ODDS)
+    tiny, seed = Fraction(1, 10**40), 0
+    for cut in mechanism.cuts:
+        for x in (cut - tiny, cut, cut + tiny, Fraction(float(cut))):
+            drawn = mechanism.publish([x] * 4000, insecure_seed=(seed := seed + 1))
+            counts = np.bincount(np.searchsorted(mechanism.outputs, drawn), minlength=5)
+            expected = 4000 * np.array([*map(float, mechanism.law(x))])
+            assert float(((counts - expected) ** 2 / expected).sum()) < 30  # chi-square, 4 degrees: 5e-6
+    assert mechanism.law(-0.0) == mechanism.law(0)
+    assert [*mechanism.publish([-5.0, 9.0], insecure_seed=1)] == [*mechanism.publish([0.0, 3.0], insecure_seed=1)]
+    for wrong in ([math.nan], [[1.0]]):
+        with pytest.raises(wb.InvalidRequest, match="answers must be"):
+            mechanism.publish(wrong)
+    with pytest.raises(wb.InvalidRequest, match=r"answer must be in \[0, 3\]"):
+        mechanism.law("3.5")
+
+
+def test_a_file_holds_the_outputs_alone(tmp_path: Path):
+    mechanism = made(3)
+    wb.Certificate(mechanism, "pure", "1.1").save(tmp_path / "f.json")
+    assert wb.load(tmp_path / "f.json") == mechanism
+    assert wb.check(tmp_path / "f.json").mechanism == mechanism
+    data = json.loads((tmp_path / "f.json").read_text())
+    record = data["mechanism"]
+    assert verdict(data) == "proven"
+    assert verdict({**data, "claim": {**data["claim"], "epsilon": "1"}}) == "false"
+    bias = {"outputs": ["0", "1", "2"], "inputs": ["0", "1"], "worst": "1"}
+    loss = {"name": "absolute", "value": "1", "labels": ["0"], "prior": ["1"], "outputs": ["0", "1", "2"], "rows": [0]}
+    wrong = [{"mechanism": {**record, name: value}}
+             for name, value in (("own", 0), ("own", len(record["outputs"])), ("own", True), ("odds", "1/2"),
+                                 ("ends", ["0", "1"]), ("ends", ["0"]), ("outputs", record["outputs"][::-1]),
+                                 ("outputs", ["1"]))]  # fmt: skip
+    wrong += [{"bias": bias}, {"objective": loss}, {"claim": {**data["claim"], "notion": "metric"}}]
+    for changed in wrong:
+        assert verdict({**data, **changed}) == "unreadable", changed
+        with pytest.raises((wb.CorruptFile, wb.InvalidRequest)):
+            from_dict({**data, **changed})
+    with pytest.raises(wb.InvalidRequest, match="without distances"):
+        wb.Certificate(mechanism, "metric", 1)
+    with pytest.raises(wb.InvalidRequest, match="one number"):
+        wb.Certificate(mechanism, "pure", {(0, 1): 2})
+
+
+def test_twenty_thousand_outputs_are_designed_saved_and_checked(tmp_path: Path):
+    value = FAMILY.designed(FAMILY.spelled(range="0..8", epsilon=20, loss="absolute"))
+    assert 0.99 * value.objective <= value.bound <= value.objective
+    outputs = value.mechanism.outputs
+    assert outputs.size > 15_000
+    x = (np.arange(200) + 0.5) / 25
+    share = math.exp(20) / (math.exp(20) + outputs.size - 1)
+    errors = np.abs(x[:, None] - outputs)
+    nearest = errors.min(axis=1)
+    mean = share * nearest + (1 - share) * (errors.sum(axis=1) - nearest) / (outputs.size - 1)
+    assert mean.mean() == pytest.approx(value.objective, rel=0.1)  # of 200 answers
+    value.save(tmp_path / "f.json")
+    data = json.loads((tmp_path / "f.json").read_text())
+    assert verdict(data) == "proven"
+    assert expected_error(wb.load(tmp_path / "f.json")).mean == value.details["loss"]
+    assert wb.load(tmp_path / "f.json").publish([3.21] * 5, insecure_seed=1) == pytest.approx([3.21] * 5, abs=1e-3)
+    with pytest.raises(wb.InvalidRequest, match="the matrix must be of at most"):
+        _ = value.mechanism.matrix
