@@ -33,11 +33,10 @@ from numpy.typing import ArrayLike, NDArray
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Positions, Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import exact, nearest_float
+from workbench.exact.numbers import Rationals, exact, nearest_float
 from workbench.exact.objects import Record
 from workbench.exact.random_source import Source
-from workbench.io.files import ratio, spelled
-from workbench.io.records import numbers, refuse, take
+from workbench.io.records import RATIO, RATIOS, WHOLE, RecordForm
 from workbench.mechanisms.mechanism import (
     AuditSize,
     Budget,
@@ -50,6 +49,9 @@ from workbench.mechanisms.mechanism import (
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 _MASSES = 4_000_000  # of a matrix
+_FORM = RecordForm(
+    "The nearest outputs", {"kind": "nearest-outputs"}, ends=RATIOS, outputs=RATIOS, own=WHOLE, odds=RATIO
+)
 _OUTCOMES = ("own outputs", "the other's own outputs", "other outputs")
 
 
@@ -57,8 +59,8 @@ _OUTCOMES = ("own outputs", "the other's own outputs", "other outputs")
 class NearestOutputs(ShownMechanism):
     """See the module's text. ends: (low, high); bins: (m,) the outputs; own: L; odds: a. Raises InvalidRequest."""
 
-    ends: tuple[Fraction, Fraction]
-    bins: tuple[Fraction, ...]
+    ends: Rationals
+    bins: Rationals
     own: int
     odds: Fraction
 
@@ -68,9 +70,10 @@ class NearestOutputs(ShownMechanism):
     column_cautions: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        steps = (self.ends[0], *self.bins, self.ends[-1])
-        if len(self.ends) != 2 or self.ends[0] >= self.ends[1] or any(a > b for a, b in pairwise(steps)):
-            InvalidRequest.must("outputs", "numbers in a range that do not fall", f"{len(self.bins)}, {self.ends}")
+        if len(self.ends) != 2 or self.ends[0] >= self.ends[1]:
+            InvalidRequest.must("ends", "two increasing numbers", self.ends)
+        if any(a > b for a, b in pairwise((self.ends[0], *self.bins, self.ends[1]))):
+            InvalidRequest.must("outputs", "numbers in the range that do not fall", f"{len(self.bins)} others")
         if not 1 <= self.own < len(self.bins):
             InvalidRequest.must("own", f"1 to {len(self.bins) - 1} of {len(self.bins)} outputs", self.own)
         if self.odds < 1:
@@ -79,7 +82,7 @@ class NearestOutputs(ShownMechanism):
     # What a mechanism is.
 
     @cached_property
-    def cuts(self) -> tuple[Fraction, ...]:
+    def cuts(self) -> Rationals:
         """e_0 <= ... <= e_m-L-1."""
         return tuple((a + b) / 2 for a, b in zip(self.bins, self.bins[self.own :], strict=False))
 
@@ -225,18 +228,12 @@ class NearestOutputs(ShownMechanism):
 
     def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`."""
-        lists = {"ends": [*map(spelled, self.ends)], "outputs": [*map(spelled, self.bins)]}
-        return {"kind": "nearest-outputs", **lists, "own": self.own, "odds": spelled(self.odds)}
+        return _FORM.write(self, outputs=self.bins)
 
     @classmethod
     def from_dict(cls, data: Any) -> NearestOutputs:
         """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
-        entries = take(data, "The nearest outputs", {"kind", "ends", "outputs", "own", "odds"})
-        low_high, own = numbers(entries["ends"], "ends"), entries["own"]
-        if len(low_high) != 2 or type(own) is not int:
-            refuse("ends and own", "two numbers and an integer")
-        return cls((low_high[0], low_high[1]), numbers(entries["outputs"], "outputs"), own,
-                   ratio(entries["odds"], "odds"))  # fmt: skip
+        return cls(*_FORM.read(data).values())
 
     def __repr__(self) -> str:
         return f"NearestOutputs({self.own} of {len(self.bins)} outputs, odds={float(self.odds):g})"

@@ -43,13 +43,16 @@ from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.objects import Record
 from workbench.exact.random_source import Source
-from workbench.io.files import ratio, spelled
-from workbench.io.records import numbers, refuse, take
+from workbench.io.records import AS_IS, FLAG, RATIO, RATIOS, RecordForm
 from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import ColumnInputs
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.mechanisms.points import rationals_of
+
+_FORM = RecordForm(
+    "The range", {"kind": "range"}, ends=RATIOS, sensitivity=RATIO, at_ends=FLAG, outputs=RATIOS, channel=AS_IS
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -157,23 +160,12 @@ class RangeMechanism(Channel):
         return None if short is None else self._record(short)
 
     def _record(self, channel: Record) -> Record:
-        return {
-            "kind": "range",
-            "ends": [*map(spelled, self.ends)],
-            "sensitivity": spelled(self.sensitivity),
-            "at_ends": self.at_ends,
-            "outputs": [*map(spelled, self._values)],
-            "channel": channel,
-        }
+        return _FORM.write(self, outputs=self._values, channel=channel)
 
     @classmethod
     def from_dict(cls, data: Any) -> RangeMechanism:
         """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
-        entries = take(data, "The range", {"kind", "ends", "sensitivity", "at_ends", "outputs", "channel"})
-        if type(entries["at_ends"]) is not bool:
-            refuse("at_ends", "true or false")
-        channel, at_ends = Channel.from_dict(entries["channel"]), entries["at_ends"]
-        ends, outputs = numbers(entries["ends"], "ends"), numbers(entries["outputs"], "outputs")
+        ends, sensitivity, at_ends, outputs, record = _FORM.read(data).values()
+        channel = Channel.from_dict(record)
         points = ends if at_ends else tuple((a + b) / 2 for a, b in pairwise(ends))
-        sensitivity = ratio(entries["sensitivity"], "The sensitivity")
         return cls(channel.rows, channel.neighbours, (points, outputs), ends, sensitivity, at_ends)
