@@ -85,8 +85,8 @@ class NotInstalled(WorkbenchError):
 class NotProven(WorkbenchError):
     """A limit was reached before optimality was proven; `incumbent` and `bound` say how far the solver got.
 
-    incumbent: the best objective found, or None; bound: the proven bound, or None; design: the unproven Design;
-    interrupted: whether the limit was Ctrl-C.
+    incumbent: the best objective found, or None; bound: the proven bound, or None; design: the unproven Design, whose
+    they are; interrupted: whether the limit was Ctrl-C.
     """
 
     def __init__(
@@ -99,8 +99,8 @@ class NotProven(WorkbenchError):
         interrupted: bool = False,
     ) -> None:
         super().__init__(message)
-        self.incumbent = incumbent
-        self.bound = bound
+        self.incumbent = incumbent if design is None else design.objective
+        self.bound = bound if design is None else design.bound
         self.design = design
         self.interrupted = interrupted
 

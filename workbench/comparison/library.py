@@ -278,7 +278,7 @@ def _instance(path: Path) -> Instance:
     judge = _judge(name, known) if program.template.A.nnz <= _JUDGED else None
     model, parameters = (str(known.get(part, "")) for part in ("model", "parameters"))
     return Instance(
-        name, model, lambda: (program, {}), judge, library=True, parameters=parameters, known=known_range(known)
+        name, model, lambda: (program, {}), judge, "library", parameters=parameters, known=known_range(known)
     )
 
 

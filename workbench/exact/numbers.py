@@ -142,6 +142,12 @@ def exp_bounds(epsilon: Fraction, bits: int) -> Pair:
     return _exp_bounds(epsilon.numerator, epsilon.denominator, bits)  # a Fraction is slow to hash
 
 
+def exp_interval(epsilon: Fraction, bits: int) -> Interval:
+    """Rationals (lo, hi) around e^ε, multiples of 2^-bits."""
+    low, high = exp_bounds(epsilon, bits)
+    return Fraction(low, 1 << bits), Fraction(high, 1 << bits)
+
+
 @lru_cache(maxsize=4096)
 def _exp_bounds(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
     """`exp_bounds` of a rational in lowest terms.
@@ -247,9 +253,8 @@ class ExpNumber:
 
     def ends(self, bits: int) -> Interval:
         """Rationals (lo, hi) with lo <= a - b e^ε <= hi, from 2^-bits enclosures of e^ε."""
-        low, high = exp_bounds(self.epsilon, bits)
-        upper, lower = self.a - self.b * Fraction(low, 1 << bits), self.a - self.b * Fraction(high, 1 << bits)
-        return min(upper, lower), max(upper, lower)
+        ends = sorted(self.a - self.b * end for end in exp_interval(self.epsilon, bits))
+        return ends[0], ends[1]
 
     def sharp(self) -> Interval:
         """Rationals (lo, hi) around the number, at most 2^-60 of it apart."""

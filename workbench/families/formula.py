@@ -17,6 +17,7 @@ all ε and δ of its piece: no sampling, no rounding.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -31,11 +32,11 @@ from workbench.exact.objects import Progress, Record, Values
 from workbench.families.formula_certificate import Known, Question, record, x_bounds
 from workbench.families.formula_object import Formula
 from workbench.families.formula_pieces import epsilons, pieces_of
-from workbench.families.formula_series import SILENT, series, several
+from workbench.families.formula_series import now_and_then, series, several
 from workbench.families.outcome import translated_errors
 from workbench.families.registry import family, family_of
 from workbench.families.requirements import MASS_ABOVE_RATIO, ratio_kind, ratio_notions
-from workbench.families.stated import Interval, Stated, refuse_curved
+from workbench.families.stated import Interval, Stated, refuse_notion
 
 _LARGEST = 20  # ε: beyond it masses are below what doubles hold
 _EPSILON = "a number, or two in order such as 0.1..4"
@@ -105,7 +106,7 @@ def formula_of(
         question, epsilon = replace(question, unit=epsilon), None
     limits, deltas = _ends(epsilon, "epsilon", _EPSILON), _ends(delta, "delta", _DELTA)
     if question.notion is not None and question.notion not in ratio_notions():
-        refuse_curved(str(question.notion))
+        refuse_notion(str(question.notion))
     seconds = None if time_limit is None else float(time_limit)
     if question.notion is not None and ratio_kind(question.notion) == MASS_ABOVE_RATIO:
         return _of_patterns(question, limits, deltas, seconds, progress)
@@ -113,8 +114,7 @@ def formula_of(
     deadline = Deadline(seconds)
     with translated_errors():
         try:
-            told = None if progress is None else _Told(progress, stated.steps)
-            parts, left = _searched(stated, limits, deltas, deadline, told)
+            parts, left = _searched(stated, limits, deltas, deadline, _told(progress, stated.steps))
         except NoPoint as none:
             at = f"epsilon = {stated.steps * math.log(none.x):.6g}, delta = {float(none.delta):.6g}"
             raise Infeasible(
@@ -169,7 +169,7 @@ def _searched(
     limits: Interval | None,
     deltas: Interval,
     deadline: Deadline,
-    told: Callable[[Region], None] | None,
+    told: Callable[[Region], None],
 ) -> tuple[list[Region], list[Ends]]:
     """The regions of an interval of ε, and what is open; of one ε the whole region around it."""
     low, high = x_bounds(limits, stated.steps)
@@ -179,15 +179,12 @@ def _searched(
     return regions(stated.program, low, high, deltas, deadline, told)
 
 
-class _Told:
+def _told(progress: Progress | None, steps: int) -> Callable[[Region], None]:
     """Says every few seconds how many intervals are proven, and the last one."""
+    say, proven = now_and_then(progress), itertools.count(1)
 
-    def __init__(self, say: Progress, steps: int) -> None:
-        self.say, self.steps, self.count, self.next = say, steps, 0, Deadline(SILENT)
+    def told(region: Region) -> None:
+        low, high = epsilons(region.ends, steps)
+        say(f"{next(proven)} intervals of epsilon are proven, the last from {low:.6g} to {high:.6g}.")
 
-    def __call__(self, region: Region) -> None:
-        self.count += 1
-        if self.next.passed:
-            low, high = epsilons(region.ends, self.steps)
-            self.say(f"{self.count} intervals of epsilon are proven, the last from {low:.6g} to {high:.6g}.")
-            self.next = Deadline(SILENT)
+    return told

@@ -29,7 +29,7 @@ from solvers.parametric import Basis, Parametric
 from solvers.polynomials import Affine, Root, count_roots
 from solvers.regions import Region, given_region
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified
-from workbench.exact.numbers import exp_bounds
+from workbench.exact.numbers import exp_interval
 from workbench.exact.objects import Record, Values
 from workbench.families.formula_object import Formula
 from workbench.families.formula_pieces import epsilons, pieces_of
@@ -94,8 +94,8 @@ def x_bounds(limits: Interval | None, steps: int) -> tuple[Fraction, Fraction | 
     """Rationals around e^(ε/steps) of an interval of ε, or of all."""
     if limits is None:
         return Fraction(1), None
-    low, high = (exp_bounds(epsilon / steps, 64) for epsilon in limits)
-    return Fraction(low[0], 1 << 64), Fraction(high[1], 1 << 64)
+    low, high = (exp_interval(epsilon / steps, 64) for epsilon in limits)
+    return low[0], high[1]
 
 
 # Written.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from solvers.polynomials import Affine, Poly
 from workbench.errors import Infeasible, InvalidRequest, NotInstalled, NotProven
-from workbench.exact.numbers import exact, exp_bounds
+from workbench.exact.numbers import exact, exp_interval
 from workbench.exact.objects import Record
 from workbench.families.formula_pieces import Piece, epsilons
 from workbench.families.formula_plot import figure
@@ -57,8 +57,7 @@ class Formula:
         if self.at is not None and power != self.at:
             InvalidRequest.must("epsilon", f"{float(self.at):g}, where the patterns are proven to be optimal", epsilon)
         for bits in (_BITS, 4 * _BITS, 16 * _BITS):
-            low, high = exp_bounds(power / self.steps, bits)
-            x = Fraction(low, 1 << bits), Fraction(high, 1 << bits)
+            x = exp_interval(power / self.steps, bits)
             piece = self._piece(x, share, epsilon)
             if piece.value is None:
                 raise Infeasible(f"No mechanism meets the request at epsilon = {epsilon}.")

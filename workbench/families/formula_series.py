@@ -14,7 +14,7 @@ give for all others: verified case by case, never proven.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -129,6 +129,19 @@ def several(counts: Collection[str], given: Values) -> tuple[str, dict[int, Any]
     return None
 
 
+def now_and_then(progress: Progress | None) -> Progress:
+    """Tells a line where nothing was told for some seconds."""
+    silent = Deadline(SILENT)
+
+    def told(line: str) -> None:
+        nonlocal silent
+        if progress is not None and silent.passed:
+            progress(line)
+            silent = Deadline(SILENT)
+
+    return told
+
+
 def series(
     name: str, values: Iterable[int], solve: Callable[[int], Formula], progress: Progress | None = None
 ) -> FormulaSeries:
@@ -136,14 +149,11 @@ def series(
 
     solve: the formula of a value; progress: told every few seconds.
     """
-    known: dict[int, Formula] = {}
-    silent = Deadline(SILENT)
+    known, told = dict[int, Formula](), now_and_then(progress)
     try:
         for value in values:
             known[value] = solve(value)
-            if progress is not None and silent.passed:
-                progress(f"{name} = {value} is proven.")
-                silent = Deadline(SILENT)
+            told(f"{name} = {value} is proven.")
     except KeyboardInterrupt:
         if not known:
             raise
@@ -195,7 +205,7 @@ def _polynomial(given: Mapping[int, Poly]) -> str | None:
         inner = {
             (n, j): int(poly[j]) for n, poly in given.items() for j in range(lowest[n] + edge, degree[n] - edge + 1)
         }
-        middle = _fit_two(inner) if inner else ()
+        middle = _solved(inner, _TWO_VARIABLES) if inner else ()
         if None not in ends and middle is not None:
             return _written(first, last, edge, ends, middle)
     return None
@@ -221,11 +231,6 @@ _TWO_VARIABLES = [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2)]
 def _fit(values: Mapping[int, int]) -> Poly2 | None:
     """The polynomial in n through the first values that is right for all, None where there is none."""
     return _solved({(n, 0): v for n, v in values.items()}, _ONE_VARIABLE)
-
-
-def _fit_two(values: Mapping[tuple[int, int], int]) -> Poly2 | None:
-    """The same in n and j."""
-    return _solved(values, _TWO_VARIABLES)
 
 
 def _solved(values: Mapping[tuple[int, int], int], monomials: Sequence[tuple[int, int]]) -> Poly2 | None:
@@ -277,13 +282,12 @@ def _text(weights: Poly2, monomials: Sequence[tuple[int, int]]) -> str:
     for weight, (a, b) in reversed([*zip(weights, monomials, strict=False)]):
         if not weight:
             continue
-        letters, size = "".join(_letters("n", a)) + "".join(_letters("j", b)), abs(weight)
+        letters, size = _letters("n", a) + _letters("j", b), abs(weight)
         top = f"{size.numerator if size.numerator != 1 or not letters else ''}{letters}"
         term = top if size.denominator == 1 else f"{top}/{size.denominator}"
         text = f"{text} {'-' if weight < 0 else '+'} {term}" if text else f"{'-' if weight < 0 else ''}{term}"
     return text or "0"
 
 
-def _letters(letter: str, power: int) -> Iterator[str]:
-    if power:
-        yield letter if power == 1 else f"{letter}^{power}"
+def _letters(letter: str, power: int) -> str:
+    return letter if power == 1 else f"{letter}^{power}" if power else ""

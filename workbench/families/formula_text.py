@@ -34,20 +34,13 @@ class Style:
         return f"{self.brackets[0]}{text}{self.brackets[1]}" if " " in text else text
 
 
-def _words_power(exponent: Fraction) -> str:
-    if exponent == 1:
-        return "e^ε"
+_VAREPSILON = r"\varepsilon"
+
+
+def _exponent(exponent: Fraction, letter: str) -> str:
+    """A multiple of ε."""
     top, below = exponent.numerator, exponent.denominator
-    return f"e^({'' if top == 1 else top}ε{'' if below == 1 else f'/{below}'})"
-
-
-def _latex_power(exponent: Fraction) -> str:
-    top, below = exponent.numerator, exponent.denominator
-    return f"e^{{{'' if top == 1 else top}\\varepsilon{'' if below == 1 else f'/{below}'}}}"
-
-
-def _python_power(exponent: Fraction) -> str:
-    return "x" if exponent == 1 else f"x**{exponent if exponent.denominator == 1 else f'({exponent})'}"
+    return f"{'' if top == 1 else top}{letter}{'' if below == 1 else f'/{below}'}"
 
 
 def _slash(top: str, below: str) -> str:
@@ -57,9 +50,15 @@ def _slash(top: str, below: str) -> str:
     return f"{f'({top})' if ' + ' in outside or ' - ' in outside else top} / {below if plain else f'({below})'}"
 
 
-WORDS = Style(_words_power, "δ", "", _slash)
-LATEX = Style(_latex_power, r"\delta", r"\,", lambda top, below: rf"\frac{{{top}}}{{{below}}}", (r"\left(", r"\right)"))
-PYTHON = Style(_python_power, "delta", " * ", lambda top, below: f"({top}) / ({below})")
+WORDS = Style(lambda power: "e^ε" if power == 1 else f"e^({_exponent(power, 'ε')})", "δ", "", _slash)
+LATEX = Style(
+    lambda power: f"e^{{{_exponent(power, _VAREPSILON)}}}", r"\delta", r"\,",
+    lambda top, below: rf"\frac{{{top}}}{{{below}}}", (r"\left(", r"\right)"),
+)  # fmt: skip
+PYTHON = Style(
+    lambda power: "x" if power == 1 else f"x**{power if power.denominator == 1 else f'({power})'}", "delta", " * ",
+    lambda top, below: f"({top}) / ({below})",
+)  # fmt: skip
 
 
 def written(value: Affine, style: Style = WORDS, steps: int = 1) -> str:
@@ -95,8 +94,7 @@ def _numerator(constant: Poly, slope: Poly, style: Style, steps: int) -> str:
         factor = style.grouped(_factored(constant, style, steps))
         return less if factor == "1" else f"{factor}{style.product}{less}"
     first, minus = _factored(constant, style, steps), slope.leading_coefficient() < 0
-    factor = style.grouped(_factored(-slope if minus else slope, style, steps))
-    second = style.delta if factor == "1" else f"{factor}{style.product or ' '}{style.delta}"
+    second = _numerator(0 * constant, -slope if minus else slope, style, steps)
     return f"{first} {'-' if minus else '+'} {second}"
 
 

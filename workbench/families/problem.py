@@ -184,8 +184,6 @@ class Problem(ABC):
         raise NotProven(
             f"{solution.solver} ended with {solution.raw_status!r}, which proves no more than that the optimum "
             f"{between}.",
-            incumbent=loss,
-            bound=bound,
             design=reached,
         )
 

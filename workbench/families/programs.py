@@ -24,8 +24,8 @@ from workbench.families.registry import families, our_families
 
 # suite -> (version, what it takes of the instances)
 SUITES: dict[str, tuple[int, Callable[[Instance], bool]]] = {
-    "default": (1, lambda instance: not instance.library),
-    "small": (1, lambda instance: instance.small),
+    "default": (1, lambda instance: instance.suite != "library"),
+    "small": (1, lambda instance: instance.suite == "small"),
     "library": (1, lambda instance: True),
 }
 
@@ -55,7 +55,7 @@ class Instance:
     """One program at fixed numbers.
 
     name: unique, family first; model: in words; build: the Program and its parameter values; judge: from the point
-    (columns,) and its objective; small: whether it belongs to the small suite; library: to the library alone.
+    (columns,) and its objective; suite: "small" (also of the default suite), "default" or "library".
     parameters: what it was made of, in words; known: (bound, value) of the optimum, from elsewhere.
     """
 
@@ -63,8 +63,7 @@ class Instance:
     model: str
     build: Callable[[], tuple[Any, Values]]
     judge: Callable[[Vector, float], Judged] | None
-    small: bool = False
-    library: bool = False
+    suite: str = "default"
     parameters: str = ""
     known: tuple[float | None, float | None] = (None, None)
 

@@ -21,11 +21,11 @@ import numpy as np
 from solvers.arrays import Ints
 from solvers.optimal_face import unique
 from workbench.errors import WorkbenchError
-from workbench.exact.numbers import exp_bounds
+from workbench.exact.numbers import exp_interval
 from workbench.exact.objects import Record
 from workbench.families.formula import formula_of
 from workbench.families.formula_certificate import Question
-from workbench.families.stated import linear_notions, refuse_curved
+from workbench.families.stated import linear_notions, refuse_notion
 from workbench.io.shown import document, facts
 from workbench.privacy.audit import measure
 from workbench.privacy.claim import Claim
@@ -162,7 +162,7 @@ def _less(claim: Claim) -> Claim | None:
 def _prices(request: Any) -> tuple[Sides, Sides | None]:
     """(dV/dε, dV/dδ) of the formula at a request. Raises WorkbenchError."""
     if (named := getattr(request, "notion", None)) is not None:
-        refuse_curved(str(named))
+        refuse_notion(str(named))
     question = Question(request.family, request.at, dict, named)
     at, delta = request.epsilon, getattr(request, "delta", None)
     if not isinstance(at, Fraction) or request.minimise != "loss":
@@ -183,8 +183,7 @@ def _value(piece: Piece, which: int, epsilon: Fraction, delta: Fraction) -> floa
     """dV/dε (0) or dV/dδ (1) of a piece. Raises WorkbenchError near a pole."""
     prices = piece.shadow_prices
     assert prices is not None
-    low, high = exp_bounds(epsilon / piece.steps, _BITS)
-    ends = prices[which].enclosed(Fraction(low, 1 << _BITS), Fraction(high, 1 << _BITS), delta)
+    ends = prices[which].enclosed(*exp_interval(epsilon / piece.steps, _BITS), delta)
     if ends is None:
         raise WorkbenchError("The formula is near a pole")
     return float(sum(ends) / 2)

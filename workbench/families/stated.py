@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from solvers.arrays import Ints
 from workbench.errors import InvalidRequest
@@ -73,7 +73,17 @@ def linear_notions() -> list[str]:
     return [name for name in ratio_notions() if ratio_kind(name) == HOCKEY_STICK]
 
 
-def refuse_curved(notion: str) -> None:
+def refuse_curved(request: Any, *, patterns: bool = False) -> None:
+    """Raise InvalidRequest for what has no formula: another objective than the loss of one run, a notion whose programs
+    are not linear in masses with polynomials of e^ε. patterns: whether those are given that a notion with binaries
+    breaks."""
+    if request.minimise != "loss" or request.runs > 1:
+        raise InvalidRequest("A formula is that of the least loss of one run: leave minimise and runs out.")
+    if not patterns:
+        refuse_notion(request.notion)
+
+
+def refuse_notion(notion: str) -> None:
     """Raise InvalidRequest for a notion whose programs are not linear in masses with polynomials of e^ε."""
     if notion not in linear_notions():
         kinds = ", ".join(linear_notions())

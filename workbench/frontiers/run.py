@@ -147,8 +147,6 @@ def run(plan: Plan, progress: Progress = silent, jobs: int = 1) -> Result:
                 progress(len(answered), total, plan.title)
     except KeyboardInterrupt:
         pass
-    finally:
-        plan.close()
     rows = [row for at in sorted(answered) for row in answered[at]]
     return Result(plan.title, rows, "frontier", COLUMNS, plan.draw, len(answered), total, clock.elapsed)
 

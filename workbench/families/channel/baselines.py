@@ -28,7 +28,7 @@ from workbench.exact.distribution import over_common
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ball, ball_ends, nearest_float
 from workbench.families.channel.losses import Integers
-from workbench.families.channel.repair import loss_of
+from workbench.families.channel.repair import channel_loss
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.integer_laws import NAMES, SOURCES, clamped_rows, fitted_laws
 from workbench.families.published import Published, Reference
@@ -63,8 +63,9 @@ def audited(query: Query, channel: Channel) -> Reference:
     audited_channel = Channel.of([row.integers for row in channel.rows], pairs)
     budget = query.parameters or {"epsilon": epsilon, "delta": query.delta}
     claim = Claim.of(query.notion, audited_channel, dict(budget))
-    rows = np.array([row.integers for row in channel.rows], dtype=object)
-    return Reference(float(loss_of(rows, query.losses, q.prior)), holds(audited_channel, claim), audited_channel)
+    return Reference(
+        float(channel_loss(channel, query.losses, q.prior)), holds(audited_channel, claim), audited_channel
+    )
 
 
 def budgets_of(query: BudgetedQuery) -> tuple[Any, Any]:

@@ -280,11 +280,9 @@ class _Channels(Family):
 
     def loss(self, request: Any, mechanism: Any) -> float:
         """The expected (or largest) loss of a channel of the question's inputs and outputs, in their order."""
-        from workbench.families.channel.repair import loss_of
+        from workbench.families.channel.repair import channel_loss
 
-        channel = self.related(request, mechanism)
-        rows = np.array([row.integers for row in channel.rows], dtype=object)
-        return float(loss_of(rows, request.losses, request.question.prior))
+        return float(channel_loss(self.related(request, mechanism), request.losses, request.question.prior))
 
     def related(self, request: Any, mechanism: Any) -> Any:
         from workbench.mechanisms.channel import Channel

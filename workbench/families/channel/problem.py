@@ -27,7 +27,7 @@ from workbench.families.channel.infeasible import refuse
 from workbench.families.channel.losses import Integers
 from workbench.families.channel.lower_bound import least_delta_bound, least_loss_bound, line_bound
 from workbench.families.channel.oracle_check import verdict
-from workbench.families.channel.repair import cheapest, loss_of, repaired, to_integers, within_budget
+from workbench.families.channel.repair import channel_loss, cheapest, repaired, to_integers, within_budget
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.convex_notion import solve_by_tangents
 from workbench.families.design import Design, OracleVerdict
@@ -62,7 +62,6 @@ class ChannelProblem(Problem):
             return None
         assert request.weights is not None
         assert request.question.prior is not None
-        assert request.epsilon is not None
         geometric = post_processed(request.losses.floats, request.weights, float(request.epsilon))
         K = to_integers(geometric.channel)
         bound = line_bound(request.losses, request.question.prior, request.epsilon, geometric.share)
@@ -209,8 +208,7 @@ class ChannelProblem(Problem):
 
     def loss(self, mechanism: Channel) -> Fraction:
         """The expected loss, or the largest one, exactly."""
-        rows = np.array([row.integers for row in mechanism.rows], dtype=object)
-        return loss_of(rows, self.request.losses, self.request.question.prior)
+        return channel_loss(mechanism, self.request.losses, self.request.question.prior)
 
     @property
     def largest_loss(self) -> float:
@@ -249,8 +247,6 @@ class ChannelProblem(Problem):
             raise NotProven(
                 f"Post-processed geometric noise costs {loss:.9g}, and no less than {float(bound):.9g} is "
                 f"proven for this loss; the program of {self.request.losses.values.size} masses would be too large.",
-                incumbent=loss,
-                bound=reached.bound,
                 design=reached,
             )
         proven = solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT)
@@ -263,8 +259,6 @@ class ChannelProblem(Problem):
         )
         raise NotProven(
             f"{solution.solver} {why}: incumbent {loss:.9g}, bound {reached.bound_words}.",
-            incumbent=loss,
-            bound=reached.bound,
             design=reached,
             interrupted=solution.termination is Termination.INTERRUPTED,
         )

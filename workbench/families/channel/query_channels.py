@@ -53,10 +53,9 @@ def design_of(query: Query, name: str, mechanism: Any) -> Design:
     record = {"inputs": question.inputs, "outputs": outputs} if question.numbers is None else {}
     named = None if losses.named is None else losses.named.name
     certificate = stated_certificate(channel, request.claim, named, question.numbers, question.prior, record)
-    masses = np.array([row.integers for row in channel.rows], dtype=object)
-    from workbench.families.channel.repair import loss_of
+    from workbench.families.channel.repair import channel_loss
 
-    loss = loss_of(masses, losses, question.prior)
+    loss = channel_loss(channel, losses, question.prior)
     none = OracleVerdict.none("it is a published mechanism, not an optimum.")
     privacy = audit(channel, request.claim.values.get("epsilon", 0))
     if not privacy.holds(request.claim):

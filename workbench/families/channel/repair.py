@@ -22,6 +22,7 @@ import numpy as np
 from solvers.arrays import Flags, Vector
 from workbench.exact.distribution import Distribution
 from workbench.families.channel.losses import Integers, LossTable
+from workbench.mechanisms.channel import Channel
 from workbench.privacy.repair import threshold
 
 _BITS = 96  # of a row's sum
@@ -142,6 +143,11 @@ def loss_of(K: Integers, losses: LossTable, prior: Sequence[Fraction] | None) ->
         for row, loss in zip(K, losses.values, strict=True)
     ]
     return max(each) if prior is None else sum((p * v for p, v in zip(prior, each, strict=True) if p), Fraction(0))
+
+
+def channel_loss(channel: Channel, losses: LossTable, prior: Sequence[Fraction] | None) -> Fraction:
+    """`loss_of` the rows of a channel."""
+    return loss_of(np.array([row.integers for row in channel.rows], dtype=object), losses, prior)
 
 
 def cheapest(losses: LossTable, prior: Sequence[Fraction] | None) -> int:

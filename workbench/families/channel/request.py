@@ -57,7 +57,7 @@ class ChannelRequest(BudgetRequest):
 
     question: FiniteQuery
     losses: LossTable = field(repr=False)
-    epsilon: Fraction | None = None
+    epsilon: Fraction = None  # type: ignore[assignment]  # of a notion that has none
     loss: OwnLoss = "squared"
     constraints: tuple[str, ...] = ()
     more: UserRows | None = None
@@ -301,7 +301,6 @@ class ChannelRequest(BudgetRequest):
     @cached_property
     def bounds(self) -> Bounds:
         """What the notion requires of every ordered pair; δ = 1 where it is minimised."""
-        assert self.epsilon is not None
         delta = self.delta if self.minimise != "delta" else None
         if not self.per_distance:
             return ratio_bounds(self.notion, {(): self.epsilon}, delta)
@@ -309,7 +308,6 @@ class ChannelRequest(BudgetRequest):
 
     def _metric_budgets(self) -> dict[tuple[int, int], Fraction]:
         pairs, distances = self.question.metric_pairs()
-        assert self.epsilon is not None
         return {pair: self.epsilon * distance for pair, distance in zip(pairs, distances, strict=True)}
 
     @property
@@ -327,10 +325,7 @@ class ChannelRequest(BudgetRequest):
         """What a mechanism is audited for."""
         if self.cut:
             return self.convex_claim
-        assert self.epsilon is not None
-        epsilon: Fraction | Mapping[Any, Fraction] = self.epsilon
-        if self.per_distance:
-            epsilon = self._metric_budgets()
+        epsilon = self._metric_budgets() if self.per_distance else self.epsilon
         return Claim(self.notion, epsilon, self.delta or Fraction(0))
 
     def channel(self, rows: Any) -> Channel:
@@ -372,9 +367,7 @@ class ChannelRequest(BudgetRequest):
 
     def stated(self) -> Stated:
         """The program in polynomials of e^ε. Raises InvalidRequest."""
-        refuse_curved(self.notion)
-        if self.minimise != "loss" or self.runs > 1:
-            raise InvalidRequest("A formula is that of the least loss of one run: leave minimise and runs out.")
+        refuse_curved(self)
         if self.question.free or isinstance(self.question, RangeQuery):
             raise InvalidRequest(
                 "A formula needs listed outputs: a search over real ones, or cells, is no linear program."

@@ -48,8 +48,7 @@ class _Case:
         )
         words += f", {self.constraint}" if self.constraint else ""
         name = "channel-" + self.name.format(**vars(self))
-        model, small = f"channel LP, {self.kind}", self.suite == "small"
-        return Instance(name, model, self.build, self.judge, small, self.suite == "library", words)
+        return Instance(name, f"channel LP, {self.kind}", self.build, self.judge, self.suite, words)
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:

@@ -15,8 +15,7 @@ from workbench.families.budget import BudgetRequest
 from workbench.families.channel.losses import LossTable, loss_table, signed_table
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.outcome import translated_errors
-from workbench.families.requirements import ratio_notions
-from workbench.families.stated import Stated, refuse_curved, simplest
+from workbench.families.stated import Stated, simplest
 from workbench.io.files import spelled
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.label_randomizers.labels import Labels
@@ -132,7 +131,6 @@ class LabelRequest(BudgetRequest):
         """The program of lp in polynomials of e^ε. Raises InvalidRequest."""
         if self.method != "lp":
             raise InvalidRequest(f"A formula needs method lp, a channel onto given outputs. Got {self.method}.")
-        refuse_curved(self.notion)
         given = self.channel.question
         prior = simplest(given.prior or ())
         pairs = "all" if given.pairs is None else [[given.inputs[i], given.inputs[j]] for i, j in given.pairs]
@@ -141,14 +139,12 @@ class LabelRequest(BudgetRequest):
 
     def __post_init__(self) -> None:
         measure = notion_named(self.notion)
-        if self.epsilon is None and "epsilon" in measure.parameters:
-            raise InvalidRequest("epsilon must be given. Got none.")
+        if not self.cut:
+            self.check_one_bound()
         if self.epsilon is not None and self.epsilon > LARGEST:
             InvalidRequest.must(
                 "epsilon", f"at most {LARGEST} (e^epsilon is a coefficient of the program)", spelled(self.epsilon)
             )
-        if self.delta and not measure.has_delta and self.notion in ratio_notions():
-            InvalidRequest.must("delta", f"0 when notion is {self.notion}", spelled(self.delta))
         self.check_runs()
         if self.method == "lp":
             self._check_lp()

@@ -83,7 +83,7 @@ class UnbiasedProblem(RandomizerProblem):
         loss, bound = reached.objective, reached.details["bound"]
         if loss - bound > _ENOUGH * max(loss, 1e-300):
             words = f"The program ended with the optimum between {bound:.9g} and {loss:.9g}."
-            raise NotProven(words, incumbent=loss, bound=bound, design=reached)
+            raise NotProven(words, design=reached)
         return reached
 
     def _solved(self) -> _Exact:

@@ -26,7 +26,7 @@ import numpy as np
 
 from solvers.arrays import Vector
 from solvers.search import bisect
-from workbench.exact.numbers import exp_bounds, round_up
+from workbench.exact.numbers import exp_interval, round_up
 from workbench.families.channel.baselines import PUBLISHED as OF_ANSWERS
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.published import Published, Reference
@@ -118,7 +118,7 @@ class Scan:
 def data_independent_error(order: int, epsilon: Fraction, delta: Fraction, notion: str | Notion) -> Fraction:
     """ρ of the best data-independent mechanism on N = `order` noise values, e^ε rounded down so that ε holds."""
     required = ratio_bounds(notion, {(): epsilon}, delta)
-    odds = Fraction(exp_bounds(required.epsilons[()], 80)[0], 1 << 80)
+    odds = exp_interval(required.epsilons[()], 80)[0]
     private, share = (order - 1) / (order - 1 + odds), 1 - required.delta
     return share * private if required.kind == HOCKEY_STICK else min(share, private)
 

@@ -29,12 +29,12 @@ from solvers.parametric import Vertex
 from solvers.polynomials import ZERO, Affine, Root
 from solvers.regions import Formula as Solved
 from solvers.regions import meeting, region_around
-from solvers.search import Deadline
 from workbench.errors import InvalidRequest, NotProven
-from workbench.exact.numbers import Real, exp_bounds
+from workbench.exact.numbers import Real, exp_interval
 from workbench.exact.objects import Progress, Record
 from workbench.families.formula_object import Formula
 from workbench.families.formula_pieces import Part, Piece
+from workbench.families.formula_series import now_and_then
 from workbench.families.modulo.delta_frontier import delta_frontier
 from workbench.families.registry import family_of
 from workbench.families.stated import Interval, Stated
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from workbench.families.modulo.request import ModuloRequest
     from workbench.mechanisms.modulo import ModuloNoise
 
-_SILENT = 5.0  # seconds
 _NEAR = 1e-7  # a formula and what was traced, of losses and of δ
 _HELD = 1e-9  # relative: a pair that a solver's point keeps
 
@@ -70,15 +69,16 @@ def pattern_formula(
     if low == high:
         InvalidRequest.must("delta", "an interval such as 0..0.2 under pdp, where the frontier is of many pieces", low)
 
-    silent = [Deadline(_SILENT)]
-
-    def told(share: float, pieces: int) -> None:
-        if progress is not None and silent[0].passed:
-            progress(f"{100 * share:.0f} % of the frontier over delta is proven, {pieces} pieces.")
-            silent[0] = Deadline(_SILENT)
-
+    told = now_and_then(progress)
     traced = delta_frontier(
-        request.question, epsilon=epsilon, loss=request.loss, high=high, time_limit=time_limit, progress=told
+        request.question,
+        epsilon=epsilon,
+        loss=request.loss,
+        high=high,
+        time_limit=time_limit,
+        progress=lambda share, pieces: told(
+            f"{100 * share:.0f} % of the frontier over delta is proven, {pieces} pieces."
+        ),
     )
     known: list[_Found] = []
     left: list[tuple[float, float]] = []
@@ -128,8 +128,10 @@ def _found(request: ModuloRequest, piece: Traced, low: float) -> _Found | None:
             vertex = _vertex(stated, given, delta)
         finally:
             stated.program.close()
+        x, y = _ends(given)
         if vertex is not None and all(
-            abs(float(vertex.value(_at(given), Fraction(d))) - piece.value(d)) <= _NEAR for d in (low, piece.delta_high)
+            abs(float(vertex.value((x + y) / 2, Fraction(d))) - piece.value(d)) <= _NEAR
+            for d in (low, piece.delta_high)
         ):
             return _Found(piece, vertex, stated, _in_words(given, broken))
     return None
@@ -154,18 +156,16 @@ def _in_words(request: ModuloRequest, broken: Sequence[Flags]) -> str:
     return "; ".join(parts) or "none"
 
 
-def _at(request: ModuloRequest) -> Fraction:
-    """A rational next to e^ε."""
+def _ends(request: ModuloRequest) -> Interval:
+    """Rationals around e^ε."""
     assert isinstance(request.epsilon, Fraction)
-    low, high = exp_bounds(request.epsilon, 64)
-    return Fraction(low + high, 2 << 64)
+    return exp_interval(request.epsilon, 64)
 
 
 def _vertex(stated: Stated, request: ModuloRequest, delta: Fraction) -> Vertex | None:
     """The vertex of a pattern's optimum at e^ε and a δ, None where what is proven does not reach e^ε itself."""
-    region = region_around(stated.program, _at(request), (delta, delta))
-    assert isinstance(request.epsilon, Fraction)
-    low, high = (Fraction(end, 1 << 64) for end in exp_bounds(request.epsilon, 64))
+    low, high = _ends(request)
+    region = region_around(stated.program, (low + high) / 2, (delta, delta))
     covers = region.low.below(low) and (region.high is None or region.high.above(high))
     return region.formulas[0].vertex if covers and region.formulas[0].value is not None else None
 
@@ -173,7 +173,7 @@ def _vertex(stated: Stated, request: ModuloRequest, delta: Fraction) -> Vertex |
 def _pieces(known: Sequence[_Found], deltas: Interval, epsilon: Fraction) -> tuple[Piece, ...]:
     """The pieces by rising δ, with ends that are functions of e^ε: where two formulas meet, or where the second
     pattern begins. A traced end is not exact: where no function is near it, it stands as the number it is."""
-    low, high = (Root.rational(Fraction(end, 1 << 64)) for end in exp_bounds(epsilon, 64))
+    low, high = map(Root.rational, exp_interval(epsilon, 64))
     lows, highs = [Affine.number(deltas[0])], []
     for before, after in pairwise(known):
         ended, at = before.traced.delta_high, after.traced.delta_low

@@ -281,8 +281,6 @@ class ModuloProblem(Problem):
             return design
         raise NotProven(
             f"{self.request.solver} {unproven}: incumbent {design.objective:.9g}, bound {design.bound_words}.",
-            incumbent=design.objective,
-            bound=design.bound,
             design=design,
             interrupted=_stopped(solution),
         )

@@ -90,4 +90,4 @@ def instances() -> list[Instance]:
 
 def _instance(name: str, suite: str, model: str, given: Values) -> Instance:
     case = _Case(given, "patterns" in model)
-    return Instance(f"noise-{name}", model, case.build, case.judge, suite == "small", suite == "library", case.words)
+    return Instance(f"noise-{name}", model, case.build, case.judge, suite, case.words)

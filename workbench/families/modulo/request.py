@@ -123,10 +123,7 @@ class ModuloRequest(BudgetRequest):
 
     def stated(self, broken: Sequence[Flags] | None = None) -> Stated:
         """The program in polynomials of e^ε; broken: of PDP, given the pattern. Raises InvalidRequest."""
-        if broken is None:
-            refuse_curved(self.notion)
-        if self.minimise != "loss" or self.runs > 1:
-            raise InvalidRequest("A formula is that of the least loss of one run: leave minimise and runs out.")
+        refuse_curved(self, patterns=broken is not None)
         check_size(self.question.order)
         program = self.model(None if broken is None else dict(zip(self.budgets, broken, strict=True))).program
         first, order = program.block("f").start, self.question.order

@@ -19,7 +19,7 @@ from solvers.errors import SolverError
 from solvers.search import Deadline
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import exp_bounds, round_down
+from workbench.exact.numbers import exp_interval, round_down
 from workbench.exact.objects import Record, Values
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Within, bracket
@@ -167,7 +167,7 @@ class NoiseProblem(Problem):
         assert isinstance(question, IntegerNoise)
         d, power = question.sensitivity, request.line_losses[0].power
         ratio = inverse_exponential(epsilon, _BITS if power or question.clamp is None else 32)
-        less = Fraction(exp_bounds(-epsilon, _BITS)[0], 1 << _BITS)
+        less = exp_interval(-epsilon, _BITS)[0]
         if power:
             _, r = line_noise.staircase_integers(ratio, d, name)
             bound = line_noise.staircase_integers(less, d, name)[0]
@@ -291,8 +291,6 @@ class NoiseProblem(Problem):
         reason = "at its time limit" if self.deadline.passed else "at the largest program it states"
         raise NotProven(
             f"The search stopped {reason}: incumbent {loss:.9g}, bound {bound:.9g}.",
-            incumbent=loss,
-            bound=bound,
             design=replace(reached, details={**reached.details, "stopped": True}),
         )
 

@@ -56,6 +56,6 @@ _CASES = {
 def instances() -> list[Instance]:
     """In the order of tables."""
     return [
-        Instance(name, "noise on the integers", case.build, None, library=True, parameters=case.words)
+        Instance(name, "noise on the integers", case.build, None, "library", parameters=case.words)
         for name, case in _CASES.items()
     ]

@@ -23,7 +23,7 @@ from models.line_program import Answer, LineProgram
 from solvers.arrays import Vector
 from workbench.errors import InvalidRequest
 from workbench.exact.integer_law import IntegerLaw, closed_upwards
-from workbench.exact.numbers import exp_bounds
+from workbench.exact.numbers import exp_interval
 from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Within
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.privacy.claim import Claim
@@ -46,7 +46,7 @@ def pure_bracket(programs: LinePrograms, loss: Callable[[LineNoise], Fraction]) 
     question, losses, epsilon = request.question, request.line_losses, request.epsilon
     assert isinstance(question, IntegerNoise)
     d, within = question.sensitivity, Within(Claim(request.notion, epsilon, Fraction(0)))
-    less = Fraction(exp_bounds(-epsilon, _BITS)[0], 1 << _BITS)
+    less = exp_interval(-epsilon, _BITS)[0]
     folded, gap = all(each.even for each in losses), Fraction(request.target / 10)
     size, bound = d + max(each.span for each in losses), Fraction(0)
     best: tuple[Fraction, AdditiveIntegerNoise] | None = None

@@ -77,7 +77,7 @@ def _law_instance(
     by = f", by {metric} distance" if metric else ""
     words = f"{outputs} outputs in ±{bins[-1]}, {where}, epsilon = {epsilon}{by}, {loss}"
     judge = partial(_judge, epsilon, metric, mechanism, price)
-    return Instance(name, model, build, judge, suite == "small", suite == "library", words)
+    return Instance(name, model, build, judge, suite, words)
 
 
 def _two_bin_instance(name: str, bins: list[str], epsilon: str, around: Mapping[str, list[float]]) -> Instance:
@@ -97,7 +97,7 @@ def _two_bin_instance(name: str, bins: list[str], epsilon: str, around: Mapping[
 
     words = f"bins {', '.join(bins)}, epsilon = {epsilon}, slices of 0.02 around {middles}"
     judge = partial(_judge, epsilon, None, mechanism, lambda quantizer: None)  # its objective is a proxy, not an error
-    return Instance(name, "OPTM LP, Theorem 5", build, judge, False, False, words)
+    return Instance(name, "OPTM LP, Theorem 5", build, judge, parameters=words)
 
 
 def instances() -> list[Instance]:

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import RationalPair, Rationals, Real, exact, exp_bounds, positive
+from workbench.exact.numbers import RationalPair, Rationals, Real, exact, exp_interval, positive
 from workbench.exact.objects import Pair, Record
 from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
@@ -229,7 +229,7 @@ def odds_below(epsilon: Real) -> RationalPair:
     budget = positive(epsilon, "epsilon")
     if budget > 700:
         InvalidRequest.must("epsilon", "at most 700", epsilon)
-    return Fraction(exp_bounds(budget, _BITS)[0], 1 << _BITS), budget
+    return exp_interval(budget, _BITS)[0], budget
 
 
 def on_bins(labels: Labels, starts: ArrayLike, values: ArrayLike, epsilon: Real) -> RandomizedResponse:

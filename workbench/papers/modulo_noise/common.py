@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from models import oracles
 from models.oracles import ClosedForm
 from workbench.errors import WorkbenchError
-from workbench.exact.numbers import Real, exact, exp_bounds
+from workbench.exact.numbers import Real, exact, exp_interval
 from workbench.exact.objects import Record
 from workbench.families.modulo.family import FAMILY
 from workbench.families.requirements import ratio_kind
@@ -88,7 +88,7 @@ def staircase(question: ModuloNoise, levels: Sequence[int], epsilon: Real) -> Ad
     one, so that an audit counts no rounding accident as a violation.
     """
     scale = 200
-    ratio = Fraction(exp_bounds(-exact(epsilon, "epsilon"), scale)[1], 1 << scale)
+    ratio = exp_interval(-exact(epsilon, "epsilon"), scale)[1]
     return AdditiveNoise(question, [ratio**level if level >= 0 else Fraction(0) for level in levels])
 
 
