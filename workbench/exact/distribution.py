@@ -38,8 +38,7 @@ class Distribution:
 
     def __init__(self, weights: Iterable[Any], name: str = "weights") -> None:
         values = [_rational(value, name) for value in plain_list(weights, name, "a list of exact numbers >= 0")]
-        common = math.lcm(*{value.denominator for value in values})
-        self._set([value.numerator * (common // value.denominator) for value in values], name)
+        self._set(over_common(values)[0], name)
 
     @classmethod
     def from_floats(cls, values: ArrayLike, name: str = "pmf") -> Distribution:
@@ -143,7 +142,7 @@ class Distribution:
         return moved
 
 
-def over_common(values: Sequence[Fraction]) -> tuple[list[int], int]:
+def over_common(values: Sequence[Fraction | int]) -> tuple[list[int], int]:
     """(integers, scale): the values are integers / scale."""
     scale = math.lcm(*{value.denominator for value in values})
     return [value.numerator * (scale // value.denominator) for value in values], scale

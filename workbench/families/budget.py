@@ -165,10 +165,15 @@ def parameter_words(claim: Claim) -> str:
 
 def budget_facts(design: Design) -> Facts:
     """What was asked of a design, its exact audit, and the composition of many runs, as rows of a report."""
-    exact, epsilon = exact_words(design), design.privacy.epsilon
-    at = "" if design.claim.in_epsilon_delta else f" (at epsilon = {float(epsilon or 0):g})"
-    audited = f"PDP delta {exact['pdp_delta']}, DP delta {exact['dp_delta']}, pure epsilon {exact['pure_epsilon']}{at}"
+    exact = exact_words(design)
+    audited = f"PDP delta {exact['pdp_delta']}, DP delta {exact['dp_delta']}, pure epsilon {exact['pure_epsilon']}"
+    audited += audited_at(design)
     return [("asked", design.request.budget_words), ("exact", audited), *composed_facts(design)]
+
+
+def audited_at(design: Design) -> str:
+    """At which ε the exact values are, where that is not the one of the request."""
+    return "" if design.claim.in_epsilon_delta else f" (at epsilon = {float(design.privacy.epsilon or 0):g})"
 
 
 def composed_facts(design: Design) -> Facts:
@@ -188,8 +193,7 @@ def budget_json(design: Design) -> Record:
         return written
     entries = {name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "max_loss")}
     if request.runs > 1:
-        exact = {name: jsonable(value) for name, value in design.exact.items()}
-        entries |= {"runs": request.runs, "exact": exact | {"composed": design.details["composed"]}}
+        entries["runs"] = request.runs
     epsilon = claim.epsilon if isinstance(request.epsilon, Mapping) else request.epsilon
     delta = claim.delta if request.runs == 1 else request.delta
     return entries | {"epsilon": jsonable(epsilon), "delta": float(delta or 0)}

@@ -18,8 +18,8 @@ from solvers.errors import SolverError
 from solvers.program import Program
 from solvers.search import Deadline
 from solvers.solution import Solution, Termination
-from workbench.errors import Infeasible, NotProven
-from workbench.families.infeasible import is_proven
+from workbench.errors import NotProven
+from workbench.families.infeasible import no_point
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import in_numbers
 from workbench.privacy.audit import Privacy
@@ -82,14 +82,9 @@ def solve_by_tangents(
         if known is not None and solution.x is not None:
             bounds = [each.bound for each in (known, solution) if each.bound is not None]
             return replace(solution, x=known.x), max(bounds, default=None)
-    if solution.termination is Termination.INTERRUPTED:
-        raise KeyboardInterrupt
-    if solution.x is not None:
-        return solution, solution.bound
-    says = f"{solution.solver} says {solution.raw_status!r}"
-    if solution.termination is Termination.INFEASIBLE and is_proven(solution):
-        raise Infeasible(f"Nothing meets this request ({says}).")
-    raise NotProven(f"{says} and returned no point.", bound=solution.bound)
+    if solution.x is None or solution.termination is Termination.INTERRUPTED:
+        no_point(solution, "mechanism meets the request", "")
+    return solution, solution.bound
 
 
 def meets(privacy: Privacy, claim: Claim) -> bool:

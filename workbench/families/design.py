@@ -328,11 +328,17 @@ class Design(Shown):
 
         return pd.DataFrame([self.row()])
 
+    @property
+    def _exact_json(self) -> Record:
+        composed = self.details.get("composed")
+        exact = {name: jsonable(value) for name, value in self.exact.items()}
+        return exact if composed is None else {**exact, "composed": composed}
+
     def to_dict(self) -> Record:
         """JSON-ready: the keys of `workbench design ... --json`. Infinite values are the string "inf"."""
         record: Record = {
             "objective": jsonable(self.objective), "bound": self.bound, "gap": self.gap, "status": self.status,
-            "exact": {name: jsonable(value) for name, value in self.exact.items()}, "private": self.private,
+            "exact": self._exact_json, "private": self.private,
             "certified": self.certificate is not None, "route": self.route, "optimum_of_pattern": self.optimum,
             "oracle": self.oracle.to_dict(), "words": list(self.words),
         }  # fmt: skip

@@ -69,10 +69,9 @@ class Formula:
     def _piece(self, x: tuple[Fraction, Fraction], delta: Fraction | None, epsilon: Any) -> Piece:
         """The piece that holds at an ε; of two that meet there either."""
         here = [
-            piece for piece in self.pieces if piece.low.low <= x[1] and (piece.high is None or x[0] <= piece.high.high)
-        ]
-        here = [
-            piece for piece in here if not piece.low.above(x[1]) and (piece.high is None or not piece.high.below(x[0]))
+            piece
+            for piece in self.pieces
+            if not piece.low.above(x[1]) and (piece.high is None or not piece.high.below(x[0]))
         ]
         if not here:
             ends = ", ".join(sorted({f"{piece.epsilon[0]:.6g} < ε < {piece.epsilon[1]:.6g}" for piece in self.pieces}))

@@ -68,13 +68,10 @@ def _for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
             design: Design = session.design({"epsilon": epsilon, "delta": part * request.delta / request.runs})
             return design
 
-        def with_share(part: Fraction) -> Callable[[Fraction], Design]:
-            return lambda epsilon: split(epsilon, part)
-
         search.holds(split(share, Fraction(0)))
         if request.delta:
             for part in _SHARES:
-                search.along(with_share(part), share, request.epsilon)
+                search.along(partial(split, part=part), share, request.epsilon)
             search.along(lambda part: split(share, part), Fraction(1), min(_MOST, request.runs / request.delta))
             if within_curve is not None and share >= _NARROW:
                 losses = best_losses(request.runs, float(request.epsilon), float(request.delta), np.square, rounds=0)

@@ -11,7 +11,7 @@ any with an ε alone   budget, delta                  budget: the least ε of an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family
-from workbench.families.frontier_plan import LEAST_EPSILON, Plots, Row
+from workbench.families.frontier_plan import LEAST_EPSILON, Plan, Plots, Row, Task, design_task
 from workbench.families.option import NOTION_PARAMETERS, Option, count
 from workbench.io.parameter_grid import grid
 from workbench.privacy.notions import notion
@@ -117,6 +117,36 @@ def one_run(table: pd.DataFrame, notions: Iterable[str]) -> pd.DataFrame:
     return plain[plain["runs"].eq(1)] if "runs" in plain else plain
 
 
+def notion_plan(
+    points: Sequence[tuple[Row, Any]],
+    name: str,
+    series: Mapping[str, Series],
+    notions: Iterable[str],
+    task: Callable[[Row, Any, str], Task] = design_task,
+    title: str = "",
+    *,
+    every: bool = False,
+) -> Plan:
+    """The plan of a frontier of `notion_requests`. name: of the designed mechanism; notions: with budgets (ε, δ); task:
+    of a point; title: before question and loss; every: whether all mechanisms are drawn against δ."""
+    if not points:
+        return Plan("", [])
+    request = points[0][1]
+    words = f"{request.loss_name} loss"
+    whole, of_notions = f"{title}{request.question}, {words}", [*notions]
+
+    def draw(table: pd.DataFrame) -> Plots:
+        from workbench.families.frontier_plots import budget_plots
+
+        once = one_run(table, of_notions)
+        own = once[once["mechanism"].eq(name)]
+        shown = once if every else own
+        budgets = budget_plots(once, own, shown, series, whole, words)
+        return {**budgets, **notion_plots(table, series, whole, words)}
+
+    return Plan(whole, [task(row, request, name) for row, request in points], draw)
+
+
 def notion_plots(table: pd.DataFrame, series: Mapping[str, Series], title: str, words: str) -> Plots:
     """Error against ρ, μ and Rényi's ε (one line per order), and the least ε against error budgets (per δ)."""
 
@@ -130,11 +160,10 @@ def notion_plots(table: pd.DataFrame, series: Mapping[str, Series], title: str, 
     def of(name: str) -> pd.DataFrame:
         return table[table["notion"].eq(name)]
 
-    renyi = of("renyi")
-    renyi = renyi[renyi["curve"].eq("point")]
-    least = table[table["mechanism"].eq(LEAST_EPSILON)]
+    renyi, is_least = of("renyi"), table["mechanism"].eq(LEAST_EPSILON)
+    renyi, least = renyi[renyi["curve"].eq("point")], table[is_least]
     return {
-        **_against_runs(table[~table["mechanism"].eq(LEAST_EPSILON)], series, title, f"{words} of one run"),
+        **_against_runs(table[~is_least], series, title, f"{words} of one run"),
         "error_rho": drawn(of("zcdp"), "rho", "ρ", "zCDP"),
         "error_mu": drawn(of("gdp"), "mu", "μ", "GDP"),
         **{

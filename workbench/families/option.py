@@ -17,7 +17,7 @@ from numbers import Integral
 from typing import Any, Literal
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import Rationals, exact, positive, probability
+from workbench.exact.numbers import Rationals, exact, nearest_float, positive, probability
 from workbench.exact.objects import Progress, Record, Values
 from workbench.io.files import spelled
 
@@ -191,6 +191,24 @@ def probabilities(value: Any, name: str, wanted: str = "a list of probabilities,
     from workbench.mechanisms.points import cells_of
 
     return tuple(listed(probability)(value if isinstance(value, str) else cells_of(value, name, wanted), name))
+
+
+def _constraint_names() -> Iterable[str]:
+    from models.channel import CONSTRAINTS
+
+    return CONSTRAINTS
+
+
+def constraints(value: Any, name: str) -> tuple[str, ...]:
+    """Names of constraints of a channel, or none."""
+    return listed(one_of(more=_constraint_names))(value, name) if len(value) else ()
+
+
+def within(epsilon: Fraction, least: Fraction, most: int, more: str = "") -> None:
+    """Raise InvalidRequest for an ε that is not between two. more: words after them."""
+    if not least <= epsilon <= most:
+        got = spelled(epsilon) if epsilon.denominator < 10**9 else f"{nearest_float(epsilon):g}"
+        InvalidRequest.must("epsilon", f"between {float(least):g} and {most}{more}", got)
 
 
 def anything(value: Any, name: str) -> Any:

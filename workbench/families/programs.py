@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from solvers.program import Program
 from workbench.errors import InvalidRequest, NotCertified
-from workbench.exact.numbers import Real, probability
 from workbench.exact.objects import Values
 from workbench.families.registry import families, our_families
 
@@ -109,8 +108,3 @@ def certified_or_not(certify: Callable[[], Any], loss: Callable[[Any], float | N
         return True, loss(certify())
     except NotCertified:
         return False, None
-
-
-def as_delta(objective: float) -> Real:
-    """An objective that is a δ, with the billionth that solvers' tolerances may hide."""
-    return probability(min(1.0, max(0.0, objective) + 1e-9), "delta")

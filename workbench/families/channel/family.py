@@ -30,8 +30,8 @@ from workbench.families.option import (
     Option,
     Place,
     anything,
+    constraints,
     count,
-    listed,
     one_of,
     spell,
     text,
@@ -55,23 +55,15 @@ _RANGE = ("range", "sensitivity", "cells")
 _METRES = {"m": Fraction(1), "km": Fraction(1000), "mi": Fraction(1609344, 1000)}
 
 
-def _constraint_names() -> Iterable[str]:
-    from models.channel import CONSTRAINTS
-
-    return CONSTRAINTS
-
-
 def _constraints(value: Any, name: str) -> Any:
     """Names, and last of all a function of the CVXPY variable."""
     if callable(value):
         return (value,)
-    if not len(value):
-        return ()
     functions = [each for each in value if callable(each)]
     if len(functions) > 1:
         InvalidRequest.must(name, "given with at most one function", f"{len(functions)}")
     names = value if not functions else [each for each in value if not callable(each)]
-    return (*(listed(one_of(more=_constraint_names))(names, name) if len(names) else ()), *functions)
+    return (*constraints(names, name), *functions)
 
 
 def _without(values: Values, names: Iterable[str], when: str) -> None:
@@ -88,12 +80,6 @@ def _check_range(values: Values) -> None:
     if least or values["constraints"] or notion(values["notion"]).per_distance:
         words = "minimise delta (or epsilon of several runs), constraints and budgets per distance"
         raise InvalidRequest(f"{words} must be left out with a range.")
-
-
-def _loss(value: Any, name: str) -> Any:
-    from workbench.families.channel.losses import read_loss
-
-    return read_loss(value, name)
 
 
 class _Channels(Family):
@@ -143,7 +129,7 @@ class _Channels(Family):
             "prior", anything, "uniform", "uniform, worst, weights 1,2,1, or a CSV of them.", question=True,
         ),
         Option(
-            "loss", _loss, "squared",
+            "loss", later("workbench.families.channel.losses", "read_loss"), "squared",
             "squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: a function too); "
             "of places euclidean, manhattan, squared or error-rate.",
         ),

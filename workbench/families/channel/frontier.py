@@ -21,15 +21,9 @@ from workbench.families.channel.family import FAMILY
 from workbench.families.channel.output_cells import CONVEX
 from workbench.families.channel.query_channels import design_of
 from workbench.families.channel.request import ChannelTooLarge
-from workbench.families.frontier_plan import (
-    NotApplicable,
-    Plan,
-    Plots,
-    Task,
-    design_task,
-)
-from workbench.families.frontier_plots import Series, budget_plots
-from workbench.families.notion_points import notion_plots, notion_requests, one_run
+from workbench.families.frontier_plan import NotApplicable, Plan
+from workbench.families.frontier_plots import Series
+from workbench.families.notion_points import notion_plan, notion_requests
 from workbench.families.published import published
 from workbench.families.recommendation import (
     RANGE_CHANNEL,
@@ -46,8 +40,6 @@ from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FREE
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from workbench.families.design import Design
 
 
@@ -65,20 +57,8 @@ SERIES = {
 
 def plan(question: Any, values: Values) -> Plan:
     """The plan of a channel frontier."""
-    points = list(notion_requests(FAMILY, question, values))
-    if not points:
-        return Plan("", [])
-    request = points[0][1]
-    tasks: list[Task] = [design_task(row, request, "channel") for row, request in points]
-    title = f"Best channel, {request.question}, {request.losses.name} loss"
-    return Plan(title, tasks, lambda table: _draw(table, title, request.losses.name))
-
-
-def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
-    words = f"{loss} loss"
-    once = one_run(table, [*ratio_notions()])
-    ours = once[once["mechanism"].eq("channel")]
-    return {**budget_plots(once, ours, ours, SERIES, title, words), **notion_plots(table, SERIES, title, words)}
+    points = [*notion_requests(FAMILY, question, values)]
+    return notion_plan(points, "channel", SERIES, ratio_notions(), title="Best channel, ")
 
 
 _CHANNELS = ("integer noise, clamped", "modulo noise", *published(FAMILY))  # on the same outputs

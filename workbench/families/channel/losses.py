@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from models.losses import Loss, loss_named
 from solvers.arrays import Flags, Vector
 from workbench.errors import InvalidRequest
+from workbench.exact.distribution import over_common
 from workbench.exact.numbers import exact
 from workbench.exact.plain import plain_list, refuse_marked
 from workbench.families.outcome import translated_errors
@@ -99,13 +99,10 @@ def loss_table(question: FiniteQuery, loss: OwnLoss) -> LossTable:
         InvalidRequest.must("loss", f"{more}, a matrix or a function for inputs that are no numbers", named.name)
     if named.kind in _RATIONAL:
         return _rational(*question.numbers, named)
-    inputs, outputs = question.places
-    with translated_errors():
-        floats = named.matrix(outputs, inputs)
-    entries = _integers(named.name, [[exact(float(v), "every loss", "finite") for v in row] for row in floats])
-    if entries.values.min() < 0:
-        InvalidRequest.must("loss", "one that is >= 0", named.name)
-    return LossTable(named.name, entries.values, entries.unit, named)
+    entries = signed_table(question, named)
+    if entries.forbidden is not None or entries.values.min() < 0:
+        InvalidRequest.must("loss", "one that is finite and >= 0", named.name)
+    return entries
 
 
 def signed_table(question: FiniteQuery, named: Loss) -> LossTable:
@@ -122,11 +119,11 @@ def signed_table(question: FiniteQuery, named: Loss) -> LossTable:
     return LossTable(named.name, entries.values, entries.unit, named, forbidden if forbidden.any() else None)
 
 
-def called(loss: Callable[[Any, Any], Any], what: str, x: Any, o: Any) -> Fraction:
-    """loss(x, o), exact; what: the arguments are. Raises InvalidRequest."""
-    words = f"loss({shown(x)}, {shown(o)})"
+def called(loss: Callable[..., Any], what: str, *points: Any) -> Fraction:
+    """The loss of points, exact; what: they are. Raises InvalidRequest."""
+    words = f"loss({', '.join(str(shown(point)) for point in points)})"
     try:
-        value = loss(_plain(x), _plain(o))
+        value = loss(*map(_plain, points))
     except Exception as error:
         InvalidRequest.must("loss", f"a function of {what}", f"{type(error).__name__}: {error}")
     number = exact(value, words, "a finite number >= 0")
@@ -139,11 +136,10 @@ def _plain(point: Any) -> Any:
 
 
 def _integers(name: str, rows: list[list[Fraction]]) -> LossTable:
-    unit = math.lcm(*{value.denominator for row in rows for value in row})
+    values, unit = over_common([value for row in rows for value in row])
     if unit.bit_length() > 4000:
         InvalidRequest.must("loss", "numbers of moderately many digits", f"{unit.bit_length()} bits")
-    values = [[value.numerator * (unit // value.denominator) for value in row] for row in rows]
-    return LossTable(name, np.array(values, dtype=object), unit)
+    return LossTable(name, np.array(values, dtype=object).reshape(len(rows), -1), unit)
 
 
 def _rational(inputs: Sequence[Fraction], outputs: Sequence[Fraction], named: Loss) -> LossTable:

@@ -24,6 +24,7 @@ from workbench.families.channel.extra_rows import ExtraRows, extra_program
 from workbench.families.channel.losses import LossTable, OwnLoss
 from workbench.families.channel.output_cells import CONVEX, LOWER
 from workbench.families.channel.repair import Edges, cheapest, loss_of
+from workbench.families.option import within
 from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind
 from workbench.families.stated import Stated, check_size, places, refuse_curved, stated
 from workbench.io.files import spelled
@@ -81,12 +82,8 @@ class ChannelRequest(BudgetRequest):
             return
         self._check_budget()
         epsilons = self.bounds.epsilons.values()
-        if max(epsilons) > self.LARGEST or min(epsilons) < self.LEAST:
-            worst = max(epsilons) if max(epsilons) > self.LARGEST else min(epsilons)
-            got = spelled(worst) if worst.denominator < 10**9 else f"{float(worst):g}"
-            InvalidRequest.must(
-                "epsilon", f"between {float(self.LEAST):g} and {self.LARGEST} for every pair of neighbours", got
-            )
+        for epsilon in (max(epsilons), min(epsilons)):
+            within(epsilon, self.LEAST, self.LARGEST, " for every pair of neighbours")
         self._check_size()
         self.check_runs()
 

@@ -23,11 +23,14 @@ from workbench.families.option import (
     SOLVER,
     SOLVING,
     Option,
+    constraints,
     listed,
     one_of,
     parameter,
     text,
 )
+from workbench.families.requirements import convex_notions
+from workbench.families.stated import linear_notions
 from workbench.io.parameter_grid import grid
 from workbench.io.shown import Facts
 from workbench.privacy.notions import OURS
@@ -45,10 +48,7 @@ _SHOWN = 40  # bins or outputs in a report
 
 def _notions() -> Iterable[str]:
     """The notions whose programs are linear without binaries or convex, of those whose budgets the options spell."""
-    from workbench.families.requirements import HOCKEY_STICK, convex_notions, ratio_kind, ratio_notions
-
-    linear = (name for name in ratio_notions() if ratio_kind(name) == HOCKEY_STICK)
-    return (name for name in chain(linear, convex_notions()) if name in OURS)
+    return (name for name in chain(linear_notions(), convex_notions()) if name in OURS)
 
 
 def _labels(value: Any, name: str) -> Labels:
@@ -103,16 +103,6 @@ def _loss(value: Any, name: str) -> Any:
     return value if isinstance(value, Loss) else read_loss(value, name)
 
 
-def _constraint_names() -> Iterable[str]:
-    from models.channel import CONSTRAINTS
-
-    return CONSTRAINTS
-
-
-def _constraints(value: Any, name: str) -> tuple[str, ...]:
-    return listed(one_of(more=_constraint_names))(value, name) if len(value) else ()
-
-
 class _LabelFamily(Family):
     name = "labels"
     title = "private randomizers of labels"
@@ -150,7 +140,7 @@ class _LabelFamily(Family):
         *NOTION_PARAMETERS,
         replace(RUNS, help="lp with notion dp: for how many runs the budget is."),
         Option(
-            "constraints", _constraints, (), kind=list, command="constraint",
+            "constraints", constraints, (), kind=list, command="constraint",
             help="lp, repeatable: unbiased, row-monotone, column-monotone, symmetric or honest.",
         ),
         *SOLVING,

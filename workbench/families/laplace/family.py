@@ -25,6 +25,7 @@ from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM
 from workbench.privacy.claim import Claim
 
 if TYPE_CHECKING:
+    from workbench.mechanisms.dyadic_laplace.elias import Code
     from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw
 
 
@@ -41,7 +42,7 @@ class LaplaceRequest(Request):
     question: DataLaw
     epsilon: Fraction
     bits: Fraction
-    code: str = "gamma"
+    code: Code = "gamma"
     notion: ClassVar[str] = "metric"  # ε per unit of |x - x'|
     minimised = "epsilon towards the decoder"
 
@@ -130,9 +131,8 @@ class _Laplace(Family):
     def solve(self, request: Any) -> Design:
         from workbench.families.laplace.least_ell import least_ell, verdict_on
         from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
-        from workbench.mechanisms.dyadic_laplace.elias import check_code
 
-        code, epsilon, bits = check_code(request.code), float(request.epsilon), float(request.bits)
+        code, epsilon, bits = request.code, float(request.epsilon), float(request.bits)
         least = least_ell(epsilon, bits, code, request.question)
         reachable, mechanism, words = least.ell is not None, None, []
         if least.ell is not None:

@@ -25,7 +25,7 @@ from workbench.families.frontier_plots import Quantity, each, lines
 from workbench.families.laplace.family import LaplaceRequest, points
 from workbench.families.laplace.least_ell import least_ell
 from workbench.mechanisms.dyadic_laplace.dyadic_law import levels
-from workbench.mechanisms.dyadic_laplace.elias import Code, check_code
+from workbench.mechanisms.dyadic_laplace.elias import Code
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, mean_bits
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def plan(question: Any, values: Values) -> Plan:
     for ell in values["ell"]:
         if not 1 < ell < 1e6:
             InvalidRequest.must("ell", "above 1 and below 1e6", f"{round_up(ell):g}")
-    code, known = check_code(values["code"]), list(points(question, values))
+    code, known = values["code"], list(points(question, values))
     tasks: list[Task] = [partial(_point, row, request, code) for row, request in known]
     tasks += [partial(_level, epsilon, float(ell), code) for ell in values["ell"] for epsilon in values["epsilon"]]
     title = f"Dyadic quantized Laplace, x uniform on [-1, 1], Elias {code}"

@@ -194,16 +194,17 @@ def _clamped(name: str, request: Any) -> Reference:
                      more=exact)  # fmt: skip
 
 
-def _many(request: Any) -> bool:
-    return bool(request.question.order > CLAMPED)
-
-
 PUBLISHED = (
     Published("data-independent", "Kadam et al. 2024", "ρ, the least", _independent),
     *(
         Published(name, _OF_ANSWERS[wide].source, "the least of a scan, or that is proven", partial(_clamped, name))
         if name in SCANNED
-        else replace(_OF_ANSWERS[wide], name=name, cost=partial(_clamped, name), serves=_many)
+        else replace(
+            _OF_ANSWERS[wide],
+            name=name,
+            cost=partial(_clamped, name),
+            serves=lambda request: request.question.order > CLAMPED,
+        )
         for name, wide in _WIDE.items()
     ),
 )

@@ -69,12 +69,6 @@ CHECKS = ("none", "bound", "audit", "certify")
 _SHOWN = 24  # masses up to which a report lists all of them, beyond it the 16 heaviest
 
 
-def _loss(value: Any, name: str) -> Any:
-    from workbench.families.modulo.request import read_loss
-
-    return read_loss(value, name)
-
-
 def _sizes(value: Any, name: str) -> Ints:
     """ "5x5", or its orders one by one."""
     return tuple(listed(integers, "x")(value.lower() if isinstance(value, str) else value, name))
@@ -159,7 +153,7 @@ class _Modulo(Family):
             "notion", convex_or_ratio_notion, "dp", "dp, pdp, pure or metric; curve, tradeoff, renyi, zcdp or gdp."
         ),
         Option(
-            "loss", _loss, "error-rate",
+            "loss", later("workbench.families.modulo.request", "read_loss"), "error-rate",
             "error-rate, squared, eta-squared, circular-squared, prior-squared, worst-squared, or a CSV of losses, "
             "one for every noise value (in Python: an array, or a function of it).",
         ),

@@ -105,12 +105,6 @@ def _level_tasks(query: ModuloNoise, notions: Sequence[str], values: Values, err
     ]
 
 
-def _dp_line(law: oracles.ClosedForm) -> Piece:
-    """The DP frontier (1 - δ) ρ₀; below an upper bound nothing is proven."""
-    proven = law.kind == "optimum"
-    return Piece(0.0, 1.0, law.value, 0.0, proven, law.value if proven else 0.0, 0.0)
-
-
 def _known(curve: str, notion: str, loss: str, epsilon: Fraction) -> Row:
     return {"curve": curve, "mechanism": "optimal", "notion": notion, "loss": loss, "epsilon": float(epsilon)}
 
@@ -139,7 +133,10 @@ def _pieces(q: ModuloNoise, notion: str, epsilon: Fraction, values: Values) -> l
     with translated_errors():
         if by_law:
             law = oracles.bounds(q.sizes, q.differences, q.directed, float(epsilon), 0.0, HOCKEY_STICK, loss).strongest
-            name, pieces = "DP law", [] if law is None else [_dp_line(law)]
+            name, pieces = "DP law", []
+            if law is not None:  # (1 - δ) ρ₀; below an upper bound nothing is proven
+                proven = law.kind == "optimum"
+                pieces = [Piece(0.0, 1.0, law.value, 0.0, proven, law.value * proven, 0.0)]
         else:
             tracer = values["solver"] if values["solver"] in ("highs", "gurobi") else "highs"
             pieces = delta_frontier(q.sizes, q.differences, float(epsilon), loss, limit=limit, solver=tracer)

@@ -60,11 +60,6 @@ def oracle_verdict(request: ModuloRequest, solution: Solution, proven: bool) -> 
     """Of the least error or δ that a solver claims, and proves or not."""
     if request.minimise == "delta":
         return _of_least_delta(request, solution, float(request.loss_limit or 0))
-    return _of_least_error(request, solution, proven)
-
-
-def _of_least_error(request: ModuloRequest, solution: Solution, proven: bool) -> OracleVerdict:
-    """Of the least error at the δ of a request."""
     # level functions do not judge what they found
     law = strongest_law(request, float(request.delta or 0), 0 if solution.solver == LEVELS else NODES)
     if law is None:

@@ -353,24 +353,18 @@ def cheapest_repair(request: ModuloRequest, raw: AdditiveNoise, bound: Fraction 
     moved = np.stack([f[question.index(shift)] for shift in question.differences])
     with np.errstate(divide="ignore", invalid="ignore"):
         steepest = np.log(f / moved).max(initial=1e-3, where=(f > _SEEN) & (moved > _SEEN))
-    candidates = _Candidates(lambda noise: exact_loss(noise, request.losses))
+    candidates = _Candidates(lambda repaired: exact_loss(repaired.mechanism, request.losses))
     for share in (None, *_STEEPER):
         values = raw.exact_pmf
         if share is not None:
             most = Fraction(float(steepest) * share).limit_denominator(1 << 20)
             values = [*map(Fraction, raised(question, weights, dict.fromkeys(question.differences, most), None))]
-        if candidates.attempt(partial(_repaired_as, request, values)) and bound is not None:
+        if candidates.attempt(partial(repair_noise, question, values, request.claim)) and bound is not None:
             loss = float(candidates.order(candidates.mechanisms[-1]))
             if loss - bound <= _NEAR * loss:
                 break
-    cheapest: AdditiveNoise = candidates.best
+    cheapest: AdditiveNoise = candidates.best.mechanism
     return cheapest
-
-
-def _repaired_as(request: ModuloRequest, values: Sequence[Fraction]) -> AdditiveNoise:
-    repaired = repair_noise(request.question, values, request.claim).mechanism
-    assert isinstance(repaired, AdditiveNoise)
-    return repaired
 
 
 def missed_words(request: ModuloRequest, proof: Certified, solution: Solution) -> list[str]:

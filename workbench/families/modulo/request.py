@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -21,11 +21,12 @@ from workbench.exact.numbers import Rationals, Real, exact, nearest_float
 from workbench.exact.objects import Record, Values
 from workbench.exact.plain import refuse_marked
 from workbench.families.budget import BudgetRequest, completed
+from workbench.families.option import within
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds
 from workbench.families.stated import Stated, check_size, places, refuse_curved, stated
 from workbench.families.user_constraints import checked_constraints
-from workbench.io.files import names_file, spelled
+from workbench.io.files import names_file
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise, Shift
 from workbench.mechanisms.points import cells_of
@@ -205,15 +206,12 @@ def constraints_of(question: ModuloNoise, values: Record) -> UserConstraints | N
     return StatedEquations(question.sizes if mean else (), tuple(map(tuple, equal)), more)
 
 
-def budgets_of(question: ModuloNoise, epsilon: Real | Mapping[Any, Real]) -> Budgets:
+def budgets_of(question: ModuloNoise, given: Real | Mapping[Any, Real]) -> Budgets:
     """ε of every difference, exact. Raises InvalidRequest."""
-    budgets = question.budgets(epsilon)
+    budgets = question.budgets(given)
     different = {id(value): value for value in budgets.values()}.values()  # one number for all is one object
-    if max(different) > MOST_EPSILON or min(different) < LEAST_EPSILON:
-        between = f"between {float(LEAST_EPSILON):g} and {MOST_EPSILON} (e^epsilon is a coefficient of the program)"
-        InvalidRequest.must(
-            "epsilon", between, spelled(max(different)) if max(different) > MOST_EPSILON else spelled(min(different))
-        )
+    for epsilon in (max(different), min(different)):
+        within(epsilon, LEAST_EPSILON, MOST_EPSILON, " (e^epsilon is a coefficient of the program)")
     columns = question.order * (1 + 2 * len(budgets))
     if columns > MOST_COLUMNS:
         raise InvalidRequest(f"The program would have {columns} columns; at most {MOST_COLUMNS} can be stated.")
@@ -246,18 +244,11 @@ def own_losses(given: Any, question: ModuloNoise) -> Any:
     if isinstance(given, str):
         return given
     if callable(given):
-        given = tuple(_called(given, question, k) for k in range(question.order))
+        from workbench.families.channel.losses import called
+
+        own, points = given, map(question.point, range(question.order))
+        given = tuple(called(own, "the noise value", point[0] if question.scalar else point) for point in points)
     if len(given) != question.order:
         InvalidRequest.must("loss", f"{question.order} numbers, one for every noise value", len(given))
     values = np.array([float(value) for value in given])
     return OwnLosses.of(f"own-{hashlib.sha256(values.tobytes()).hexdigest()[:12]}", given, values)
-
-
-def _called(loss: Callable[[Any], Any], question: ModuloNoise, k: int) -> Fraction:
-    point = question.point(k)
-    eta: Any = point[0] if question.scalar else point
-    try:
-        value = loss(eta)
-    except Exception as error:
-        InvalidRequest.must("loss", "a function of the noise value", f"{type(error).__name__}: {error}")
-    return _loss(value, f"loss({eta})")

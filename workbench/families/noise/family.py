@@ -30,6 +30,7 @@ from workbench.families.option import (
     or_zero,
     probabilities,
 )
+from workbench.families.requirements import convex_notions, hockey_stick_notions
 from workbench.io.files import names_file
 from workbench.io.shown import Facts
 from workbench.mechanisms.quantization import read_range, spelled_range
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 12  # noise values a report lists
 
+
+_notion = one_of(more=lambda: (*hockey_stick_notions(), *convex_notions()))
 
 _WANTED = (
     "one of absolute, squared, error-rate, pinball:τ, huber:h; or losses of noise of size 0, 1, 2, ... (a list or file)"
@@ -84,13 +87,6 @@ def _of_differences(loss: Any, question: Any) -> AnswerLoss:
         for e in range(-span, span + 1)
     ]
     return AnswerLoss("own", tuple(tuple(known[span - q : 2 * span - q + 1]) for q in range(span + 1)))
-
-
-def _notion(value: Any, name: str) -> str:
-    from workbench.families.requirements import convex_notions, hockey_stick_notions
-
-    read: str = one_of(*hockey_stick_notions(), more=convex_notions)(value, name)
-    return read
 
 
 def _prior(value: Any, name: str) -> Rationals | str | None:
@@ -244,8 +240,6 @@ class _NoiseFamily(Family):
                 name: jsonable(value) for name, value in design.details.items() if name not in ("loss", "bound")
             },
         }  # fmt: skip
-        if composed := design.details.get("composed"):
-            entries["exact"] = {**{name: jsonable(value) for name, value in design.exact.items()}, "composed": composed}
         if isinstance(mechanism, AdditiveRealNoise):
             law, share = mechanism.cells, float(mechanism.cells.total / mechanism.total)
             more = {"atom": float(mechanism.atom / mechanism.total), "width": float(mechanism.width),
@@ -274,6 +268,8 @@ class _NoiseFamily(Family):
         return f"best noise on all integers{clamped}{worst}"
 
     def facts(self, design: Design) -> Facts:
+        from workbench.families.budget import audited_at
+
         request, exact_ = design.request, exact_words(design)
         least = "costs less" if request.minimise == "loss" else "does with less"
         rows = [
@@ -282,7 +278,7 @@ class _NoiseFamily(Family):
             if design.bound is not None
             else ("bound", "none: what is published is the noise clamped"),
             ("asked", request.budget_words),
-            ("exact", f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}{_exact_at(design)}"),
+            ("exact", f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}{audited_at(design)}"),
         ]
         if composed := design.details.get("composed"):
             rows.append(("composed", f"delta at most {composed['delta']!r} at that epsilon (proven)"))
@@ -332,12 +328,6 @@ def _budget(design: Design) -> Record:
     if request.convex:
         return {name: value for name, value in request.claim.to_dict().items() if name != "notion"}
     return {"epsilon": float(request.epsilon), "delta": float(request.delta)}
-
-
-def _exact_at(design: Design) -> str:
-    """At which ε the exact values are, where that is not the one of the request."""
-    epsilon = design.privacy.epsilon
-    return "" if design.claim.in_epsilon_delta else f" (at epsilon = {float(epsilon or 0):g})"
 
 
 def _tail(law: Any) -> Record:

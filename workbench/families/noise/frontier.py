@@ -13,15 +13,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from workbench.exact.objects import Values
-from workbench.families.frontier_plan import Plan, Plots, Row, Task, design_task
-from workbench.families.frontier_plots import Series, budget_plots
+from workbench.families.frontier_plan import Plan, Row, Task, design_task
+from workbench.families.frontier_plots import Series
 from workbench.families.noise.family import FAMILY
-from workbench.families.notion_points import notion_plots, notion_requests, one_run
+from workbench.families.notion_points import notion_plan, notion_requests
 from workbench.families.requirements import hockey_stick_notions
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from workbench.families.noise.request import NoiseRequest
 
 
@@ -39,36 +37,19 @@ SERIES = {
 
 def plan(question: Any, values: Values) -> Plan:
     """The plan of a frontier of noise."""
-    points = list(notion_requests(FAMILY, question, values))
-    limits = len({request.runs for _, request in points}) > 1
-    tasks: list[Task] = [_point(row, request, limits) for row, request in points]
-    request = points[0][1] if points else None
-    title = "" if request is None else _title(request)
-    return Plan(title, tasks, lambda table: _draw(table, title, "" if request is None else request.loss_name))
+    points = [*notion_requests(FAMILY, question, values)]
+    task = _with_limit if len({request.runs for _, request in points}) > 1 else design_task
+    return notion_plan(points, "noise", SERIES, hockey_stick_notions(), task, every=True)
 
 
-def _title(request: NoiseRequest) -> str:
-    return f"{request.question}, {request.loss_name} loss"
-
-
-def _point(row: Row, request: NoiseRequest, limits: bool) -> Task:
-    design = design_task(row, request, "noise")
+def _with_limit(row: Row, request: NoiseRequest, name: str) -> Task:
+    design = design_task(row, request, name)
 
     def compute() -> list[Row]:
         rows = [*design()]
-        if limits and rows[0].get("bound") is not None:
+        if rows[0].get("bound") is not None:
             bound = rows[0]["bound"]
             rows.append({**row, "curve": "limit", "mechanism": "proven bound", "objective": bound, "bound": bound})
         return rows
 
     return compute
-
-
-def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
-    words = f"{loss} loss"
-    once = one_run(table, hockey_stick_notions())
-    dp = once[once["notion"].eq("dp") & once["mechanism"].eq("noise")]
-    return {
-        **budget_plots(once, dp, once, SERIES, title, words),
-        **notion_plots(table, SERIES, title, words),
-    }

@@ -14,9 +14,9 @@ from models.oracles.line_noise import POWERS
 from solvers.arrays import Ints
 from solvers.backend import backend
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import Rationals, nearest_float
+from workbench.exact.numbers import Rationals
 from workbench.families.budget import BudgetRequest
-from workbench.families.option import spell
+from workbench.families.option import spell, within
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.integer_noise import IntegerNoise, UnboundedNoise
@@ -111,9 +111,8 @@ class NoiseRequest(BudgetRequest):
     def _check_epsilon(self) -> None:
         sticks = self.claim.requirements(())
         for epsilon in [stick.epsilon for stick in sticks if stick.delta or not self.convex]:
-            if epsilon and not SMALLEST <= epsilon <= LARGEST:
-                within = f"between {float(SMALLEST):g} and {LARGEST}"
-                InvalidRequest.must("epsilon", within, f"{nearest_float(epsilon):g}")
+            if epsilon:
+                within(epsilon, SMALLEST, LARGEST)
 
     def _check_loss(self) -> None:
         """That the loss and the prior are of the question."""

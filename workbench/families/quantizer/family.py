@@ -32,10 +32,6 @@ def _loss(value: Any, name: str) -> Any:
     return value if value in ("absolute", "squared") else exact(value, name)
 
 
-def _bins(value: Any, name: str) -> tuple[Any, ...]:
-    return tuple(listed(exact)(value, name))
-
-
 def _levels(values: Values) -> int | None:
     """How many outputs are to be optimised. Raises InvalidRequest where bits say it too."""
     levels: int | None = values["levels"]
@@ -61,7 +57,7 @@ class _Quantizer(Family):
         "design quantizer --bins=-4,0.2,0.6,4 --epsilon 1 --method optm --density normal:0.5,0.1",
     )
     options = (
-        Option("bins", _bins, help='Outputs, increasing: "--bins=-3,-0.5,0.5,3".', question=True),
+        Option("bins", listed(exact), help='Outputs, increasing: "--bins=-3,-0.5,0.5,3".', question=True),
         Option(
             "levels", count(2, 64), help="How many outputs to optimise, instead of --bins.", kind=int, question=True
         ),

@@ -216,12 +216,6 @@ def end_points(knots: Vector) -> Vector:
     return np.stack([knots[:-1], knots[1:]], axis=1).ravel()
 
 
-def _losses_at(knots: Vector, outputs: Vector, question: LawQuestion) -> Pair:
-    """What the end laws of all pieces cost, and the slopes in the outputs at fixed knots. Shapes (2 pieces, m)."""
-    integrals, shape = ErrorIntegrals(knots, outputs, question.density), (-1, outputs.size)
-    return integrals.weights(question.loss).reshape(shape), integrals.slopes(question.loss).reshape(shape)
-
-
 def exact_problem(knots: Vector, outputs: int, question: LawQuestion, *, symmetric: bool) -> LawProblem:
     """The exact quantizer LP on fixed knots (bins need not be knots; then the law just has no jump there), at any ε.
 
@@ -232,8 +226,10 @@ def exact_problem(knots: Vector, outputs: int, question: LawQuestion, *, symmetr
     metric = question.metric
 
     def losses(bins: Vector) -> Pair:
-        both = _losses_at(knots, bins, question)
-        return both if metric is None else (_joined(both[0]), _joined(both[1]))
+        """What the end laws of all pieces cost, and the slopes in the outputs."""
+        integrals, shape = ErrorIntegrals(knots, bins, question.density), (-1, bins.size)
+        cost, slopes = (each(question.loss).reshape(shape) for each in (integrals.weights, integrals.slopes))
+        return (cost, slopes) if metric is None else (_joined(cost), _joined(slopes))
 
     points, links = (end_points(knots), None) if metric is None else (knots, _links(np.diff(knots), metric))
     return LawProblem(
