@@ -7,4 +7,6 @@ Record = dict[str, Any]  # an object of a JSON file, or keyword arguments
 Progress = Callable[[str], None]  # told a line of what a search has reached
 Pair = tuple[int, int]  # of positions, or others
 Pairs = tuple[Pair, ...]
+FloatPair = tuple[float, float]
+Words = tuple[str, ...]
 Values = Mapping[str, Any]  # anything by name, to be read

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from workbench.errors import InvalidRequest
-from workbench.exact.objects import Progress, Record
+from workbench.exact.objects import Progress, Record, Words
 from workbench.exact.objects import Values as Values
 from workbench.families.design import Design, Reports
 from workbench.families.option import Option, Place, read, spell
@@ -192,7 +192,7 @@ class Family(Reports):
         return [re.split(r" --(?:json|plot|save)\b", line)[0] for line in lines]
 
     @property
-    def hot(self) -> tuple[str, ...]:
+    def hot(self) -> Words:
         """The options that move along a path; the last one varies fastest."""
         return tuple(option.name for option in self.options if option.hot)
 

@@ -160,10 +160,11 @@ class _Name(str):
     """Of a published mechanism."""
 
 
+Named = tuple[tuple[str, Any], ...]  # a name and a law, or a function, each
 Law = dict[int, Fraction] | _Table | Mechanism
 
 
-def read_baselines(value: Any, name: str) -> tuple[tuple[str, Any], ...]:
+def read_baselines(value: Any, name: str) -> Named:
     """Reader of an option: (name, law or function) of each; value: one of the docstring's, a list of paths, or a
     mapping from names to them; of the name of a published one None in place of its law. Raises InvalidRequest."""
     if isinstance(value, Mapping) and value and all(isinstance(key, str) for key in value):
@@ -176,7 +177,7 @@ def read_baselines(value: Any, name: str) -> tuple[tuple[str, Any], ...]:
     return baselines
 
 
-def own_baselines(given: tuple[tuple[str, Any], ...], family: str) -> list[Baseline]:
+def own_baselines(given: Named, family: str) -> list[Baseline]:
     """What was read as baselines of a family."""
     return [Baseline(name, family, partial(_mechanism, law)) for name, law in given]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import jsonable
+from workbench.exact.numbers import RationalPair, jsonable
 from workbench.exact.objects import Record
 from workbench.families.base import Request, Values
 from workbench.families.design import exact_words
@@ -158,7 +158,7 @@ def parameter_words(claim: Claim) -> str:
     values: Values = claim.values
     for name, pair in (("curve", "(epsilon, delta)"), ("tradeoff", "(alpha, beta)")):
         if name in values:
-            points: Sequence[tuple[Fraction, Fraction]] = values[name]
+            points: Sequence[RationalPair] = values[name]
             return f"{pair} = " + ", ".join(f"({float(a):g}, {float(b):g})" for a, b in points)
     return ", ".join(f"{name} = {float(value):g}" for name, value in values.items())
 

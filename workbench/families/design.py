@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import ExpNumber, jsonable, round_up
-from workbench.exact.objects import Record, Values
+from workbench.exact.objects import Record, Values, Words
 from workbench.families.design_program import DesignProgram
 from workbench.families.oracle import OracleVerdict as OracleVerdict
 from workbench.io.plain_figures import chart, over
@@ -132,7 +132,7 @@ class Design(Shown):
     claim: Any
     oracle: OracleVerdict
     solution: Solution | None = None
-    words: tuple[str, ...] = ()
+    words: Words = ()
     privacy: Any = None
     certificate: Certificate | None = None
     raw: Any = None

@@ -27,7 +27,7 @@ from typing import Any, overload
 from solvers.regions import Ends, NoPoint, Region, region_around, regions
 from solvers.search import Deadline
 from workbench.errors import Infeasible, InvalidRequest, NotProven
-from workbench.exact.numbers import exact
+from workbench.exact.numbers import RationalPair, exact
 from workbench.exact.objects import Progress, Record, Values
 from workbench.families.formula_certificate import Known, Question, record, x_bounds
 from workbench.families.formula_object import Formula
@@ -148,7 +148,7 @@ def _of_patterns(
         return replace(formula, seconds=deadline.elapsed)
 
 
-def _ends(given: Any, name: str, wanted: str) -> tuple[Fraction, Fraction] | None:
+def _ends(given: Any, name: str, wanted: str) -> RationalPair | None:
     """Two ends, equal for one number; None for none. Raises InvalidRequest."""
     if given is None:
         return None

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from solvers.polynomials import Affine, Poly
 from workbench.errors import Infeasible, InvalidRequest, NotInstalled, NotProven
-from workbench.exact.numbers import exact, exp_interval
-from workbench.exact.objects import Record
+from workbench.exact.numbers import RationalPair, exact, exp_interval
+from workbench.exact.objects import FloatPair, Record, Words
 from workbench.families.formula_pieces import Piece, epsilons
 from workbench.families.formula_plot import figure
 from workbench.families.formula_text import LATEX, PYTHON, WORDS, written
@@ -43,12 +43,12 @@ class Formula:
     what: str
     pieces: tuple[Piece, ...]
     steps: int = 1
-    open: tuple[tuple[float, float], ...] = ()
+    open: tuple[FloatPair, ...] = ()
     seconds: float = 0.0
     proof: Callable[[], Record] = dict
     at: Fraction | None = None
 
-    def __call__(self, epsilon: Any, delta: Any = None) -> tuple[Fraction, Fraction]:
+    def __call__(self, epsilon: Any, delta: Any = None) -> RationalPair:
         """A proven enclosure of the optimum, about 1e-50 wide. delta: needed where it is free.
 
         Raises InvalidRequest outside the intervals of the formula; Infeasible where no mechanism meets the request.
@@ -66,7 +66,7 @@ class Formula:
                 return ends
         raise NotProven(f"The formula is near a pole at epsilon = {epsilon}.")
 
-    def _piece(self, x: tuple[Fraction, Fraction], delta: Fraction | None, epsilon: Any) -> Piece:
+    def _piece(self, x: RationalPair, delta: Fraction | None, epsilon: Any) -> Piece:
         """The piece that holds at an ε; of two that meet there either."""
         here = [
             piece
@@ -108,7 +108,7 @@ class Formula:
         return "\n".join(lines)
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def words(self) -> Words:
         """What is proven, in sentences."""
         first, *rest = str(self).splitlines()
         count = f"{len(self.pieces)} formula{'' if len(self.pieces) == 1 else 's'}"

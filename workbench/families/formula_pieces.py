@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from solvers.polynomials import Affine, Poly, Root
-from workbench.exact.objects import Record
+from workbench.exact.objects import FloatPair, Record
 from workbench.families.formula_text import WORDS, Style, written
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from workbench.families.stated import Stated
 
 
-def epsilons(ends: Ends, steps: int) -> tuple[float, float]:
+def epsilons(ends: Ends, steps: int) -> FloatPair:
     """An interval of x as one of ε, in floats."""
     low, high = (math.inf if end is None else steps * math.log(float(end)) for end in ends)
     return low, high
@@ -69,7 +69,7 @@ class Piece:
         return self.parts[0].masses
 
     @property
-    def epsilon(self) -> tuple[float, float]:
+    def epsilon(self) -> FloatPair:
         """The interval of ε, in floats."""
         return epsilons((self.low, self.high), self.steps)
 
@@ -94,7 +94,7 @@ class Piece:
         low, high = (written(end, style, self.steps) for end in self.delta)
         return low, high
 
-    def delta_at(self, epsilon: Fraction) -> tuple[float, float]:
+    def delta_at(self, epsilon: Fraction) -> FloatPair:
         """The ends of δ at an ε."""
         x = Fraction(math.exp(epsilon / self.steps))
         low, high = (float(end(x)) for end in self.delta)

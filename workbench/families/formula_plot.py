@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench.exact.objects import Record
+from solvers.arrays import Vector
+from workbench.exact.objects import FloatPair, Record
 from workbench.families.formula_text import LATEX
 from workbench.io.figures import COLOURS, panels, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from solvers.polynomials import Affine
     from workbench.families.formula_pieces import Piece
@@ -90,7 +90,7 @@ def _columns(numbers: Mapping[str, int]) -> int:
     return math.ceil(len(numbers) / _BELOW)
 
 
-def shown(pieces: Sequence[Piece]) -> tuple[float, float]:
+def shown(pieces: Sequence[Piece]) -> FloatPair:
     """The interval of ε of a picture."""
     ends = sorted({end for piece in pieces for end in piece.epsilon if math.isfinite(end)})
     last = max(piece.epsilon[1] for piece in pieces)
@@ -111,12 +111,12 @@ def _label(piece: Piece, number: int) -> str:
     return rf"$\mathbf{{{number}}}:\ {text}$"
 
 
-def sampled(value: Affine, epsilons: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
+def sampled(value: Affine, epsilons: Vector, steps: int) -> Vector:
     """A function of x without δ at some ε."""
     return np.array([float(value(Fraction(math.exp(epsilon / steps)))) for epsilon in epsilons])
 
 
-def _region(axis: Axes, piece: Piece, epsilons: NDArray[np.float64], numbers: Mapping[str, int]) -> None:
+def _region(axis: Axes, piece: Piece, epsilons: Vector, numbers: Mapping[str, int]) -> None:
     """A region of the plane, with the number of its formula where it is widest."""
     below, above = (sampled(end, epsilons, piece.steps) for end in piece.delta)
     number = numbers[piece.text()]
@@ -137,7 +137,7 @@ def _region(axis: Axes, piece: Piece, epsilons: NDArray[np.float64], numbers: Ma
         )  # fmt: skip
 
 
-def _curve(axis: Axes, piece: Piece, epsilons: NDArray[np.float64], numbers: Mapping[str, int]) -> None:
+def _curve(axis: Axes, piece: Piece, epsilons: Vector, numbers: Mapping[str, int]) -> None:
     """The optimum in an interval of ε; a band where there is no mechanism."""
     number = numbers[piece.text()]
     if piece.value is None:

@@ -25,7 +25,7 @@ from flint import fmpq, fmpq_mat
 from solvers.polynomials import fraction
 from solvers.search import Deadline
 from workbench.errors import InvalidRequest
-from workbench.exact.objects import Progress, Record, Values
+from workbench.exact.objects import Pair, Progress, Record, Values, Words
 from workbench.families.formula_object import Formula
 from workbench.io.result import Result
 
@@ -52,7 +52,7 @@ class Conjecture:
     piece: int
     cases: tuple[int, ...]
     fitted: int
-    words: tuple[str, ...]
+    words: Words
 
     def __str__(self) -> str:
         name = "last piece" if self.piece == 1 else f"piece {self.piece} from the last"
@@ -233,7 +233,7 @@ def _fit(values: Mapping[int, int]) -> Poly2 | None:
     return _solved({(n, 0): v for n, v in values.items()}, _ONE_VARIABLE)
 
 
-def _solved(values: Mapping[tuple[int, int], int], monomials: Sequence[tuple[int, int]]) -> Poly2 | None:
+def _solved(values: Mapping[Pair, int], monomials: Sequence[Pair]) -> Poly2 | None:
     """The combination of monomials that is right for all values, from those of the first n; the simplest one."""
     first = sorted({n for n, _ in values})[:_FIT]
     for count in range(1, len(monomials) + 1):
@@ -276,7 +276,7 @@ def _grouped(text: str) -> str:
     return f"({text})" if " " in text else text
 
 
-def _text(weights: Poly2, monomials: Sequence[tuple[int, int]]) -> str:
+def _text(weights: Poly2, monomials: Sequence[Pair]) -> str:
     """A polynomial in n and j."""
     text = ""
     for weight, (a, b) in reversed([*zip(weights, monomials, strict=False)]):

@@ -39,6 +39,7 @@ __all__ = [
     "NotApplicable",
     "Plan",
     "Plots",
+    "Point",
     "Row",
     "Task",
     "baseline_task",
@@ -78,6 +79,8 @@ LEAST_EPSILON = "least epsilon"  # mechanism of a row whose objective is an ε
 _OF_THE_SOLVE = ("gap", "residual", "start", "audited", "version", "bins_used")
 
 Task = Callable[[], Iterable[Row]]
+Point = tuple[Row, Any]  # columns that name it, its request
+Points = Callable[[Any, Values], Iterable[Point]]  # of a question and values of options
 
 
 class NotApplicable(InvalidRequest):
@@ -120,7 +123,7 @@ class Frontier:
     options: Sequence[Option]
     plan: Callable[[Any, Values], Plan]
     examples: Sequence[str] = ()
-    points: Callable[[Any, Values], Iterable[tuple[Row, Request]]] | None = None
+    points: Points | None = None
 
 
 EPSILON = Option("epsilon", grid, help='Grid: "0.1:4:40" (equal steps), "0.1:4:40:log", "0.5,1,2".', required=True)
@@ -137,9 +140,7 @@ def later(module: str, name: str) -> Callable[..., Any]:
     return lambda *given: getattr(importlib.import_module(module), name)(*given)
 
 
-def compared(
-    points: Callable[[Any, Values], Iterable[tuple[Row, Request]]], **fixed: Any
-) -> Callable[[Any, Values], Iterable[tuple[Row, Request]]]:
+def compared(points: Points, **fixed: Any) -> Points:
     """Of some points those that baselines are compared at: a loss minimised. fixed: values of options."""
     return lambda question, values: [
         (row, request) for row, request in points(question, {**values, **fixed}) if request.minimise == "loss"

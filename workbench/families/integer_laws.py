@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.arrays import Pair
+from solvers.arrays import Pair, Vector
 from solvers.search import bisect
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
@@ -33,8 +33,6 @@ from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion as known_notion
 from workbench.privacy.repair import inverse_exponential, staircase
-
-Vector = NDArray[np.float64]
 
 SOURCES = {  # name -> (whose it is, what of it is scaled to the budget)
     "geometric": ("Ghosh, Roughgarden and Sundararajan 2009", "α, the least that is proven"),

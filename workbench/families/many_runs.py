@@ -28,7 +28,7 @@ from models.repeated_noise import best_losses, masses
 from solvers.arrays import Vector
 from solvers.search import Deadline
 from workbench.errors import NotCertified, NotProven
-from workbench.exact.numbers import round_up
+from workbench.exact.numbers import RationalPair, round_up
 from workbench.families.base import Request, Session, Values
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.requirements import LARGEST
@@ -42,7 +42,7 @@ _STRETCH = (Fraction(1, 2), Fraction(6, 5))  # factors of losses
 _LEVELS = (1.0, 0.9, 0.75, 0.5, 0.25, 0.02, 1.25, 2.0)  # of ln E, in units of ε/T
 _HALVINGS, _CLOSE = 10, 5e-4  # of a path; of its loss, where it is as good as ended
 _ON_CURVE, _LIGHT = 16, 1e-8  # points, and the mass of the last loss on it
-Curve = Sequence[tuple[Fraction, Fraction]]
+Curve = Sequence[RationalPair]
 WithinCurve = Callable[[Any, Curve], Design]
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family
-from workbench.families.frontier_plan import LEAST_EPSILON, Plan, Plots, Row, Task, design_task
+from workbench.families.frontier_plan import LEAST_EPSILON, Plan, Plots, Point, Row, Task, design_task
 from workbench.families.option import NOTION_PARAMETERS, Option, count
 from workbench.io.parameter_grid import grid
 from workbench.privacy.notions import notion
@@ -101,7 +101,7 @@ def least_points(values: Values) -> Iterator[tuple[Row, Record]]:
                 yield row, {"notion": named, "delta": delta, "max_loss": budget, "minimise": "epsilon"}
 
 
-def notion_requests(kind: Family, question: Any, values: Values) -> Iterator[tuple[Row, Any]]:
+def notion_requests(kind: Family, question: Any, values: Values) -> Iterator[Point]:
     """(columns that name a point, its request) of a family whose requests take a notion, a loss and perhaps runs."""
     query = question or kind.spelled_question(values)
     common = {name: values[name] for name in ("loss", "solver", "certify", "time_limit") if name in values}
@@ -118,7 +118,7 @@ def one_run(table: pd.DataFrame, notions: Iterable[str]) -> pd.DataFrame:
 
 
 def notion_plan(
-    points: Sequence[tuple[Row, Any]],
+    points: Sequence[Point],
     name: str,
     series: Mapping[str, Series],
     notions: Iterable[str],

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Rationals, exact, nearest_float, positive, probability
-from workbench.exact.objects import Progress, Record, Values
+from workbench.exact.objects import Progress, Record, Values, Words
 from workbench.io.files import spelled
 
 Reader = Callable[[Any, str], Any]
@@ -199,7 +199,7 @@ def _constraint_names() -> Iterable[str]:
     return CONSTRAINTS
 
 
-def constraints(value: Any, name: str) -> tuple[str, ...]:
+def constraints(value: Any, name: str) -> Words:
     """Names of constraints of a channel, or none."""
     return listed(one_of(more=_constraint_names))(value, name) if len(value) else ()
 

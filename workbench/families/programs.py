@@ -13,9 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from solvers.arrays import Vector
 from solvers.program import Program
 from workbench.errors import InvalidRequest, NotCertified
 from workbench.exact.objects import Values
@@ -27,8 +25,6 @@ SUITES: dict[str, tuple[int, Callable[[Instance], bool]]] = {
     "small": (1, lambda instance: instance.suite == "small"),
     "library": (1, lambda instance: True),
 }
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from solvers.search import Deadline
 from workbench.exact.objects import Values
-from workbench.families.frontier_plan import NotApplicable, Row, Task, baseline_task
+from workbench.families.frontier_plan import NotApplicable, Point, Row, Task, baseline_task
 from workbench.families.requirements import ratio_notions
 from workbench.privacy.audit import audit
 
@@ -101,9 +101,7 @@ def costs(entries: Mapping[str, Published], request: Any) -> dict[str, Reference
     return known
 
 
-def published_tasks(
-    entries: Iterable[Published], points: Iterable[tuple[Row, Any]], named: Collection[str] = ()
-) -> list[Task]:
+def published_tasks(entries: Iterable[Published], points: Iterable[Point], named: Collection[str] = ()) -> list[Task]:
     """One task for every entry at every point of a frontier that it serves: (columns that name the point, request).
     Points that do not differ but in its fixed columns are one. named: those that say where they serve none."""
     places, tasks = list(points), dict[Any, Task]()

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from solvers.search import Chords, Deadline, bisect
 from workbench.errors import NotProven
-from workbench.exact.objects import Record, Values
+from workbench.exact.objects import Record, Values, Words
 from workbench.families.base import Family
 from workbench.families.channel.losses import LossTable, OwnLoss, loss_table
 from workbench.families.design import Design
@@ -117,7 +117,7 @@ class Candidate:
     solve: Callable[[], Value] | None = None
     reason: str | None = None
     extra_loss: str | None = None
-    contains: tuple[str, ...] = ()
+    contains: Words = ()
     programs: bool = False
     simplicity: int = 2
     minimises: bool = False
@@ -183,7 +183,7 @@ class Query(_Budget):
     question: FiniteQuery
     loss: OwnLoss = "squared"
     own: tuple[tuple[str, Any], ...] = ()
-    named: tuple[str, ...] = ()
+    named: Words = ()
 
     @cached_property
     def losses(self) -> LossTable:

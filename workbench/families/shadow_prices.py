@@ -22,7 +22,7 @@ from solvers.arrays import Ints
 from solvers.optimal_face import unique
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import exp_interval
-from workbench.exact.objects import Record
+from workbench.exact.objects import Record, Words
 from workbench.families.formula import formula_of
 from workbench.families.formula_certificate import Question
 from workbench.families.stated import linear_notions, refuse_notion
@@ -54,7 +54,7 @@ class ShadowPrices:
     binding: tuple[Ints, ...]
     of: int
     words: str = ""
-    names: tuple[str, ...] = ()
+    names: Words = ()
     constraints: Mapping[str, tuple[int, int, float]] = field(default_factory=dict)
 
     def __str__(self) -> str:

@@ -26,7 +26,7 @@ from solvers.search import bisect
 from workbench.errors import InvalidRequest
 from workbench.exact.distribution import over_common
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import ball, ball_ends, nearest_float
+from workbench.exact.numbers import RationalPair, ball, ball_ends, nearest_float
 from workbench.families.channel.losses import Integers
 from workbench.families.channel.repair import channel_loss
 from workbench.families.frontier_plan import NotApplicable
@@ -78,7 +78,7 @@ def budgets_of(query: BudgetedQuery) -> tuple[Any, Any]:
     return both, {pair: epsilon * d for pair, d in zip(both, distances * 2, strict=True)}
 
 
-def epsilon_delta(query: BudgetedQuery) -> tuple[Fraction, Fraction]:
+def epsilon_delta(query: BudgetedQuery) -> RationalPair:
     """ε and δ."""
     if query.epsilon is None or {*notion(query.notion).parameters} - {"epsilon", "delta"}:
         raise NotApplicable(f"its parameter is not known for the notion {query.notion}")

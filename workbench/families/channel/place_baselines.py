@@ -25,6 +25,7 @@ import numpy as np
 
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import ball
+from workbench.exact.objects import Pair
 from workbench.families.channel.baselines import BudgetedQuery, budgets_of, epsilon_delta, expected, selection, softmax
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.published import Published, Reference
@@ -82,7 +83,7 @@ def laplace(query: BudgetedQuery) -> Reference:
     return Reference(expected(query, rows), True, None, "epsilon", float(epsilon))
 
 
-def _grid(plane: Plane) -> tuple[list[int], list[int], list[tuple[int, int]]]:
+def _grid(plane: Plane) -> tuple[list[int], list[int], list[Pair]]:
     """(columns, lines, the place of every point in them) of a full rectangular grid."""
     points = [(int(a), int(b)) for a, b in plane.first.tolist()]
     x, y = (sorted({point[axis] for point in points}) for axis in (0, 1))
@@ -97,7 +98,7 @@ class _Corners:
     def __init__(self, epsilon: Fraction, unit: int) -> None:
         self._epsilon, self._halves = epsilon, 2 * unit
         self._far = math.ceil(_FAR / epsilon * self._halves)
-        self._known: dict[tuple[int, int], Any] = {}
+        self._known: dict[Pair, Any] = {}
 
     def __call__(self, a: int, b: int) -> Any:
         if a < 0 or b < 0:
@@ -123,7 +124,7 @@ class _Corners:
         return acb.integral(mass, acb(0), angle).real / (2 * arb.pi())
 
 
-def _law(corners: _Corners, x: list[int], y: list[int], at: list[tuple[int, int]]) -> Any:
+def _law(corners: _Corners, x: list[int], y: list[int], at: list[Pair]) -> Any:
     """The mass of every place's cell from every place; outermost cells have no end. (k, k) balls."""
     far = 1 << 62
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from solvers.arrays import Flags, Vector
 from workbench.exact.distribution import Distribution
+from workbench.exact.objects import Pair
 from workbench.families.channel.losses import Integers, LossTable
 from workbench.mechanisms.channel import Channel
 from workbench.privacy.repair import threshold
@@ -34,16 +35,16 @@ _EXP = 112  # as `threshold`
 class Edges:
     """Ordered pairs y -> y' and the ε of each; pairs None: all pairs, under one ε."""
 
-    pairs: Sequence[tuple[int, int]] | None
+    pairs: Sequence[Pair] | None
     epsilons: Sequence[Fraction]
 
     @classmethod
-    def of(cls, pairs: Sequence[tuple[int, int]] | None, groups: Sequence[int], epsilons: Sequence[Fraction]) -> Edges:
+    def of(cls, pairs: Sequence[Pair] | None, groups: Sequence[int], epsilons: Sequence[Fraction]) -> Edges:
         """Both orders of unordered pairs, group by group, as `models.channel` states them. groups: of the pairs, which
         of the epsilons each takes."""
         if pairs is None:
             return cls(None, epsilons)
-        each: list[tuple[int, int]] = []
+        each: list[Pair] = []
         of: list[Fraction] = []
         for group, epsilon in enumerate(epsilons):
             own = [pair for pair, at in zip(pairs, groups, strict=True) if at == group]

@@ -17,7 +17,7 @@ from models.modulo import MASS_SCALE
 from solvers.arrays import Flags, Ints
 from solvers.program import Program
 from workbench.errors import InvalidRequest
-from workbench.exact.objects import Progress
+from workbench.exact.objects import Pair, Progress, Words
 from workbench.families.budget import BudgetRequest
 from workbench.families.channel.block_work import FEW, NAME, BlocksSize, less, too_large
 from workbench.families.channel.extra_rows import ExtraRows, extra_program
@@ -60,7 +60,7 @@ class ChannelRequest(BudgetRequest):
     losses: LossTable = field(repr=False)
     epsilon: Fraction = None  # type: ignore[assignment]  # of a notion that has none
     loss: OwnLoss = "squared"
-    constraints: tuple[str, ...] = ()
+    constraints: Words = ()
     more: UserRows | None = None
     method: str = "auto"
     jobs: int = 1
@@ -303,7 +303,7 @@ class ChannelRequest(BudgetRequest):
             return ratio_bounds(self.notion, {(): self.epsilon}, delta)
         return ratio_bounds(self.notion, self._metric_budgets(), delta)
 
-    def _metric_budgets(self) -> dict[tuple[int, int], Fraction]:
+    def _metric_budgets(self) -> dict[Pair, Fraction]:
         pairs, distances = self.question.metric_pairs()
         return {pair: self.epsilon * distance for pair, distance in zip(pairs, distances, strict=True)}
 

@@ -15,7 +15,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Rationals, exact, jsonable, nearest_float, probability
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Session
-from workbench.families.frontier_plan import EPSILON, Frontier, Row, compared, later, several
+from workbench.families.frontier_plan import EPSILON, Frontier, Point, compared, later, several
 from workbench.families.option import (
     NOTION_PARAMETERS,
     PROGRESS,
@@ -314,7 +314,7 @@ def _bins(mechanism: Any) -> list[dict[str, float]] | None:
 FAMILY = _LabelFamily()
 
 
-def points(question: Any, values: Values) -> Iterable[tuple[Row, Any]]:
+def points(question: Any, values: Values) -> Iterable[Point]:
     """(columns that name a point, its request): every method at every ε, the channel LP at every δ too."""
     for method in values["method"]:
         for delta in values["delta"] if method == "lp" else [Fraction(0)]:

@@ -30,7 +30,7 @@ from solvers.rational_refinement import solve_rational
 from solvers.solution import Solution
 from workbench.errors import InvalidRequest, NotCertified
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import Real, nearest_float, positive, round_down
+from workbench.exact.numbers import RationalPair, Real, nearest_float, positive, round_down
 from workbench.exact.objects import Record
 from workbench.families.channel.losses import Integers
 from workbench.families.channel.problem import ChannelProblem
@@ -58,13 +58,16 @@ def best_bins(labels: Labels, epsilon: Real, loss: str | Loss = "squared") -> Ra
     return on_bins(labels, bins.starts, bins.values, epsilon)
 
 
+_Rows = tuple[Channel, Sequence[int] | None]  # and the row of every label, where labels share them
+
+
 class RandomizerProblem(Problem):
     """A randomizer that is exactly private as constructed, all labels being neighbours."""
 
     request: LabelRequest
     STATED: ClassVar[int] = _STATED
 
-    def certified_rows(self, mechanism: Any) -> tuple[Channel, Sequence[int] | None]:
+    def certified_rows(self, mechanism: Any) -> _Rows:
         """(the channel of a certificate, the row of every label where labels share them). Raises InvalidRequest."""
         return mechanism, None
 
@@ -101,7 +104,7 @@ class BinsProblem(RandomizerProblem):
         mechanism = on_bins(question, bins.starts, bins.values, request.claim.epsilon)
         return Answer(mechanism, bins.bound, route="exact as constructed", claimed=bins.objective)
 
-    def certified_rows(self, mechanism: RandomizedResponse) -> tuple[Channel, Sequence[int] | None]:
+    def certified_rows(self, mechanism: RandomizedResponse) -> _Rows:
         """A row for every label; one for every bin, where the rows of all labels would be too many."""
         return rows_of_bins(mechanism)
 
@@ -120,7 +123,7 @@ class BinsProblem(RandomizerProblem):
         return reached
 
 
-def rows_of_bins(mechanism: RandomizedResponse) -> tuple[Channel, Sequence[int] | None]:
+def rows_of_bins(mechanism: RandomizedResponse) -> _Rows:
     """(the channel of a certificate, the row of every label where it has one for every bin). Raises InvalidRequest."""
     k, m = mechanism.labels.k, mechanism.outputs.size
     if k == 1:
@@ -164,7 +167,7 @@ class ChannelOfLabels(ChannelProblem):
         return closer if better else replace(answer, bound=proven)
 
 
-def within_curve(request: LabelRequest, curve: Sequence[tuple[Fraction, Fraction]]) -> Design:
+def within_curve(request: LabelRequest, curve: Sequence[RationalPair]) -> Design:
     """The least-loss channel of one run that is (ε, δ)-private for all points of a curve. Raises as its session."""
     return design(ChannelOfLabels(replace(request, notion="curve", curve=curve, epsilon=None, delta=Fraction(0))))
 

@@ -16,7 +16,7 @@ from models.channel import ChannelModel, consecutive
 from models.losses import loss_named
 from solvers.arrays import Vector
 from workbench.exact.numbers import exact
-from workbench.exact.objects import Record, Values
+from workbench.exact.objects import Pair, Record, Values
 from workbench.families.programs import Instance, Judged, certified_or_not
 from workbench.families.verification import product
 from workbench.mechanisms.channel import Channel
@@ -51,7 +51,7 @@ class _Case:
         return Instance(name, f"channel LP, {self.kind}", self.build, self.judge, self.suite, words)
 
     @property
-    def pairs(self) -> tuple[tuple[int, int], ...]:
+    def pairs(self) -> tuple[Pair, ...]:
         return consecutive(self.k) if "counts" in self.kind else tuple(combinations(range(self.k), 2))
 
     @cached_property

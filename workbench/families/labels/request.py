@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from models.losses import Loss, loss_named
 from workbench.errors import InvalidRequest
-from workbench.exact.objects import Progress
+from workbench.exact.objects import Pair, Progress, Words
 from workbench.families.budget import BudgetRequest
 from workbench.families.channel.losses import LossTable, loss_table, signed_table
 from workbench.families.channel.request import ChannelRequest
@@ -22,7 +22,7 @@ from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion as notion_named
 
-Pairs = Sequence[tuple[int, int]]
+Pairs = Sequence[Pair]
 
 _PRINTED = 4000  # labels up to which the O(k³) algorithm is run
 LARGEST, _LARGEST_UNBIASED = 30, 12  # ε
@@ -70,7 +70,7 @@ class LabelRequest(BudgetRequest):
     outputs: tuple[float, ...] | None = None
     neighbours: Any = "all"
     notion: str = "pure"
-    constraints: tuple[str, ...] = ()
+    constraints: Words = ()
     progress: Progress | None = None
 
     @property
@@ -99,7 +99,7 @@ class LabelRequest(BudgetRequest):
         return self.channel.pairs if self.method == "lp" else None
 
     @property
-    def size(self) -> tuple[int, int]:
+    def size(self) -> Pair:
         """(labels, outputs) of lp."""
         return self.question.k, self.question.k if self.outputs is None else len(self.outputs)
 

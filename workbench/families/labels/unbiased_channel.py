@@ -30,6 +30,7 @@ from scipy.cluster.hierarchy import DisjointSet
 from models.unbiased_levels import Optimum
 from solvers.arrays import Vector
 from workbench.exact.distribution import Distribution
+from workbench.exact.objects import Pair
 from workbench.mechanisms.channel import Channel
 
 _DIGITS = ((27, 52), (42, 67), (60, 85))  # tried in turn: masses of so many bits less are left out; bits of masses
@@ -52,7 +53,7 @@ def exact_channel(labels: Vector, odds: Fraction, point: Optimum) -> tuple[Vecto
     raise refused
 
 
-def _channel(labels: Vector, odds: Fraction, point: Optimum, digits: tuple[int, int]) -> tuple[Vector, Channel]:
+def _channel(labels: Vector, odds: Fraction, point: Optimum, digits: Pair) -> tuple[Vector, Channel]:
     """`exact_channel` with these digits."""
     k, a, b, used = labels.size, odds.numerator, odds.denominator, point.t > 0
     first, last, t = point.sets.first[used], point.sets.last[used], point.t[used]
@@ -81,7 +82,7 @@ def _channel(labels: Vector, odds: Fraction, point: Optimum, digits: tuple[int, 
     return np.array([float(at * step) for at in places]), Channel(tuple(rows))
 
 
-def _masses(tree: _Tree, t: Vector, digits: tuple[int, int]) -> list[int]:
+def _masses(tree: _Tree, t: Vector, digits: Pair) -> list[int]:
     """n of all sets, those with hardly a mass left out. Raises ArithmeticError."""
     speck, bits = digits
     light = (t < 2.0**-speck * t.max()) & ~np.isin(np.arange(t.size), tree.edges)

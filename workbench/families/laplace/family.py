@@ -16,7 +16,7 @@ from workbench.exact.numbers import exact, positive
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Request
 from workbench.families.design import Design
-from workbench.families.frontier_plan import EPSILON, Frontier, Row, later
+from workbench.families.frontier_plan import EPSILON, Frontier, Point, later
 from workbench.families.option import Option, one_of, spell
 from workbench.io.parameter_grid import grid
 from workbench.io.shown import Facts
@@ -225,7 +225,7 @@ class _Laplace(Family):
 FAMILY = _Laplace()
 
 
-def points(question: Any, values: Values) -> Iterable[tuple[Row, Any]]:
+def points(question: Any, values: Values) -> Iterable[Point]:
     """(columns that name a point, its request): every ε within every number of bits."""
     if question is not None and question != UNIFORM:
         InvalidRequest.must("question", f"{UNIFORM!r}, which the bits are counted for", repr(question))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.numbers import Real, exact, probability
+from workbench.exact.objects import FloatPair
 from workbench.families.outcome import translated_errors
 from workbench.families.registry import family_of
 from workbench.io.plain_figures import chart, lines, series
@@ -60,7 +61,7 @@ class DeltaFrontier(tuple["Piece", ...], Shown):
         except (ValueError, LookupError):
             return InvalidRequest.must("delta", "within the pieces of delta_frontier", delta)
 
-    def error_interval(self, delta: Real) -> tuple[float, float]:
+    def error_interval(self, delta: Real) -> FloatPair:
         """(bound, value): between them lies the least error at a δ. Raises InvalidRequest outside the frontier."""
         piece, wanted = self._at(delta)
         return piece.bound(wanted), piece.value(wanted)
@@ -72,7 +73,7 @@ class DeltaFrontier(tuple["Piece", ...], Shown):
         value = piece.value(wanted)
         return _known(f"delta = {wanted:g}: the least error", value if piece.proven else piece.bound(wanted), value)
 
-    def least_delta_interval(self, error: Real) -> tuple[float, float]:
+    def least_delta_interval(self, error: Real) -> FloatPair:
         """(bound, value) of the least δ at which the least error is at most `error`.
 
         The value is reached; below the bound the error is proven to be larger. Raises InvalidRequest where no δ of the

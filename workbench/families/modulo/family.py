@@ -20,7 +20,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import positive, probability
 from workbench.exact.objects import Progress, Record, Values
 from workbench.families.base import Family, Session
-from workbench.families.frontier_plan import Frontier, Row, compared, later, several
+from workbench.families.frontier_plan import Frontier, Point, compared, later, several
 from workbench.families.notion_points import OPTIONS as GRIDS
 from workbench.families.notion_points import RUNS as SHARED
 from workbench.families.notion_points import notion_requests
@@ -318,7 +318,7 @@ def _levels(value: Any, name: str) -> list[Fraction] | None:
     return {"auto": None, "none": []}[value] if value in ("auto", "none") else grid(value, name)
 
 
-def points(question: Any, values: Values) -> Iterable[tuple[Row, Any]]:
+def points(question: Any, values: Values) -> Iterable[Point]:
     """(columns that name a point, its request): every ε and δ under every notion, then the least ε of losses.
 
     Raises InvalidRequest.

@@ -29,6 +29,7 @@ from workbench.exact.objects import Values
 from workbench.families.channel.query_channels import design_of
 from workbench.families.frontier_plan import (
     Plan,
+    Point,
     Row,
     Task,
     design_row,
@@ -69,7 +70,7 @@ def plan(question: Any, values: Values) -> Plan:
     piece to its end, however long it takes, so that no clock decides what the table holds. level: errors of the level
     curves; None chooses LEVELS of them from the points, an empty list draws none. Raises InvalidRequest.
     """
-    every: list[tuple[Row, Any]] = [*points(question, values)]
+    every: list[Point] = [*points(question, values)]
     optima = [(row, request) for row, request in every if request.minimise == "loss"]
     plain = [(row, request) for row, request in optima if request.notion in ratio_notions() and request.runs == 1]
     query, epsilons, loss = question or FAMILY.spelled_question(values), values["epsilon"] or [], values["loss"]

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.modulo_holes import facts, hole_search, weights
 from models.modulo_patterns import Facts, Noise, milp
+from solvers.arrays import Vector
 from workbench.exact.objects import Values
 from workbench.families.modulo.family import FAMILY
 from workbench.families.programs import Instance, Judged, certified_or_not
@@ -21,8 +21,6 @@ from workbench.mechanisms.additive import AdditiveNoise
 from workbench.privacy.audit import audit
 from workbench.privacy.certify import certify
 from workbench.privacy.repair import exact_loss
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ from solvers.search import Deadline, bisect
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.objects import Record
+from workbench.exact.objects import FloatPair, Record
 from workbench.families.convex_notion import ClaimedBounds
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
@@ -132,7 +132,7 @@ class Within(ClaimedBounds):
         )
 
 
-def _shared(sticks: Sequence[tuple[float, float]]) -> tuple[float, float]:
+def _shared(sticks: Sequence[FloatPair]) -> FloatPair:
     """(ε, δ) that truncated Laplace noise within all budgets may have: their own where there is one; else it is pure,
     with half of every δ left, ln((e^ε + δ/2)/(1 - δ/2)), but for the half of the least δ that its end takes."""
     if len(sticks) == 1:

@@ -19,10 +19,10 @@ from contextlib import suppress
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.oracles import line_noise
 from models.oracles.canonical_noise import discrete_gaussian, rounded_gaussian
+from solvers.arrays import Pair, Vector
 from solvers.search import bisect
 from workbench.exact.numbers import ln_up
 from workbench.families.frontier_plan import NotApplicable
@@ -35,8 +35,8 @@ from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNois
 from workbench.privacy.claim import Claim
 
 SHAPED = ("geometric", "discrete Gaussian")  # those that several runs have (`published_shapes`)
+_Fitted = tuple[float, str, float]  # loss, symbol, parameter
 _WIDEST = 1 << 22  # values of a law that is computed for comparison
-Vector = NDArray[np.float64]
 
 
 def beside(request: NoiseRequest) -> list[tuple[str, float]]:
@@ -55,7 +55,7 @@ def _real(request: NoiseRequest) -> bool:
     return not clamped and request.loss_name in line_noise.POWERS
 
 
-def _on_reals(law: Callable[[float, float, str], tuple[float, str, float]], request: NoiseRequest) -> Reference:
+def _on_reals(law: Callable[[float, float, str], _Fitted], request: NoiseRequest) -> Reference:
     """law: (ε, δ, loss) -> (loss, symbol, parameter) for Δ = 1; both grow by Δ."""
     spread = float(request.question.sensitivity)
     if request.convex:
@@ -68,29 +68,29 @@ def _on_reals(law: Callable[[float, float, str], tuple[float, str, float]], requ
     return Reference(loss * spread ** line_noise.POWERS[request.loss_name], False, None, symbol, value * spread)
 
 
-def _laplace(epsilon: float, delta: float, loss: str) -> tuple[float, str, float]:
+def _laplace(epsilon: float, delta: float, loss: str) -> _Fitted:
     scale = 1 / (epsilon - 2 * math.log1p(-delta))
     power = line_noise.POWERS[loss]
     return scale**power * math.factorial(power), "b", scale
 
 
-def _staircase(epsilon: float, delta: float, loss: str) -> tuple[float, str, float]:
+def _staircase(epsilon: float, delta: float, loss: str) -> _Fitted:
     return line_noise.staircase_reals(epsilon, 1.0, loss), "γ Δ", line_noise.staircase_share(epsilon, loss)
 
 
-def _truncated(epsilon: float, delta: float, loss: str) -> tuple[float, str, float]:
+def _truncated(epsilon: float, delta: float, loss: str) -> _Fitted:
     if not 0 < delta <= 0.5:
         raise NotApplicable("it needs 0 < delta <= 1/2")
     return line_noise.truncated_laplace(epsilon, delta, 1.0, loss), "A", line_noise.support(epsilon, delta)
 
 
-def _gaussian(epsilon: float, delta: float, loss: str) -> tuple[float, str, float]:
+def _gaussian(epsilon: float, delta: float, loss: str) -> _Fitted:
     if not delta:
         raise NotApplicable("it needs delta > 0")
     return _normal(gaussian_sigma(epsilon, delta), loss)
 
 
-def _normal(sigma: float, loss: str) -> tuple[float, str, float]:
+def _normal(sigma: float, loss: str) -> _Fitted:
     return sigma * math.sqrt(2 / math.pi) if loss == "absolute" else sigma**2, "σ", sigma
 
 
@@ -100,7 +100,7 @@ def _deviation(claim: Claim) -> float | None:
     return 1 / float(mu) if mu is not None else None if variance is None else math.sqrt(variance)
 
 
-def _uniform(epsilon: float, delta: float, loss: str) -> tuple[float, str, float]:
+def _uniform(epsilon: float, delta: float, loss: str) -> _Fitted:
     """(0, δ)-DP: p at 0, else uniform on [-w, w]. A shift by 1 takes p and 1/2w of the rest: p + (1 - p)/2w = δ."""
     if not delta:
         raise NotApplicable("it needs delta > 0")
@@ -110,7 +110,7 @@ def _uniform(epsilon: float, delta: float, loss: str) -> tuple[float, str, float
     return (1 - atom) * width**power / (power + 1), "w", width
 
 
-def curves(request: NoiseRequest, edges: Vector) -> dict[str, tuple[Vector, Vector]]:
+def curves(request: NoiseRequest, edges: Vector) -> dict[str, Pair]:
     """name -> (edges, mean densities) on the reals; name -> (values, masses) on the integers."""
     if request.convex:
         return {}
@@ -132,7 +132,7 @@ def curves(request: NoiseRequest, edges: Vector) -> dict[str, tuple[Vector, Vect
     return densities
 
 
-def _integer_laws(request: NoiseRequest) -> dict[str, tuple[Vector, Vector]]:
+def _integer_laws(request: NoiseRequest) -> dict[str, Pair]:
     if request.runs > 1:
         return {name: _run_law(name, request) for name in SHAPED}
     laws: dict[str, FittedLaw] = {}
@@ -142,7 +142,7 @@ def _integer_laws(request: NoiseRequest) -> dict[str, tuple[Vector, Vector]]:
     return {name: _drawn(fit) for name, fit in laws.items() if _size(fit) <= _WIDEST}
 
 
-def _run_law(name: str, request: NoiseRequest) -> tuple[Vector, Vector]:
+def _run_law(name: str, request: NoiseRequest) -> Pair:
     """(values, masses) of the noise of one of several runs."""
     from models.repeated_wide_noise import RepeatedWideNoise, published_shapes  # slow to import
 
@@ -190,7 +190,7 @@ def _listed(name: str, request: NoiseRequest) -> bool:
     return name in NAMES and not request.worst and (request.runs == 1 or name in SHAPED)
 
 
-def _drawn(fitted: FittedLaw) -> tuple[Vector, Vector]:
+def _drawn(fitted: FittedLaw) -> Pair:
     """(values, masses), as far as a float shows mass."""
     size = _size(fitted)
     return np.arange(-size, size + 1.0), masses_of(fitted.law, size)[0]

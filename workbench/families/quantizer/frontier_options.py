@@ -8,13 +8,13 @@ from typing import Any
 
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Values
-from workbench.families.frontier_plan import EPSILON, Frontier, Row, compared, later, several
+from workbench.families.frontier_plan import EPSILON, Frontier, Point, compared, later, several
 from workbench.families.option import SOLVER, Option, count, one_of
 from workbench.families.quantizer.family import FAMILY, METHODS
 from workbench.io.parameter_grid import whole_grid
 
 
-def points(question: Any, values: Values) -> Iterable[tuple[Row, Any]]:
+def points(question: Any, values: Values) -> Iterable[Point]:
     """(columns that name a point, its request): every method with every number of outputs at every ε."""
     if question is not None and (question.bins is not None or question.c != 1):
         InvalidRequest.must("question", "a Quantization of inputs in [-1, 1] with levels", repr(question))

@@ -25,7 +25,7 @@ from solvers.backend import Options, Session, backend
 from solvers.solution import Solution, Termination
 from workbench.errors import NotProven
 from workbench.exact.numbers import Rationals
-from workbench.exact.objects import Progress, Values
+from workbench.exact.objects import Progress, Values, Words
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
@@ -77,7 +77,7 @@ class QuantizerAnswer:
     quantizer: Quantizer
     solution: Solution
     starts: tuple[float, ...] = ()
-    words: tuple[str, ...] = ()
+    words: Words = ()
 
 
 @dataclass(frozen=True)

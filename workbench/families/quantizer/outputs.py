@@ -28,7 +28,7 @@ import numpy as np
 
 from models.quantizer import smallest_reach
 from solvers.arrays import Pair, Positions, Vector
-from workbench.exact.objects import Progress
+from workbench.exact.objects import FloatPair, Progress
 from workbench.families.quantizer.laws import LawProblem, silent
 
 _UNIT, _GRID = 2.0**-29, 2.0**-30  # of which outputs are multiples, and z
@@ -72,7 +72,7 @@ def alphabets(m: int, epsilon: float, inputs: int, starts: int, reach: float = m
     return [np.clip(start, -reach, reach) for start in begin]
 
 
-def asymmetric(rng: np.random.Generator, m: int, reaches: tuple[float, float], inside: float) -> Vector:
+def asymmetric(rng: np.random.Generator, m: int, reaches: FloatPair, inside: float) -> Vector:
     """Random outputs (m,): outermost ones between two reaches, most near the first, inner ones uniform in ±inside."""
     near, far = reaches
     ends = near + (far - near) * rng.random(2) ** 3

@@ -17,6 +17,7 @@ from flint import fmpz_poly
 from models.quantizer import LawModel
 from solvers.parametric import Parametric
 from workbench.errors import InvalidRequest
+from workbench.exact.numbers import RationalPair
 from workbench.families.quantizer.laws import knots_of
 from workbench.families.stated import Stated, check_size
 from workbench.io.files import spelled
@@ -48,7 +49,7 @@ def stated(question: Quantization, loss: str | Fraction, extra_knots: int) -> St
     return Stated(program, masses, f"best unbiased law affine between {len(knots)} knots, {named} loss")
 
 
-def _ends(a: Fraction, b: Fraction, output: Fraction, units: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
+def _ends(a: Fraction, b: Fraction, output: Fraction, units: RationalPair) -> RationalPair:
     """What the laws at both ends of a piece cost. units: of the absolute and of the squared error."""
     w, D = b - a, output - a
     absolute = abs(D / 2 - w / 6), abs(D / 2 - w / 3)
