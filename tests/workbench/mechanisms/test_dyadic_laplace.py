@@ -47,7 +47,7 @@ def test_joint_law_of_m_u_t_is_the_printed_one(ell: float, x: float) -> None:
     n, levels, cells = 600_000, 4, 6
     mechanism = DyadicLaplace(1.0, ell)
     m, _ = exchange(mechanism, np.full(n, x), seed=4)
-    t, u = mechanism.shared_values(SharedStream(KEY, NONCE), n)
+    t, u = mechanism._level_and_dither(SharedStream(KEY, NONCE).take(n))
     edges = np.linspace(-0.5, 0.5, cells + 1)
 
     def pvalue(law: float) -> float:
@@ -75,7 +75,7 @@ def test_joint_law_of_m_u_t_is_the_printed_one(ell: float, x: float) -> None:
 
 def test_levels_follow_their_law_deep_down() -> None:
     mechanism = DyadicLaplace(1.0, 2.0)
-    t, _ = mechanism.shared_values(SharedStream(KEY, NONCE), 4_000_000)
+    t, _ = mechanism._level_and_dither(SharedStream(KEY, NONCE).take(4_000_000))
     wanted = np.array([oracle.pmf(2.0, level) for level in range(14)])
     seen = np.bincount(t, minlength=40)
     observed, expected = np.append(seen[:14], seen[14:].sum()), np.append(wanted, 1 - wanted.sum()) * t.size
@@ -86,7 +86,7 @@ def test_levels_follow_their_law_deep_down() -> None:
 def test_encode_and_the_component_mechanism_agree_in_law() -> None:
     mechanism, n, x = DyadicLaplace(1.0, 2.0), 300_000, 0.8
     m, _ = exchange(mechanism, np.full(n, x), seed=5)
-    t, _ = mechanism.shared_values(SharedStream(KEY, NONCE), n)
+    t, _ = mechanism._level_and_dither(SharedStream(KEY, NONCE).take(n))
     for level in (0, 1, 2):
         mine = m[t == level]
         other = mechanism.component(level).encode(

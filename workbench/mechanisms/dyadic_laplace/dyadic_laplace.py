@@ -55,7 +55,6 @@ from workbench.mechanisms.dyadic_laplace.piecewise_linear import (
 from workbench.mechanisms.dyadic_laplace.randomness import (
     LocalStream,
     SharedStream,
-    check_shared,
     symmetric_uniform,
 )
 
@@ -191,12 +190,6 @@ class DyadicLaplace(Shown):
             return (part + u) * self._tables.steps[level]
 
         return decoded(m, shared, chunk)
-
-    def shared_values(self, shared: SharedStream, count: int) -> tuple[Integers, Vector]:
-        """(T, U) of the next `count` scalars, shapes (count,): what the decoder knows besides M."""
-        check_shared(shared)
-        level, u = self._level_and_dither(shared.take(count))
-        return level.astype(np.int64), u
 
     @cached_property
     def _tables(self) -> _Tables:

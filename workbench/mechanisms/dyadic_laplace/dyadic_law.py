@@ -106,17 +106,15 @@ def level_thresholds(ell: float, max_level: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Levels:
-    """The law of T for one ℓ. Rows t = 0, 1, ...; deltas, cdf, pmf: shape (rows,).
+    """The law of T for one ℓ, ideal, or given T <= the last row. Rows t = 0, 1, ...; deltas, cdf, pmf: shape (rows,).
 
-    capped: False for the ideal T, whose rows end where the remaining mass is below 2^-70; True for T given T <= the
-    last row, of which cdf ends in 1.
+    Those of the ideal T end where the remaining mass is below 2^-70.
     """
 
     ell: float
     deltas: Vector
     cdf: Vector
     pmf: Vector
-    capped: bool
 
     @property
     def mean_neg_log_delta(self) -> float:
@@ -194,7 +192,7 @@ def levels(ell: float, max_level: int | None = None) -> Levels:
         deltas, cdf, pmf = deltas[kept], cdf[kept] / cdf[max_level], pmf[kept] / cdf[max_level]
     for array in (deltas, cdf, pmf):
         array.flags.writeable = False
-    return Levels(float(ell), deltas, cdf, pmf, max_level is not None)
+    return Levels(float(ell), deltas, cdf, pmf)
 
 
 def step_weights(delta: Vector, ell: Vector | float) -> tuple[Vector, Vector, Vector]:
