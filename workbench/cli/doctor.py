@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import json as json_text
 from collections.abc import Iterable
-from typing import Any, TextIO
+from typing import TextIO
 
 from workbench.errors import WorkbenchError
+from workbench.exact.objects import Record
 from workbench.io.extras import says_what_is_missing
 
 _PACKAGES = {
@@ -20,7 +21,7 @@ _PACKAGES = {
 _SOLVERS = {"solver": "name", "version": "version", "can": "capabilities", "licence": "licence"}  # head -> key
 
 
-def _solvers() -> tuple[list[dict[str, Any]], str | None]:
+def _solvers() -> tuple[list[Record], str | None]:
     """The solvers with their licence states; or why they cannot be listed."""
     try:
         with says_what_is_missing("Solving"):
@@ -45,7 +46,7 @@ def doctor(json: bool = False, stream: TextIO | None = None) -> int:
     return 1 if report["verdict"] in ("known bad", "incomplete") else 0
 
 
-def _lines(report: dict[str, Any]) -> list[str]:
+def _lines(report: Record) -> list[str]:
     solvers = [row | {"version": row["version"] or "not installed"} for row in report["solvers"]]
     missing = [extra for extra, there in report["extras"].items() if not there]
     return [
@@ -66,7 +67,7 @@ def _lines(report: dict[str, Any]) -> list[str]:
     ]
 
 
-def _columns(heads: dict[str, str], rows: Iterable[dict[str, Any]]) -> list[str]:
+def _columns(heads: dict[str, str], rows: Iterable[Record]) -> list[str]:
     """Rows under heads (head -> key), a dash for what is empty, in columns."""
     cells = [[*heads], *([str(row[key] or "-") for key in heads.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]

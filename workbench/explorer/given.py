@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from workbench.errors import InvalidRequest, WorkbenchError
-from workbench.exact.objects import Values
+from workbench.exact.objects import Record, Values
 from workbench.families.base import Family
 from workbench.families.option import Option, spell
 from workbench.families.registry import families
@@ -142,11 +142,11 @@ def _examples(kind: Family) -> Iterator[tuple[str, Given]]:
         yield options, from_words(kind, shlex.split(options))
 
 
-def from_words(kind: Family, words: Sequence[str]) -> dict[str, Any]:
+def from_words(kind: Family, words: Sequence[str]) -> Record:
     """The texts of a command line: --n 8 --epsilon=1.5 --directed. Raises InvalidRequest for what is no option of the
     family."""
     named = {_flag(option): option for option in known(kind).values()}
-    texts: dict[str, Any] = {}
+    texts: Record = {}
     rest = iter(words)
     for word in rest:
         flag, equals, text = word.partition("=")
@@ -175,9 +175,9 @@ def state(family: str, given: Given) -> str:
     return urlencode({"family": family, **texts}, doseq=True)
 
 
-def texts_of(kind: Family, options: Values) -> dict[str, Any]:
+def texts_of(kind: Family, options: Values) -> Record:
     """The texts of options that Python gives, as a page holds them. Raises InvalidRequest."""
-    texts: dict[str, Any] = {}
+    texts: Record = {}
     for name, value in options.items():
         option = _option(kind, name)
         if value is None or isinstance(value, (bool, str)):
@@ -192,7 +192,7 @@ def texts_of(kind: Family, options: Values) -> dict[str, Any]:
     return texts
 
 
-def exact_values(kind: Family, given: Any, files: Files = ()) -> dict[str, Any]:
+def exact_values(kind: Family, given: Any, files: Files = ()) -> Record:
     """The exact value of every option. files: (family, option, text) whose texts may name a file.
 
     Raises InvalidRequest, for an unknown option as well.

@@ -25,6 +25,7 @@ import numpy as np
 from solvers.arrays import Vector
 from solvers.rational_refinement import scaled
 from workbench.exact.numbers import exp_bounds
+from workbench.exact.objects import Pair
 from workbench.families.channel.extra_rows import ExtraRows
 from workbench.families.channel.losses import Integers, LossTable
 from workbench.families.channel.repair import Edges
@@ -43,7 +44,7 @@ def _rows(losses: LossTable, shares: Sequence[int]) -> Integers:
     return np.asarray((losses.values * np.array(shares, dtype=object)[:, None]) // losses.unit)
 
 
-def _reduced(rows: Integers, multipliers: Mapping[str, Vector], edges: Edges) -> tuple[int, int]:
+def _reduced(rows: Integers, multipliers: Mapping[str, Vector], edges: Edges) -> Pair:
     """(Σ_y min_o of the rows with the multipliers' terms, Σ_p max_o u[p,o]), over 2^_BITS."""
     if "ratio" in multipliers:
         rows, u, largest = rows.copy(), scaled(multipliers["ratio"], _BITS), 0

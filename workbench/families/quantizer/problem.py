@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
-from typing import ClassVar
 
 from models.quantizer import smallest_epsilon, smallest_reach, usual_reach
 from workbench.errors import Infeasible, NotProven
@@ -43,7 +42,7 @@ class QuantizerProblem(Problem):
 
     request: QuantizerRequest
     SUBJECT = "The solver's law"
-    BEST: ClassVar[bool] = False
+    BEST = False
 
     def __init__(self, request: QuantizerRequest) -> None:
         super().__init__(request)

@@ -27,6 +27,7 @@ from scipy.special import softmax
 
 from solvers.arrays import Vector
 from workbench.errors import CorruptFile, WorkbenchError
+from workbench.exact.arrays import Positions
 from workbench.io.extras import need
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Artifact, artifact
@@ -48,7 +49,7 @@ class Training:
     runs: int = 30
 
 
-def train(x: Vector, y: NDArray[np.intp], quantizer: Quantizer | None, training: Training) -> Vector:
+def train(x: Vector, y: Positions, quantizer: Quantizer | None, training: Training) -> Vector:
     """Accuracy on the training set after every batch, for every run. Shape (runs, batches).
 
     x: (n, d); y: (n,) classes 0..k-1; quantizer: on [-1, 1], None for clipping only.
