@@ -20,7 +20,7 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers, Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import Rationals, number_where
+from workbench.exact.numbers import ZERO, Rationals, number_where
 from workbench.exact.objects import Pair
 from workbench.exact.plain import is_whole, whole_number
 from workbench.exact.random_source import Source
@@ -150,7 +150,7 @@ class IntegerLaw:
     ) -> Fraction:
         """E loss(η). beyond: coefficients of 1, |η|, |η|² of the loss in the tails, none for a law without tails;
         below: those of the left tail, where they are others."""
-        total = sum((w * loss(self.first + i) for i, w in enumerate(self.weights) if w), Fraction(0))
+        total = sum((w * loss(self.first + i) for i, w in enumerate(self.weights) if w), ZERO)
         if self.ratio:
             if not beyond:
                 InvalidRequest.must("loss", "known beyond the weights of a law with tails", "a list")
@@ -173,7 +173,7 @@ class IntegerLaw:
             start * sums[0] + step * sums[1],
             start * start * sums[0] + 2 * start * step * sums[1] + step * step * sums[2],
         )
-        return sum((c * power for c, power in zip(beyond, powers, strict=False)), Fraction(0))
+        return sum((c * power for c, power in zip(beyond, powers, strict=False)), ZERO)
 
     def draw(self, count: int, source: Source) -> Integers:
         """Independent η, exactly distributed: the number of blocks into a tail by Bernoulli(ratio) trials."""
@@ -211,7 +211,7 @@ class IntegerLaw:
     def raised(self, reach: int, ratio: Fraction) -> IntegerLaw:
         """max_m f(η + m) ratio^⌈|m|/reach⌉ over the weights f, of tails `ratio` every `reach`: wherever |s| <= reach,
         its mass at η is at most 1/ratio of that at η + s."""
-        beyond = [Fraction(0)] * reach  # there it falls, and by `ratio` every `reach`
+        beyond = [ZERO] * reach  # there it falls, and by `ratio` every `reach`
         weights = [*beyond, *map(Fraction, self.weights), *beyond]
 
         def least(i: int, weight: Fraction) -> Iterator[tuple[int, Fraction]]:

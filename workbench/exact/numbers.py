@@ -32,7 +32,7 @@ RationalPair = tuple[Fraction, Fraction]
 Interval = RationalPair  # its two ends
 Rationals = tuple[Fraction, ...]
 
-_ZERO, _ONE = Fraction(0), Fraction(1)
+ZERO, ONE = Fraction(0), Fraction(1)
 _MAX_EXPONENT = 5000  # decimal digits of a number, before or after the point; more is a mistake or an attack
 _LARGEST, _LEAST = Fraction(sys.float_info.max), Fraction(5, 10**324)  # of a double, as it is written
 
@@ -196,9 +196,9 @@ def ball_ends(enclosed: Any) -> Interval:
 def ln_up(ratio: Fraction) -> float:
     """The smallest float >= ln(ratio), decided exactly; 0 for ratio = 1. ratio > 0."""
     near = _log(ratio)
-    while sign_exp(ratio, _ONE, Fraction(near)) > 0:
+    while sign_exp(ratio, ONE, Fraction(near)) > 0:
         near = math.nextafter(near, math.inf)
-    while sign_exp(ratio, _ONE, Fraction(below := math.nextafter(near, -math.inf))) <= 0:
+    while sign_exp(ratio, ONE, Fraction(below := math.nextafter(near, -math.inf))) <= 0:
         near = below
     return near
 
@@ -248,7 +248,7 @@ class ExpNumber:
     def of(cls, a: Fraction, b: Fraction, epsilon: Fraction) -> ExpNumber:
         """a - b e^ε in canonical form."""
         if not b or not epsilon:
-            return cls(a - b if b else a, _ZERO, _ZERO)
+            return cls(a - b if b else a, ZERO, ZERO)
         return cls(a, b, epsilon)
 
     def ends(self, bits: int) -> Interval:
@@ -325,7 +325,7 @@ def _number(value: Any) -> ExpNumber | None:
     if isinstance(value, ExpNumber):
         return value
     finite = isinstance(value, (int, Fraction)) or (isinstance(value, float) and math.isfinite(value))
-    return ExpNumber(Fraction(value), _ZERO, _ZERO) if finite else None
+    return ExpNumber(Fraction(value), ZERO, ZERO) if finite else None
 
 
 def largest(numbers: Iterable[ExpNumber]) -> ExpNumber:

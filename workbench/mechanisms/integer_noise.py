@@ -24,7 +24,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Integers
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import Rationals, bits_of
+from workbench.exact.numbers import ONE, ZERO, Rationals, bits_of
 from workbench.exact.objects import Pair, Pairs, Record
 from workbench.exact.plain import is_whole, whole_column, whole_number
 from workbench.exact.random_source import Source
@@ -142,7 +142,7 @@ class LineNoise(ShownMechanism):
         cells = self.cells
         p, q, low = cells.compared(shift)
         if self.atom:
-            p, q = [*p, self.atom, Fraction(0)], [*q, Fraction(0), self.atom]
+            p, q = [*p, self.atom, ZERO], [*q, ZERO, self.atom]
 
         def describe(k: int) -> tuple[str, str]:
             if k < 2 * abs(shift) + len(cells.weights):
@@ -221,7 +221,7 @@ class AdditiveIntegerNoise(LineNoise):
     noise: IntegerLaw
 
     kind = "integer-noise"
-    atom = Fraction(0)
+    atom = ZERO
 
     def __post_init__(self) -> None:
         if not isinstance(self.question, IntegerNoise) or not isinstance(self.noise, IntegerLaw):
@@ -346,7 +346,7 @@ class AdditiveIntegerNoise(LineNoise):
             raise InvalidRequest(
                 "objective must be absolute or squared for unclamped noise, an expected loss for clamped."
             )
-        return self.noise.mean(lambda eta: Fraction(abs(eta) ** power), (Fraction(0),) * power + (Fraction(1),))
+        return self.noise.mean(lambda eta: Fraction(abs(eta) ** power), (ZERO,) * power + (ONE,))
 
     def exact_loss(self, name: str, losses: Rationals | None) -> Fraction:
         """`loss`, or Σ f(η) loss(η) of losses of one's own, one for each weight. Raises InvalidRequest."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import RationalPair, Rationals, positive
+from workbench.exact.numbers import ONE, ZERO, RationalPair, Rationals, positive
 from workbench.exact.objects import Record
 from workbench.exact.plain import plain_list, whole_number
 from workbench.io.files import names_file, read_table, spelled
@@ -95,7 +95,7 @@ class RangeQuery(FiniteQuery):
             relation = {"neighbours": "all"}
         prior: Any = "worst"
         if self.weights is not None:
-            prior = [Fraction(0)] * self.cells
+            prior = [ZERO] * self.cells
             for cell, _, _, weight in self.pieces():
                 prior[cell] += weight
         return FiniteQuery(self.points, FREE, prior=prior, **relation)
@@ -136,16 +136,16 @@ class RangeQuery(FiniteQuery):
         middles = [self.low + width * (2 * i + 1) / 2 for i in range(self.parts)]
         if self.weights is None:
             return middles[0], width / 2 if loss == "absolute" else width**2 / 4
-        best = sum((w * m for w, m in zip(self.weights, middles, strict=True)), Fraction(0))
+        best = sum((w * m for w, m in zip(self.weights, middles, strict=True)), ZERO)
         if loss == "absolute":
-            below = Fraction(0)
+            below = ZERO
             for weight, middle in zip(self.weights, middles, strict=True):
                 if below + weight >= Fraction(1, 2):
                     best = middle - width / 2 + width * (Fraction(1, 2) - below) / weight
                     break
                 below += weight
         costs = [w * cell_loss(loss, best - m, width) for w, m in zip(self.weights, middles, strict=True)]
-        return best, sum(costs, Fraction(0))
+        return best, sum(costs, ZERO)
 
     def of(self, cells: int) -> RangeQuery:
         """The same range in so many cells."""
@@ -204,7 +204,7 @@ class RangeQuery(FiniteQuery):
 def _weights(prior: Any) -> Rationals | None:
     """Shares of equal parts of a range. Raises InvalidRequest."""
     if prior is None or (isinstance(prior, str) and prior == "uniform"):
-        return (Fraction(1),)
+        return (ONE,)
     given: Any = prior.split(",") if isinstance(prior, str) and not names_file(prior) else prior
     if isinstance(given, (str, Path)):
         given = [row[0] for row in read_table(given, "prior")]

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import exact, positive, round_up
+from workbench.exact.numbers import ONE, ZERO, exact, positive, round_up
 from workbench.exact.objects import Record
 from workbench.exact.plain import plain_numbers, whole_number
 from workbench.exact.random_source import Source
@@ -82,7 +82,7 @@ class AdditiveRealNoise(LineNoise):
     question: RealNoise
     steps: int
     cells: IntegerLaw
-    atom: Fraction = Fraction(0)
+    atom: Fraction = ZERO
 
     kind = "real-noise"
     proof_words = (ALL_SHIFTS,)
@@ -125,7 +125,7 @@ class AdditiveRealNoise(LineNoise):
 
     def draws(self, x: Any, count: int, source: Source) -> Vector:
         """x + η (η itself without an x) on the grid. Shape (count,)."""
-        answer = Fraction(0) if x is None else self.read_answer(x)
+        answer = ZERO if x is None else self.read_answer(x)
         return self._published([answer] * int(count), source)
 
     def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> Vector:
@@ -176,14 +176,14 @@ class AdditiveRealNoise(LineNoise):
         """The exact mean of |η| ("absolute") or η² ("squared"), before rounding to the grid."""
         if name not in ("absolute", "squared"):
             InvalidRequest.must("objective", "absolute or squared for noise on the reals", name)
-        beta, zero = self.width, Fraction(0)
+        beta, zero = self.width, ZERO
         if name == "absolute":
             mean = self.cells.mean(lambda j: beta * (abs(j) or Fraction(1, 4)), (zero, beta))
         else:
             mean = self.cells.mean(lambda j: beta**2 * (j * j + Fraction(1, 12)), (beta**2 / 12, zero, beta**2))
         return mean * self.cells.total / self.total
 
-    def clamped_loss(self, name: str, weights: Sequence[Fraction] = (Fraction(1),)) -> Fraction:
+    def clamped_loss(self, name: str, weights: Sequence[Fraction] = (ONE,)) -> Fraction:
         """E c of published minus true answer where the sum is clamped into [low, high], a range of width R on which
         the answer is uniform, or on each of its equal parts, with these weights; exact. With h = |η|, and R for h > R,
 
@@ -200,10 +200,10 @@ class AdditiveRealNoise(LineNoise):
         law, last = self.cells, max(-self.cells.first, self.cells.last)
         if list(law.window(-last, last)) != list(law.window(-last, last))[::-1]:
             raise InvalidRequest("weights must be equal where the noise is not even.")
-        G = [i * part * self._clamped_loss(name, i * part) if i else Fraction(0) for i in range(parts + 1)]
+        G = [i * part * self._clamped_loss(name, i * part) if i else ZERO for i in range(parts + 1)]
         rises = [b - a for a, b in pairwise(G)]
         sums = (w * (near + far) for w, near, far in zip(weights, rises, reversed(rises), strict=True))
-        return sum(sums, Fraction(0)) / (2 * part)
+        return sum(sums, ZERO) / (2 * part)
 
     def _clamped_loss(self, name: str, width: Fraction) -> Fraction:
         """That of uniform answers on a range of some width."""

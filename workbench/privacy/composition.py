@@ -21,7 +21,18 @@ import numpy as np
 
 from workbench.errors import InvalidRequest, NotCertified, NotProven
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import ExpNumber, Interval, Real, ln_up, positive, probability, round_down, round_up
+from workbench.exact.numbers import (
+    ONE,
+    ZERO,
+    ExpNumber,
+    Interval,
+    Real,
+    ln_up,
+    positive,
+    probability,
+    round_down,
+    round_up,
+)
 from workbench.exact.objects import Record
 from workbench.exact.plain import whole_number
 from workbench.io.files import write_json
@@ -68,7 +79,7 @@ class Composition(Shown):
 
     def figure(self) -> Figure:
         """δ(ε) of all runs, proven from above on a rough grid of losses, and the interval that was asked for."""
-        law = _law(self.runs, _step(self.runs, Fraction(0), _ROUGH), upper=True)
+        law = _law(self.runs, _step(self.runs, ZERO, _ROUGH), upper=True)
         at = np.linspace(0, 1.5 * min(self.epsilon, _FAR) or 1.0, _DRAWN)
         curve = series("all runs, no more", "line", 0, at, [float(law.delta(Fraction(epsilon))) for epsilon in at])
         ends = [self.epsilon_low, self.epsilon], [self.delta_low, self.delta]
@@ -147,7 +158,7 @@ class ComposedClaim:
         """The claim on a grid that proves it, where one of ours does."""
         pairs = [(dominating_pair(mechanism), runs)]
         if not pairs[0][0].above(epsilon / runs)[0]:
-            return cls(runs, epsilon, delta, epsilon / runs or Fraction(1))
+            return cls(runs, epsilon, delta, epsilon / runs or ONE)
         return cls(runs, epsilon, delta, _above(pairs, epsilon, _grids(pairs, epsilon / runs, _PROOF), delta)[1])
 
     def check(self, mechanism: Any) -> None:
@@ -219,14 +230,14 @@ def _ends(pair: Laws) -> tuple[float, float]:
 
 def _least(pair: Laws, delta: Fraction) -> Fraction | None:
     """The least E >= 1 with Σ max(0, P* - E Q*) <= δ, exact; None: there is none."""
-    above = below = Fraction(0)
+    above = below = ZERO
     for largest, a, b in pair.steps:
         # from the last ratio down to this one the hockey stick is above - E below
-        end = None if largest is None else max(Fraction(1), largest)
+        end = None if largest is None else max(ONE, largest)
         if end is not None and above - below * end > delta:
             return (above - delta) / below if below else None
         above, below = a, b
-    return Fraction(1)
+    return ONE
 
 
 def _epsilons(subjects: list[Any], runs: Runs, delta: Fraction, interval: Fraction) -> tuple[float, float]:
@@ -241,7 +252,7 @@ def _epsilons(subjects: list[Any], runs: Runs, delta: Fraction, interval: Fracti
         return (math.inf, math.inf) if pure is None else (round_up(pure[0]), max(0.0, round_down(pure[1])))
     bits = 96 + delta.denominator.bit_length()
     heavy = max((a, a / b) for pair, _ in runs for a, b in zip(pair.p, pair.q, strict=True) if b)[1]
-    anchor = abs(Fraction(ln_up(heavy))) if heavy else Fraction(0)
+    anchor = abs(Fraction(ln_up(heavy))) if heavy else ZERO
     steps = dict.fromkeys(_grids(runs, anchor, _PROOF) + _grids(runs, anchor, _COARSE, interval))
     laws = (_law(runs, step, upper=True, bits=bits) for step in steps)
     above = [None if pure is None else pure[0], *(law.epsilon(delta) for law in laws)]
@@ -254,7 +265,7 @@ def _epsilons(subjects: list[Any], runs: Runs, delta: Fraction, interval: Fracti
 def _largest_losses(runs: Runs) -> Interval | None:
     """Bounds from above and below of the sum of the largest losses, each one of fixed neighbours; None: it is
     infinite."""
-    above = below = Fraction(0)
+    above = below = ZERO
     for pair, times in runs:
         ratio = pair.max_ratio[0]
         if ratio is None:
@@ -278,7 +289,7 @@ def _deltas(subjects: list[Any], runs: Runs, epsilon: Fraction, interval: Fracti
 
 def _above(runs: Runs, epsilon: Fraction, steps: Iterable[Fraction], wanted: Fraction | None = None) -> Interval:
     """The least upper bound of δ at ε on grids of these steps, and its step; the first that is at most `wanted`."""
-    best = Fraction(2), Fraction(1)
+    best = Fraction(2), ONE
     for step in dict.fromkeys(steps):
         best = min(best, (_law(runs, step, upper=True, bits=_bits(wanted)).delta(epsilon), step))
         if wanted is not None and best[0] <= wanted:
@@ -297,7 +308,7 @@ def _law(runs: Runs, step: Fraction, *, upper: bool, bits: int = 160) -> LossLaw
     return first
 
 
-def _grids(runs: Runs, anchor: Fraction, points: int, interval: Fraction = Fraction(0)) -> list[Fraction]:
+def _grids(runs: Runs, anchor: Fraction, points: int, interval: Fraction = ZERO) -> list[Fraction]:
     """Two steps of grids of about so many points: one with a loss on it that many runs have, or that sums to ε, as
     losses on the grid stay as they are; and that of `_step`."""
     step = _step(runs, interval, points)
@@ -315,7 +326,7 @@ def _step(runs: Runs, interval: Fraction, points: int) -> Fraction:
     step = max(float(interval), width / points)
     largest = max(r for r, _ in spans)
     if not largest:
-        return Fraction(1)
+        return ONE
     return Fraction(largest) * (1 - Fraction(1, 2**50)) / max(1, math.ceil(largest / step))
 
 
@@ -351,8 +362,8 @@ def _fixed(
 
     def reached(k: int, pair: Laws) -> Fraction | float:
         moved = [*fixed[:k], (pair, fixed[k][1]), *fixed[k + 1 :]]
-        law = _law(moved, _step(moved, Fraction(0), _ROUGH), upper=True)
-        bound = law.delta(epsilon) if epsilon is not None else law.epsilon(delta or Fraction(1))
+        law = _law(moved, _step(moved, ZERO, _ROUGH), upper=True)
+        bound = law.delta(epsilon) if epsilon is not None else law.epsilon(delta or ONE)
         return math.inf if bound is None else bound
 
     for k, others in enumerate(tried):

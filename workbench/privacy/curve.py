@@ -25,7 +25,7 @@ import numpy as np
 
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import ExpNumber, Real, largest, ln_up, positive, round_up, sign_exp
+from workbench.exact.numbers import ONE, ZERO, ExpNumber, Real, largest, ln_up, positive, round_up, sign_exp
 from workbench.io.plain_figures import Figure, chart, lines, series
 from workbench.io.result import Result
 from workbench.io.shown import Facts, Shown
@@ -71,7 +71,7 @@ class Profile(Shown):
         value = positive(epsilon, "epsilon", or_zero=True)
 
         def ends_beyond(piece: Piece) -> bool:
-            return piece.high is None or sign_exp(piece.high, Fraction(1), value) > 0
+            return piece.high is None or sign_exp(piece.high, ONE, value) > 0
 
         there = (curve[bisect_left(curve, True, key=ends_beyond)] for curve in self.curves)  # pieces are sorted
         return largest(ExpNumber.of(piece.p, piece.q, value) for piece in there)
@@ -143,7 +143,7 @@ def profile(mechanism: Any, notion: str = "dp") -> Profile:
 def _pieces(laws: Laws, notion: DeltaNotion) -> tuple[Piece, ...]:
     """The pieces of one pair from ε = 0 upwards."""
     pieces, top = [], None
-    p, q = Fraction(0), Fraction(0)
+    p, q = ZERO, ZERO
     for ratio, a, b in laws.steps:
         if ratio is not None:
             if ratio <= 1:
@@ -151,7 +151,7 @@ def _pieces(laws: Laws, notion: DeltaNotion) -> tuple[Piece, ...]:
             pieces.append(Piece(ratio, top, *notion.coefficients(p, q)))
             top = ratio
         p, q = a, b
-    pieces.append(Piece(Fraction(1), top, *notion.coefficients(p, q)))
+    pieces.append(Piece(ONE, top, *notion.coefficients(p, q)))
     return tuple(reversed(pieces))
 
 

@@ -26,7 +26,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
-from workbench.exact.numbers import RationalPair, ball, ball_ends
+from workbench.exact.numbers import ONE, ZERO, RationalPair, ball, ball_ends
 from workbench.exact.objects import Pair
 
 
@@ -118,7 +118,7 @@ class LossLaw:
         from flint import ctx
 
         if not self.moved:
-            return Fraction(0), Fraction(0)
+            return ZERO, ZERO
         with ctx.workprec(64):
             tail = (-ball(share).log() * self.moved / 2).sqrt()
         return self.step * ball_ends(tail)[1] + self.moved * self.step**2 / 8, share
@@ -129,13 +129,13 @@ class LossLaw:
         if not first or not self.moved or not self.masses(1):
             return first
         shift, lost = self._shifted(first * max(1 - first, Fraction(1, 10**12)) / 1000)
-        return max(Fraction(0), self._delta(epsilon + shift) - lost)
+        return max(ZERO, self._delta(epsilon + shift) - lost)
 
     def epsilon(self, delta: Fraction) -> Fraction | None:
         """A bound on the least ε >= 0 that holds at δ in (0, 1), to the side of the law; None: there is none."""
         shift, lost = self._shifted(delta / 1000)
-        least = self._epsilon(min(Fraction(1), delta + lost))
-        return None if least is None else max(Fraction(0), least - shift)
+        least = self._epsilon(min(ONE, delta + lost))
+        return None if least is None else max(ZERO, least - shift)
 
     def _delta(self, epsilon: Fraction) -> Fraction:
         from flint import arb, ctx
@@ -143,7 +143,7 @@ class LossLaw:
         start = max(0, math.floor(epsilon / self.step) + 1 - self.first)  # the first loss above ε
         beyond = self.masses.coeffs()[start:]
         if not beyond:
-            return min(Fraction(1), Fraction(self.infinite, 1 << self.bits))
+            return min(ONE, Fraction(self.infinite, 1 << self.bits))
         with ctx.workprec(self.bits + 64):
             factor, tilted = (-ball(self.step)).exp(), arb(0)
             for mass in reversed(beyond):
@@ -152,7 +152,7 @@ class LossLaw:
             enclosed = arb(self.infinite + sum(beyond)) - tilted * ball(gap).exp()
             low, high = ball_ends(enclosed)
         bound = (high if self.upper else low) / (1 << self.bits)
-        return min(Fraction(1), max(Fraction(0), bound))
+        return min(ONE, max(ZERO, bound))
 
     def _epsilon(self, delta: Fraction) -> Fraction | None:
         from flint import arb, ctx
@@ -168,12 +168,12 @@ class LossLaw:
             for index in range(self.first + len(masses) - 1, min(self.first, 0) - 2, -1):
                 if above > surely and not arb(above) - tilted <= allowed:
                     low, high = ball_ends(((arb(above) - allowed) / tilted).log())
-                    return max(Fraction(0), index * self.step + (high if self.upper else low))
+                    return max(ZERO, index * self.step + (high if self.upper else low))
                 if index <= 0:
                     break
                 mass = masses[index - self.first] if index - self.first >= 0 else 0
                 tilted, above = (tilted + mass) * factor, above + mass
-        return Fraction(0)
+        return ZERO
 
 
 def _on_grid(p: Fraction, q: Fraction, step: Fraction, bits: int, *, upper: bool, floor: bool) -> list[Pair]:
@@ -197,7 +197,7 @@ def _on_grid(p: Fraction, q: Fraction, step: Fraction, bits: int, *, upper: bool
         low, high = ball_ends((ball(q) - ball(p) * right) / (left - right))  # of p, at the lower loss
     if not upper:
         low, high = high, low
-    shares = (min(p, max(Fraction(0), share)) for share in (high, p - low))
+    shares = (min(p, max(ZERO, share)) for share in (high, p - low))
     return [(index + k, _integer(share, bits, up=upper)) for k, share in enumerate(shares)]
 
 

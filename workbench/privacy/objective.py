@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import Rationals, round_up
+from workbench.exact.numbers import ONE, ZERO, Rationals, round_up
 from workbench.exact.objects import Record
 from workbench.io.files import ratio
 from workbench.io.records import RATIO, RATIOS, TEXT, WHOLES, RecordForm, optional
@@ -113,7 +113,7 @@ class ExpectedLoss:
         _loss(self.name)
         if not len(self.labels) == len(self.prior) == len(self.rows):
             raise InvalidRequest("labels, prior and rows of an expected loss must be lists of one length.")
-        if min(self.prior, default=Fraction(0)) < 0 or not any(self.prior):
+        if min(self.prior, default=ZERO) < 0 or not any(self.prior):
             InvalidRequest.must("prior", "a list of weights >= 0, not all 0", "another")
 
     @property
@@ -199,12 +199,12 @@ def _loss(name: str) -> tuple[str, Fraction]:
     """(kind, parameter); the parameter of a plain loss is 1."""
     kind, colon, text = str(name).partition(":")  # a caller of Python may give anything
     if kind in _PLAIN and not colon:
-        return kind, Fraction(1)
+        return kind, ONE
     if re.fullmatch(r"[0-9]{1,40}(\.[0-9]{1,40})?(e-?[0-9]{1,3})?", text):
         try:
             parameter = ratio(text, "the parameter of a loss")
         except CorruptFile:
-            parameter = Fraction(0)
+            parameter = ZERO
         if (kind == "pinball" and 0 < parameter < 1) or (kind == "huber" and parameter > 0):
             return kind, parameter
     return InvalidRequest.must(

@@ -31,7 +31,7 @@ import numpy as np
 from workbench.errors import NotCertified, NotProven
 from workbench.exact.arrays import Flags
 from workbench.exact.integer_law import IntegerLaw, closed_upwards
-from workbench.exact.numbers import exp_bounds
+from workbench.exact.numbers import ONE, exp_bounds
 from workbench.exact.objects import Pair
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise, Shift
@@ -58,7 +58,7 @@ def least_share(
 ) -> tuple[Accepted, Fraction]:
     """(what is accepted, θ) for the least share θ >= 2^-least of a private law that is mixed in: its power of two, then
     so many halvings more. mixed: θ -> the mixture, None where it is refused. Raises NotCertified where θ = 1 is."""
-    best, high = mixed(Fraction(1)), Fraction(1)
+    best, high = mixed(ONE), ONE
     if best is None:
         raise NotCertified("The exact audit refuses every mixture with a private law.")
     enough, less = 0, least  # 2^-enough is accepted

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import round_up
+from workbench.exact.numbers import ZERO, round_up
 from workbench.privacy.notions.notion import Values
 from workbench.privacy.notions.pure import Pure
 
@@ -44,7 +44,7 @@ class Metric(Pure):
         """The least ε for the distance |x - x'|."""
         if any(first.high == second.low and first.right != second.left for first, second in pairwise(segments)):
             return Slope(None)
-        steepest = Fraction(0)
+        steepest = ZERO
         for segment in segments:
             rise = _largest_rise(segment.left, segment.right)
             if rise is None:
@@ -71,7 +71,7 @@ class Metric(Pure):
 def _largest_rise(first: Distribution, second: Distribution) -> Fraction | None:
     """max over outputs of |P(i) - Q(i)| / min(P(i), Q(i)), None where one of them alone vanishes; in integers."""
     if first is second:
-        return Fraction(0)
+        return ZERO
     top, bottom = 0, 1
     for k, l in zip(first.integers, second.integers, strict=True):
         x, y = k * second.total, l * first.total

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import Interval, exact, ln_up, nearest_float, positive
+from workbench.exact.numbers import ONE, ZERO, Interval, exact, ln_up, nearest_float, positive
 from workbench.exact.objects import Record
 from workbench.exact.objects import Values as Values
 from workbench.privacy.notions.laws import Laws, Names
@@ -41,7 +41,7 @@ class HockeyStick:
     """Σ max(0, P - e^epsilon Q) <= delta. With delta = 0: P <= e^epsilon Q everywhere."""
 
     epsilon: Fraction
-    delta: Fraction = Fraction(0)
+    delta: Fraction = ZERO
     kind = "hockey-stick"
 
 
@@ -52,7 +52,7 @@ class SlopedHockeyStick(HockeyStick):
     epsilon: the largest float at most ln(slope), for what raises masses to a ratio; nothing is decided by it.
     """
 
-    slope: Fraction = Fraction(1)
+    slope: Fraction = ONE
 
     @classmethod
     def of(cls, slope: Fraction, delta: Fraction) -> SlopedHockeyStick:
@@ -65,7 +65,7 @@ class MassAboveRatio:
     """Σ P over the outcomes with P > e^epsilon Q <= delta. With delta = 0: P <= e^epsilon Q everywhere."""
 
     epsilon: Fraction
-    delta: Fraction = Fraction(0)
+    delta: Fraction = ZERO
     kind = "mass-above-ratio"
 
 

@@ -22,7 +22,7 @@ from functools import cmp_to_key
 from itertools import combinations, pairwise
 from typing import Any
 
-from workbench.exact.numbers import ExpNumber, RationalPair, largest, sign_exp
+from workbench.exact.numbers import ONE, ZERO, ExpNumber, RationalPair, largest, sign_exp
 from workbench.privacy.notions.dp import DeltaNotion
 from workbench.privacy.notions.notion import MassAboveRatio, Requirement, Values
 
@@ -38,7 +38,7 @@ class PDP(DeltaNotion):
 
     def coefficients(self, a: Fraction, b: Fraction) -> RationalPair:
         """δ = a."""
-        return a, Fraction(0)
+        return a, ZERO
 
     def measure_segments(self, segments: Sequence[Any], values: Values) -> Any:
         """The exact δ over every two real inputs."""
@@ -65,13 +65,13 @@ def delta_on_segments(segments: Iterable[Any], epsilon: Fraction) -> ExpNumber:
 
 def _on_pieces(p: Lines, q: Lines, epsilon: Fraction) -> Iterable[ExpNumber]:
     """Distribution whose largest is the supremum over s, t in [0, 1]."""
-    zero, certain = ExpNumber.of(Fraction(0), Fraction(0), epsilon), ExpNumber.of(Fraction(1), Fraction(0), epsilon)
+    zero, certain = ExpNumber.of(ZERO, ZERO, epsilon), ExpNumber.of(ONE, ZERO, epsilon)
     yield zero
     inside = [s for s in _critical(p, q, epsilon) if s.compare(zero) > 0 and s.compare(certain) < 0]
     for low, high in pairwise(_sorted([zero, certain, *inside])):
         for held in _violations(p, q, _between(low, high), epsilon):
-            mass = sum((p[i][0] for i in held), Fraction(0))
-            slope = sum((p[i][1] for i in held), Fraction(0))
+            mass = sum((p[i][0] for i in held), ZERO)
+            slope = sum((p[i][1] for i in held), ZERO)
             for s in (low, high):
                 yield ExpNumber.of(mass + slope * s.a, slope * s.b, epsilon)
 
@@ -90,8 +90,8 @@ def _critical(p: Lines, q: Lines, epsilon: Fraction) -> Iterable[ExpNumber]:
 
 def _violations(p: Lines, q: Lines, s: Fraction, epsilon: Fraction) -> Iterable[tuple[int, ...]]:
     """The sets of violating outcomes at s that some open interval of t in [0, 1] produces."""
-    zero = ExpNumber.of(Fraction(0), Fraction(0), epsilon)
-    growth = ExpNumber.of(Fraction(0), Fraction(-1), epsilon)  # E t for t = 1
+    zero = ExpNumber.of(ZERO, ZERO, epsilon)
+    growth = ExpNumber.of(ZERO, Fraction(-1), epsilon)  # E t for t = 1
     always: list[int] = []
     below: dict[int, ExpNumber] = {}
     above: dict[int, ExpNumber] = {}

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import ln_up, positive, probability, sign_exp
+from workbench.exact.numbers import ONE, ZERO, ln_up, positive, probability, sign_exp
 from workbench.privacy.notions.laws import Laws, Names
 from workbench.privacy.notions.notion import HockeyStick, Notion, Requirement, Result, Values
 
@@ -34,7 +34,7 @@ class Pure(Notion):
     name = "pure"
     title = "pure DP"
     parameters = ("epsilon", "delta")
-    defaults: ClassVar[Values] = {"delta": Fraction(0)}
+    defaults: ClassVar[Values] = {"delta": ZERO}
     quantity = "ratio"
     convex = True
 
@@ -49,7 +49,7 @@ class Pure(Notion):
             return positive(value, "epsilon", or_zero=True)
         if probability(value, "delta"):
             InvalidRequest.must("delta", f"0 for the notion {self.name}", value)
-        return Fraction(0)
+        return ZERO
 
     def ratio_decides(self, values: Values) -> bool:
         """Yes."""
@@ -62,7 +62,7 @@ class Pure(Notion):
 
     def meets(self, measured: Any, values: Values) -> bool:
         """Whether the ratio is at most e^ε."""
-        return measured.value is not None and sign_exp(measured.value, Fraction(1), values["epsilon"]) <= 0
+        return measured.value is not None and sign_exp(measured.value, ONE, values["epsilon"]) <= 0
 
     def size(self, measured: Any, values: Values) -> Any:
         """The ratio; of those that are unbounded, the mass above e^ε."""

@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import Any
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import ExpNumber, RationalPair, probability
+from workbench.exact.numbers import ONE, ZERO, ExpNumber, RationalPair, probability
 from workbench.privacy.notions.curve import HockeySticks, Stick
 from workbench.privacy.notions.laws import Laws, Names
 from workbench.privacy.notions.notion import Requirement, Result, SlopedHockeyStick, Values
@@ -85,7 +85,7 @@ class TradeOffFunction(HockeySticks):
         """s f(α) + (1 - s) (1 - α), s in (0, 1]: f with probability s, else a blind guess."""
         if not 0 < scale <= 1:
             InvalidRequest.must("scale", f"in (0, 1] for a {self.title}", f"{float(scale):g}")
-        known = dict(points) | ({} if points[-1][0] == 1 else {Fraction(1): Fraction(0)})
+        known = dict(points) | ({} if points[-1][0] == 1 else {ONE: ZERO})
         return tuple((alpha, scale * beta + (1 - scale) * (1 - alpha)) for alpha, beta in known.items())
 
     def stick(self, laws: Laws, at: Fraction) -> ExpNumber:
@@ -93,7 +93,7 @@ class TradeOffFunction(HockeySticks):
         p, q = laws.p, laws.q
         gaps = p.array * (q.total * at.denominator) - q.array * (p.total * at.numerator)
         reached = Fraction(sum(gap for gap in gaps.tolist() if gap > 0), p.total * q.total * at.denominator)
-        return ExpNumber.of(reached, Fraction(0), Fraction(0))
+        return ExpNumber.of(reached, ZERO, ZERO)
 
     def finding(self, worst: Any, values: Values, budget: str) -> str:
         """The hockey stick beside its limit, at the line that is tightest."""
