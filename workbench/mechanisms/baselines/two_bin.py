@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from workbench.errors import Infeasible, InvalidRequest
 from workbench.exact.arrays import Vector
-from workbench.exact.distribution import Distribution
+from workbench.exact.distribution import Distribution, over_common
 from workbench.exact.numbers import Rationals, Real, ball_ends, exact, ln_up, number_where, positive, round_up
 from workbench.exact.plain import whole_number
 from workbench.mechanisms.baselines.poisson_binomial import NonAffine
@@ -82,22 +82,24 @@ def two_bin(
     """
     half = half_width(c)
     outputs = read_bins(bins, half)
-    places, laws = np.array(outputs, dtype=object), []
+    (*scaled, end), _ = over_common([*outputs, half])
+    places, laws = np.array(scaled, dtype=object), []
     q, r = _selection(selection, len(outputs)), _selection(selection if right is None else right, len(outputs))
-    for j, a, b in _pieces(outputs, half):
+    for j, a, b in _pieces(scaled, end):
         left_law, right_law = q[j - 1], r[len(outputs) - j - 1]
         if left_law is None or right_law is None:
             used = f"given for {j} and {len(outputs) - j} bins, which inputs use"
             InvalidRequest.must("selection", used, "None")
-        both = _drawn(left_law, right_law)
-        for x in (a, b):
-            share = (places[j:] - x) / (places[j:] - places[:j, None])
-            laws.append(Distribution(_kept(both, share), "an end law"))
+        apart = places[j:] - places[:j, None]
+        both = np.outer(left_law.array, right_law.array[::-1]) * (math.lcm(*apart.flat) // apart)
+        for x in (a, b):  # all masses times one integer
+            law = _kept(both, places[j:] - x, x - places[:j, None])
+            laws.append(Distribution.from_integers(law.tolist(), "an end law"))
     knots = (-half, *(b for b in outputs if -half < b < half), half)
     return Quantizer(knots, outputs, tuple(laws), name)
 
 
-def _pieces(bins: Sequence[Fraction], c: Fraction) -> list[tuple[int, Fraction, Fraction]]:
+def _pieces(bins: Sequence[Any], c: Any) -> list[tuple[int, Any, Any]]:
     """(j, a, b): for x in [a, b) there are j bins at or left of x."""
     return [(bisect_right(bins, a), a, b) for a, b in pairwise([-c, *(b for b in bins if -c < b < c), c])]
 
@@ -117,14 +119,9 @@ def _selection(given: Sequence[Any], m: int) -> list[Distribution | None]:
     return laws
 
 
-def _drawn(left: Distribution, right: Distribution) -> Numbers:
-    """The joint law of a left and a right bin, both from left to right. Shape (j, m - j)."""
-    return np.outer(np.array([*left], dtype=object), np.array([*right][::-1], dtype=object))
-
-
-def _kept(both: Numbers, share: Numbers) -> Numbers:
-    """p(x, .) from the joint law of the two bins and the shares in which the left one is kept. Shape (..., m)."""
-    return np.concatenate([(both * share).sum(axis=-1), (both * (1 - share)).sum(axis=-2)], axis=-1)
+def _kept(both: Numbers, left: Numbers, right: Numbers) -> Numbers:
+    """p(x, .) from the joint law of the two bins and the shares in which either is kept. Shape (..., m)."""
+    return np.concatenate([(both * left).sum(axis=-1), (both * right).sum(axis=-2)], axis=-1)
 
 
 def rqm_selection(m: int, q: Real) -> Selection:
@@ -188,7 +185,9 @@ class Biased(NonAffine):
         return cls(outputs, half, laws, positive(beta, "beta", or_zero=True))
 
     def _both(self, j: int) -> Numbers:
-        return _drawn(self.selection[j - 1], self.selection[self.m - j - 1])
+        """The joint law of a left and a right bin, both from left to right. Shape (j, m - j)."""
+        left, right = (np.array([*self.selection[i - 1]], dtype=object) for i in (j, self.m - j))
+        return np.outer(left, right[::-1])
 
     def _probabilities(self, x: Vector) -> Vector:
         p = np.zeros((x.size, self.m))
@@ -196,7 +195,8 @@ class Biased(NonAffine):
         for j in np.unique(place):
             here = x[place == j, None, None]
             score = float(self.beta) * (2 * here - self.outputs[:j, None] - self.outputs[j:])
-            p[place == j] = _kept(self._both(j).astype(float), 1 / (1 + np.exp(np.clip(score, -700, 700))))
+            share = 1 / (1 + np.exp(np.clip(score, -700, 700)))
+            p[place == j] = _kept(self._both(j).astype(float), share, 1 - share)
         return p
 
     @cached_property
@@ -211,7 +211,7 @@ class Biased(NonAffine):
                 for x in (a, b):
                     score = ball(self.beta * (2 * x - bins[:j, None] - bins[j:]))
                     share = 1 / (1 + np.frompyfunc(lambda v: v.exp(), 1, 1)(score))
-                    laws.append([ball_ends(value) for value in _kept(ball(self._both(j)), share)])
+                    laws.append([ball_ends(value) for value in _kept(ball(self._both(j)), share, 1 - share)])
         ends = [(min(low for low, _ in law), max(high for _, high in law)) for law in zip(*laws, strict=True)]
         drawn = [(low, high) for low, high in ends if high > 0]
         if any(low <= 0 for low, _ in drawn):
