@@ -45,7 +45,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -58,6 +58,12 @@ Bounds = Mapping[Key, Pair]
 Entries = tuple[Positions, Vector]  # columns and their coefficients
 Compared = tuple[tuple[int, int], tuple[int, int], float]  # (j, i), (k, l), f of a row q_j(i) <= f q_k(l)
 _NO_MORE = np.array([1.0, -1.0])  # of a row that one column is no more than another
+
+
+@lru_cache(maxsize=1024)
+def _shares(bins: tuple[float, ...], j: int, x: float) -> Vector:
+    places = np.array(bins)
+    return np.asarray((places[j:] - x) / (places[j:] - places[:j, None]))
 
 
 @dataclass(frozen=True)
@@ -123,12 +129,12 @@ class TwoBinShape:
 
     def shares(self, j: int, x: float) -> Vector:
         """s(l, r) of (4) on piece j. Shape (j, m - j)."""
-        bins = np.array(self.bins)
-        return np.asarray((bins[j:] - x) / (bins[j:] - bins[:j, None]))
+        return _shares(self.bins, j, x)
 
-    def replaced(self, j: int, x: float, fixed: Mapping[Key, Vector]) -> list[Entries]:
-        """p(x, i) on piece j, i = 1..m, with the bounded factor at its values `fixed`."""
-        (left, right), s, shorter = self.drawn(j), self.shares(j, x), self.shorter(j)
+    def replaced(self, j: int, x: float, fixed: Mapping[Key, Vector], other: float | None = None) -> list[Entries]:
+        """p(x, i) on piece j, i = 1..m, with the bounded factor at its values `fixed`; other: x of i > j."""
+        (left, right), shorter = self.drawn(j), self.shorter(j)
+        s, kept = self.shares(j, x), 1 - self.shares(j, x if other is None else other)
         q = fixed[shorter] if shorter[1] > 1 else np.ones(1)
         own = self.symmetric and 2 * j == self.m  # both vectors are the bounded one: the own factor is replaced
         first = shorter == ("l", j)
@@ -137,9 +143,9 @@ class TwoBinShape:
             ((right, row) for row in q[:, None] * s) if first else zip(left[:, None], s @ q[::-1, None], strict=True)
         )
         if not first or own:
-            upper = ((left, row) for row in q[::-1, None] * (1 - s).T)
+            upper = ((left, row) for row in q[::-1, None] * kept.T)
         else:
-            upper = zip(right[:, None], (1 - s).T @ q[:, None], strict=True)
+            upper = zip(right[:, None], kept.T @ q[:, None], strict=True)
         return [*lower, *upper]
 
     @property
@@ -175,8 +181,8 @@ class TwoBinShape:
         lp, odds = self.program(self.m, bounds), float(np.exp(epsilon))
         lp.c[: self.size] = self.losses
         low, high = ({key: pair[k] for key, pair in bounds.items()} for k in ((1, 0) if optimistic else (0, 1)))
-        largest = [(self.replaced(j, a, high)[:j] + self.replaced(j, b, high)[j:]) for j, a, b in self.pieces]
-        smallest = [(self.replaced(j, b, low)[:j] + self.replaced(j, a, low)[j:]) for j, a, b in self.pieces]
+        largest = [self.replaced(j, a, high, b) for j, a, b in self.pieces]
+        smallest = [self.replaced(j, b, low, a) for j, a, b in self.pieces]
         for i in range(1, self.stated + 1):
             t = [self.size + i - 1], [1.0]
             for (j, a, b), large, small in zip(self.pieces, largest, smallest, strict=True):
