@@ -37,6 +37,7 @@ from workbench.comparison.recommend_words import (
 from workbench.errors import InvalidRequest, NotProven, WorkbenchError
 from workbench.exact.numbers import positive
 from workbench.exact.objects import Record, Values
+from workbench.exact.time_limit import OutOfTime, until
 from workbench.families.baseline import read_baselines
 from workbench.families.budget import refuse
 from workbench.families.channel.family import FAMILY, FINITE
@@ -280,8 +281,8 @@ def _solved(
     waiting, rows = sorted(candidates, key=lambda candidate: (candidate.programs, candidate.simplicity)), []
     left = sum(candidate.programs and candidate.solve is not None for candidate in waiting)
     for candidate in waiting:
-        if candidate.programs and candidate.solve is not None and query.time is not None:
-            left -= 1
+        left -= candidate.programs and candidate.solve is not None
+        if query.time is not None:
             query.time.waiting = left
         try:
             rows.append(_row(query, candidate, values))
@@ -324,12 +325,13 @@ def _row(query: AnyQuery, candidate: Candidate, values: dict[str, Value]) -> Row
     command = candidate.command or query.of_one_class(candidate.name)
     try:
         by_bisection = query.max_loss is not None and not candidate.minimises
-        value = least_epsilon(query, candidate.name) if by_bisection else candidate.solve()
+        with until(bool if query.time is None else query.time.over()):
+            value = least_epsilon(query, candidate.name) if by_bisection else candidate.solve()
     except NotApplicable as error:
         return row | {"notes": str(error)}
-    except NotProven as error:
+    except (NotProven, OutOfTime) as error:
         command = command and f"{command} --time-limit {_MORE}"
-        why = f"{_STOPPED}: {str(error).rstrip('.')}"
+        why = f"{_STOPPED}: {str(error).rstrip('.') or 'not certified in time'}"
         return row | {"command": command, "notes": why, "bound": max(0.0, error.bound or 0.0)}
     except WorkbenchError as error:
         return row | {"command": command, "notes": str(error)}

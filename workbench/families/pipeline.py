@@ -23,6 +23,7 @@ from solvers.search import Chords, bisect
 from solvers.solution import Start
 from workbench.errors import Infeasible, InvalidRequest, NotProven, WorkbenchError
 from workbench.exact.numbers import round_down
+from workbench.exact.time_limit import OutOfTime
 from workbench.families.base import Request, Session, Values
 from workbench.families.convex_notion import meets
 from workbench.families.design import Design, OracleVerdict
@@ -44,6 +45,9 @@ def design(problem: Problem, programs: Programs | None = None, start: str = "col
     answer = problem.closed_form() or problem.answered(programs, start)
     try:
         return problem.proven(_designed(problem, answer))
+    except OutOfTime as error:
+        error.bound = None if answer.bound is None else round_down(Fraction(answer.bound))
+        raise
     except NotProven as error:
         if error.design is not None:
             error.design = error.design.stopped()

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from solvers.search import Chords, Deadline, bisect
 from workbench.errors import NotProven
 from workbench.exact.objects import Record, Values, Words
+from workbench.exact.time_limit import OutOfTime
 from workbench.families.base import Family
 from workbench.families.channel.losses import LossTable, OwnLoss, loss_table
 from workbench.families.design import Design
@@ -54,6 +55,9 @@ class Value(NamedTuple):
         return cls(design.objective, design.bound, certified, words, stopped, design.mechanism, lambda: design)
 
 
+_LITTLE, _SOLVERS = 0.2, 0.8  # seconds, and of the time of a class
+
+
 class TimeShares:
     """So many seconds for all classes of a query. waiting: how many of them are still to come after one."""
 
@@ -61,9 +65,19 @@ class TimeShares:
         self._deadline, self.waiting = Deadline(seconds), 0
 
     @property
+    def _equal(self) -> float:
+        """Seconds for the next class: an equal share of what is left."""
+        return (self._deadline.left or 0.0) / (1 + self.waiting)
+
+    @property
     def share(self) -> float:
-        """Seconds for the next class: an equal share of what is left, at least a little."""
-        return max(0.2, (self._deadline.left or 0.0) / (1 + self.waiting))
+        """Of these the seconds of its solvers, at least a little; the rest is for exact work."""
+        return max(_LITTLE, _SOLVERS * self._equal)
+
+    def over(self) -> Callable[[], bool]:
+        """Whether the time of a class that begins now is used up."""
+        mine = Deadline(self._equal)
+        return lambda: mine.passed
 
 
 def best_design(kind: Family, question: Any, time: TimeShares | None = None, **options: Any) -> tuple[Design, bool]:
@@ -327,8 +341,8 @@ def least_epsilon(query: AnyQuery, name: str) -> Value:
         for step in _BELOW if values[min(values)].bound is not None else ():
             if max(excluded) < math.exp(high - 1.5 * step):
                 enough(high - step)
-    except NotProven as error:
-        if not values or error.interrupted:
+    except (NotProven, OutOfTime) as error:
+        if not values or getattr(error, "interrupted", False):
             raise
         stopped = True
     epsilon, value = min(values.items())

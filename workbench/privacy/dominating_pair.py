@@ -28,7 +28,7 @@ def dominating_pair(mechanism: Any) -> Laws:
     attain its worst hockey stick at every ε at once. Raises InvalidRequest."""
     points = [(0, 1, 0, 1)]  # A, B of the lines, each as a numerator and a denominator
     for laws in compared_laws(mechanism):
-        points += [(k, laws.p.total, l, laws.q.total) for k, l in laws.sums]
+        points += [(k, laws.p.total, l, laws.q.total) for k, l in laws.corners]
     near = _near_the_upper([a / of_a for a, of_a, *_ in points], [b / of_b for *_, b, of_b in points])
     hull = _upper({(Fraction(a, of_a), Fraction(b, of_b)) for a, of_a, b, of_b in map(points.__getitem__, near)})
     p, q = [hull[-1][0]], [Fraction(0)]  # beyond the last vertex h is constant: mass that Q cannot produce

@@ -127,7 +127,7 @@ class Risk(Shown):
     @cached_property
     def mu(self) -> float:
         """The least μ of GDP, rounded up; inf where there is none."""
-        return TradeOff((1 - a, b) for a, b in self.trade_off).least
+        return TradeOff((*(1 - a).as_integer_ratio(), *b.as_integer_ratio()) for a, b in self.trade_off).least
 
     def facts(self) -> Facts:
         """What was found, in words."""

@@ -220,7 +220,7 @@ def test_the_least_epsilon_for_a_loss():
     ],
 )
 def test_budgets_of_other_notions(budget):
-    rows = {row["class"]: row for row in wb.recommend(answers="0..2", max_shift=1, time_limit=10, **budget)}
+    rows = {row["class"]: row for row in wb.recommend(answers="0..2", max_shift=1, time_limit=60, **budget)}
     for name in ("best channel", "integer noise, clamped", "modulo noise"):
         assert rows[name]["certified"], rows[name]["notes"]
         assert rows[name]["bound"] <= rows[name]["objective"]

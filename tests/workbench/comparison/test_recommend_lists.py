@@ -16,6 +16,7 @@ from scipy.optimize import linprog
 
 import workbench as wb
 from workbench.cli import main
+from workbench.families.recommendation import TimeShares
 
 
 def by_class(result) -> dict:
@@ -256,8 +257,11 @@ def test_every_command_makes_its_row(line: str, capsys: pytest.CaptureFixture[st
         assert again["objective"] == pytest.approx(row["objective"], rel=1e-9)
 
 
-def test_a_class_that_is_stopped_shows_its_interval():
-    result = wb.recommend(answers="0..24", max_shift=12, epsilon=1, delta="0.003", time_limit=1)
+def test_a_class_that_is_stopped_shows_its_interval(monkeypatch):
+    """By the time of its solvers, while exact work has all it needs."""
+    monkeypatch.setattr(TimeShares, "share", property(lambda self: 0.05))
+    monkeypatch.setattr(TimeShares, "over", lambda self: bool)
+    result = wb.recommend(answers="0..24", max_shift=12, epsilon=1, delta="0.003")
     row = by_class(result)["integer noise, clamped"]
     assert 0 <= row["bound"] < row["objective"]
     assert "stopped" in row["notes"]
@@ -327,3 +331,27 @@ def test_the_least_epsilon_where_every_two_answers_are_neighbours():
     bins, best = rows["RR-on-Bins"], rows["best channel"]
     assert best["objective"] == pytest.approx(bins["objective"], rel=1e-4)  # the least of all pure mechanisms
     assert bins["certified"]
+
+
+def test_exact_work_ends_with_the_time_as_a_solver_does(monkeypatch):
+    """A class whose audit has no time says so, with its bound and the command that goes on."""
+    monkeypatch.setattr(TimeShares, "over", lambda self: lambda: True)
+    late = by_class(wb.recommend(answers="0..5", max_shift=1, epsilon=1, delta="0.01"))
+    monkeypatch.undo()
+    proven = by_class(wb.recommend(answers="0..5", max_shift=1, epsilon=1, delta="0.01"))
+    for name in ("best channel", "modulo noise", "exponential"):
+        row = late[name]
+        assert row["notes"] == "stopped: not certified in time"
+        assert row["objective"] is None
+        assert row["command"].endswith("--time-limit 600")
+        assert 0 <= row["bound"] <= proven[name]["objective"]
+    assert late["best channel"]["bound"] == pytest.approx(proven["best channel"]["bound"], rel=1e-6)
+
+
+def test_the_time_of_a_class_is_for_solvers_and_exact_work():
+    time = TimeShares(100)
+    time.waiting = 3
+    assert 19 < time.share < 20
+    assert not time.over()()
+    assert TimeShares(-1.0).over()()
+    assert TimeShares(-1.0).share == 0.2

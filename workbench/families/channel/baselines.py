@@ -27,6 +27,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.distribution import over_common
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import RationalPair, ball, ball_ends, nearest_float
+from workbench.exact.time_limit import go_on
 from workbench.families.channel.losses import Integers
 from workbench.families.channel.repair import channel_loss
 from workbench.families.frontier_plan import NotApplicable
@@ -188,6 +189,7 @@ def selection(
         whole = delta and isinstance(_bound(query), MassAboveRatio)  # of what is above, its mass counts, not the excess
 
         def private(log_ratio: float) -> bool:
+            go_on()
             table = floats(np.exp(-log_ratio * gap))
             p, q = table[first], table[second]
             if not delta:

@@ -22,6 +22,7 @@ import numpy as np
 from solvers.arrays import Flags, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.objects import Pair
+from workbench.exact.time_limit import go_on
 from workbench.families.channel.losses import Integers, LossTable
 from workbench.mechanisms.channel import Channel
 from workbench.privacy.repair import threshold
@@ -126,6 +127,7 @@ def repaired(K: Integers, edges: Edges, delta: Fraction, output: int, free: Flag
     total = int(K[0].sum())
     allowed, most = delta * total, Fraction(0)
     for i, j, e in edges.listed(len(K)):
+        go_on()
         over = (K[i] << _EXP) - e * K[j]
         stick = Fraction(int(over[over > 0].sum()), 1 << _EXP)
         if stick > allowed:

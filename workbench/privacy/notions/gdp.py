@@ -21,7 +21,7 @@ import numpy as np
 
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import Interval, ball, ball_ends, nearest_float, round_up
+from workbench.exact.numbers import Interval, ball_ends, nearest_float, round_up
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.notion import HockeyStick, LeastParameter, Requirement, Values, decided
 
@@ -29,6 +29,7 @@ _BITS = 4096  # of the balls, beyond which a claim is left undecided
 _CUT, _SPECK = 1e-9, 1e-10  # share of a vertex beyond the curve that is cut off; probabilities that solvers can tell
 _STEEPEST = 20  # ε of a tangent: e^ε is a coefficient
 _MOST, _GRID = 4, 1 << 14  # tangents at once; ε of tangents are multiples of 1 over it
+Vertex = tuple[int, int, int, int]
 _LARGEST = 20  # μ of a program, whose tangents are at e^(μ²/2)
 
 
@@ -43,45 +44,44 @@ def _tangent(mu: float, epsilon: float) -> HockeyStick:
 
 
 class TradeOff:
-    """Vertices (P(A), Q(A)) of a trade-off curve, for the sets A of largest ratios with P(A) > Q(A): elsewhere nothing
-    is asked."""
+    """Vertices (P(A), Q(A)) = (k/K, l/L) of a trade-off curve, as (k, K, l, L), for the sets A of largest ratios with
+    P(A) > Q(A): elsewhere nothing is asked. To reduce long integers would take most of an audit."""
 
-    def __init__(self, vertices: Iterable[Interval]) -> None:
-        self.vertices = [(p, q) for p, q in vertices if p > q]
+    def __init__(self, vertices: Iterable[Vertex]) -> None:
+        self.vertices = [(k, total, l, other) for k, total, l, other in vertices if k * other > l * total]
 
     @property
     def unbounded(self) -> bool:
         """Whether one law reaches what the other does not: no μ is enough."""
-        return any(p == 1 or not q for p, q in self.vertices)
+        return any(k == total or not l for k, total, l, _ in self.vertices)
 
-    def needed(self, p: Fraction, q: Fraction, bits: int) -> Interval:
-        """Rationals around Φ^-1(p) - Φ^-1(q), for 0 < q < p < 1."""
+    def needed(self, vertex: Vertex, bits: int) -> Interval:
+        """Rationals around Φ^-1(k/K) - Φ^-1(l/L), for 0 < l/L < k/K < 1."""
         from flint import arb, ctx
 
         with ctx.workprec(bits):
-
-            def quantile(x: Fraction) -> Any:
-                return arb(2).sqrt() * (2 * ball(x) - 1).erfinv()
-
-            return ball_ends(quantile(p) - quantile(q))
+            k, total, l, other = map(arb, vertex)
+            return ball_ends(arb(2).sqrt() * ((2 * (k / total) - 1).erfinv() - (2 * (l / other) - 1).erfinv()))
 
     @cached_property
     def least(self) -> float:
         """The least μ, rounded up; inf where there is none."""
         if self.unbounded:
             return math.inf
-        bits = 128 + max((max(p.denominator, q.denominator).bit_length() for p, q in self.vertices), default=0)
-        return max((round_up(self.needed(p, q, bits)[1]) for p, q in self.vertices), default=0.0)
+        return max((round_up(self.needed(each, _bits(*each))[1]) for each in self.vertices), default=0.0)
 
     def within(self, mu: Fraction) -> bool:
         """Whether μ is enough. Raises NotProven where 4096 bits, or the work that is allowed, do not tell."""
-        return not self.unbounded and all(self._within(p, q, mu) for p, q in self.vertices)
+        return not self.unbounded and all(self._within(each, mu) for each in self.vertices)
 
-    def _within(self, p: Fraction, q: Fraction, mu: Fraction) -> bool:
-        tail = min(1 - p, q)
-        bits = 128 + (tail.denominator // tail.numerator).bit_length()  # beside 1 fewer would be no number
-        ends = partial(self.needed, p, q)
-        return decided("mu", mu, ends, mu, lambda bits: 1000 + bits * bits // 200, bits, _BITS)
+    def _within(self, vertex: Vertex, mu: Fraction) -> bool:
+        ends = partial(self.needed, vertex)
+        return decided("mu", mu, ends, mu, lambda bits: 1000 + bits * bits // 200, _bits(*vertex), _BITS)
+
+
+def _bits(k: int, total: int, l: int, other: int) -> int:
+    """At least so many: of a number beside 1 fewer would leave nothing."""
+    return 128 + max(total // (total - k), other // l).bit_length()
 
 
 class GDP(LeastParameter):
@@ -95,7 +95,7 @@ class GDP(LeastParameter):
 
     def measure(self, laws: Laws, values: Values) -> Any:
         """The trade-off curve."""
-        return TradeOff((a, b) for _, a, b in laws.steps)
+        return TradeOff((k, laws.p.total, l, laws.q.total) for k, l in laws.corners)
 
     def meets(self, measured: Any, values: Values) -> bool:
         """Whether every vertex lies above the curve of N(0, 1) against N(μ, 1)."""

@@ -3,7 +3,7 @@
 violations      V = {i : P(i) > e^ε Q(i)}       decided exactly, outcome by outcome
 above           P(V) and Q(V)                   rationals
 max_ratio       max P(i) / Q(i)                 a rational, or None for ∞ (a zero of Q is reached)
-steps           P and Q of {P/Q >= r}           for every ratio r there is, the largest first
+corners, steps  P and Q of {P/Q >= r}           for every ratio r there is, the largest first
 
 Floating point decides all outcomes whose ratio is not within 10^-6 of what it is compared with; integers the rest.
 """
@@ -23,6 +23,7 @@ from workbench.exact.arrays import Flags, Vector
 from workbench.exact.distribution import NEAR, Distribution
 from workbench.exact.numbers import ExpNumber, RationalPair, exp_bounds
 from workbench.exact.objects import Pair
+from workbench.exact.time_limit import go_on
 
 Names: TypeAlias = Callable[[int], tuple[str, str]]  # outcome -> how its mass in P and in Q is written
 
@@ -31,6 +32,7 @@ class Laws:
     """P and Q on the same outcomes, and what several notions ask of them, computed once."""
 
     def __init__(self, p: Distribution, q: Distribution) -> None:
+        go_on()
         self.p, self.q = p, q
         self._above: tuple[Fraction | None, RationalPair] = None, (Fraction(0), Fraction(0))
 
@@ -82,23 +84,29 @@ class Laws:
         return Fraction(k[best] * self.q.total, l[best] * self.p.total), best
 
     @cached_property
-    def sums(self) -> list[Pair]:
-        """The integers of P and of Q, summed from the outcome of largest ratio P/Q down to every other."""
+    def corners(self) -> list[Pair]:
+        """The integers of P and of Q in {P/Q >= r} for every ratio r there is, the largest first."""
+        losses, p, q = self.losses.tolist(), self.p.integers, self.q.integers
 
-        def order(first: Pair, second: Pair) -> int:
-            return second[0] * first[1] - first[0] * second[1]
+        def order(i: int, j: int) -> int:
+            """1 where outcome i has a smaller ratio than j, 0 where the same: floats tell unless they are near."""
+            gap = losses[j] - losses[i]
+            first, second = (gap, 0) if abs(gap) > NEAR else (p[j] * q[i], p[i] * q[j])
+            return (first > second) - (first < second)
 
-        masses = sorted(filter(any, zip(self.p.integers, self.q.integers, strict=True)), key=cmp_to_key(order))
-        return list(zip(*(accumulate(side) for side in zip(*masses, strict=True)), strict=True))
+        reached = sorted((i for i in range(len(p)) if p[i] or q[i]), key=cmp_to_key(order))
+        last = [*(order(j, i) for i, j in pairwise(reached)), 1]
+        sums = zip(*(accumulate(map(law.__getitem__, reached)) for law in (p, q)), strict=True)
+        return [*compress(sums, last)]
 
     @cached_property
     def steps(self) -> list[tuple[Fraction | None, Fraction, Fraction]]:
         """(r, P(A), Q(A)) with A = {P/Q >= r} for every ratio r, the largest first; None for ∞."""
-        steps: dict[Fraction | None, RationalPair] = {}
-        for (a, b), (k, l) in pairwise([(0, 0), *self.sums]):
-            ratio = Fraction((k - a) * self.q.total, (l - b) * self.p.total) if l > b else None
-            steps[ratio] = Fraction(k, self.p.total), Fraction(l, self.q.total)
-        return [(ratio, *masses) for ratio, masses in steps.items()]
+        total, other = self.p.total, self.q.total
+        return [
+            (Fraction((k - a) * other, (l - b) * total) if l > b else None, Fraction(k, total), Fraction(l, other))
+            for (a, b), (k, l) in pairwise([(0, 0), *self.corners])
+        ]
 
     def telling_outcome(self, epsilon: Fraction) -> int:
         """An outcome with P > e^ε Q to show: a rounding accident if there is one, else the heaviest."""
