@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_CEILING, Context
-from typing import NoReturn
+from fractions import Fraction
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from solvers.program import Program
 from solvers.search import Deadline
 from solvers.solution import Solution, Termination
 from workbench.errors import Infeasible, NotProven
+from workbench.exact.objects import Values
+from workbench.privacy.notions import notion
 
 SECONDS = 10.0  # for one part of an explanation
 _UP = Context(prec=6, rounding=ROUND_CEILING)
@@ -121,3 +124,41 @@ def least_words(name: str, value: float | None, none: str) -> str:
     if value == math.inf:
         return f" {none}."
     return f" The least {name} that would do is {float(_UP.create_decimal(repr(value * (1 - 1e-9)))):.6g}."
+
+
+def what_would_do(request: Any, ask: Callable[[Values], Solution], largest: float, most: int) -> str:
+    """The least ε, δ and max_loss that would do, each with everything else as it was asked.
+
+    ask: what a solver says to the request at other values; largest: loss of all; most: ε that is tried.
+    """
+
+    def feasible(epsilon: Any) -> bool | None:
+        """Whether a solver has an answer at another ε; None where it stopped before."""
+        solution = ask({"epsilon": epsilon})
+        if solution.x is None:
+            return False if solution.termination is Termination.INFEASIBLE else None
+        limited = request.minimise == "delta" and request.delta is not None
+        return not limited or (solution.objective or 0.0) <= float(request.delta or 0) * (1 + 1e-9)
+
+    def reached(point: Values) -> float | None:
+        solution = ask(point)
+        return math.inf if solution.termination is Termination.INFEASIBLE else solution.objective
+
+    epsilon = request.epsilon
+    each = epsilon if isinstance(epsilon, Mapping) else {}
+    if each:
+        factor, name, others = most / float(max(each.values())), "factor for every epsilon", "epsilons"
+        value = least(lambda c: feasible({shift: e * Fraction(c) for shift, e in each.items()}), 1.0, factor)
+    else:
+        name, others = "epsilon", "epsilon"
+        value = least(lambda e: feasible(Fraction(e)), float(epsilon), most)
+    words = least_words(name, value, f"No {others} up to {most} would do")
+    if notion(request.notion).has_delta:
+        most_loss = Fraction(largest) if request.max_loss is None else request.max_loss
+        value = reached({"minimise": "delta", "delta": None, "max_loss": most_loss})
+        words += least_words("delta", value, "No delta would do")
+    if request.max_loss is not None:
+        delta = Fraction(1) if request.delta is None else request.delta
+        value = reached({"minimise": "loss", "max_loss": None, "delta": delta})
+        words += least_words("max_loss", value, "No budget would do")
+    return words

@@ -138,13 +138,10 @@ def _geometric(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
 def _truncated(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
     ratio = inverse_exponential(epsilon / reach)
     size = reach * (math.ceil(_TAIL / float(epsilon)) + 2)
-    half = float(ratio) ** np.arange(size)
-    law = np.concatenate([half[:0:-1], half])
-    sums = np.concatenate([[0.0], np.cumsum(law)])
-    centre = size - 1
-    ends = np.arange(size)  # A
-    whole = sums[centre + ends + 1] - sums[centre - ends]
-    beyond = sums[centre + ends + 1] - sums[np.maximum(centre - ends, centre + ends + 1 - reach)]
+    half, ends = float(ratio) ** np.arange(size), np.arange(size)  # A
+    sums = np.concatenate([[0.0], np.cumsum(np.concatenate([half[:0:-1], half]))])
+    first, last = sums[size - 1 - ends], sums[size + ends]
+    whole, beyond = last - first, last - np.maximum(first, sums[np.maximum(0, size + ends - reach)])
     good = np.flatnonzero((beyond <= float(delta) * whole * (1 + 1e-12)) & (2 * ends >= reach))
     if not good.size:
         raise NotApplicable("its support would be too long at this delta")

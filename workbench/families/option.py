@@ -171,7 +171,7 @@ def text(value: Any, name: str) -> str:
     return value.strip()
 
 
-def listed(read: Reader, separator: str = ",") -> Reader:
+def listed(read: Reader, separator: str = ",") -> Callable[[Any, str], tuple[Any, ...]]:
     """A sequence, or one string "1,2,3"."""
 
     def reader(value: Any, name: str) -> tuple[Any, ...]:
@@ -190,7 +190,7 @@ def probabilities(value: Any, name: str, wanted: str = "a list of probabilities,
     """A list of probabilities, or a CSV file of them."""
     from workbench.mechanisms.points import cells_of
 
-    return tuple(listed(probability)(value if isinstance(value, str) else cells_of(value, name, wanted), name))
+    return listed(probability)(value if isinstance(value, str) else cells_of(value, name, wanted), name)
 
 
 def _constraint_names() -> Iterable[str]:

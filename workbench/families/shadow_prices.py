@@ -147,8 +147,7 @@ def only_optimum(design: Any) -> bool | None:
 def _less(claim: Claim) -> Claim | None:
     """A budget that is less by a billionth: of its δ where there is one, else of its first parameter; None of one that
     is no number."""
-    first = claim.notion.parameters[0]
-    name = "delta" if claim.values.get("delta") else first
+    name = "delta" if claim.values.get("delta") else claim.notion.parameters[0]
     value = claim.values[name]
     if isinstance(value, Fraction):
         reduced: Any = value * (1 - _NEAR)

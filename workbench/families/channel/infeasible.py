@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NoReturn
 
 from models.channel import ChannelModel
-from solvers.backend import backend
 from solvers.errors import SolverError
-from solvers.solution import Solution, Start, Termination
+from solvers.solution import Solution
+from workbench.errors import WorkbenchError
+from workbench.exact.objects import Values
 from workbench.families.channel.request import ChannelRequest
-from workbench.families.infeasible import SECONDS, conflict_words, least, least_words, no_point, rows_named
+from workbench.families.infeasible import SECONDS, conflict_words, no_point, rows_named, what_would_do
 
 
-def refuse(request: ChannelRequest, solution: Solution, model: ChannelModel) -> NoReturn:
-    """Raise what an answer without a point means: Infeasible or NotProven."""
+def refuse(
+    request: ChannelRequest, solution: Solution, model: ChannelModel, ask: Callable[[Values], Solution]
+) -> NoReturn:
+    """Raise what an answer without a point means: Infeasible or NotProven. ask: as `what_would_do` takes it."""
     what = "channel meets the constraints on these outputs" if request.extended else None
     if request.max_loss is not None:
         what = f"channel meets max_loss {float(request.max_loss):g}"
-    no_point(solution, what, "a channel that ignores its input is private", lambda: _explanation(request, model))
+    no_point(solution, what, "a channel that ignores its input is private", lambda: _explanation(request, model, ask))
 
 
-def _explanation(request: ChannelRequest, model: ChannelModel) -> str:
+def _explanation(request: ChannelRequest, model: ChannelModel, ask: Callable[[Values], Solution]) -> str:
     """Sentences that follow "No channel meets ..."; empty where nothing could be found in time."""
-    if request.epsilon is None or request.bounds.mass:
+    if request.bounds.mass:
         return ""
     solver, options = request.solver, replace(request.options, time_limit=request.options.time_limit or SECONDS)
     epsilon, delta, program = float(request.epsilon), float(request.bounds.delta), model.program
@@ -38,20 +42,6 @@ def _explanation(request: ChannelRequest, model: ChannelModel) -> str:
         data = program.data(model.values(levels, delta, limit))
         named = rows_named(program, wishes)
         _, words = conflict_words(data, named, solver, options, program.scale, " on these outputs")
-        with backend(solver).open(program, options) as session:
-
-            def feasible(factor: float, share: float) -> bool | None:
-                values = model.values([factor * level for level in levels], share, limit)
-                solution = session.solve(values, start=Start.COLD)
-                if solution.x is not None:
-                    return True
-                return False if solution.termination is Termination.INFEASIBLE else None
-
-            factor = least(lambda factor: feasible(factor, delta), 1.0, request.LARGEST / epsilon)
-            words += least_words("epsilon", factor and factor * epsilon, f"No epsilon up to {request.LARGEST} would do")
-            if model.approximate and not free:
-                value = least(lambda share: feasible(1.0, share), delta, 1.0)
-                words += least_words("delta", value, "No delta would do")
-        return words
-    except SolverError:  # a solver that gives up explains nothing
+        return words + what_would_do(request, ask, float(request.losses.floats.max()), request.LARGEST)
+    except (SolverError, WorkbenchError):  # a solver that gives up explains nothing
         return ""

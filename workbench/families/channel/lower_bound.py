@@ -28,7 +28,7 @@ from workbench.exact.numbers import exp_bounds
 from workbench.exact.objects import Pair
 from workbench.families.channel.extra_rows import ExtraRows
 from workbench.families.channel.losses import Integers, LossTable
-from workbench.families.channel.repair import Edges
+from workbench.families.channel.repair import Edges, Prior
 
 _BITS = 96  # of a multiplier
 _EXP = 112  # of E
@@ -66,7 +66,7 @@ def _e(epsilon: Fraction) -> int:
 
 def least_loss_bound(
     losses: LossTable,
-    prior: Sequence[Fraction] | None,
+    prior: Prior,
     edges: Edges,
     delta: Fraction,
     multipliers: Mapping[str, Vector],
@@ -92,7 +92,7 @@ def least_loss_bound(
 
 def least_delta_bound(
     losses: LossTable,
-    prior: Sequence[Fraction] | None,
+    prior: Prior,
     edges: Edges,
     max_loss: Fraction,
     multipliers: Mapping[str, Vector],

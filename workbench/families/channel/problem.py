@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from models.oracles.finite_channel import post_processed
 from solvers.solution import PointStatus, Solution, Termination
 from workbench.errors import Infeasible, NotProven
 from workbench.exact.distribution import Distribution
+from workbench.exact.objects import Values
 from workbench.families.channel import blocks
 from workbench.families.channel.certify import exact_certificate
 from workbench.families.channel.infeasible import refuse
@@ -83,7 +85,7 @@ class ChannelProblem(Problem):
         assert programs is not None
         model, solution, bound = self._best(programs, start)
         if solution.x is None:
-            refuse(request, solution, model)
+            refuse(request, solution, model, partial(self._elsewhere, programs))
         free = _pattern(model, solution) if request.bounds.mass else None
         law = to_integers(solution["M"]), free
         raw = request.channel(np.maximum(solution["M"], 0.0))
@@ -150,7 +152,8 @@ class ChannelProblem(Problem):
         bounds, (groups, epsilons) = request.bounds, request.levels()
         support = request.support if truncated else None
         shape = (
-            bool(bounds.delta) or request.minimise == "delta",
+            bool(bounds.delta),
+            request.minimise,
             groups,
             None if support is None else support.tobytes(),
         )
@@ -170,6 +173,11 @@ class ChannelProblem(Problem):
             delta = bounds.delta * (1 - _LOST) if bounds.mass else bounds.delta
             values = model.values([float(e) for e in epsilons], float(delta), float(request.max_loss or 0))
             return model, session.solve(values, start=start)
+
+    def _elsewhere(self, programs: Programs, point: Values) -> Solution:
+        """What the solver says to the request at other values."""
+        moved = ChannelProblem(replace(self.request, check="none", **point))
+        return moved._solved(programs, "cold", None, truncated=False, cost=1.0)[1]
 
     def lower_bound(self, model: ChannelModel, solution: Solution) -> Fraction | None:
         """Exact from the multipliers, whatever they are worth; the solver's own (recomputed) where binaries or extra

@@ -27,6 +27,8 @@ from workbench.families.channel.losses import Integers, LossTable
 from workbench.mechanisms.channel import Channel
 from workbench.privacy.repair import threshold
 
+Prior = Sequence[Fraction] | None  # of the inputs; None for the worst one
+
 _BITS = 96  # of a row's sum
 _SHARE = 64  # bits of θ
 _EXP = 112  # as `threshold`
@@ -139,7 +141,7 @@ def repaired(K: Integers, edges: Edges, delta: Fraction, output: int, free: Flag
     return np.asarray(((1 << _SHARE) - share) * K * int(centre[0].sum()) + share * centre * total)
 
 
-def loss_of(K: Integers, losses: LossTable, prior: Sequence[Fraction] | None) -> Fraction:
+def loss_of(K: Integers, losses: LossTable, prior: Prior) -> Fraction:
     """Σ p ℓ K, or the largest Σ_o ℓ K where prior is None, of rows of one sum; exact."""
     each = [
         Fraction(int((row * loss).sum()), int(row.sum()) * losses.unit)
@@ -148,12 +150,12 @@ def loss_of(K: Integers, losses: LossTable, prior: Sequence[Fraction] | None) ->
     return max(each) if prior is None else sum((p * v for p, v in zip(prior, each, strict=True) if p), Fraction(0))
 
 
-def channel_loss(channel: Channel, losses: LossTable, prior: Sequence[Fraction] | None) -> Fraction:
+def channel_loss(channel: Channel, losses: LossTable, prior: Prior) -> Fraction:
     """`loss_of` the rows of a channel."""
     return loss_of(np.array([row.integers for row in channel.rows], dtype=object), losses, prior)
 
 
-def cheapest(losses: LossTable, prior: Sequence[Fraction] | None) -> int:
+def cheapest(losses: LossTable, prior: Prior) -> int:
     """The one output to publish for every input that costs least."""
     if prior is None:
         return int(np.argmin(losses.floats.max(axis=0)))
@@ -161,7 +163,7 @@ def cheapest(losses: LossTable, prior: Sequence[Fraction] | None) -> int:
     return int(np.argmin(np.array([float(p) for p in prior]) @ table))
 
 
-def within_budget(K: Integers, losses: LossTable, prior: Sequence[Fraction] | None, budget: Fraction) -> Integers:
+def within_budget(K: Integers, losses: LossTable, prior: Prior, budget: Fraction) -> Integers:
     """K, or the least mixture of it with every input's own best output that costs no more than max_loss."""
     loss = loss_of(K, losses, prior)
     if loss <= budget:

@@ -66,10 +66,7 @@ def _prior(value: Any, name: str) -> Rationals | str:
     if isinstance(value, str) and value.strip() == "uniform":
         return "uniform"
     spelled = isinstance(value, str) and not names_file(value)
-    weights: Rationals = listed(exact)(
-        value if spelled else cells_of(value, name, "uniform, or weights, in a list or a file"), name
-    )
-    return weights
+    return listed(exact)(value if spelled else cells_of(value, name, "uniform, or weights, in a list or a file"), name)
 
 
 def _outputs(value: Any, name: str) -> tuple[float, ...]:

@@ -71,7 +71,7 @@ _SHOWN = 24  # masses up to which a report lists all of them, beyond it the 16 h
 
 def _sizes(value: Any, name: str) -> Ints:
     """ "5x5", or its orders one by one."""
-    return tuple(listed(integers, "x")(value.lower() if isinstance(value, str) else value, name))
+    return listed(integers, "x")(value.lower() if isinstance(value, str) else value, name)
 
 
 def _shifts(value: Any, name: str) -> tuple[Any, ...]:
@@ -82,7 +82,7 @@ def _shifts(value: Any, name: str) -> tuple[Any, ...]:
     def one_shift(part: Any, name: str) -> Any:
         return listed(integers)(part, name) if isinstance(part, (list, tuple)) else integers(part, name)
 
-    return tuple(listed(one_shift)(value, name))
+    return listed(one_shift)(value, name)
 
 
 def _epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from models.modulo import ModuloModel
 from models.requirements import HOCKEY_STICK
-from solvers.solution import Solution, Termination
+from solvers.solution import Solution
 from workbench.errors import WorkbenchError
 from workbench.exact.objects import Values
-from workbench.families.infeasible import SECONDS, conflict_words, least, least_words, rows_named
+from workbench.families.infeasible import SECONDS, conflict_words, rows_named, what_would_do
 from workbench.families.modulo.request import MOST_EPSILON, ModuloRequest
 from workbench.families.problem import Programs
-from workbench.privacy.notions import notion
 
 Ask = Callable[[Values], Solution]  # what a solver says to a request at other values
 
@@ -31,7 +28,7 @@ def explanation(problem: Callable[[ModuloRequest], Any], request: ModuloRequest,
         return solution
 
     try:
-        return _conflict(request) + _enough(ask, request)
+        return _conflict(request) + what_would_do(request, ask, float(request.losses.max()), MOST_EPSILON)
     except WorkbenchError:  # a solver that gives up explains nothing
         return ""
 
@@ -61,39 +58,4 @@ def _wishes(request: ModuloRequest, model: ModuloModel) -> dict[str, str]:
         words |= dict.fromkeys((f"constraint[{row}]" for row in range(1 + k * each, 1 + (k + 1) * each)), wish)
     if request.minimise == "delta":
         words[blocks[-1].name] = f"{request.loss} <= {float(request.max_loss or 0):g}"
-    return words
-
-
-def _enough(ask: Ask, request: ModuloRequest) -> str:
-    """The least ε, δ and max_loss that would do, each with everything else as it was asked."""
-
-    def feasible(epsilon: Any) -> bool | None:
-        """Whether a solver has an answer at another ε; None where it stopped before."""
-        solution = ask({"epsilon": epsilon})
-        if solution.x is None:
-            return False if solution.termination is Termination.INFEASIBLE else None
-        limited = request.minimise == "delta" and request.delta is not None
-        return not limited or (solution.objective or 0.0) <= float(request.delta or 0) * (1 + 1e-9)
-
-    def reached(point: Values) -> float | None:
-        solution = ask(point)
-        return math.inf if solution.termination is Termination.INFEASIBLE else solution.objective
-
-    epsilon = request.epsilon
-    each = epsilon if isinstance(epsilon, Mapping) else {}
-    if each:
-        most, name, others = MOST_EPSILON / float(max(each.values())), "factor for every epsilon", "epsilons"
-        value = least(lambda c: feasible({shift: e * Fraction(c) for shift, e in each.items()}), 1.0, most)
-    else:
-        name, others = "epsilon", "epsilon"
-        value = least(lambda e: feasible(Fraction(e)), float(next(iter(request.budgets.values()))), MOST_EPSILON)
-    words = least_words(name, value, f"No {others} up to {MOST_EPSILON} would do")
-    if notion(request.notion).has_delta:
-        most_loss = Fraction(float(request.losses.max())) if request.max_loss is None else request.max_loss
-        value = reached({"minimise": "delta", "delta": None, "max_loss": most_loss})
-        words += least_words("delta", value, "No delta would do")
-    if request.max_loss is not None:
-        delta = Fraction(1) if request.delta is None else request.delta
-        value = reached({"minimise": "loss", "max_loss": None, "delta": delta})
-        words += least_words("max_loss", value, "No budget would do")
     return words

@@ -73,10 +73,6 @@ def _of_range(losses: Callable[[float], Losses], query: RealQuery) -> Reference:
     return Reference(losses(float(query.epsilon))[power - 1] * half**power)
 
 
-def _ranged(query: Any) -> bool:
-    return isinstance(query, RealQuery) and query.local
-
-
 # Of quantizers with so many outputs, x in [-1, 1].
 
 
@@ -117,7 +113,9 @@ def _few(request: Any) -> bool:
 
 PUBLISHED = (
     *(
-        Published(name, source, parameter, partial(_of_range, losses), _ranged)
+        Published(
+            name, source, parameter, partial(_of_range, losses), lambda query: not _quantized(query) and query.local
+        )
         for name, source, parameter, losses in (
             ("Duchi et al.", "Duchi, Jordan and Wainwright 2018", "B; δ unused", _duchi),
             ("piecewise", "Wang et al. 2019", "C; δ unused", _piecewise),
