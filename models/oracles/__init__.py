@@ -66,7 +66,7 @@ def bounds(
     question = ask(sizes, shifts, directed, epsilon, delta, requires)
     if loss != "error-rate":
         return Bounds(None, None)
-    statements: list[ClosedForm] = []
+    statements = []
     for statement in chain.from_iterable(oracle(question) for oracle in ORACLES):
         if statement.kind == "optimum":
             return Bounds(statement, statement)

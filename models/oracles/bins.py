@@ -34,7 +34,6 @@ structure: see RRTop-k.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -267,7 +266,7 @@ def interval_losses(y: Vector, p: Vector, epsilon: float, loss: Loss) -> Vector:
 def _bin_loss(loss: str | Loss) -> Loss:
     named = loss_named(loss)
     if named.kind not in BIN_LOSSES:
-        allowed: Sequence[str] = [*BIN_LOSSES[:-1], "pinball:τ"]
+        allowed = [*BIN_LOSSES[:-1], "pinball:τ"]
         raise ValueError(f"loss must be one of {', '.join(allowed)} for RR-on-Bins. Got {named.name!r}.")
     return named
 

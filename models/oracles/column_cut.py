@@ -124,7 +124,7 @@ class DigitSums:
         longest = math.comb(most + p - split, most)
         if longest > ROWS:
             raise OutsideDomain(f"the chain search needs lists of at most {ROWS} entries. Got {longest}.")
-        powers: Vector = np.power(a, np.arange(1, p + 1))
+        powers = np.power(a, np.arange(1, p + 1))
         self._parts = split, p - split
         self._head, self._tail = _multisets(powers[:split], most), _multisets(powers[split:], most)
 

@@ -87,8 +87,7 @@ def minimax_value(losses: Vector, epsilon: float) -> float:
     loss = np.r_[np.zeros(k * m), 1.0]
     above = np.hstack([rows, -np.ones((k, 1))])
     whole = sp.hstack([sp.kron(sp.eye_array(k), np.ones((1, m))), sp.csr_array((k, 1))])
-    equal: Any = whole  # SciPy's stubs know no sparse matrices here
-    return _least(loss, A_ub=above, b_ub=np.zeros(k), A_eq=equal, b_eq=np.ones(k))
+    return _least(loss, A_ub=above, b_ub=np.zeros(k), A_eq=whole, b_eq=np.ones(k))
 
 
 def extremal_value(losses: Vector, prior: Vector, epsilon: float) -> float:

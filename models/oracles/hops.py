@@ -100,7 +100,7 @@ def hop_distances(sizes: Ints, shifts: tuple[Shift, ...]) -> Integers:
     """Least number of shifts that lead from 0 to each element, -1 where none do; shape (prod(sizes),), row-major."""
     narrow = math.prod(sizes) < 2**30
     far = 2**30 if narrow else 2**62
-    distance: NDArray[Any] = np.full(sizes, far, dtype=np.int32 if narrow else np.int64)
+    distance = np.full(sizes, far, dtype=np.int32 if narrow else np.int64)
     distance[(0,) * len(sizes)] = 0
     for shift in shifts:
         _relax(distance, shift, 1)

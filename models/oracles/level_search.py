@@ -60,12 +60,9 @@ def improve(question: Question, known: ClosedForm, nodes: int = NODES) -> Closed
     w = weights(noise)
     answer = level_optimum(noise, w, replace(attained(noise, w, w), value=known.value), work=nodes)
     f = answer.holes.pmf
-    if close(1.0 - answer.holes.value, 1.0 - known.value):
-        if answer.proven:
-            return replace(known, kind="optimum", proof=PROOF)
-        return replace(known, proof=f"{known.proof} The level search stopped after {nodes} nodes without a better one.")
-    error = float(f[1:].sum())
+    best = known
+    if not close(1.0 - answer.holes.value, 1.0 - known.value):
+        best = ClosedForm("level search", float(f[1:].sum()), f, "upper bound", "Feasible by the level theorem.")
     if answer.proven:
-        return ClosedForm("level search", error, f, "optimum", PROOF)
-    proof = f"Feasible by the level theorem; the search stopped after {nodes} nodes, so it may not be the best."
-    return ClosedForm("level search", error, f, "upper bound", proof)
+        return replace(best, kind="optimum", proof=PROOF)
+    return replace(best, proof=f"{best.proof} The level search stopped after {nodes} nodes: it may not be the best.")

@@ -31,7 +31,7 @@ def staircase_integers(b: Fraction, sensitivity: int, loss: str) -> tuple[Fracti
     """(the least loss over the parameters r = 1..sensitivity, that r), exact. b: in (0, 1)."""
     power, d = _power(loss), sensitivity
     s0, s1, s2 = b / (1 - b), b * b / (1 - b) ** 2, b * b * (1 + b) / (1 - b) ** 3  # Σ_j b^(j+1) j^k, k = 0, 1, 2
-    best: tuple[Fraction, int] | None = None
+    best = None
     for r in range(1, d + 1):
         # sums of x and x² over 0..r-1, and over r..r+d-1, where |η| = x + j d has mass a b^(j+1)
         linear, square = d * r + d * (d - 1) // 2, _squares(r + d) - _squares(r)
@@ -65,7 +65,7 @@ def staircase_share(epsilon: float, loss: str) -> float:
     if _power(loss) == 1:
         return 1 / (1 + math.exp(epsilon / 2))
     b = math.exp(-epsilon)
-    root: float = (b - 2 * b**2 + 2 * b**4 - b**5) ** (1 / 3)
+    root = (b - 2 * b**2 + 2 * b**4 - b**5) ** (1 / 3)
     return float(-b / (1 - b) + root / (2 ** (1 / 3) * (1 - b) ** 2))
 
 

@@ -94,7 +94,7 @@ def _divergence(kind: int, a: float, b: float) -> float:
     return float(a * (u - np.log1p(u)))
 
 
-divergence: Callable[[int, float, float], float] = _divergence
+divergence = _divergence
 
 
 def _interval_loss(problem: Problem, r: int, i: int) -> float:
@@ -142,7 +142,7 @@ def _interval_loss(problem: Problem, r: int, i: int) -> float:
     return float(spread + divergence(kind, mean, o) + q * (within + s0 * divergence(kind, centre, o)))
 
 
-interval_loss: Callable[..., float] = _interval_loss
+interval_loss = _interval_loss
 
 
 def _least_partition(problem: Problem, penalty: float) -> tuple[float, Any, int]:

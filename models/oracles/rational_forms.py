@@ -107,7 +107,7 @@ def geometric_post_processing(weights: Table, x: Fraction) -> Affine:
 def bins(weights: Table, x: Fraction) -> Affine:
     """The loss of RR-on-Bins onto the outputs that are best at x. weights: p_y ℓ(y,o)."""
     table, common = _integers(weights)
-    best: Affine | None = None
+    best = None
     for d in range(1, len(table[0]) + 1):
         for outputs in combinations(range(len(table[0])), d):
             everywhere = sum(row[o] for row in table for o in outputs)

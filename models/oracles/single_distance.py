@@ -68,8 +68,8 @@ def statements(question: Question) -> Iterator[ClosedForm]:
     if question.requires != MASS_ABOVE_RATIO:
         return
     budgets, sizes = question.budgets, question.sizes
-    hardest: ClosedForm | None = None
-    mirrored: set[Shift] = set()
+    hardest = None
+    mirrored = set()
     for shift, epsilon in budgets.items():
         if shift in mirrored:
             continue  # its pair has been asked

@@ -13,7 +13,7 @@ from workbench.cli.console import Report, emit_json, facts, table
 from workbench.cli.output_paths import check_outputs
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified
 from workbench.exact.numbers import jsonable, positive
-from workbench.exact.objects import Record, Values
+from workbench.exact.objects import Record
 from workbench.io.parameter_grid import integers
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def check(file: Path) -> Report:
     except CorruptFile as error:  # 1 for a file that is false, 2 for one that cannot be read or decided
         error.exit_code = 1 if isinstance(error.__cause__, NotCertified) else 2
         raise
-    record: Values = getattr(proven, "record", {})
+    record = getattr(proven, "record", {})
 
     def shown() -> Iterator[Any]:
         yield Text(f"Proven from {_plain(file.name)} alone, in exact arithmetic:", style="bold")

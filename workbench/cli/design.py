@@ -79,7 +79,7 @@ def design_command(kind: Family) -> Callable[..., None]:
 
             write_page(html, design_page(design))
         more: Record = {}
-        shown: list[Any] = []
+        shown = []
         if optimum is not None:
             more["formula"] = optimum.to_dict()
             shown.append(note(f"The optimum is {optimum.pieces[0].text()}, {optimum.where(optimum.pieces[0])}."))

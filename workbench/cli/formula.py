@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from workbench.families.formula_object import Formula
 
 
-_HEADS: Values = {
+_HEADS = {
     "from_epsilon": "from ε", "to_epsilon": "to ε", "from_delta": "from δ", "to_delta": "to δ", "formula": "formula",
 }  # fmt: skip
-_HEADS_OF_PATTERNS: Values = {
+_HEADS_OF_PATTERNS = {
     "delta_low": "from δ", "delta_high": "to δ", "formula": "formula", "to_delta": "to δ as formula",
     "broken": "broken",
 }  # fmt: skip
-_ONE: Values = {"epsilon": "1"}  # where a formula is asked for at no point
+_ONE = {"epsilon": "1"}  # where a formula is asked for at no point
 _PATTERNS = (
     "Each line is the exact optimum of a pattern of broken pairs (difference: noise values). Proven at epsilon = "
     "{epsilon:g} to 1e-9, where no other pattern is better; at another epsilon only while this pattern is optimal."

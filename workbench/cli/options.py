@@ -143,7 +143,7 @@ def _of_signature(
     entry = entries()[name]
     own = {**entries()[entry.get("like", name)].get("options", {}), **entry.get("options", {})}
     hints, known = get_type_hints(function), inspect.signature(function).parameters
-    parameters: list[inspect.Parameter] = []
+    parameters = []
     if any(each.kind is each.VAR_KEYWORD for each in known.values()):
         texts = {text: about for text, about in own.items() if text not in {*known, *without}}
         parameters += [_text(text, about) for text, about in texts.items()]
@@ -176,7 +176,7 @@ def _parameter(name: str, kind: Any, default: Any, about: str | Values, *, argum
 def _text(name: str, about: str | Values) -> inspect.Parameter:
     """An option that is all in commands.toml: a text, `repeatable` or not, `required` or with a `default`."""
     table = {"help": about} if isinstance(about, str) else about
-    kind: Any = list[str] if table.get("repeatable") else str
+    kind = list[str] if table.get("repeatable") else str
     default = inspect.Parameter.empty if table.get("required") else table.get("default")
     return _parameter(name, kind | None if default is None else kind, default, table)
 

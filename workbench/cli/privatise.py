@@ -239,7 +239,7 @@ def _through(run: Publication, kind: str, column: str, read: Callable[[], Column
     table = CsvColumn.read(run.source, column)
     rows = Rows.read(table, subject, clip=clip)
     claim = subject.claim
-    report: Values = {
+    report = {
         "column": column,
         "method": kind,
         "mechanism": subject.mechanism.describe(),
@@ -305,7 +305,7 @@ def privatise_labels(
     randomizer = LabelRandomizer(known, epsilon, best, split=split, projection=projection, epsilon_prior=epsilon1)
     release = randomizer.run(values, run.drawing)
     mechanism = release.mechanism
-    report: Values = {
+    report = {
         "column": column, "labels": release.known.k,
         "label_set": "given" if labels is not None else "taken from the column",
         "method": f"LabelRandomizer (Algorithm 3): private prior, {_LABEL_METHODS[method]}",

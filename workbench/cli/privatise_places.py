@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from workbench.cli.console import Report
 from workbench.cli.privatise import Publication
 from workbench.errors import InvalidRequest
-from workbench.exact.objects import Record
 
 if TYPE_CHECKING:
     from solvers.arrays import Integers, Vector
@@ -60,7 +59,7 @@ def privatise_places(
             f"Distance is {norm} between these places, in the unit of the coordinates; that between the positions "
             "themselves may be less."
         )
-    report: Record = {
+    report = {
         "columns": names, "method": "places", "places": len(places), "mechanism": channel.describe(),
         "claim": certificate.claim.to_dict(), "expected_error": _expected(channel, places, outputs), "words": words,
     }  # fmt: skip

@@ -130,7 +130,7 @@ def export(
     beside = target.with_name(target.name + ".json") if target.suffix.lower() == ".csv" else None
     inputs = {**_ledger_files(ledger), "specification": spec}
     distinct_files(inputs, {"export file": target, "provenance beside the export": beside})
-    wanted: set[str] | None = None
+    wanted = None
     if spec is not None:
         from workbench.sweeps.specification import read_spec
 

@@ -139,7 +139,7 @@ def _judges(program: Program) -> list[str]:
 def _known(program: Program, solution: Solution, others: Sequence[Solution] = ()) -> Row:
     """Value, violation and bound of a solution, exact where they say so. others: of other solvers; the least bound of
     all counts."""
-    record: Row = {"value": None, "bound": None, "violation": None, "point": None, "dual": None, "dual_bound": None}
+    record = {"value": None, "bound": None, "violation": None, "point": None, "dual": None, "dual_bound": None}
     if solution.x is None:
         return {**record, "proof": f"none: {solution.raw_status}"}
     data = program.template
@@ -213,7 +213,7 @@ def read_program(path: Path) -> tuple[Program, Row]:
             program = read_mps(text)
         except (UnicodeDecodeError, OSError, EOFError, InvalidProgram) as error:
             raise CorruptFile(f"This is no MPS file that can be read: {error}.") from None
-    known: Row = {}
+    known = {}
     if beside.exists():
         with named(beside):
             known = parse_json(read_bytes(beside, _LIMIT, "program's record").decode("utf-8", "replace"))

@@ -83,7 +83,7 @@ def _runs(value: Any, name: str) -> int:
     return runs
 
 
-OPTIONS: tuple[Option, ...] = (
+OPTIONS = (
     *FINITE,
     Option("loss", _LOSS.read, "squared", _LOSS.help),
     FAMILY.option("notion"),
@@ -101,7 +101,7 @@ OPTIONS: tuple[Option, ...] = (
 
 
 _BUDGETS = {"notion", "minimise", "max_loss", "runs", "delta", "epsilon", "only", "time_limit"}
-REAL_OPTIONS: tuple[Option, ...] = (
+REAL_OPTIONS = (
     Option("range", read_range, help="Real answers between two numbers: 0..200000.", required=True),
     Option("sensitivity", positive, help="How far neighbouring answers differ at most; all of the range."),
     Option("loss", one_of("absolute", "squared"), "squared", "absolute or squared."),
@@ -319,7 +319,7 @@ def _best_so_far(rows: list[Row], candidates: Sequence[Candidate], values: dict[
 
 
 def _row(query: AnyQuery, candidate: Candidate, values: dict[str, Value]) -> Row:
-    row: Row = dict.fromkeys(COLUMNS) | {"class": candidate.name, "notes": candidate.reason or candidate.needs}
+    row = dict.fromkeys(COLUMNS) | {"class": candidate.name, "notes": candidate.reason or candidate.needs}
     if candidate.solve is None:
         return row | {"command": candidate.command}
     command = candidate.command or query.of_one_class(candidate.name)
@@ -356,7 +356,7 @@ def _of_laws(query: AnyQuery, value: Value) -> Row:
     placed = question if outputs == question.outputs else question.placed(outputs)
     losses = query.losses if placed is question else loss_table(placed, query.loss)
     used = rows.max(axis=0) > 0
-    columns: Row = {
+    columns = {
         "worst": float((rows[:, used] * losses.floats[:, used]).sum(axis=1).max()),
         "bits": max(1, int(used.sum()) - 1).bit_length(),
     }

@@ -26,7 +26,7 @@ _MOST = 10_000  # answers of a vector
 def restated(given: Values) -> tuple[Record, list[str]]:
     """The same query without column, vector and changed, and sentences on what that means. Raises InvalidRequest."""
     values = {name: value for name, value in given.items() if name not in ("column", "vector", "changed")}
-    words: list[str] = []
+    words = []
     if given.get("column") is not None:
         words += _counted(values, str(given["column"]))
     if given.get("vector") is not None:

@@ -29,7 +29,7 @@ from workbench.comparison.report import COLUMNS, EXACT, plots, recommendations, 
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.objects import Values
 from workbench.families.outcome import translated_errors
-from workbench.families.programs import Instance, Judged
+from workbench.families.programs import Instance
 from workbench.io.processes import ONE_THREAD
 from workbench.io.result import Progress, Result, Row, gathered, silent
 
@@ -143,7 +143,7 @@ def run_one(program: Program, solver: str, options: Values, *, hot: bool = False
     except subprocess.TimeoutExpired:
         late = f"no answer {GRACE:g} s after the time limit"
         return {"status": "killed", "wall": clock.elapsed, "failure": late}
-    row: Row = {"wall": clock.elapsed, "threads": given.get("threads")}
+    row = {"wall": clock.elapsed, "threads": given.get("threads")}
     row["tolerance"] = given.get("feasibility_tolerance")
     if ended.returncode == 0 and ended.stdout:
         row |= pickle.loads(ended.stdout)
@@ -165,7 +165,7 @@ def _judge(instance: Instance, x: Any, objective: float | None) -> Row:
     if x is None or objective is None or instance.judge is None:
         return {}
     try:
-        verdict: Judged = instance.judge(np.asarray(x), objective)
+        verdict = instance.judge(x, objective)
     except (WorkbenchError, ValueError, ArithmeticError) as error:  # a point too wild to be a mechanism
         return {"private": False, "certified": False, "judgement": f"no mechanism: {error}"}
     return asdict(verdict)
@@ -187,13 +187,13 @@ def verdict_rows(rows: Sequence[Row]) -> list[Row]:
 
 def _with_verdict(row: Row, same: Sequence[Row]) -> Row:
     """A row and its verdict. same: all rows of its instance."""
-    certified = [other.get("certified_objective") for other in same]
-    feasible = [
+    reached = [row.get("known_value"), *(other.get("certified_objective") for other in same)]
+    reached += [
         other["objective"]
-        for other, proven in zip(same, certified, strict=True)
-        if proven is None and other.get("residual") is not None and other["residual"] <= EXACT
+        for other in same
+        if other.get("certified_objective") is None and other.get("residual") is not None and other["residual"] <= EXACT
     ]
-    best = min((value for value in (row.get("known_value"), *certified, *feasible) if value is not None), default=None)
+    best = min((value for value in reached if value is not None), default=None)
     most = math.inf if best is None else best + GOOD * max(1.0, abs(best))
     bounds = [row.get("known_bound"), *(other.get("bound") for other in same)]
     bound = max((value for value in bounds if value is not None and value <= most), default=None)

@@ -67,7 +67,7 @@ def law_figure(mechanism: Any) -> Figure | None:
     drawing = getattr(mechanism, "drawing", None)
     if drawing is None or np.ndim(getattr(mechanism, "outputs", ())) > 1:  # places are a map of the family's own
         return None
-    figure: Figure = drawing()
+    figure = drawing()
     if figure["kind"] == "lines":
         return figure if len(figure["series"]) <= _OUTPUTS else None
     return figure if np.size(figure["values"]) <= (_BARS if figure["kind"] == "bars" else _CELLS) else None

@@ -148,8 +148,8 @@ def refusal(kind: Family, given: Given, files: Files = ()) -> str | None:
 
 def fields(kind: Family, given: Given) -> View:
     """Options of a page that are not given: those that cannot be, and those that can be given instead of others."""
-    unfit: list[str] = []
-    instead: dict[str, list[str]] = {}
+    unfit = []
+    instead = {}
     fit = parameters(given.get("notion") or _default(kind, "notion"))
     for name, option in known(kind).items():
         if given.get(name) not in (*EMPTY, False):

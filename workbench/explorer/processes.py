@@ -163,7 +163,7 @@ class Lanes:
 
     def __init__(self, files: Files = (), limits: Mapping[str, float] = LIMITS) -> None:
         forks = "forkserver" in multiprocessing.get_all_start_methods()
-        context: Any = multiprocessing.get_context("forkserver" if forks else "spawn")
+        context = multiprocessing.get_context("forkserver" if forks else "spawn")
         if forks:
             context.set_forkserver_preload(_PRELOADED)
         self._lanes = {name: _Lane(context, limit, files) for name, limit in limits.items()}

@@ -276,7 +276,7 @@ class Tasks:
         curves = {f"along {name}": partial(self.along, replace(quiet, more={"along": name})) for name in slid}
         parts = {"profile": partial(self.profile, quiet), **curves, "rivals": partial(self.rivals, quiet)}
         parts |= {"formulas": partial(self.formulas, quiet), **steps}
-        answers: dict[str, View] = {}
+        answers = {}
         errors, deadline = {}, Deadline(8 * _PATIENCE)
         for done, (name, compute) in enumerate(parts.items()):
             request.tell(done, len(parts))
@@ -332,7 +332,7 @@ def _step(design: Design | None, request: PageRequest, name: str, value: Fractio
     """A design on the way along an option, for a page to show while the solver is at work; None of a large one."""
     if design is None or design.mechanism is None:
         return None
-    answers: View = jsonable(views.view(design, request, proving=True), gaps=True)
+    answers = jsonable(views.view(design, request, proving=True), gaps=True)
     return (
         {"along": name, "at": float(value), "view": answers} if len(json.dumps(answers["figures"])) <= _KEPT else None
     )

@@ -136,7 +136,7 @@ def run(plan: Plan, progress: Progress = silent, jobs: int = 1) -> Result:
 
     Raises WorkbenchError where tasks cannot be sent to other processes.
     """
-    answered: dict[int, list[Row]] = {}
+    answered = {}
     total, clock = len(plan.tasks), Deadline()
     cuts = sorted({0, total, *(at for at in plan.waits if at < total)})
     try:

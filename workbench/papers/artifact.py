@@ -246,7 +246,7 @@ def tabled(paper: str, name: str, sources: Mapping[str, Rows], full: bool = Fals
 
 def _there(paper: str, place: str) -> Any:
     """What stands at a place in printed/<paper>.toml, its keys joined by dots."""
-    there: Any = printed(paper)
+    there = printed(paper)
     return functools.reduce(operator.getitem, place.split("."), there)
 
 

@@ -50,7 +50,7 @@ def _parts(ell: float, at: Vector) -> Vector:
 
 
 def _laplace(at: Vector) -> Vector:
-    return np.asarray(np.exp(-np.abs(at)) / 2)
+    return np.exp(-np.abs(at)) / 2
 
 
 def _fig2(full: bool) -> Artifact:

@@ -27,7 +27,6 @@ from models.oracles.hops import order
 from models.oracles.printed_theorem3 import staircases
 from solvers.polynomials import Affine
 from workbench.errors import Infeasible, InvalidRequest
-from workbench.exact.objects import Record
 from workbench.families.api import design
 from workbench.families.formula import formula
 from workbench.families.formula_text import written
@@ -37,7 +36,7 @@ from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.mechanisms.quantization import Quantization
-from workbench.papers.artifact import Artifact, Compute, artifact, declared, paper_stated
+from workbench.papers.artifact import Artifact, artifact, declared, paper_stated
 
 if TYPE_CHECKING:
     from workbench.families.formula_object import Formula
@@ -186,8 +185,6 @@ def _map(full: bool) -> Artifact:
 
 
 _VERDICTS = ("lemma 3", "dp", "theorem 2", "lemma 4", "theorem 3", "verdict")
-_SOURCES: Record = {
-    each.__name__: each for each in (single_distance, bounded_difference, counts, responses, bins, quantizer)
-}
-_OWN: dict[str, Compute] = {name: partial(_tabled, name) for name in _SOURCES}
+_SOURCES = {each.__name__: each for each in (single_distance, bounded_difference, counts, responses, bins, quantizer)}
+_OWN = {name: partial(_tabled, name) for name in _SOURCES}
 PAPER = paper_stated("formulas", _OWN | {"map": _map})

@@ -21,7 +21,7 @@ from workbench.families.api import design
 from workbench.frontiers.run import frontier
 from workbench.io.figures import place_plot
 from workbench.io.result import Result
-from workbench.papers.artifact import DIGITS, Artifact, Compute, artifact, declared, given, paper_stated, rounded
+from workbench.papers.artifact import DIGITS, Artifact, artifact, declared, given, paper_stated, rounded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,5 +111,5 @@ def _budgets(full: bool) -> Artifact:
     return artifact("frontier", "budgets", table[["query", *_BUDGET, *_OF_A_CLASS]])
 
 
-_OWN: dict[str, Compute] = {name: partial(_drawn, name) for name, own in declared("frontier").items() if "of" in own}
+_OWN = {name: partial(_drawn, name) for name, own in declared("frontier").items() if "of" in own}
 PAPER = paper_stated("frontier", _OWN | {"budgets": _budgets, "city_map": _city_map})

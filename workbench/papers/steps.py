@@ -61,7 +61,7 @@ class Outcome:
 def in_order(papers: Sequence[Paper], names: Iterable[tuple[Paper, str]], *, errata: bool) -> list[Step]:
     """The steps of one process: every artifact, then the errata, paper by paper."""
     chosen = list(names)
-    steps: list[Step] = []
+    steps = []
     for paper in papers:
         steps += [step for other, name in chosen if other is paper for step in _parts(paper, [name])]
         if errata and paper.errata is not None:
@@ -75,7 +75,7 @@ def _parts(paper: Paper, names: Sequence[str]) -> dict[Step, float]:
     parts: dict[Any, dict[str, float]] = {}
     for name in names:
         compute = paper.artifacts.get(name)
-        keys: Sequence[Any] = compute.keys[::-1] if isinstance(compute, InParts) else [None]
+        keys = compute.keys[::-1] if isinstance(compute, InParts) else [None]
         for key in keys:
             parts.setdefault(key, {})[name] = paper.seconds.get(name, 1.0) / len(keys)
     return {Step(paper.name, tuple(sharing), key): sum(sharing.values()) for key, sharing in parts.items()}

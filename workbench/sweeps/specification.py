@@ -125,7 +125,7 @@ def _spec(table: Values, text: str, stem: str, lines: Lines) -> Spec:
     tables = table.get("grid")
     if not isinstance(tables, list) or not tables or not all(isinstance(grid, Mapping) for grid in tables):
         raise lines.refuse("a specification must have at least one [[grid]].", "grid")
-    chunks: list[Chunk] = []
+    chunks = []
     seen: set[str] = set()
     total = 0
     for at, grid in enumerate(tables):
@@ -151,7 +151,7 @@ def _grid_values(grid: Values, at: int, lines: Lines) -> tuple[Family, dict[str,
     options = {option.name: option for option in kind.given_in("sweep")}
     if foreign := next((key for key in grid if key != "model" and key not in options), None):
         raise lines.refuse(f"the key {foreign!r} is not known; the model {name} has {', '.join(options)}.", foreign, at)
-    axes: dict[str, list[Any]] = {}
+    axes = {}
     for key, option in options.items():
         if key in grid:
             try:

@@ -35,7 +35,7 @@ def lines_of(text: str, file: str, count: int) -> Lines:
     """The lines of a text that is known to be TOML. A statement ends where it can be read on its own. count: of
     grids, all on one line where they are written inline."""
     top: dict[str, int] = {}
-    grids: list[dict[str, int]] = []
+    grids = []
     here, begun, held = top, 0, ""
     for number, line in enumerate(text.splitlines(keepends=True), 1):
         held, begun = held + line, begun or number

@@ -41,7 +41,7 @@ def losses(data: str, mechanism: str, epsilon: Sequence[float]) -> pd.DataFrame:
     with the label range as sensitivity ("Laplace, unclipped"), of noise on the integers for the census. Without a limit
     on ε every label is published as it is."""
     chosen = DATA[data]()
-    labels, values = chosen.labels, np.asarray(chosen.labels.values)
+    labels, values = chosen.labels, chosen.labels.values
 
     def mse(e: float) -> float:
         if e == math.inf:

@@ -23,7 +23,6 @@ import pandas as pd
 
 from solvers.arrays import Vector
 from workbench.errors import InvalidRequest
-from workbench.exact.objects import Record
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.families.labels.problem import best_bins
@@ -47,7 +46,7 @@ def _sklearn() -> Any:
     return sklearn
 
 
-RESPONSES: Record = {"RR-on-Bins": best_bins, "RRWithPrior": with_prior}  # labels and ε -> the response
+RESPONSES = {"RR-on-Bins": best_bins, "RRWithPrior": with_prior}  # labels and ε -> the response
 
 
 def continuous_noise(name: str, values: Vector, epsilon: float) -> LabelNoise:

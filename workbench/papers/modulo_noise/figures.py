@@ -16,7 +16,7 @@ from models.oracles.bounded_difference import column_cut_law
 from models.oracles.printed_theorem3 import Staircase, staircases
 from workbench.exact.objects import Record
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.papers.artifact import Artifact, Comparison, More, artifact
+from workbench.papers.artifact import Artifact, More, artifact
 from workbench.papers.modulo_noise.common import compare, needed, numbers, question_of, snap, solve_each, staircase
 from workbench.papers.modulo_noise.curves import SOURCES
 
@@ -93,8 +93,8 @@ def table1(full: bool = False) -> Artifact:
         [snap(1 - error) for error in solve_each(question, [(epsilon, delta) for delta in printed["delta"]])]
         for question in (one_sided, symmetric)
     )
-    rows: list[dict[str, object]] = []
-    comparisons: list[Comparison] = []
+    rows = []
+    comparisons = []
     for at, (delta, noise) in enumerate(table1_staircases()):
         closed, pmf = column_cut_law(n, mu_bar, epsilon, delta), printed["pmf"][at]
         assert closed.pmf is not None

@@ -27,7 +27,7 @@ import numpy as np
 from models.entrywise_program import EntrywiseProgram
 from models.quantizer import smallest_reach
 from models.two_bin import Entries, Key, TwoBinShape
-from workbench.families.quantizer.optm import Live, Point, shape_of
+from workbench.families.quantizer.optm import Live, shape_of
 from workbench.mechanisms.baselines.two_bin import two_bin
 from workbench.mechanisms.density import normal, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
@@ -68,7 +68,7 @@ def _least(programs: Iterable[tuple[Bins, TwoBinShape, EntrywiseProgram]]) -> Qu
     """The mechanism of the program of least objective. Raises ValueError when none has a solution."""
     live, best = Live(), None
     for bins, shape, lp in programs:
-        point: Point | None = live.solve(lp)
+        point = live.solve(lp)
         if point is not None and (best is None or point.objective < best[0]):
             best = point.objective, bins, shape.selection(point.x)
     live.close()

@@ -54,7 +54,7 @@ def authors_at(sigma: float) -> Quantizer:
 def _made(by: str, epsilon: str, sigma: float | None) -> Quantizer:
     """The mechanism of a row, for uniform inputs or those of Table 2."""
     table, density = (TABLES[epsilon], None) if sigma is None else ("table6", gaussian(sigma))
-    bins: str = parameters()[table]["OPTM"]["bins"]
+    bins = parameters()[table]["OPTM"]["bins"]
     quantizer: Quantizer | None
     match by:
         case "authors":
@@ -236,7 +236,7 @@ def _above(epsilon: str, full: bool) -> list[Row]:
     rows = []
     for name, quantizer in (published(epsilon) | best).items():
         mae = quantizer.mae()
-        row: Row = {"epsilon": float(epsilon), "mechanism": name, "mae": mae}
+        row = {"epsilon": float(epsilon), "mechanism": name, "mae": mae}
         row["largest output"] = float(quantizer.outputs[-1])
         for what, above_what, capped in (("any outputs", "it", False), ("twice the least reach", "that", True)):
             bounds = limit(epsilon, capped=capped)

@@ -24,7 +24,7 @@ def ball_coordinate() -> Density:
     Products and a root alone, which every machine rounds alike: f is what a search for outputs sees.
     """
     half = _BALL // 2
-    scale: float = 4**half * math.factorial(half) ** 2 / math.factorial(_BALL) / math.pi
+    scale = 4**half * math.factorial(half) ** 2 / math.factorial(_BALL) / math.pi
 
     def shape(t: Vector) -> Vector:
         base = np.maximum(0.0, 1 - t * t)
