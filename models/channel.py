@@ -118,8 +118,8 @@ class ChannelModel:
         k, m = self.loss.shape
         M = cp.Variable((k, m), name="M", bounds=[0, self._stated[1]])
         exp_epsilon = cp.Parameter(max(self.groups, default=0) + 1, name="exp_epsilon", nonneg=True)
-        rows: list[Any] = [cp.sum(M, axis=1) == 1]
-        delta: Any = None
+        rows = [cp.sum(M, axis=1) == 1]
+        delta = None
         if self.approximate:
             least = self.minimise == "delta"
             delta = cp.Variable(name="delta", bounds=[0, 1]) if least else cp.Parameter(name="delta", nonneg=True)
@@ -165,7 +165,7 @@ class ChannelModel:
         import cvxpy as cp
 
         m = self.outputs.size
-        rows: list[Any] = []
+        rows = []
         for group, first, second in self._ordered():
             excess = M[first, :] - exp_epsilon[group] * M[second, :]
             if not self.approximate:
@@ -290,7 +290,7 @@ class ChannelModel:
 
     def values(self, epsilons: Sequence[float], delta: float = 0.0, max_loss: float = 0.0) -> Mapping[str, Any]:
         """Parameter values of the program: one ε per group, and δ or max_loss as the model asks."""
-        named: dict[str, Any] = {"exp_epsilon": np.exp(np.asarray(epsilons, dtype=float))}
+        named = {"exp_epsilon": np.exp(np.asarray(epsilons, dtype=float))}
         if self.minimise == "delta":
             return named | {"max_loss": float(max_loss)}
         return named | ({"delta": float(delta)} if self.approximate else {})

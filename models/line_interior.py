@@ -197,7 +197,7 @@ def interior_point(
     costs, mass: c and w, (columns,); bounds: hockey sticks with δ > 0. Raises SolverError.
     """
     rows, limits = _Rows(compared, bounds, costs.size), np.array([bound.limit for bound in bounds])[:, None]
-    known: _Known | None = None
+    known = None
     steps = 0
     with threadpool_limits(1, "blas"), np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # small systems
         at = _started(rows, costs, mass, limits)

@@ -193,8 +193,8 @@ class ModuloModel:
         f = cp.Variable(math.prod(self.sizes), name="f", bounds=[0, 1])
         exp_epsilon = cp.Parameter(max(groups, default=0) + 1, name="exp_epsilon", nonneg=True)
         distortion = cp.max(self.loss @ f) if self.loss.ndim == 2 else self.loss @ f
-        rows: list[Any] = [cp.sum(f) == 1]  # (13b)
-        delta: Any = None
+        rows = [cp.sum(f) == 1]  # (13b)
+        delta = None
         if self.positive_delta and self.minimise == "delta":
             delta = cp.Variable(name="delta", bounds=[0, 1])
         elif self.positive_delta:
@@ -252,7 +252,7 @@ class ModuloModel:
         self, epsilons: Sequence[float], delta: float | None = None, max_loss: float | None = None
     ) -> Mapping[str, Any]:
         """Parameter values of the program: one eps per group, and delta or max_loss as the model asks."""
-        named: dict[str, Any] = {"exp_epsilon": np.exp(np.asarray(epsilons, dtype=float))}
+        named = {"exp_epsilon": np.exp(np.asarray(epsilons, dtype=float))}
         if self.minimise == "delta":
             return named | {"max_loss": max_loss}
         return named | {"delta": delta} if self.positive_delta else named
@@ -268,7 +268,7 @@ class _Written(AffineProgram):
         given: dict[str, Ints] = {"max_loss": ()} if least else {"delta": ()} if model.positive_delta else {}
         super().__init__(({"exp_epsilon": (max(groups) + 1,)} if groups else {}) | given)
         self.count = 0  # of inequalities and what CVXPY counts as such
-        delta: Any = self.columns("delta", (), 0, 1) if least and not known else None
+        delta = self.columns("delta", (), 0, 1) if least and not known else None
         worst = self._worst() if model.loss.ndim == 2 and not least else None
         self.f = self.columns("f", (math.prod(model.sizes),), 0, 1)
         if least and known:

@@ -72,7 +72,7 @@ def _envelope(functions: Sequence[list[Point]], low: float, high: float) -> list
     cuts = cuts[(cuts >= low) & (cuts <= high)]
     tables = [np.array(f) for f in functions]
     values = np.stack([np.interp(cuts, f[:, 0], f[:, 1], left=np.inf) for f in tables])  # (functions, cuts)
-    pieces: list[tuple[Point, Point]] = []
+    pieces = []
     for k, (a, b) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)):
         inside = np.isfinite(values[:, k])
         left, right = values[inside, k], values[inside, k + 1]

@@ -312,7 +312,7 @@ class LevelSearch:
         on: dict[int, list[tuple[int, int, float]]] = {}
         more: dict[int, list[float]] = {x: [] for x in reached}
         for family in self.families:
-            terms: Terms = []
+            terms = []
             place: dict[int, int] = {}  # how far along its chain an element that is reached is
             pair = [i for i in family if i in live]
             for which, i in enumerate(pair):

@@ -62,7 +62,7 @@ def _composed(runs: int, p: float, ratio: float, worth: Vector) -> float:
     """δ_T(p, r), rounded down, from what the sums of letters are worth."""
     down = 1 - 4 * _UNIT
     square, left = np.array([ratio * p * down, max(0.0, 1 - p - ratio * p - 4 * _UNIT), p]), runs
-    total: Vector | None = None
+    total = None
     while True:
         if left & 1:
             total = square if total is None else np.convolve(total, square)

@@ -339,7 +339,7 @@ class TangentProgram:
         """Whether the last point breaks a bound, of which more is now stated."""
         p, q = self.compared.laws(self.x)
         t = np.append(point.x, 0.0)  # 0 where none is stated
-        worst: list[tuple[float, int, StatedBound, Vector]] = []
+        worst = []
         for bound in self.bounds:
             terms = bound.terms(p, q)
             excess = bound.excess(terms, p)

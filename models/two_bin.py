@@ -139,7 +139,7 @@ class TwoBinShape:
         own = self.symmetric and 2 * j == self.m  # both vectors are the bounded one: the own factor is replaced
         first = shorter == ("l", j)
         upper: Iterable[Entries]
-        lower: Iterable[Entries] = (
+        lower = (
             ((right, row) for row in q[:, None] * s) if first else zip(left[:, None], s @ q[::-1, None], strict=True)
         )
         if not first or own:
@@ -243,7 +243,7 @@ class TwoBinShape:
     @cached_property
     def _falling(self) -> list[Entries]:
         """Of Theorem 6: selections fall with the length, and away from the input."""
-        pairs: list[Compared] = []
+        pairs = []
         for _, j in self.columns:
             for i in range(1, j + 1):
                 pairs.append(((j + 1, i), (j, i), 1.0))
@@ -254,7 +254,7 @@ class TwoBinShape:
     @cached_property
     def _following(self) -> list[Entries]:
         """Of Theorem 6: lengths that follow each other, bin by bin."""
-        pairs: list[Compared] = []
+        pairs = []
         m, bins = self.m, self.bins
         for k in range(self.inside[0], self.inside[-1] + 1):
             for r in range(k + 2, m + 1):

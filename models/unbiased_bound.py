@@ -87,7 +87,7 @@ class Quadratics:
     def prices(self, q: Fraction) -> Prices:
         """φ, piece by piece."""
         n, d, grid = q.numerator, q.denominator, self.grid
-        coefficients: Any = np.stack([self.a, self.b, self.c], axis=1)
+        coefficients = np.stack([self.a, self.b, self.c], axis=1)
         ends = [_around(each, grid) for each in coefficients]
         slack = 0
         changes: defaultdict[int | None, Any] = defaultdict(int)  # of n f, where labels come or go

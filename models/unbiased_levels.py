@@ -167,7 +167,7 @@ class Search:
 
     def level(self, y: Vector, p: Vector, sets: Intervals, unit: float, gap: float) -> Optimum:
         """The optimum of one level to a relative gap, or until the gap no longer shrinks. Raises NoPoint."""
-        best: Optimum | None = None
+        best = None
         tries = stalled = 0
         while True:
             tries += 1

@@ -115,7 +115,7 @@ class Backend:
 
     def in_words(self, options: Options) -> dict[str, Any]:
         """Options in the solver's own names, `native` included. Raises UnsupportedOption."""
-        settings: dict[str, Any] = {}
+        settings = {}
         for option, value in options.given().items():
             word = self.table["options"][option]
             if word == "one":

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from .arrays import Flags, Positions, Vector
+from .arrays import Flags, Positions
 from .data import Data
 from .errors import BackendUnavailable, InvalidProgram
 from .program import Block, Move, Program, stating
@@ -48,8 +48,8 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -
     n, m = int(canonical.x.size), int(canonical.constr_size)
     equal = np.arange(m) < dims.zero
     sections, (row, column) = _sections(canonical, own, equal)
-    base: dict[str, Vector] = {}
-    moves: dict[str, Move] = {}
+    base = {}
+    moves = {}
     for section, matrix in sections.items():
         base[section] = constant = matrix[:, [size]].toarray().ravel()
         linear = sp.csr_array(matrix[:, np.arange(size)])
@@ -156,7 +156,7 @@ def _sections(
         @ coefficient
     )
     column, row = np.divmod(where[inside], m) if m else (where, where)
-    sections: dict[str, sp.csr_array] = {
+    sections = {
         "c": cost[np.arange(n)],
         "offset": cost[[n]],
         "A": -coefficient[np.flatnonzero(inside)],

@@ -190,7 +190,7 @@ class _MathOptSession(Session):
     def _pb_name(message: Any, field: str) -> str:
         """A proto enum's word without its prefix; "" for an unspecified limit."""
         number = getattr(message, field)
-        word: str = message.DESCRIPTOR.fields_by_name[field].enum_type.values_by_number[number].name
+        word = message.DESCRIPTOR.fields_by_name[field].enum_type.values_by_number[number].name
         word = word.removeprefix("TERMINATION_REASON_").removeprefix("LIMIT_")
         return "" if word == "UNSPECIFIED" else word
 

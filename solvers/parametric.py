@@ -149,7 +149,7 @@ class Parametric:
 
     def _parameters(self) -> list[Entry]:
         """What every entry of the stacked parameter vector is."""
-        stacked: list[Entry] = []
+        stacked = []
         for name, shape in self.program.parameters.items():
             if name == self.delta:
                 stacked.append((fmpq_poly([]), fmpq_poly([1])))
@@ -252,7 +252,7 @@ class Parametric:
             if at
         }
         unknown = set(free)
-        equations: list[tuple[dict[int, Poly], Affine]] = []
+        equations = []
         for i in tight:
             row, side = self.rows[i], self.sides[i][basis.rows[i] > 0]
             if side is None:

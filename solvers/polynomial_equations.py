@@ -14,13 +14,13 @@ def solved(equations: Sequence[tuple[Mapping[int, Poly], Affine]]) -> dict[int, 
     The pivot is an entry of a shortest row whose column is shortest (Markowitz); every row is divided by what its
     entries have in common. Raises NoRationalSolution when they are singular.
     """
-    open_rows: dict[int, tuple[dict[int, Poly], Poly, Poly]] = {}
+    open_rows = {}
     where: dict[int, set[int]] = {}
     for i, (entries, right) in enumerate(equations):
         open_rows[i] = {j: v * right.over for j, v in entries.items()}, right.constant, right.slope
         for j in entries:
             where.setdefault(j, set()).add(i)
-    order: list[tuple[int, dict[int, Poly], Poly, Poly]] = []
+    order = []
     while open_rows:
         i = min(open_rows, key=lambda k: len(open_rows[k][0]))
         row, constant, slope = open_rows.pop(i)

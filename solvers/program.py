@@ -139,7 +139,7 @@ class Program:
         from scipy.sparse import csr_array  # slow to import
 
         which: dict[tuple[float, Any], int] = {}
-        codes: dict[str, Positions] = {}
+        codes = {}
         matrix = self.template.A
         for section in SECTIONS:
             numbers = matrix.data if section == "A" else getattr(self.template, section)

@@ -187,7 +187,7 @@ class RationalLP:
     def excess(self, x: Sequence[Fraction]) -> Fraction:
         """The largest violation of a row or bound at a point, exact."""
         activity = [sum((a * x[j] for j, a in row.items()), Fraction(0)) for row in self.rows]
-        gaps: list[Rational] = [Fraction(0)]
+        gaps = [Fraction(0)]
         for value, (low, high) in zip([*x, *activity], [*self.bounds, *self.sides], strict=True):
             gaps += [] if low is None else [low - value]
             gaps += [] if high is None else [value - high]

@@ -220,7 +220,7 @@ class _Refinement:
         m, n, P, S = len(self.lp.sides), self.lp.columns, self.P, self.S
         x, y = object_array([0] * n), object_array([0] * m)  # over 2^P
         grow, dual_grow, stalls, best = 20, 0, 0, 1 << (P + 8)
-        early: Fraction | None = None  # a basis that is left later for a feasible one has worse multipliers
+        early = None  # a basis that is left later for a feasible one has worse multipliers
         for turn in range(_ROUNDS):
             point = self._point(x)
             violation = self._violation(point)

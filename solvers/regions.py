@@ -112,7 +112,7 @@ def regions(
     where there is no region at all.
     """
     done: list[Region] = []
-    gaps: list[Ends] = [(Root.rational(low), None if high is None else Root.rational(high))]
+    gaps = [(Root.rational(low), None if high is None else Root.rational(high))]
     left: list[Ends] = []
     try:
         while gaps and not (deadline and deadline.passed):
@@ -309,7 +309,7 @@ def _by_formula(vertices: Sequence[Vertex]) -> list[list[Vertex]]:
 def _vertices(program: Parametric, x: Fraction, deltas: Interval, proposed: Proposed) -> list[Vertex]:
     """The bases for δ in an interval at a sample, by rising δ; those that are known are tried before a solver is."""
     known = program.known_at(x, *deltas)
-    chain: list[tuple[Fraction, Vertex]] = []
+    chain = []
     gaps = [deltas]
     while gaps:
         low, high = gaps.pop()

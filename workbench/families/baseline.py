@@ -204,7 +204,7 @@ def _read(value: Any, name: str) -> Law | Callable[..., Any] | None:
         path = Path(value)
         read: Law | Callable[..., Any] = _READERS.get(path.suffix.lower(), _from_table)(path, name)
         return read
-    function: Callable[..., Any] | None = value if callable(value) else None
+    function = value if callable(value) else None
     return function or _law(value, name)
 
 

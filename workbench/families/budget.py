@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import RationalPair, jsonable
+from workbench.exact.numbers import jsonable
 from workbench.exact.objects import Record
 from workbench.families.base import Request, Values
 from workbench.families.design import exact_words
@@ -145,7 +145,7 @@ class BudgetRequest(Request):
 
 def completed(values: Values, largest: int) -> Record:
     """Values of options with the limit of ε, or the δ, that is meant where it is left out. largest: that limit."""
-    meant: Record = {}
+    meant = {}
     if values["minimise"] == "epsilon":
         meant["epsilon"] = Fraction(largest)
     if values["minimise"] != "delta":
@@ -155,10 +155,10 @@ def completed(values: Values, largest: int) -> Record:
 
 def parameter_words(claim: Claim) -> str:
     """The budget in words."""
-    values: Values = claim.values
+    values = claim.values
     for name, pair in (("curve", "(epsilon, delta)"), ("tradeoff", "(alpha, beta)")):
         if name in values:
-            points: Sequence[RationalPair] = values[name]
+            points = values[name]
             return f"{pair} = " + ", ".join(f"({float(a):g}, {float(b):g})" for a, b in points)
     return ", ".join(f"{name} = {float(value):g}" for name, value in values.items())
 

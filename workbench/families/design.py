@@ -336,7 +336,7 @@ class Design(Shown):
 
     def to_dict(self) -> Record:
         """JSON-ready: the keys of `workbench design ... --json`. Infinite values are the string "inf"."""
-        record: Record = {
+        record = {
             "objective": jsonable(self.objective), "bound": self.bound, "gap": self.gap, "status": self.status,
             "exact": self._exact_json, "private": self.private,
             "certified": self.certificate is not None, "route": self.route, "optimum_of_pattern": self.optimum,

@@ -152,7 +152,7 @@ def _ends(given: Any, name: str, wanted: str) -> RationalPair | None:
     """Two ends, equal for one number; None for none. Raises InvalidRequest."""
     if given is None:
         return None
-    parts: list[Any] = (
+    parts = (
         given.split("..") if isinstance(given, str) else list(given) if isinstance(given, (tuple, list)) else [given]
     )
     if len(parts) not in (1, 2):

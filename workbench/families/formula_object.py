@@ -209,7 +209,7 @@ class Formula:
     def sympy(self) -> Any:
         """A sympy.Piecewise in the symbols epsilon and delta. Raises NotInstalled without sympy."""
         try:
-            sympy: Any = importlib.import_module("sympy")
+            sympy = importlib.import_module("sympy")
         except ModuleNotFoundError:
             raise NotInstalled("A formula in sympy needs sympy, which is not installed: pip install sympy.") from None
         epsilon, delta = sympy.symbols("epsilon delta", positive=True)

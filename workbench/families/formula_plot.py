@@ -167,5 +167,5 @@ def _legend(axis: Axes, numbers: Mapping[str, int]) -> None:
     """Each formula once, in the order of their numbers, beside the picture."""
     handles, labels = axis.get_legend_handles_labels()
     entries = dict(zip(labels, handles, strict=True))
-    look: Record = {"frameon": False, "fontsize": 8, "ncols": _columns(numbers)}
+    look = {"frameon": False, "fontsize": 8, "ncols": _columns(numbers)}
     axis.legend([*entries.values()], [*entries], loc="center left", bbox_to_anchor=(1.01, 0.5), **look)

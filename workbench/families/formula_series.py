@@ -118,7 +118,7 @@ def several(counts: Collection[str], given: Values) -> tuple[str, dict[int, Any]
         lists = _LISTS.fullmatch(text)
         if numbers or (name in counts and isinstance(value, range)):
             wanted = range(int(numbers[1]), int(numbers[2]) + 1) if numbers else value
-            known: dict[int, Any] = {n: n for n in wanted}
+            known = {n: n for n in wanted}
         elif lists:
             known = {n: f"{lists[1]}..{n}" for n in range(int(lists[2]), int(lists[3]) + 1)}
         else:

@@ -262,7 +262,7 @@ def _line(axis: Axes, part: pd.DataFrame, x: str, y: str, look: Series, exact: S
         )
     if part.empty:
         return
-    style: Record = {"color": COLOURS[look.colour], "linestyle": look.dash, "label": look.label}
+    style = {"color": COLOURS[look.colour], "linestyle": look.dash, "label": look.label}
     if part[x].isna().all():
         axis.axhline(float(part[y].iloc[0]), **style)
         return

@@ -178,9 +178,7 @@ def _bound(
     levels = np.array([math.exp(float(log)) * (1 - 1e-14) for log in logs])  # h falls with E
     bounds = event_bounds(request.runs, round_up(request.epsilon), round_up(request.delta), np.maximum(1.0, levels))
     points = [(log, Fraction(most)) for log, most in zip(logs, bounds.tolist(), strict=True) if most < 1]
-    designs: list[Callable[[], Design]] = [
-        partial(split, log, most * request.runs / request.delta) for log, most in points
-    ]
+    designs = [partial(split, log, most * request.runs / request.delta) for log, most in points]
     if within_curve is not None and points:
         designs = [partial(within_curve, sorted(points))]
     proven: list[float] = []

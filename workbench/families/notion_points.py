@@ -107,7 +107,7 @@ def notion_requests(kind: Family, question: Any, values: Values) -> Iterator[Poi
     common = {name: values[name] for name in ("loss", "solver", "certify", "time_limit") if name in values}
     for row, given in [*budget_points(values), *least_points(values)]:
         for runs in [{"runs": number} for number in values.get("runs") or ()] or [{}]:
-            request: Any = kind.request(query, **runs, **common, **given)
+            request = kind.request(query, **runs, **common, **given)
             yield {**row, "loss": str(request.loss_name), **runs}, request
 
 

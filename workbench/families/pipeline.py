@@ -104,7 +104,7 @@ class ProblemSession(Session):
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
         """The design at a point, or the least ε there."""
         InvalidRequest.unless_among([*Start], "start", start)
-        request: Any = self.request if point is None else self.request.at(point)
+        request = self.request if point is None else self.request.at(point)
         least = request.minimise
         if least == "epsilon":
             return self._least(request, "epsilon", self._tried)

@@ -48,7 +48,7 @@ class Reference:
 
     def row(self, request: Any) -> Row:
         """The columns of a frontier, with the exact audit of the mechanism."""
-        row: Row = {"objective": self.objective, "parameter": self.value, "status": self.status, **self.more}
+        row = {"objective": self.objective, "parameter": self.value, "status": self.status, **self.more}
         if self.mechanism is None:
             return row
         privacy = audit(self.mechanism, request.epsilon or 0)
@@ -93,7 +93,7 @@ def published(kind: Family) -> Mapping[str, Published]:
 
 def costs(entries: Mapping[str, Published], request: Any) -> dict[str, Reference]:
     """What those that serve a request cost it, by name."""
-    known: dict[str, Reference] = {}
+    known = {}
     for name, entry in entries.items():
         if entry.listed(request):
             with suppress(NotApplicable):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import math
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -172,7 +172,7 @@ class _Budget:
         """A command line: words, then the options of the query by name, as they were given, then others, the budget;
         None where one of them is no text."""
         given = self.words or {}
-        shown: dict[str, str | None] = {name: given[name] for name in names if name in given}
+        shown = {name: given[name] for name in names if name in given}
         shown |= {name: None if value is None else str(value) for name, value in more.items()}
         for name, value in self.budget.items():
             if name != "notion" and (value or name != "delta"):
@@ -357,7 +357,7 @@ def _candidates(query: AnyQuery) -> Iterator[Candidate]:
             module = importlib.import_module(kind.recommendation)
             offer = getattr(module, "real_candidates" if real else "candidates", None)
             if offer is not None:
-                candidates: Iterable[Candidate] = offer(query)
+                candidates = offer(query)
                 yield from candidates
             elif real:
                 yield Candidate(kind.title, reason="it is for finitely many answers: --answers instead of --range")

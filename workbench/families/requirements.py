@@ -73,7 +73,7 @@ def ratio_bounds(named: str | Notion, epsilons: Mapping[Any, Fraction], delta: F
     """
     measure = notion(named)
     allowed = Fraction(1 if measure.has_delta else 0) if delta is None else delta
-    stated: dict[int, HockeyStick | MassAboveRatio] = {}  # one number for all is one object
+    stated = {}  # one number for all is one object
     for epsilon in {id(value): value for value in epsilons.values()}.values():
         required = measure.requires({"epsilon": epsilon, "delta": allowed})
         if len(required) != 1 or type(required[0]) not in _KINDS:

@@ -152,7 +152,7 @@ def _panel(axis: Axes, spec: Values, table: pd.DataFrame, drawing: Drawing) -> N
             getattr(curve, look.get("kind", "line"))()
     if "title" in spec:
         titled(axis, _filled(spec["title"], table, words))
-    properties: Record = dict(spec.get("set", {}))
+    properties = dict(spec.get("set", {}))
     for name in ("xlim", "ylim"):  # one end alone
         if np.ndim(properties.get(name, ())) == 0:
             getattr(axis, f"set_{name}")(properties.pop(name), None)

@@ -302,7 +302,7 @@ def figure_bytes(figure: Figure, form: str, width: Width = None) -> bytes:
 
     if width is not None:
         _fit(figure, inches(width))
-    metadata: Record = {"Software": None} if form == "png" else {"Date": None}
+    metadata = {"Software": None} if form == "png" else {"Date": None}
     if form == "pdf":
         metadata = {"CreationDate": None}
     buffer = BytesIO()

@@ -249,7 +249,7 @@ def read_table(path: Path | str, name: str = "input", *, header: bool = False) -
     header: keep a first row of names, one that spells no number in a column of numbers. Raises InvalidRequest,
     CorruptFile.
     """
-    table: list[list[Cell]] = []
+    table = []
     line = 1
     for row in read_rows(path, name):
         cells = [Cell(cell.strip()) for cell in row]

@@ -47,7 +47,7 @@ def integers(text: str, name: str) -> list[int]:
 
 def in_order(value: Grid, name: str, most: int = MOST) -> list[Fraction]:
     """The numbers of a grid as they are written, at most so many. Raises InvalidRequest."""
-    numbers: list[Fraction] = []
+    numbers = []
     for part in _parts(value, name):
         numbers += (
             _range(part.strip(), name, most)

@@ -92,7 +92,7 @@ def column_records(laws: Sequence[Distribution]) -> list[list[Any]]:
     rows = [law.integers if law.total == common else [k * (common // law.total) for k in law.integers] for law in laws]
     records = []
     for column in zip(*rows, strict=True):
-        record: list[Any] = []
+        record = []
         for weight, run in groupby(column):
             record += [sum(1 for _ in run), hex(weight)]
         records.append(record)
@@ -104,7 +104,7 @@ def read_columns(data: Any, count: Any) -> tuple[Distribution, ...]:
     columns = [listed(column, "A column") for column in listed(data, "columns")]
     if type(count) is not int or not 0 < count * len(columns) <= _CELLS:
         refuse("rows", f"a number of rows with at most {_CELLS} weights in all")
-    table: list[list[int]] = []
+    table = []
     for column in columns:
         weights: list[int] = []
         for run, weight in zip(column[::2], column[1::2], strict=False):

@@ -261,7 +261,7 @@ def tex_bytes(table: pd.DataFrame, title: str) -> bytes:
     """A table for LaTeX (booktabs), numbers with six significant digits, the title as its caption."""
     caption = title.translate({ord(sign): f"\\{sign}" for sign in "&%$#_{}"})
     shown = table.map(lambda value: str(value).replace("inf", "∞") if value in (math.inf, -math.inf) else value)
-    text: str = shown.to_latex(index=False, float_format="%.6g", na_rep="", escape=True, caption=caption)
+    text = shown.to_latex(index=False, float_format="%.6g", na_rep="", escape=True, caption=caption)
     return text.translate(_SYMBOLS).encode()
 
 

@@ -355,7 +355,7 @@ def _as_read(number: Fraction) -> Fraction | None:
 
 def _ordered(pairs: Iterable[Any], top: int, *, directed: bool) -> Pairs:
     """Pairs of different rows in 0..top, in both orders unless directed, sorted. Raises InvalidRequest."""
-    ordered: set[Pair] = set()
+    ordered = set()
     for pair in plain_list(pairs, "pairs", "a list of pairs of rows"):
         ends = tuple(plain_list(pair, "a pair", f"two rows in 0..{top}"))
         if len(ends) != 2 or not all(is_whole(end) and 0 <= end <= top for end in ends):

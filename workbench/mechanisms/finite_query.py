@@ -223,7 +223,7 @@ class FiniteQuery(OneLine):
         if x is None:
             InvalidRequest.must("max_shift", "left out for inputs that are no numbers", spelled(most))
         order = sorted(range(self.k), key=x.__getitem__)
-        pairs: list[Pair] = []
+        pairs = []
         for at, i in enumerate(order):
             for j in order[at + 1 :]:
                 if x[j] - x[i] > most:
@@ -315,8 +315,8 @@ class FiniteQuery(OneLine):
         """The weights of a table of one column, or of inputs and weights: those of inputs it leaves out are 0."""
         if all(len(row) == 1 for row in rows):
             return [row[0] for row in rows]
-        weights: list[Any] = [0] * self.k
-        seen: set[int] = set()
+        weights = [0] * self.k
+        seen = set()
         for row in rows:
             at = self._positions.get(point(row[0], "an input of the prior")) if len(row) == 2 else None
             if at is None or at in seen:

@@ -11,7 +11,7 @@ sensitivity, and an atom beside them.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -150,7 +150,7 @@ class LineNoise(ShownMechanism):
             return "f beyond the weights, or at the atom", "f there, moved"
 
         whole = not cells.ratio and not self.atom  # without them all weights are integers
-        law: Callable[[Any], Distribution] = Distribution.from_integers if whole else Distribution
+        law = Distribution.from_integers if whole else Distribution
         return Comparison((shift,), law(p), law(q), describe)
 
     @property

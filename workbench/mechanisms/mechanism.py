@@ -153,7 +153,7 @@ class Distances:
             InvalidRequest.must(
                 "mechanism", "one that says its law for any distance of neighbours (`within`)", mechanism
             )
-        column: ColumnInputs = mechanism.column_inputs
+        column = mechanism.column_inputs
         farthest = column.high - column.low if column.bounded else math.inf
         return cls("whole" if column.whole else "real", ((column.low, column.high),), farthest=farthest)
 
@@ -280,8 +280,7 @@ def sample(mechanism: Any, count: int, *, answer: Any = None, insecure_seed: int
     source = Source(insecure_seed)
     if isinstance(mechanism, Distribution):
         return Sampler(mechanism, source).draw(count)
-    drawn: NDArray[Any] = as_mechanism(mechanism).draws(answer, count, source)
-    return drawn
+    return as_mechanism(mechanism).draws(answer, count, source)
 
 
 def on_real_inputs(mechanism: Mechanism) -> bool:
@@ -319,7 +318,7 @@ def label_budgets(
             raise InvalidRequest(f"epsilon has a budget for {shown(label)}, which is not one of the {kind}s.")
         if given.setdefault(label, amount) != amount:
             raise InvalidRequest(f"epsilon has two different budgets for {kind} {shown(label)}.")
-    budgets: Budgets = {}
+    budgets = {}
     for label in ordered:
         value = given.get(label, given.get(mirror(label)))
         if value is None:

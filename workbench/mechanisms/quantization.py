@@ -158,7 +158,7 @@ def read_bins(bins: Any, c: Fraction | int = 1, *, cover: bool = True, middle: A
     bins: numbers, or one string such as "-3,-0.5,0.5,3". Raises InvalidRequest.
     """
     if isinstance(bins, str):
-        parts: list[Any] = bins.split(",") if bins.strip() else []
+        parts = bins.split(",") if bins.strip() else []
         if any(not part.strip() for part in parts):
             InvalidRequest.must("bins", 'numbers between commas such as "-3,-0.5,0.5,3"', repr(bins))
     else:

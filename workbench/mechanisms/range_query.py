@@ -205,7 +205,7 @@ def _weights(prior: Any) -> Rationals | None:
     """Shares of equal parts of a range. Raises InvalidRequest."""
     if prior is None or (isinstance(prior, str) and prior == "uniform"):
         return (ONE,)
-    given: Any = prior.split(",") if isinstance(prior, str) and not names_file(prior) else prior
+    given = prior.split(",") if isinstance(prior, str) and not names_file(prior) else prior
     if isinstance(given, (str, Path)):
         given = [row[0] for row in read_table(given, "prior")]
     count = len(plain_list(given, "prior", "uniform, worst, or a list of weights"))

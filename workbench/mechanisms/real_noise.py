@@ -259,7 +259,7 @@ class AdditiveRealNoise(LineNoise):
     def density(self) -> tuple[Vector, Vector]:
         """(edges, values) of the density without the atom. Shapes (m + 1,), (m,)."""
         ends = np.arange(self.cells.first, self.cells.last + 2, dtype=np.float64)
-        edges: Vector = (ends - 0.5) * float(self.width)
+        edges = (ends - 0.5) * float(self.width)
         return edges, self.cells.floats * float(self.cells.total / self.total / self.width)
 
     def describe(self) -> str:

@@ -201,7 +201,7 @@ class Privacy(Shown):
         Raises InvalidRequest for any other."""
         if not self.mechanism.segments:
             raise InvalidRequest("The least epsilon by distance is that of mechanisms on real inputs.")
-        steepest: Fraction | None = self.worst("metric").measured.value
+        steepest = self.worst("metric").measured.value
         return math.inf if steepest is None else round_up(steepest)
 
     def at(self, epsilon: Budget) -> Privacy:
@@ -372,7 +372,7 @@ def audit(mechanism: Any, epsilon: Budget | None = None, *, loss: str | None = N
 
 def _own_budget(given: Any, subject: Mechanism) -> Any:
     """The ε that a Certificate or the certificate of a Design claims, where its comparisons have one; else 0."""
-    claim: Claim | None = getattr(getattr(given, "certificate", given), "claim", None)
+    claim = getattr(getattr(given, "certificate", given), "claim", None)
     if claim is None or (subject.segments and claim.notion.per_distance):
         return 0
     return claim.values.get("epsilon", 0)

@@ -15,7 +15,7 @@ See `workbench.privacy.certificate_file` for the file.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -216,7 +216,7 @@ class Certificate(Shown):
 
         columns: a channel whose rows are all neighbours by its columns.
         """
-        short: Callable[[], Record | None] = getattr(self.mechanism, "short_record", lambda: None)
+        short = getattr(self.mechanism, "short_record", lambda: None)
         mechanism = (short() if columns else None) or self.mechanism.to_dict()
         checked = {"checked_by": self.foreign} if self.foreign else {}
         return FORM.write(self, mechanism=mechanism, record={**self.record, **checked})

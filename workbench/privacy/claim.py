@@ -160,7 +160,7 @@ def _number_or_labels(data: Any, name: str) -> Any:
         raise CorruptFile(f"{name} must be a number, or a list of pairs.")
     if data and not any(isinstance(item[0], list) for item in data):
         return tuple((number(first), number(second)) for first, second in data)
-    budgets: dict[Label, Fraction] = {}
+    budgets = {}
     for label, text in data:
         if not isinstance(label, list) or not all(type(part) is int for part in label) or tuple(label) in budgets:
             raise CorruptFile(f"{name} must be one number for each shift, given once.")

@@ -202,7 +202,7 @@ def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnM
     Raises CorruptFile, also where a certificate does not prove its claim, and InvalidRequest.
     """
     stored = read(path)
-    mechanism: Any = stored.mechanism
+    mechanism = stored.mechanism
     inputs = getattr(mechanism, "column_inputs", None)
     if inputs is None or inputs.command != kind:
         got = mechanism.describe() if stored.relates and hasattr(mechanism, "describe") else "no such mechanism"
@@ -224,7 +224,7 @@ def _for_column(mechanism: Any, certificate: Certificate | None, words: list[str
     if certificate is not None and mechanism.one_sided:
         words.append("Only one side of each pair of neighbours is protected (directed differences).")
     words += mechanism.column_cautions
-    inputs: ColumnInputs = mechanism.column_inputs
+    inputs = mechanism.column_inputs
     return ColumnMechanism(mechanism, inputs, None if certificate is None else certificate.claim, tuple(words))
 
 
@@ -255,7 +255,7 @@ class Rows:
             table.refuse(outside, inputs.constraint, "--clip moves them to the nearest input")
         values = np.clip(given, low, high)
         words = [f"Numbers outside [{low:g}, {high:g}] were moved to the nearest of them first."] if clip else []
-        taken: NDArray[Any] = values.astype(np.int64) if inputs.whole else values
+        taken = values.astype(np.int64) if inputs.whole else values
         if inputs.exact:
             taken = np.array([rational(row[table.at]) for row in table.body], dtype=object)
             table.refuse(taken == None, "a decimal within 5000 digits")  # noqa: E711 - of every row
@@ -297,8 +297,8 @@ class Account:
         whole = together([row], most or 1)
         counts = " (--person counts them)" if most is None else ""
         words = [f"The budget is that of one row; of somebody with k rows it is k times as large{counts}."]
-        report: Record = {"budget_of_a_row": _shown(row)} | ({"budget": _shown(row)} if most is None else {})
-        own: Record = {"budget": _shown(whole), "rows_of_one_person": most}
+        report = {"budget_of_a_row": _shown(row)} | ({"budget": _shown(row)} if most is None else {})
+        own = {"budget": _shown(whole), "rows_of_one_person": most}
         own_words = [] if most is None else _person_words(row, whole, most)
         headline = "see the claim: its notion has no epsilon" if whole is None else str(whole)
         if ledger is None:

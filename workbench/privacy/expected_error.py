@@ -134,7 +134,7 @@ def _weights(mechanism: Mechanism, inputs: list[Any], data: Any) -> tuple[list[F
     if data is None:
         return [Fraction(1)] * len(inputs), f"{len(inputs)} inputs, equally likely"
     if isinstance(data, Labels):
-        given: dict[Any, Fraction] = dict(zip(data.values.tolist(), map(Fraction, data.prior.tolist()), strict=True))
+        given = dict(zip(data.values.tolist(), map(Fraction, data.prior.tolist()), strict=True))
         words = repr(data)
     else:
         given, words = _counted(data)

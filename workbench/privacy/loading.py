@@ -23,7 +23,6 @@ from typing import Any
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import rational, round_up
-from workbench.exact.objects import Record
 from workbench.exact.plain import whole_number
 from workbench.io.files import named, parse_json, read_text
 from workbench.mechanisms.additive import AdditiveNoise
@@ -76,7 +75,7 @@ class FileContents:
                 raise InvalidRequest("pairs are for channels; give shifts or max-shift for a PMF.")
             if shifts is None and max_shift is None:
                 raise InvalidRequest("A PMF does not say which answers are neighbours: give shifts or max-shift.")
-            where: Record = {"n": len(mechanism) - 1} if sizes is None else {"sizes": sizes}
+            where = {"n": len(mechanism) - 1} if sizes is None else {"sizes": sizes}
             question = ModuloNoise(**where, shifts=shifts, max_shift=max_shift, directed=directed)
             return AdditiveNoise(question, mechanism)
         assert isinstance(mechanism, Channel)
@@ -137,7 +136,7 @@ def _json(text: str) -> FileContents:
 
 
 def _csv(text: str) -> list[list[Fraction]]:
-    rows: list[list[Fraction]] = []
+    rows = []
     first = True
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):

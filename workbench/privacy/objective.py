@@ -127,7 +127,7 @@ class ExpectedLoss:
 
     def of(self, mechanism: Any) -> Fraction:
         """The exact expected loss of a channel. Raises InvalidRequest when labels, outputs and rows do not fit it."""
-        laws: Sequence[Distribution] = getattr(mechanism, "rows", ())
+        laws = getattr(mechanism, "rows", ())
         if not laws or on_real_inputs(mechanism):
             raise InvalidRequest("An expected loss must be left out of the certificate of anything but a channel.")
         if len(self.outputs) != len(laws[0]) or not all(0 <= row < len(laws) for row in self.rows):

@@ -61,7 +61,7 @@ def measurement(mechanism: Any, measure: str = "max_divergence", *, epsilon: Rea
 
     Raises InvalidRequest; NotInstalled without the extra, WorkbenchError with OpenDP's features not enabled.
     """
-    subject: Any = as_mechanism(mechanism)
+    subject = as_mechanism(mechanism)
     InvalidRequest.unless_among((*MEASURES, LOSSES), "measure", measure)
     if (epsilon is None) == (measure == "approximate"):
         raise InvalidRequest("epsilon must be given with the measure approximate, and only there.")

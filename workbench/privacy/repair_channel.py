@@ -92,7 +92,7 @@ def _mixed(
             left, right = (whole - top) * b.total, top * a.total
             weights = [left * k + right * l for k, l in zip(a.integers, b.integers, strict=True)]
             mixtures.append(Distribution.from_integers(weights))
-        mixed: Rebuilt = mechanism.with_rows(mixtures)
+        mixed = mechanism.with_rows(mixtures)
         return mixed if private(mixed) else None
 
     return least_share(at, 96, 6)

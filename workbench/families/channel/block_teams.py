@@ -68,7 +68,7 @@ class Spread(Team, ABC):
     def each(self, name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """See `Team`. Raises WorkbenchError where workers die again and again."""
         dead: set[int] = set()
-        answers: list[Any] = []
+        answers = []
         for number, (worker, given) in enumerate(zip(self._workers, arguments, strict=True)):
             with self._noted(dead, number):
                 worker.begin(name, given)

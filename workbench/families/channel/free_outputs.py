@@ -102,7 +102,7 @@ class FreeOutputsProblem(ChannelProblem):
 
     def _searched(self) -> tuple[_Candidate, Fraction | None]:
         """The best channel, and a bound on all; None where the first lower question is too large or stopped."""
-        bound: Fraction | None = None
+        bound = None
         best = self._moved(self._inputs)
         anchors = self._first(best)
         for round_ in range(1, _ROUNDS + 1):

@@ -76,7 +76,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
     options = {"loss": query.loss, **query.budget}
     try:
         FAMILY.request(question, **options)
-        chosen: Record = {"parameter": _freed} if question.free else {}
+        chosen = {"parameter": _freed} if question.free else {}
         best = partial(designed, FAMILY, question, query.time, **chosen, **options)
         words = f"made for {prior}" + ("" if question.free else f"; publishes only the outputs, {bits} bits{listed}")
         contains = (*_CHANNELS, *(("RR-on-Bins",) if question.free else ()))
@@ -105,7 +105,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
 def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     """The best channel on cells of the range."""
     words = f"biased; made for {query.question.prior_words} on the range; publishes values of its own"
-    options: Record = {"loss": query.loss, **query.budget}
+    options = {"loss": query.loss, **query.budget}
     best = partial(designed, FAMILY, query.question, query.time, lambda design: design.words[0], **options)
     command = query.command("design channel", *REAL)
     yield Candidate(RANGE_CHANNEL, words, command, best, programs=True, several=True)
@@ -137,7 +137,7 @@ def _freed(design: Design) -> str:
 def other(query: Query, baseline: Baseline, owner: str) -> Value:
     """A baseline that is not ours, audited."""
     with code_of(owner):
-        given: Any = baseline.built(query)
+        given = baseline.built(query)
     channel = getattr(given, "certified_form", lambda: given)()
     if not isinstance(channel, Channel):
         raise NotApplicable(f"it is no channel of the query's answers but {given.describe()}")

@@ -117,12 +117,12 @@ class ChannelProblem(Problem):
         large = request.compared >= LARGE and not request.bounds.mass
         given = request.options.algorithm is not None or programs.backend.name != "highs" or request.bounds.mass
         names = [None] if given else ["interior-point", "simplex"] if large else ["simplex", "interior-point"]
-        order: list[tuple[str | None, bool, float]] = [(name, False, 1.0) for name in names]
+        order = [(name, False, 1.0) for name in names]
         if self.request.support is not None:
             order.insert(0, (names[0], True, 1.0))
         if request.minimise == "loss" and not request.bounds.mass:
             order.append((None if given else "simplex", False, MASS_SCALE))
-        best: tuple[ChannelModel, Solution, Fraction | None] | None = None
+        best = None
         for algorithm, truncated, cost in order:
             if cost > 1 and best is not None and cost * (best[1].objective or 0.0) > self.largest_loss:
                 break

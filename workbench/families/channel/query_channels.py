@@ -9,7 +9,7 @@ randomized response             the own output with the probability p that was a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +85,7 @@ def _laws(query: Query, mechanism: Any, number: Callable[[Fraction], Any]) -> La
 
 def _responses(question: FiniteQuery, pair: Channel, number: Callable[[Fraction], Any]) -> list[Any]:
     """Rows of randomized response, from two of them."""
-    own: Sequence[int] = [question.outputs.index(x) for x in question.inputs]
+    own = [question.outputs.index(x) for x in question.inputs]
     kept, other = (number(pair.rows[0][j]) for j in (0, 1))
     rows = np.full((question.k, question.m), other, dtype=object)
     rows[np.arange(question.k), own] = kept

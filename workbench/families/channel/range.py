@@ -200,7 +200,7 @@ class _Search:
         question = self.question
         width = (question.high - question.low) / count
         labels = np.asarray(float(question.low) + float(width) * (np.arange(count) + 0.5), dtype=np.float64)
-        prior: Vector = np.repeat(np.array([float(w) for w in question.weights or ()]), count // question.parts)
+        prior = np.repeat(np.array([float(w) for w in question.weights or ()]), count // question.parts)
         bins = self._prove(labels, prior, Fraction(1))
         epsilon = Fraction(request.epsilon or 0)
         if not question.given and bins.d > 1:  # one bin is the constant

@@ -47,8 +47,8 @@ class Edges:
         of the epsilons each takes."""
         if pairs is None:
             return cls(None, epsilons)
-        each: list[Pair] = []
-        of: list[Fraction] = []
+        each = []
+        of = []
         for group, epsilon in enumerate(epsilons):
             own = [pair for pair, at in zip(pairs, groups, strict=True) if at == group]
             each += [*own, *((j, i) for i, j in own)]
@@ -168,12 +168,11 @@ def within_budget(K: Integers, losses: LossTable, prior: Prior, budget: Fraction
     loss = loss_of(K, losses, prior)
     if loss <= budget:
         return K
-    best: Integers = np.zeros(K.shape, dtype=object)
+    best = np.zeros(K.shape, dtype=object)
     best[np.arange(len(K)), losses.values.argmin(axis=1)] = int(K[0].sum())
     floor = loss_of(best, losses, prior)
     if floor >= budget:
         return best
     share = min(Fraction(1), (loss - budget) / (loss - floor))
     top = -(-(share.numerator << _SHARE) // share.denominator)
-    mixed: Integers = np.asarray(((1 << _SHARE) - top) * K + top * best)
-    return mixed
+    return np.asarray(((1 << _SHARE) - top) * K + top * best)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Values
-from workbench.families.frontier_plan import Plan, Plots, Task, design_task
+from workbench.families.frontier_plan import Plan, Plots, design_task
 from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.labels.family import points
 
@@ -34,7 +34,7 @@ def plan(question: Any, values: Values) -> Plan:
     """The plan of a label frontier. Raises InvalidRequest."""
     if any(values["delta"]) and "lp" not in values["method"]:
         InvalidRequest.must("method", "lp among others where delta > 0", repr(",".join(values["method"])))
-    tasks: list[Task] = [design_task(row, request, request.method) for row, request in points(question, values)]
+    tasks = [design_task(row, request, request.method) for row, request in points(question, values)]
     labels, loss = question or values["labels"], values["loss"]
     title = f"Randomizers of {labels}, {loss} loss"
     return Plan(title, tasks, lambda table: _draw(table, title, loss))

@@ -31,7 +31,6 @@ from solvers.solution import Solution
 from workbench.errors import InvalidRequest, NotCertified
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import RationalPair, Real, nearest_float, positive, round_down
-from workbench.exact.objects import Record
 from workbench.families.channel.losses import Integers
 from workbench.families.channel.problem import ChannelProblem
 from workbench.families.design import Design, OracleVerdict
@@ -80,7 +79,7 @@ class RandomizerProblem(Problem):
         values, prior, outputs = (
             tuple(map(Fraction, array.tolist())) for array in (labels.values, labels.prior, mechanism.outputs)
         )
-        record: Record = {"method": request.method, "loss": request.named_loss.name}
+        record = {"method": request.method, "loss": request.named_loss.name}
         if rows is not None:
             record |= {"rows": "one for every bin", "bins": mechanism.bins()}
         loss = request.named_loss.name if labels.k * len(outputs) <= self.STATED else None
@@ -175,7 +174,7 @@ def within_curve(request: LabelRequest, curve: Sequence[RationalPair]) -> Design
 def _integers(channel: Channel) -> Integers:
     """Rows over one sum."""
     bits = _DIGITS
-    K: Integers = np.array([[(v << bits) // row.total for v in row.integers] for row in channel.rows], dtype=object)
+    K = np.array([[(v << bits) // row.total for v in row.integers] for row in channel.rows], dtype=object)
     for row in K:
         row[int(np.argmax(row))] += (1 << bits) - int(row.sum())
     return K

@@ -20,7 +20,7 @@ from solvers.search import Deadline
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
 from workbench.exact.objects import Values
-from workbench.families.frontier_plan import Plan, Plots, Row, Task
+from workbench.families.frontier_plan import Plan, Plots, Row
 from workbench.families.frontier_plots import Quantity, each, lines
 from workbench.families.laplace.family import LaplaceRequest, points
 from workbench.families.laplace.least_ell import least_ell
@@ -38,7 +38,7 @@ def plan(question: Any, values: Values) -> Plan:
         if not 1 < ell < 1e6:
             InvalidRequest.must("ell", "above 1 and below 1e6", f"{round_up(ell):g}")
     code, known = values["code"], list(points(question, values))
-    tasks: list[Task] = [partial(_point, row, request, code) for row, request in known]
+    tasks = [partial(_point, row, request, code) for row, request in known]
     tasks += [partial(_level, epsilon, float(ell), code) for ell in values["ell"] for epsilon in values["epsilon"]]
     title = f"Dyadic quantized Laplace, x uniform on [-1, 1], Elias {code}"
     return Plan(title, tasks, lambda table: _draw(table, title))

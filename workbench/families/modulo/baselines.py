@@ -141,7 +141,7 @@ def _finite(question: ModuloNoise) -> FiniteQuery:
     order, near = question.order, distances(question)
     consecutive = near == [*range(1, len(near) + 1)]
     pairs = [(q, q + d) for d in near for q in range(order - d)]
-    relation: Any = {"max_distance": len(near)} if consecutive else pairs
+    relation = {"max_distance": len(near)} if consecutive else pairs
     return FiniteQuery(range(order), neighbours=relation)
 
 
@@ -155,7 +155,7 @@ def laws_beside(request: Any) -> dict[str, tuple[Any, Vector]]:
         return {}
     order, middle = question.order, question.order // 2
     rho = float(data_independent_error(order, epsilon, delta, request.notion))
-    laws: dict[str, Vector] = {"data-independent": np.append(1 - rho, np.full(order - 1, rho / (order - 1)))}
+    laws = {"data-independent": np.append(1 - rho, np.full(order - 1, rho / (order - 1)))}
     for name in SCANNED:
         if (best := scan(name, question).audited(epsilon, delta, request.notion)) is not None:
             laws[f"{name}, of the answer {middle}"] = np.roll(best[1].matrix[middle], -middle)

@@ -90,7 +90,7 @@ def _epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:
     if isinstance(value, str) and "=" in value:
         parts = value.split(",")
         parts = parts if all("=" in part for part in parts) else value.split(";")
-        given: dict[Ints, str] = {}
+        given = {}
         for part in parts:
             shift, _, amount = part.partition("=")
             key = listed(integers)(shift, "epsilon's shift")

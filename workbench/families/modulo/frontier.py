@@ -29,7 +29,6 @@ from workbench.exact.objects import Values
 from workbench.families.channel.query_channels import design_of
 from workbench.families.frontier_plan import (
     Plan,
-    Point,
     Row,
     Task,
     design_row,
@@ -70,7 +69,7 @@ def plan(question: Any, values: Values) -> Plan:
     piece to its end, however long it takes, so that no clock decides what the table holds. level: errors of the level
     curves; None chooses LEVELS of them from the points, an empty list draws none. Raises InvalidRequest.
     """
-    every: list[Point] = [*points(question, values)]
+    every = [*points(question, values)]
     optima = [(row, request) for row, request in every if request.minimise == "loss"]
     plain = [(row, request) for row, request in optima if request.notion in ratio_notions() and request.runs == 1]
     query, epsilons, loss = question or FAMILY.spelled_question(values), values["epsilon"] or [], values["loss"]
@@ -80,7 +79,7 @@ def plan(question: Any, values: Values) -> Plan:
         plain = [row for row in rows if row["curve"] == "point" and row["notion"] in ratio_notions()]
         errors.extend(row["objective"] for row in plain if row.get("objective") is not None)
 
-    tasks: list[Task] = [design_task(row, request, "optimal") for row, request in optima]
+    tasks = [design_task(row, request, "optimal") for row, request in optima]
     for notion in {request.notion: 0 for _, request in plain}:
         traced = _traced(query, notion, epsilons, loss)
         tasks += [partial(_pieces, query, notion, epsilon, values) for epsilon in traced]

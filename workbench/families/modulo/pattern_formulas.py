@@ -31,7 +31,7 @@ from solvers.regions import Formula as Solved
 from solvers.regions import meeting, region_around
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.numbers import Real, exp_interval
-from workbench.exact.objects import FloatPair, Progress, Record
+from workbench.exact.objects import Progress, Record
 from workbench.families.formula_object import Formula
 from workbench.families.formula_pieces import Part, Piece
 from workbench.families.formula_series import now_and_then
@@ -81,7 +81,7 @@ def pattern_formula(
         ),
     )
     known: list[_Found] = []
-    left: list[FloatPair] = []
+    left = []
     for piece in traced:
         if piece.delta_high <= low:
             continue

@@ -47,7 +47,7 @@ from workbench.families.user_constraints import TOLERATED
 from workbench.io.result import Row
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.privacy.audit import Privacy, audit
-from workbench.privacy.certificate import Certificate, Objective
+from workbench.privacy.certificate import Certificate
 from workbench.privacy.certify import rounded_objective
 from workbench.privacy.repair import exact_loss
 
@@ -202,7 +202,7 @@ class ModuloProblem(Problem):
         """The certificate of a mechanism, with what it says of how that was found."""
         request, solution, limit = self.request, answer.solution, self.request.loss_limit
         assert solution is not None
-        stated: Objective | None = None
+        stated = None
         if request.minimise == "loss" and request.losses.ndim == 1:  # it can be recomputed from the file
             losses = None if request.loss == "error-rate" else tuple(map(Fraction, request.losses.tolist()))
             stated = rounded_objective(request.loss, loss, losses)

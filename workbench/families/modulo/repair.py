@@ -26,7 +26,7 @@ from models.modulo_constraints import constraint_program
 from models.oracles import ClosedForm
 from solvers.arrays import Flags, Ints, Vector
 from solvers.program import Program
-from solvers.rational_lp import Rational, RationalLP, RationalPoint
+from solvers.rational_lp import RationalLP, RationalPoint
 from solvers.rational_refinement import held_by, solve_rational
 from solvers.search import Deadline
 from solvers.solution import Later, PointStatus, Solution, Termination
@@ -178,7 +178,7 @@ def _exact_program(request: ModuloRequest, program: Program, *, relaxed: bool = 
     def allowed(value: Fraction) -> Fraction:
         return Fraction(math.ceil(value * (1 << 320)), 1 << 320) if relaxed else value * (1 - TAU)
 
-    values: dict[str, list[Rational]] = {
+    values = {
         "exp_epsilon": [ratio(epsilon) for epsilon in request.bounds.levels[1]],
         "delta": [allowed(request.bounds.delta)],
         "max_loss": [allowed(request.loss_limit or Fraction(0))],

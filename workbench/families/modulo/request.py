@@ -135,7 +135,7 @@ class ModuloRequest(BudgetRequest):
             squares = np.array(loss_vector("worst-squared", self.question.sizes), dtype=int).T.tolist()
             costs = [sum(map(operator.mul, self.prior, row), Fraction(0)) for row in squares]
         entries = program.template.A.data.tolist()
-        known: dict[str, dict[int, Fraction]] = {"A": places(entries, {float(v): v for v in costs})}
+        known = {"A": places(entries, {float(v): v for v in costs})}
         if self.losses.ndim == 1:
             known["c"] = {first + k: cost for k, cost in enumerate(costs)}
         names = {f"f({k})": (first + k,) for k in range(order)}

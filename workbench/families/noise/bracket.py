@@ -234,7 +234,7 @@ def _integers(
     size, bound, met = within.window(d, reals=False), Fraction(0), 0
     size = max(size, *(0 if each.power or each.rising else each.span for each in request.line_losses))
     best = None if known is None else (loss(known), known)
-    near: Vector | None = None
+    near = None
     if known is not None and best is not None:  # a window to where the loss ends may be all that is needed
         least = min(size, d + max(each.span for each in request.line_losses))
         if not programs.deadline.passed:

@@ -6,7 +6,7 @@ the group.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -66,7 +66,7 @@ def _loss(value: Any, name: str) -> Any:
             return loss_named(value).name
     if isinstance(value, str) and not names_file(value):
         InvalidRequest.must(name, _WANTED, repr(value))
-    losses: Rationals = listed(exact)(cells_of(value, name, _WANTED), name)
+    losses = listed(exact)(cells_of(value, name, _WANTED), name)
     if min(losses) < 0 or len(losses) < 2:
         InvalidRequest.must(name, "at least two losses >= 0", repr(value))
     return losses
@@ -233,7 +233,7 @@ class _NoiseFamily(Family):
         from workbench.mechanisms.real_noise import AdditiveRealNoise
 
         request, mechanism = design.request, design.mechanism
-        entries: Record = {
+        entries = {
             "class": self.class_words(design), "question": request.question.to_dict(), "notion": request.notion,
             "loss": request.loss_name, **_budget(design),
             "beside": dict(beside(request)), **{
@@ -298,7 +298,7 @@ class _NoiseFamily(Family):
 
         tables: Tables = []
         mechanism = design.mechanism
-        others: Sequence[tuple[str, float]] = beside(design.request)
+        others = beside(design.request)
         if others:
             rows = [["this design", self.loss(design.request, mechanism)], *map(list, others)]
             exact = not isinstance(mechanism, AdditiveRealNoise) and design.request.runs == 1

@@ -135,7 +135,7 @@ def curves(request: NoiseRequest, edges: Vector) -> dict[str, Pair]:
 def _integer_laws(request: NoiseRequest) -> dict[str, Pair]:
     if request.runs > 1:
         return {name: _run_law(name, request) for name in SHAPED}
-    laws: dict[str, FittedLaw] = {}
+    laws = {}
     for name in NAMES:
         with suppress(NotApplicable):
             laws[name] = _fit(name, request)[0]

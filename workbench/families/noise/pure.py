@@ -49,7 +49,7 @@ def pure_bracket(programs: LinePrograms, loss: Callable[[LineNoise], Fraction]) 
     less = exp_interval(-epsilon, _BITS)[0]
     folded, gap = all(each.even for each in losses), Fraction(request.target / 10)
     size, bound = d + max(each.span for each in losses), Fraction(0)
-    best: tuple[Fraction, AdditiveIntegerNoise] | None = None
+    best = None
     sloped = any(any(each.slopes) for each in losses)
     if sloped:
         size = max(size, min(_FIRST, within.window(d, reals=False)))

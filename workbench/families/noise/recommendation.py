@@ -7,7 +7,6 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Any
 
-from workbench.exact.objects import Record
 from workbench.families.channel.query_channels import design_of
 from workbench.families.design import Design
 from workbench.families.integer_laws import NAMES
@@ -55,8 +54,8 @@ def candidates(query: Query) -> Iterable[Candidate]:
 
 def _best(query: Query, grid: AnswerGrid, named: str | None) -> Value:
     prior = query.question.prior
-    shares: Any = "worst" if prior is None else grid.by_place(prior)
-    loss: Any = named or _of_answers(query, grid)
+    shares = "worst" if prior is None else grid.by_place(prior)
+    loss = named or _of_answers(query, grid)
     unit = grid.step if named else Fraction(1)
     question = IntegerNoise(grid.reach, clamp=grid.clamp)
     value = designed(FAMILY, question, query.time, loss=loss, unit=unit, prior=shares, **query.budget)
@@ -78,7 +77,7 @@ def _of_answers(query: Query, grid: AnswerGrid) -> AnswerLoss:
 def _command(query: Query, grid: AnswerGrid, named: str) -> str | None:
     """The line that designs the same noise: its answers in steps."""
     prior, (low, high) = query.question.prior, grid.clamp
-    given: Record = {"on": "integers", "sensitivity": grid.reach, "clamp": f"{low}..{high}", "loss": named}
+    given = {"on": "integers", "sensitivity": grid.reach, "clamp": f"{low}..{high}", "loss": named}
     if grid.step != 1:
         given["unit"] = spelled(grid.step)
     if prior is None:
@@ -105,7 +104,7 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
         design, stopped = solved(**query.budget)
         return Value.of(clamped_design(design, (query.low, query.high), query.question.weights or ()), stopped)
 
-    options: Record = {"on": "reals", "sensitivity": spelled(query.sensitivity)}
+    options = {"on": "reals", "sensitivity": spelled(query.sensitivity)}
     command = query.command("design noise", **options, loss=query.loss)
     yield Candidate("real noise", "unbiased; the same for every answer; publishes outside the range", command, plain,
                     programs=True, minimises=True)  # fmt: skip

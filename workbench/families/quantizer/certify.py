@@ -87,7 +87,7 @@ def repaired(quantizer: Quantizer, epsilon: Fraction, metric: str | None = None)
     thresholds: dict[Ints, Fraction] = {}
     for least in _LEAST:
         thresholds.setdefault(tuple(i for i, mass in enumerate(most) if mass > least), least)
-    tried: list[tuple[Fraction, Quantizer, Fraction]] = []
+    tried = []
     error = NotCertified("No output is drawn.")
     for used, least in thresholds.items():
         try:

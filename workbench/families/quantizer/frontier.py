@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.exact.objects import Values
-from workbench.families.frontier_plan import Plan, Plots, Row, Task, baseline_task, design_task
+from workbench.families.frontier_plan import Plan, Plots, Row, baseline_task, design_task
 from workbench.families.frontier_plots import Quantity, Series, all_series, by_panel
 from workbench.families.outcome import translated_errors
 from workbench.families.quantizer.frontier_options import points
@@ -37,9 +37,7 @@ SERIES = {
 
 def plan(question: Any, values: Values) -> Plan:
     """The plan of a quantizer frontier on inputs in [-1, 1]. Raises InvalidRequest."""
-    tasks: list[Task] = [
-        design_task(row, request, request.method, _of_the_mechanism) for row, request in points(question, values)
-    ]
+    tasks = [design_task(row, request, request.method, _of_the_mechanism) for row, request in points(question, values)]
     plain = list(points(question, {**values, "method": ("exact",)}))
     first = [(row, request) for row, request in plain if request.question == plain[0][1].question]
     unlimited = [({**row, "levels": None}, request) for row, request in first]

@@ -135,7 +135,7 @@ class OutputProof:
     def _bounded(self, box: Box, target: float) -> tuple[float, Vector]:
         """A proven bound for a box, and how much its intervals are spread by the program."""
         points = np.union1d(np.array(box).ravel(), self._between(box))
-        inside: Positions = np.unique(np.concatenate([np.arange(a, b + 1) for a, b in box]))
+        inside = np.unique(np.concatenate([np.arange(a, b + 1) for a, b in box]))
         best, masses = -math.inf, np.ones(self.m)
         for _ in range(4):
             program = self._program(self.grid[points])
@@ -159,7 +159,7 @@ class OutputProof:
 
     def _between(self, box: Box) -> Positions:
         """Points inside wide intervals, where costs are not affine."""
-        points: list[int] = []
+        points = []
         first, last = np.searchsorted(self.grid, [-1.0, 1.0]).tolist()
         for a, b in box:
             lower, upper = max(a, first), min(b, last)

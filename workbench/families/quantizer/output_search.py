@@ -157,7 +157,7 @@ class _OutputSearch:
 
     def published(self, best: LocalOptimum) -> QuantizerAnswer | None:
         """The best answer at outputs in decimals."""
-        answer: QuantizerAnswer | None = None
+        answer = None
         for needed, there in self._proposed(best.outputs.copy()):
             if not needed and answer is not None and answer.objective <= best.value * (1 + _CLOSE):
                 break

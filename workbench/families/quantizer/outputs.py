@@ -102,7 +102,7 @@ def _bfgs(
     (Lewis and Overton 2013); entries at a bound that want to leave are held. `value` keeps the best point.
     """
     here, slope = value(z)
-    inverse: Vector | None = None
+    inverse = None
     values = [here]
     for _ in range(iterations):
         if len(values) > _WINDOW and not here < values[-_WINDOW - 1] * (1 - _STALL):

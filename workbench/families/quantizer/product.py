@@ -16,7 +16,7 @@ from models.two_bin import Key, ProductModel, TwoBinShape
 from solvers.arrays import Pair, Vector
 from solvers.search import OpenNodes
 from workbench.families.quantizer.laws import LawQuestion, QuantizerAnswer
-from workbench.families.quantizer.optm import Live, Point, optm, rqm_laws, shape_of, widths_for
+from workbench.families.quantizer.optm import Live, optm, rqm_laws, shape_of, widths_for
 from workbench.mechanisms.baselines.two_bin import two_bin
 from workbench.mechanisms.density import Density, piece_of
 from workbench.mechanisms.quantization_error import error_of
@@ -55,7 +55,7 @@ def product_optimum(
     shape = shape_of(bins, law)
     model = ProductModel(shape, _gains(shape, law, question.loss))
     live = Live(question.solver, epsilon=epsilon)
-    best: Point | None = None
+    best = None
 
     def value() -> float:
         return math.inf if best is None else best.objective

@@ -107,7 +107,7 @@ def _pieces(bins: Sequence[Any], c: Any) -> list[tuple[int, Any, Any]]:
 def _selection(given: Sequence[Any], m: int) -> list[Distribution | None]:
     if len(given) != m - 1:
         InvalidRequest.must("selection", f"{m - 1} distributions", len(given))
-    laws: list[Distribution | None] = []
+    laws = []
     for j, row in enumerate(given, 1):
         law = None
         if row is not None:  # floats may be below 0 by rounding

@@ -94,7 +94,7 @@ def level_thresholds(ell: float, max_level: int) -> tuple[int, ...]:
         delta = _delta_zero(ell) / 2**max_level
         slope, scale = Decimal(ell), Decimal(2) ** 64
         ratio = Decimal(1)
-        thresholds: list[int] = []
+        thresholds = []
         for _ in range(max_level):
             power = (-delta).exp()
             line = delta * slope + 1
@@ -268,5 +268,4 @@ def _tail_integral(low: Vector, high: Vector, delta: Vector, ell: Vector | float
     middle = q * within(np.asarray(0.0), np.asarray(2.0)) * np.expm1(-2 * delta * between) / np.expm1(-2 * delta)
     end = within(np.where(same, start, 0.0), stop)
     begin = np.where(same, 0.0, within(np.where(same, 0.0, start), np.asarray(2.0)) + middle)
-    integral: Vector = np.exp(-2 * delta * first) * begin + np.exp(-2 * delta * last) * end
-    return integral
+    return np.exp(-2 * delta * first) * begin + np.exp(-2 * delta * last) * end

@@ -100,7 +100,7 @@ def decode(data: bytes, count: int, code: Code) -> Integers:
 @cache
 def _loop(worthwhile: bool) -> Callable[[Words, int, Integers, bool], Pair]:
     """`_decode`, compiled where that pays for loading Numba, and where there is one."""
-    loop: Callable[[Words, int, Integers, bool], Pair] = _decode
+    loop = _decode
     if worthwhile:
         with suppress(ImportError):
             from numba import njit

@@ -186,8 +186,7 @@ class QuantizedPiecewiseLinear:
         y = np.asarray(x, dtype=np.float64) / self.step
         k = np.floor(y)
         part = y - k
-        heights: Vector = ((1 - part) * self.weight(k) + part * self.weight(k + 1)) / self.step
-        return heights
+        return ((1 - part) * self.weight(k) + part * self.weight(k + 1)) / self.step
 
     @property
     def epsilon(self) -> float:

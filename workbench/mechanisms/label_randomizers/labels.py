@@ -110,7 +110,7 @@ class Labels(OneLine):
 
         Raises InvalidRequest, naming line and column; CorruptFile.
         """
-        weights: dict[Fraction, Fraction] = {}
+        weights = {}
         rows = read_table(path, "labels")
         for row in rows:
             if len(row) != len(rows[0]) or len(row) > 2:

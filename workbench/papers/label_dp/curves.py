@@ -58,8 +58,7 @@ def losses(data: str, mechanism: str, epsilon: Sequence[float]) -> pd.DataFrame:
 def response(data: DataSet, mechanism: str, epsilon: float) -> RandomizedResponse:
     """RR-on-Bins or RRWithPrior with what the prior leaves of a budget."""
     _, second = split_budget(epsilon, data.labels.k, data.records)
-    chosen: RandomizedResponse = RESPONSES[mechanism](data.labels, second)
-    return chosen
+    return RESPONSES[mechanism](data.labels, second)
 
 
 def lattice(labels: Labels, kind: str, epsilon: float) -> float:

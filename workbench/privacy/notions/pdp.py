@@ -92,7 +92,7 @@ def _violations(p: Lines, q: Lines, s: Fraction, epsilon: Fraction) -> Iterable[
     """The sets of violating outcomes at s that some open interval of t in [0, 1] produces."""
     zero = ExpNumber.of(ZERO, ZERO, epsilon)
     growth = ExpNumber.of(ZERO, Fraction(-1), epsilon)  # E t for t = 1
-    always: list[int] = []
+    always = []
     below: dict[int, ExpNumber] = {}
     above: dict[int, ExpNumber] = {}
     for i, ((a, da), (b, db)) in enumerate(zip(p, q, strict=True)):
