@@ -46,13 +46,13 @@ class Publication:
     work. Raises InvalidRequest.
     """
 
-    protected: str
     source: Path
     target: Path
-    inputs: Mapping[str, Path | str | None]
     person: str | None
     ledger: Path | None
     insecure_seed: int | None
+    inputs: Mapping[str, Path | str | None]
+    protected: str = "Only this column is protected"
 
     def __post_init__(self) -> None:
         outputs = {"output": self.target, "report beside the output": self.sidecar, "ledger": self.ledger}
@@ -144,9 +144,7 @@ def privatise_noise(
     """
     from workbench.privacy.column_release import mechanism_for_column
 
-    run = Publication(
-        "Only this column is protected", source, target, {"mechanism": mechanism}, person, ledger, insecure_seed
-    )
+    run = Publication(source, target, person, ledger, insecure_seed, {"mechanism": mechanism})
     return _through(run, "noise", column, partial(mechanism_for_column, mechanism, "noise", raw=raw), clip)
 
 
@@ -170,9 +168,7 @@ def privatise_quantizer(
 
     Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
     """
-    run = Publication(
-        "Only this column is protected", source, target, {"mechanism": mechanism}, person, ledger, insecure_seed
-    )
+    run = Publication(source, target, person, ledger, insecure_seed, {"mechanism": mechanism})
     own = {"range": range, "levels": levels, "epsilon": epsilon}
     subject = _saved_or_best("quantizer", mechanism, own, {"loss": loss}, raw=raw)
     return _through(run, "quantizer", column, subject, clip)
@@ -200,9 +196,7 @@ def privatise_channel(
 
     Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
     """
-    run = Publication(
-        "Only this column is protected", source, target, {"mechanism": mechanism}, person, ledger, insecure_seed
-    )
+    run = Publication(source, target, person, ledger, insecure_seed, {"mechanism": mechanism})
     more = {"sensitivity": sensitivity, "delta": delta, "loss": loss, "prior": prior}
     subject = _saved_or_best("channel", mechanism, {"range": range, "epsilon": epsilon}, more, raw=raw)
     return _through(run, "channel", column, subject, clip)
@@ -285,7 +279,7 @@ def privatise_labels(
     from workbench.privacy.column_release import PrivacyBudget
 
     run = Publication(
-        "Label DP protects the labels only", source, target, {"labels": labels}, person, ledger, insecure_seed
+        source, target, person, ledger, insecure_seed, {"labels": labels}, "Label DP protects the labels only"
     )
     InvalidRequest.unless_among(_LABEL_METHODS, "method", method)
     if method == "unbiased" and loss != "squared":

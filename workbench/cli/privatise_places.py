@@ -42,7 +42,7 @@ def privatise_places(
     from workbench.io.csv_column import CsvColumn
 
     run = Publication(
-        "Only the positions are protected", source, target, {"mechanism": mechanism}, person, ledger, insecure_seed
+        source, target, person, ledger, insecure_seed, {"mechanism": mechanism}, "Only the positions are protected"
     )
     names = [name.strip() for name in columns.split(",")]
     if len(names) != 2 or names[0] == names[1]:

@@ -298,21 +298,16 @@ def _real(epsilon: Fraction, delta: Fraction, loss: str) -> RealQuery:
     return RealQuery(low=Fraction(0), high=unit, sensitivity=unit, epsilon=epsilon, delta=delta, loss=loss)
 
 
-def _one_step(kind: Family) -> Mapping[str, Published]:
-    """What a family lists where neighbours are one step apart, and staircase noise is the geometric."""
-    return {name: entry for name, entry in published(kind).items() if not name.endswith("staircase")}
-
-
 _POWERS, _CHANNELS = ("absolute", "squared"), published(CHANNEL)
 _RANGE = published(QUANTIZER)
 SETTINGS = {
     "reals": Setting(_POWERS, _noise(RealNoise(1)), _of_reals, published(NOISE)),
-    "integers": Setting(_POWERS, _noise(IntegerNoise(1)), _of_integers, _one_step(NOISE)),
+    "integers": Setting(_POWERS, _noise(IntegerNoise(1)), _of_integers, published(NOISE)),
     "counts": Setting(
         ("absolute", "squared", "error-rate"),
         _finite(FiniteQuery("0..10", max_shift=1)),
         _of_channels,
-        _one_step(CHANNEL),
+        _CHANNELS,
     ),
     "labels": Setting(
         ("error-rate", "squared"), _finite(FiniteQuery("0..7", neighbours="all")), _of_channels, _CHANNELS

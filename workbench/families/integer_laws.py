@@ -84,6 +84,8 @@ def fitted_laws(name: str, reach: int, epsilon: Fraction, delta: Fraction, notio
     if reach * (math.ceil(_TAIL / float(epsilon)) + 2) > _LONGEST:
         raise NotApplicable("its law is too long at this budget")
     if name == "staircase":
+        if reach == 1:
+            raise NotApplicable("between answers one step apart it is the geometric noise")
         return _staircases(reach, epsilon)
     if name == "geometric":
         return [_geometric(reach, epsilon, delta if measure.has_delta and post_processed else Fraction(0))]

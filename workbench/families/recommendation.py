@@ -250,6 +250,12 @@ class RealQuery(_Budget):
         return self.sensitivity == self.width
 
 
+def in_bits(outputs: int) -> str:
+    """How many bits tell so many outputs apart, in words."""
+    bits = max(1, (outputs - 1).bit_length())
+    return f"{bits} bit{'s' * (bits > 1)}"
+
+
 def command_line(words: str, options: Values) -> str:
     """A command: words, then options."""
     texts = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in options.items()]

@@ -9,7 +9,6 @@ Beside it the same as recommendations for a query, and baselines from elsewhere.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -33,6 +32,7 @@ from workbench.families.recommendation import (
     RealQuery,
     Value,
     designed,
+    in_bits,
     published_value,
 )
 from workbench.families.requirements import MASS_ABOVE_RATIO, ratio_kind, ratio_notions
@@ -67,7 +67,6 @@ _SPELLING = ("answers", "places", "outputs", "max_shift", "neighbours", "prior")
 
 def candidates(query: Query) -> Iterable[Candidate]:
     """The best channel and every baseline, each with its least parameter at the budget."""
-    bits = math.ceil(math.log2(max(2, query.question.m)))
     prior = "the worst input" if query.question.prior is None else "the prior"
     listed = _why_listed(query)
     free = {"outputs": FREE} if listed is None else {}
@@ -78,18 +77,15 @@ def candidates(query: Query) -> Iterable[Candidate]:
         FAMILY.request(question, **options)
         chosen = {"parameter": _freed} if question.free else {}
         best = partial(designed, FAMILY, question, query.time, **chosen, **options)
-        words = f"made for {prior}" + ("" if question.free else f"; publishes only the outputs, {bits} bits{listed}")
+        publishes = "" if question.free else f"; publishes only the outputs, {in_bits(question.m)}{listed}"
         contains = (*_CHANNELS, *(("RR-on-Bins",) if question.free else ()))
-        yield Candidate("best channel", words, command, best, contains=contains, programs=True, simplicity=3,
-                        minimises=True, several=True)  # fmt: skip
+        yield Candidate("best channel", f"made for {prior}{publishes}", command, best, contains=contains, programs=True,
+                        simplicity=3, minimises=True, several=True)  # fmt: skip
     except ChannelTooLarge as error:
         yield Candidate("best channel", reason=str(error))
     certified = partial(design_of, query)
     for name, entry in published(FAMILY).items():
         if not entry.serves(query):
-            continue
-        if name == "clamped staircase" and query.grid is not None and query.grid.reach == 1:
-            yield Candidate(name, reason="between answers one step apart it is the geometric noise")
             continue
         simplicity = int(name != "randomized response")
         words = f"published ({entry.source}), made for {'the' if entry.with_prior else 'no'} prior"
@@ -130,8 +126,7 @@ def _why_listed(query: Query) -> str | None:
 
 def _freed(design: Design) -> str:
     """What a channel with outputs of its own publishes."""
-    bits = math.ceil(math.log2(max(2, FAMILY.columns(design)["outputs_used"])))
-    return f"{FAMILY.published(design)}, {bits} bits"
+    return f"{FAMILY.published(design)}, {in_bits(FAMILY.columns(design)['outputs_used'])}"
 
 
 def other(query: Query, baseline: Baseline, owner: str) -> Value:

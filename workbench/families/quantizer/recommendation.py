@@ -19,6 +19,7 @@ from workbench.families.recommendation import (
     Value,
     best_design,
     command_line,
+    in_bits,
     published_value,
 )
 from workbench.families.requirements import is_hockey_stick
@@ -46,7 +47,7 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
         if served and query.max_loss is None:
             given = {"range": spelled_range(ends), "levels": levels, "loss": loss, "epsilon": spelled(query.epsilon)}
             command = command_line("design quantizer", given)
-        words = f"unbiased; {levels // 2} bits a message; pure, δ unused"
+        words = f"unbiased; {in_bits(levels)} a message; pure, δ unused"
         words += "" if query.uniform else "; the best for uniform answers"
         reason = None if private else "it is for all of a range, under dp or pure"
         yield Candidate(f"quantizer, {levels} outputs", words, command, best if private else None, reason,

@@ -38,6 +38,10 @@ def hockey_stick(f: np.ndarray, epsilon: float, reach: int) -> float:
 @pytest.mark.parametrize("name", NAMES)
 def test_least_parameters_spend_the_whole_budget(name: str, reach: int):
     epsilon, delta = Fraction(1, 2), Fraction(1, 100)
+    if (name, reach) == ("staircase", 1):
+        with pytest.raises(NotApplicable, match="it is the geometric noise"):
+            fitted_laws(name, reach, epsilon, delta, "dp")
+        return
     fitted = fitted_laws(name, reach, epsilon, delta, "dp")
     assert all(one.holds() for one in fitted)
     f, cdf = masses(fitted[0].law, 400)
@@ -127,7 +131,7 @@ def test_a_scan_reaches_the_least_parameter_of_large_budgets():
 @pytest.mark.parametrize(
     ("asked", "applies"),
     [
-        (query("0..300", "1", "1e-5", max_shift=1), set(ENTRIES) - {"permute-and-flip"}),
+        (query("0..300", "1", "1e-5", max_shift=1), set(ENTRIES) - {"permute-and-flip", "clamped staircase"}),
         (query("0..1000", "1", neighbours="all", loss="error-rate"), {"clamped geometric", "randomized response"}),
         (
             query("0..6", "1", "0.01", max_shift=2, notion="pdp", prior="worst"),
@@ -163,6 +167,7 @@ def test_modulo_frontiers_keep_their_baselines_at_any_size():
     rows = wb.frontier(wb.ModuloNoise(n=200, max_shift=1), epsilon="1", delta="0.001", notion="dp", level="none")
     by = {row["mechanism"]: row for row in rows if row["curve"] == "baseline"}
     assert set(by) == {"data-independent", "geometric", "gaussian", "exponential", "truncated geometric", "staircase"}
+    assert by.pop("staircase")["failure"] == "between answers one step apart it is the geometric noise"
     assert all(row["objective"] > 0 for row in by.values())
     small = wb.frontier(
         wb.ModuloNoise(n=12, max_shift=1), epsilon="1", delta="0.001", notion="dp", loss="worst-squared"
