@@ -6,6 +6,7 @@ import contextlib
 import csv
 import io
 import json
+import math
 import os
 import re
 import stat
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -292,21 +294,16 @@ def parse_json(text: str, *, decimals: bool = False) -> Any:
     def constant(name: str) -> NoReturn:
         raise CorruptFile(f"{name} is not a number of JSON.")
 
-    def integer(digits: str) -> int:
-        if len(digits) > _DIGITS:
-            raise CorruptFile(f"A number has {len(digits)} digits; {_DIGITS} are allowed.")
-        return int(digits)
-
-    def real(digits: str) -> float | Decimal:
+    def number(digits: str, *, whole: bool = False) -> Any:
         if len(digits) > _DIGITS:
             raise CorruptFile(f"A number has {len(digits)} characters; {_DIGITS} are allowed.")
-        value = float(digits)
-        if value in (float("inf"), float("-inf")):
+        if not whole and math.isinf(float(digits)):
             raise CorruptFile(f"The number {digits[:40]} is too large.")
-        return Decimal(digits) if decimals else value
+        return int(digits) if whole else Decimal(digits) if decimals else float(digits)
 
     try:
-        data = json.loads(text, object_pairs_hook=pairs, parse_constant=constant, parse_int=integer, parse_float=real)
+        integer = partial(number, whole=True)
+        data = json.loads(text, object_pairs_hook=pairs, parse_constant=constant, parse_int=integer, parse_float=number)
         if "\\ud" in text.lower():  # half of a character, which no output could show
             json.dumps(data, ensure_ascii=False).encode()
         return data
