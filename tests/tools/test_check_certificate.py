@@ -205,7 +205,7 @@ def test_both_checkers_agree_on_mutations(kind, tmp_path: Path):
         noise([1, 2, 3], "dp", "0x1" + "0" * 65_000 + "1/0x1" + "0" * 65_000, "1"),
         noise([k + 1 for k in range(8000)], "pure", "9", shifts=[[k] for k in range(1, 4001)]),
         quantizer([[k + 1 for k in range(100)], [101 - k for k in range(100)]], "pdp", "1", "1"),
-        quantizer([[k + 1, 1] for k in range(500)], "dp", "9"),
+        quantizer([[k + 1, 1] for k in range(500)], "dp", "9", "0.1"),
     ],
     ids=["wide", "epsilon", "differences", "pdp", "pieces"],
 )
