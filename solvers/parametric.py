@@ -16,7 +16,7 @@ Source: parametric programming, e.g. T. Gal, Postoptimal Analyses (1995); the ro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -26,13 +26,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from flint import fmpq_poly, fmpz_poly
+from flint import fmpq, fmpq_poly, fmpz_poly
 
 from .arrays import Ints
 from .backend import Options, backend
 from .data import Data
 from .errors import NoRationalSolution
-from .parametric_data import Entry, Sections, constant_poly
 from .polynomial_equations import solved
 from .polynomials import ONE, ZERO, Affine, Interval, Poly, fraction, rational, value_at
 from .program import Program
@@ -42,6 +41,8 @@ from .session import Session
 from .solution import Termination
 
 _BASIC, _AT_UPPER = 1, 2  # of HiGHS's HighsBasisStatus
+
+Entry = tuple[fmpq_poly, fmpq_poly]  # of a program's data: its constant and its slope in δ
 
 
 @dataclass(frozen=True)
@@ -119,21 +120,21 @@ class Parametric:
             for name, entries in powers.items()
         }
         self.numbers, self.exact = numbers or {}, exact or {}
-        data = program.template
-        section = Sections(program, self._parameters(), self.exact)
-        self.cost = [section.fixed("c", j) for j in range(data.c.size)]
-        self.offset = section.fixed("offset", 0)
-        self.bounds = [(section.bound("lower", j), section.bound("upper", j)) for j in range(data.c.size)]
-        rows: list[dict[int, fmpq_poly]] = [{} for _ in range(data.row_lower.size)]
-        columns = np.repeat(np.arange(data.c.size), np.diff(data.A.indptr)).tolist()
-        for at, (i, j) in enumerate(zip(data.A.indices.tolist(), columns, strict=True)):
-            entry = section.fixed("A", at)
-            if entry:
-                rows[i][j] = entry
+        symbols, parameters = program.symbols, self._parameters()
+        entries = [None if base is None else _summed(base, terms, parameters) for base, terms in symbols.values]
+        self._codes, self._entries = symbols.codes, entries
+        self._stays = [not terms for _, terms in symbols.values]
+        self.cost = [_still(entry) for entry in self._section("c")]
+        (self.offset,) = map(_still, self._section("offset"))
+        self.bounds = [*zip(*([_number(e) for e in self._section(end)] for end in ("lower", "upper")), strict=True)]
+        rows: list[dict[int, fmpq_poly]] = [{} for _ in symbols.codes["row_lower"]]
+        for i, j, entry in zip(symbols.row.tolist(), symbols.column.tolist(), self._section("A"), strict=True):
+            if value := _still(entry):
+                rows[i][j] = value
         self.rows: list[dict[int, Poly]] = []
         self.sides: list[tuple[tuple[Poly, Poly] | None, tuple[Poly, Poly] | None]] = []
-        for i, row in enumerate(rows):
-            low, high = section.side("row_lower", i), section.side("row_upper", i)
+        sides = zip(self._section("row_lower"), self._section("row_upper"), strict=True)
+        for row, (low, high) in zip(rows, sides, strict=True):
             parts = [part for side in (low, high) if side is not None for part in side]
             common = lcm(*(int(v.denom()) for v in (*row.values(), *parts)))
             self.rows.append({j: (v * common).numer() for j, v in row.items()})
@@ -147,6 +148,14 @@ class Parametric:
         """The highest power of x among the parameters."""
         return max((entry.degree() for entries in self.powers.values() for entry in entries), default=1)
 
+    def _section(self, section: str) -> list[Entry | None]:
+        """The entries of a section, as the rationals that those which stay stand for."""
+        codes, known = self._codes[section].tolist(), self.exact.get(section, {})
+        return [
+            (_constant(known[at]), fmpq_poly([])) if at in known and self._stays[code] else self._entries[code]
+            for at, code in enumerate(codes)
+        ]
+
     def _parameters(self) -> list[Entry]:
         """What every entry of the stacked parameter vector is."""
         stacked = []
@@ -156,7 +165,7 @@ class Parametric:
             elif name in self.powers:
                 stacked += [(fmpq_poly(entry), fmpq_poly([])) for entry in self.powers[name]]
             else:
-                stacked += [(constant_poly(value), fmpq_poly([])) for value in self.numbers[name][: prod(shape)]]
+                stacked += [(_constant(Fraction(value)), fmpq_poly([])) for value in self.numbers[name][: prod(shape)]]
         return stacked
 
     @cached_property
@@ -317,6 +326,35 @@ class Parametric:
             elif low_end != high_end:
                 conditions.append(cost if basis.columns[j] < 0 else cost.times(-ONE))
         return conditions
+
+
+def _constant(value: Fraction) -> fmpq_poly:
+    return fmpq_poly([fmpq(value.numerator, value.denominator)])
+
+
+def _summed(base: Fraction, terms: Iterable[tuple[int, Fraction]], parameters: Sequence[Entry]) -> Entry:
+    """base + Σ factor * parameter."""
+    constant, slope = _constant(base), fmpq_poly([])
+    for at, factor in terms:
+        share, (first, second) = _constant(factor), parameters[at]
+        constant, slope = constant + share * first, slope + share * second
+    return constant, slope
+
+
+def _still(entry: Entry | None) -> fmpq_poly:
+    """An entry that δ does not move. Raises NoRationalSolution."""
+    if entry is None or entry[1]:
+        raise NoRationalSolution("A formula in delta needs a program where delta moves sides of rows only.")
+    return entry[0]
+
+
+def _number(entry: Entry | None) -> Fraction | None:
+    """A bound of a column, a number; None where there is none. Raises NoRationalSolution."""
+    if entry is None:
+        return None
+    if (value := _still(entry)).degree() > 0:
+        raise NoRationalSolution("A formula needs columns whose bounds no parameter moves.")
+    return fraction(value[0])
 
 
 def _affine(polynomial: fmpq_poly) -> Affine:

@@ -141,8 +141,8 @@ class Program:
         which: dict[tuple[float, Any], int] = {}
         codes = {}
         matrix = self.template.A
-        for section in SECTIONS:
-            numbers = matrix.data if section == "A" else getattr(self.template, section)
+        for section in (*SECTIONS, "offset"):
+            numbers = matrix.data if section == "A" else np.atleast_1d(getattr(self.template, section))
             codes[section] = np.array([which.setdefault((v, ()), len(which)) for v in numbers.tolist()], dtype=np.intp)
             if section in self.moves:
                 place, base, factors = self.moves[section]
