@@ -2,8 +2,8 @@
 
     python -m bench.bench_startup
 
-Programs of noise, channels, quantizers and labels are written directly and load no modelling language
-(`models.affine_program`), so that a whole cold design, certificate included, takes less than `import cvxpy` would.
+Programs of noise, channels, quantizers and labels are stated without loading a modelling language
+(`models.statement`), so that a whole cold design, certificate included, takes less than `import cvxpy` would.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is optimised: one file per family of models, written like the papers' equations in CVXPY.
+"""What is optimised: one file per family of models, written like the papers' equations in CVXPY's language.
 
 `models.oracles` holds the closed forms and combinatorial algorithms that judge a solver's answer.
 """

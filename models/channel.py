@@ -43,10 +43,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from models.affine_program import AffineProgram, Part
 from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, RatioBound
+from models.statement import program_of
 from solvers.arrays import Flags, Ints, Positions, Vector
-from solvers.canonical import compile, wish
+from solvers.canonical import wish
 from solvers.program import Program, stating
 
 if TYPE_CHECKING:
@@ -111,10 +111,8 @@ class ChannelModel:
             raise ValueError(f"loss must be of shape {shape}. Got {self.loss.shape}.")
 
     @stating
-    def problem(self) -> cp.Problem:
-        """The model in CVXPY."""
-        import cvxpy as cp
-
+    def problem(self, cp: Any) -> Any:
+        """The model, in CVXPY or another language of the same names (`models.statement`)."""
         k, m = self.loss.shape
         M = cp.Variable((k, m), name="M", bounds=[0, self._stated[1]])
         exp_epsilon = cp.Parameter(max(self.groups, default=0) + 1, name="exp_epsilon", nonneg=True)
@@ -128,7 +126,7 @@ class ChannelModel:
             column = np.ones((k, 1)) @ t
             rows += [(column <= M).set_label("least"), (exp_epsilon[0] * column >= M).set_label("most")]
         else:
-            rows += self._graph(M, exp_epsilon, delta)
+            rows += self._graph(cp, M, exp_epsilon, delta)
         rows += self.extra(M)
         loss = cp.sum(cp.multiply(self._stated[0], M), axis=None if self.prior is not None else 1)
         if self.minimise == "delta":
@@ -160,10 +158,8 @@ class ChannelModel:
             i, j = ends[groups == group].T
             yield group, np.concatenate([i, j]), np.concatenate([j, i])
 
-    def _graph(self, M: Any, exp_epsilon: Any, delta: Any) -> list[Any]:
+    def _graph(self, cp: Any, M: Any, exp_epsilon: Any, delta: Any) -> list[Any]:
         """The privacy rows of neighbouring pairs, one block for each budget."""
-        import cvxpy as cp
-
         m = self.outputs.size
         rows = []
         for group, first, second in self._ordered():
@@ -207,7 +203,7 @@ class ChannelModel:
             return [M[y, :] == M[k - 1 - y, ::-1] for y in range((k + 1) // 2)]
         if name == "honest":
             at = self._own_outputs()
-            return [M[np.arange(k), at][:, None] @ np.ones((1, m)) >= M]
+            return [M[y, at[y]] >= M[y, o] for o in range(m) if (y := np.flatnonzero(at != o)).size]
         axis = int(name == "row-monotone")
         beyond = (self.outputs[None, :] - self.labels[:, None]) * (1 if axis else -1)  # (k, m), rises along the axis
         near, far = (np.argwhere(part) for part in (np.delete(beyond, 0, axis) <= 0, np.delete(beyond, -1, axis) >= 0))
@@ -225,59 +221,10 @@ class ChannelModel:
 
     @cached_property
     def program(self) -> Program:
-        """The model as a program, written directly where it has neither binaries nor constraints of its own."""
+        """The model as a program, without CVXPY unless constraints of one's own are stated in it."""
         under = "all pairs" if self.pairs is None else f"{len(self.pairs)} neighbouring pairs"
         name = f"channel from {self.labels.size} labels to {self.outputs.size} outputs, {under}"
-        binaries = self.approximate and self.requires == MASS_ABOVE_RATIO
-        if not (self.constraints or self.more or binaries):
-            return self._written().program(name, self.scale)
-        return compile(self.problem(), name, scale=self.scale)
-
-    def _written(self) -> AffineProgram:
-        """`problem` as CVXPY compiles it, entry by entry and in its order."""
-        (k, m), (losses, upper), least = self.loss.shape, self._stated, self.minimise == "delta"
-        size = max(self.groups, default=0) + 1
-        given: dict[str, Ints] = {"exp_epsilon": (size,)} if self.pairs != () else {}
-        given |= {"max_loss": ()} if least else {"delta": ()} if self.approximate and self.pairs else {}
-        p = AffineProgram(given)
-        aim: Any = p.columns("delta", (), 0, 1) if least else None
-        if self.prior is None and not least:
-            aim = p.columns("worst", (), 0, losses.max(initial=0.0))
-        M = p.columns("M", (k, m), 0, np.ravel(upper, order="F")).reshape((k, m), order="F")
-        total = p.rows("constraint[0]", k, equal=True)
-        p.put(total[:, None], M, 1.0)
-        p.right(total, 1.0)
-        if self.pairs is None:
-            t = p.columns("t", (1, m), 0, 1)
-            for name, sign, factor in (("least", -1.0, 1.0), ("most", 1.0, Part(0, -1.0))):
-                rows = p.rows(name, k * m).reshape((k, m), order="F")
-                p.put(rows, M, sign)
-                p.put(rows, t[None, :], factor)
-        for at, (group, first, second) in enumerate(self._ordered()):
-            shape = first.size, m
-            rows = p.rows(f"ratio_{group}", first.size * m).reshape(shape, order="F")
-            p.put(rows, M[first], 1.0)
-            p.put(rows, M[second], Part(group, -1.0))
-            if self.approximate:
-                s = p.columns(f"s_{group}", shape, 0, 1).reshape(shape, order="F")
-                p.put(rows, s, -1.0)
-                paid = p.rows(f"constraint[{2 * at + 2}]", first.size)
-                p.put(paid[:, None], s, 1.0)
-                if least:
-                    p.put(paid, aim, -1.0)
-                else:
-                    p.right(paid, Part(p.first["delta"]))
-        if self.prior is not None and not least:
-            p.loss(M, losses)
-            return p
-        limited = p.rows("losses", k if self.prior is None else 1)
-        p.put(limited[:, None] if self.prior is None else limited, M, losses)
-        p.loss(aim, 1.0)
-        if least:
-            p.right(limited, Part(p.first["max_loss"]))
-        else:
-            p.put(limited, aim, -1.0)
-        return p
+        return program_of(self.problem, name, self.scale, plain=self.more is None)
 
     def compared(self, pairs: Pairs) -> Comparisons:
         """The rows of ordered pairs of label positions, where bounds on them are stated by tangents."""

@@ -39,16 +39,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from models.affine_program import AffineProgram, Part
-from models.modulo_constraints import Equations, UserConstraints, coordinates, equations_of
+from models.modulo_constraints import UserConstraints, coordinates, is_plain
 from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, RATIO_BOUNDS
+from models.statement import program_of
 from solvers.arrays import Flags, Ints, Positions, Vector
-from solvers.canonical import compile
 from solvers.program import Program, stating
 
 if TYPE_CHECKING:
-    import cvxpy as cp
-
     from models.tangent_program import Comparisons
 
 
@@ -179,16 +176,9 @@ class ModuloModel:
         """Whether `models.modulo_fast` solves it: a mass above a ratio, with a positive or minimised delta."""
         return self.requires == MASS_ABOVE_RATIO and self.positive_delta
 
-    @property
-    def _literal(self) -> bool:
-        """Whether the model is the printed MILP (13)."""
-        return self.positive_delta and self.requires != HOCKEY_STICK and self.broken is None
-
     @stating
-    def problem(self) -> cp.Problem:
-        """The model in CVXPY, as it stands in the paper."""
-        import cvxpy as cp
-
+    def problem(self, cp: Any) -> Any:
+        """The model as it stands in the paper, in CVXPY or another language of the same names (`models.statement`)."""
         groups = self.groups or (0,) * len(self.shifts)
         f = cp.Variable(math.prod(self.sizes), name="f", bounds=[0, 1])
         exp_epsilon = cp.Parameter(max(groups, default=0) + 1, name="exp_epsilon", nonneg=True)
@@ -201,17 +191,16 @@ class ModuloModel:
             delta = cp.Parameter(name="delta", nonneg=True)
         for k, (mu, group) in enumerate(zip(self.shifts, groups, strict=True)):
             moved, label = f[shifted(self.sizes, mu)], "_".join(map(str, mu))  # f(eta + mu)
-            rows += self._privacy(f, moved, exp_epsilon[group], delta, label, k)
+            rows += self._privacy(cp, f, moved, exp_epsilon[group], delta, (label, k))
         rows += self.constraints(f) if self.constraints else []
         if self.minimise == "delta":
             rows.append(distortion <= cp.Parameter(name="max_loss"))  # (15b)
             return cp.Problem(cp.Minimize(delta), rows)
         return cp.Problem(cp.Minimize(distortion), rows)
 
-    def _privacy(self, f: Any, moved: Any, e: Any, delta: Any, label: str, k: int) -> list[Any]:
-        """The rows of the k-th difference."""
-        import cvxpy as cp
-
+    def _privacy(self, cp: Any, f: Any, moved: Any, e: Any, delta: Any, which: tuple[str, int]) -> list[Any]:
+        """The rows of a difference. which: its name and position."""
+        label, k = which
         if not self.positive_delta:
             return [f <= e * moved]  # (14c)
         if self.broken is not None:
@@ -232,13 +221,10 @@ class ModuloModel:
 
     @cached_property
     def program(self) -> Program:
-        """The model as a program, written directly where it is linear and its constraints are equations."""
+        """The model as a program, without CVXPY unless a user's constraints are stated in it."""
         where = "x".join(map(str, self.sizes))
         name = f"noise {self.kind} on {where} with {len(self.shifts)} differences"
-        equations = equations_of(self.constraints)
-        if equations is None or self._literal:
-            return compile(self.problem(), name, scale=MASS_SCALE)
-        return _Written(self, equations).program(name, MASS_SCALE)
+        return program_of(self.problem, name, MASS_SCALE, plain=is_plain(self.constraints))
 
     def compared(self, shifts: Sequence[Shift]) -> Comparisons:
         """f and f(. + mu) of differences, where bounds on them are stated by tangents."""
@@ -256,80 +242,3 @@ class ModuloModel:
         if self.minimise == "delta":
             return named | {"max_loss": max_loss}
         return named | {"delta": delta} if self.positive_delta else named
-
-
-class _Written(AffineProgram):
-    """A linear `ModuloModel.problem` as CVXPY compiles it, entry by entry and in its order: equations before
-    inequalities."""
-
-    def __init__(self, model: ModuloModel, equations: Sequence[Equations]) -> None:
-        self.model, least, known = model, model.minimise == "delta", model.broken is not None
-        groups = model.groups or (0,) * len(model.shifts)
-        given: dict[str, Ints] = {"max_loss": ()} if least else {"delta": ()} if model.positive_delta else {}
-        super().__init__(({"exp_epsilon": (max(groups) + 1,)} if groups else {}) | given)
-        self.count = 0  # of inequalities and what CVXPY counts as such
-        delta = self.columns("delta", (), 0, 1) if least and not known else None
-        worst = self._worst() if model.loss.ndim == 2 and not least else None
-        self.f = self.columns("f", (math.prod(model.sizes),), 0, 1)
-        if least and known:
-            delta = self.columns("delta", (), 0, 1)
-        total = self.rows("constraint[0]", 1, equal=True)
-        self.put(total, self.f, 1.0)  # (13b)
-        self.right(total, 1.0)
-        for block in equations:
-            block.write(self, self.f)
-        if worst is not None:
-            self._epigraph(worst)
-        self.loss(*((delta, 1.0) if least else (self.f, model.loss) if worst is None else (worst, 1.0)))
-        # delta on the left of its rows, or on the right
-        self.budget = (((delta, -1.0),), 0.0) if least else ((), Part(self.first.get("delta", -1)))
-        for k, (mu, group) in enumerate(zip(model.shifts, groups, strict=True)):
-            moved, e = self.f[shifted(model.sizes, mu)], self.first["exp_epsilon"] + group
-            self._privacy(k, "_".join(map(str, mu)), ((self.f, 1.0), (moved, Part(e, -1.0))))
-        if least:
-            self._limit(len(equations))
-
-    def _row(self, size: int, terms: Sequence[tuple[Any, Any]], right: Any = 0.0) -> None:
-        """Rows  sum of value * column <= right."""
-        self.count += 1
-        at = self.rows(f"constraint[{self.count}]", size)
-        for column, value in terms:
-            self.put(at, column, value)
-        self.right(at, right)
-
-    def _privacy(self, k: int, label: str, ratio: Sequence[tuple[Any, Any]]) -> None:
-        """The rows of the k-th difference. ratio: f - e^eps f(. + mu)."""
-        model, size = self.model, self.f.size
-        if not model.positive_delta:
-            self._row(size, ratio)  # (14c)
-            return
-        if model.broken is None:
-            paid = self.columns(f"y_{label}", (size,), 0, 1)
-            self._row(size, (*ratio, (paid, -1.0)))
-        else:
-            kept = ~model.broken[k]
-            paid = self.f[~kept]
-            self._row(int(kept.sum()), [(column[kept], value) for column, value in ratio])
-        if paid.size:
-            self._row(1, ((paid, 1.0), *self.budget[0]), self.budget[1])
-
-    def _limit(self, equations: int) -> None:
-        """The loss is at most max_loss, (15b)."""
-        self.count += equations
-        limited: tuple[Any, Any] = (self.f, self.model.loss)
-        if self.model.loss.ndim == 2:
-            worst = self._worst()
-            self._epigraph(worst)
-            limited = (worst, 1.0)
-        self._row(1, (limited,), Part(self.first["max_loss"]))
-
-    def _worst(self) -> Positions:
-        """The column of the largest loss of any true answer, within what costs can be."""
-        costs = self.model.loss
-        least, most = (np.cumsum(part(costs, 0.0), axis=1)[:, -1].max() for part in (np.minimum, np.maximum))
-        return self.columns("aux_worst", (), least, most)
-
-    def _epigraph(self, worst: Positions) -> None:
-        row = self.rows("aux_losses", len(self.model.loss))
-        self.put(row[:, None], self.f, self.model.loss)
-        self.put(row, worst, -1.0)

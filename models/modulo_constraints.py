@@ -1,21 +1,19 @@
 """A user's own linear constraints on additive noise: a function of the CVXPY variable of its masses.
 
-Those that are linear equations  table @ f = 0  say so by `equations`, so that no program needs CVXPY to state
-them; any other function is compiled.
+Those of ours are equations, stated without CVXPY where nothing else is; any other function is compiled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from models.affine_program import AffineProgram
-from solvers.arrays import Ints, Positions, Vector
-from solvers.canonical import compile, wish
+from models import statement
+from solvers.arrays import Ints, Positions
+from solvers.canonical import wish
 from solvers.program import Program, stating
 
 if TYPE_CHECKING:
@@ -23,20 +21,6 @@ if TYPE_CHECKING:
 
 
 UserConstraints = Callable[["cp.Variable"], "Sequence[cp.Constraint]"]
-
-
-class Equations(NamedTuple):
-    """Equations of one label, Σ value f(column) = 0 over the entries of every row 0..size-1."""
-
-    label: str
-    size: int
-    row: Positions
-    column: Positions
-    value: Vector
-
-    def write(self, p: AffineProgram, f: Positions) -> None:
-        """Add them to a program whose masses are the columns f."""
-        p.put(p.rows(self.label, self.size, equal=True, wished=True)[self.row], f[self.column], self.value)
 
 
 @dataclass(frozen=True)
@@ -51,58 +35,50 @@ class StatedEquations:
     equal: tuple[Ints, ...] = ()
     more: UserConstraints | None = None
 
-    def __call__(self, f: cp.Variable) -> Sequence[cp.Constraint]:
-        """The constraints in CVXPY."""
-        stated = [
-            wish(csr_array((value, (row, column)), (size, f.size)) @ f == 0, label)
-            for label, size, row, column, value in self.equations()
-        ]
-        return [*stated, *(self.more(f) if self.more else ())]
-
-    def equations(self) -> list[Equations]:
-        """The equations but for the user's own.
+    def __call__(self, f: Any) -> Sequence[Any]:
+        """The constraints on masses f, in the language that f is stated in.
 
         η is read as its representative of least size in every coordinate; the element N/2 of an even factor is its own
         negative and counts as 0.
         """
-        equations = []
+        stated = []
         if self.mean:
             order, eta = np.asarray(self.mean)[:, None], coordinates(self.mean)
             signed = np.where(2 * eta < order, eta, np.where(2 * eta == order, 0, eta - order)).astype(float)
-            row, column = np.nonzero(signed)
-            equations.append(Equations("mean zero", len(self.mean), row, column, signed[row, column]))
-        for first, *others in self.equal:
-            label, row = f"equal masses {'='.join(map(str, (first, *others)))}", np.arange(len(others))
-            column = np.concatenate([np.array(others, dtype=int), np.full(row.size, first)])
-            signs = np.repeat([1.0, -1.0], row.size)
-            equations.append(Equations(label, row.size, np.concatenate([row, row]), column, signs))
-        return equations
+            stated.append(wish(signed @ f == 0, "mean zero"))
+        for group in self.equal:
+            first, *others = group
+            stated.append(wish(f[np.array(others)] == f[first], f"equal masses {'='.join(map(str, group))}"))
+        return [*stated, *(self.more(f) if self.more else ())]
 
 
-def equations_of(constraints: UserConstraints | None) -> list[Equations] | None:
-    """What constraints amount to where all are known to be equations, else None. No constraints are no equations."""
-    if constraints is None:
-        return []
-    if isinstance(constraints, StatedEquations) and constraints.more is None:
-        return constraints.equations()
-    return None
+def is_plain(constraints: UserConstraints | None) -> bool:
+    """Whether constraints are stated in operators alone, in any language."""
+    return constraints is None or (isinstance(constraints, StatedEquations) and constraints.more is None)
 
 
 @stating
 def constraint_program(constraints: UserConstraints, N: int) -> Program:
     """The constraints alone as a program, whose block "f" holds the N masses; other columns are their own."""
-    equations = equations_of(constraints)
-    if equations is None:
-        import cvxpy as cp
 
+    def stated(cp: Any) -> Any:
         masses = cp.Variable(N, name="f", bounds=[0, 1])
-        return compile(cp.Problem(cp.Minimize(cp.sum(masses)), list(constraints(masses))), "extra constraints")
-    p = AffineProgram({})
-    f = p.columns("f", (N,), 0, 1)
-    p.loss(f, 1.0)
-    for block in equations:
-        block.write(p, f)
-    return p.program("extra constraints")
+        return cp.Problem(cp.Minimize(cp.sum(masses)), list(constraints(masses)))
+
+    return statement.program_of(stated, "extra constraints", plain=is_plain(constraints))
+
+
+def constraint_rows(constraints: UserConstraints, masses: statement.Affine) -> list[statement.Row]:
+    """The constraints on masses (N,) of a program that is stated without CVXPY; further columns are their own."""
+    if is_plain(constraints):
+        return [*constraints(masses)]
+    program = constraint_program(constraints, masses.size)
+    data, f = program.template, program.block("f")
+    A, own = data.A.toarray(), np.delete(np.arange(data.c.size), f.start + np.arange(f.size))
+    more = statement.Variable(own.size, f"{program.name} columns", (data.lower[own], data.upper[own]))
+    sides = A[:, f.start : f.start + f.size] @ masses + A[:, own] @ more - data.row_upper
+    equal = data.row_lower == data.row_upper
+    return [statement.Row(sides[some], same, program.name) for some, same in ((equal, True), (~equal, False))]
 
 
 def coordinates(sizes: Sequence[int]) -> Positions:

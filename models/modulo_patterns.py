@@ -35,15 +35,15 @@ Two more ways to state less than (13), both optional (`Facts`):
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
-from models.affine_program import AffineProgram, Part
+from models import statement as cp
 from models.modulo import MASS_SCALE, shifted
-from models.modulo_constraints import UserConstraints, constraint_program
+from models.modulo_constraints import UserConstraints, constraint_rows
 from solvers.arrays import Flags, Ints, Positions, Vector
 from solvers.program import Program
 
@@ -132,81 +132,70 @@ class Facts:
         return Facts(kept, np.zeros(noise.N), None, noise.span[1] if noise.delta is None else noise.delta)
 
 
-class _Frame(AffineProgram):
-    """What the relaxation and the MILP have in common: masses, objective, the user's constraints, the pairs."""
+class _Frame:
+    """What the relaxation and the MILP have in common: masses, objective, the user's constraints, the pairs.
 
-    def __init__(self, noise: Noise, facts: Facts, parameters: Mapping[str, Ints]) -> None:
-        super().__init__(parameters)
+    masses: of all noise values; first: the columns that come first; position: of every element's column, outside
+    elements share the last. most: the upper bound of f.
+    """
+
+    def __init__(self, noise: Noise, facts: Facts, most: Any = 1.0) -> None:
         self.noise, self.facts, kept = noise, facts, facts.kept
         count = int(kept.sum())
-        self.position = np.full(noise.N, count)  # of every element's column; outside elements share the last
+        self.position = np.full(noise.N, count)
         self.position[kept] = np.arange(count)
-        most = Part(self.first["most"] + np.arange(count)) if "most" in parameters else 1.0
-        self.f = self.columns("f", (count,), facts.lower[kept], most)
+        self.masses: cp.Affine
+        f = self.masses = cp.Variable(count, "f", (facts.lower[kept], most))
+        self.first, total, table = [f], cp.sum(f), np.atleast_2d(noise.loss)
+        losses = table[:, kept] @ f
         if count < noise.N:
-            self.f = np.append(self.f, self.columns("outside", (1,), 0.0, 1.0))
-        total = self.rows("total", 1, equal=True)
-        self.put(total, self.f, 1.0)  # (13b)
-        self.right(total, 1.0)
-        self.delta = self._objective()
+            outside = cp.Variable(1, "outside")
+            self.first.append(outside)
+            inside = self.position < count
+            self.masses = f[np.minimum(self.position, count - 1)] * inside + outside * ~inside
+            total, losses = total + cp.sum(outside), losses + outside * table[:, ~kept].min(axis=1)
+        self.rows = [(total == 1).set_label("total")]  # (13b)
+        self.delta: Any = noise.delta
+        self.objective = self._objective(losses, float(table.max()))
         if facts.weights is not None:
             heavy = np.flatnonzero(kept)[1:]
-            weighed = self.rows("weights", heavy.size)
-            self.put(weighed, self.position[heavy], 1.0)
-            self.put(weighed, 0, -facts.weights[heavy])
+            self.rows.append((f[self.position[heavy]] <= facts.weights[heavy] * f[0]).set_label("weights"))
         if noise.constraints is not None:
-            self.include(constraint_program(noise.constraints, noise.N), "f", self.f)
+            self.rows += constraint_rows(noise.constraints, self.masses)
 
-    def _objective(self) -> Positions | None:
-        """The costs, with their rows; the column of delta where that is no number."""
-        noise, kept = self.noise, self.facts.kept
-        table = np.atleast_2d(noise.loss)
-        if self.f.size > kept.sum():
-            table = np.column_stack([table[:, kept], table[:, ~kept].min(axis=1)])
-        delta = None
+    def _objective(self, losses: cp.Affine, most: float) -> cp.Affine:
+        """The costs; their rows, and the column of delta where that is no number."""
+        noise = self.noise
         if noise.max_loss is not None:
-            delta = self.columns("delta", (1,), 0.0, 1.0)
-            self.loss(delta, 1.0)
-            limited = self.rows("max_loss", len(table))
-            self.put(limited[:, None], self.f, table)  # (15b)
-            self.right(limited, noise.max_loss)
-            return delta
+            self.delta = cp.Variable(1, "delta")
+            self.rows.append((losses <= noise.max_loss).set_label("max_loss"))  # (15b)
+            return cp.sum(self.delta)
+        objective = cp.sum(losses)
+        if losses.size > 1:
+            objective = cp.Variable((), "worst", (0.0, most))
+            self.rows.append((losses <= objective).set_label("losses"))
         if noise.delta is None:
-            span = self.first["span"]
-            delta = self.columns("delta", (1,), Part(span), Part(span + 1))
-            self.loss(delta, Part(self.first["slope"], -1.0))
-        if len(table) == 1:
-            self.loss(self.f, table[0])
-            return delta
-        worst = self.columns("worst", (1,), 0.0, float(table.max()))
-        self.loss(worst, 1.0)
-        largest = self.rows("losses", len(table))
-        self.put(largest[:, None], self.f, table)
-        self.put(largest, worst, -1.0)
-        return delta
+            span, slope = cp.Parameter(2, "span"), cp.Parameter((), "slope")
+            self.delta = cp.Variable(1, "delta", (span[0], span[1]))
+            objective = objective - cp.sum(slope * self.delta)
+        return objective
 
-    def pairs(self) -> list[tuple[float, Positions, Positions, Positions, Flags]]:
-        """For every shift: e^eps, elements kept, columns of source and target, and whether the pair may be broken."""
-        at, elements = self.position, np.flatnonzero(self.facts.kept)
-        able = self.facts.able
-        return [(e, elements, at[elements], at[target[elements]], able) for e, target in self.noise.steps()]
+    def pairs(self) -> list[tuple[float, Positions, Positions]]:
+        """For every shift: e^eps, elements kept, and where they lead."""
+        elements = np.flatnonzero(self.facts.kept)
+        return [(e, elements, target[elements]) for e, target in self.noise.steps()]
 
-    def ratio(self, e: float, source: Positions, target: Positions, y: Positions | None = None) -> None:
-        """f(eta) - e^eps f(eta + mu) <= y, or 0."""
-        rows = self.rows("ratio", source.size)
-        self.put(rows, source, 1.0)
-        self.put(rows, target, -e)
-        if y is not None:
-            self.put(rows, y, -1.0)
+    def state(self, e: float, source: Positions, target: Positions, y: Any = 0.0) -> None:
+        """f(eta) - e^eps f(eta + mu) <= y."""
+        self.rows.append((self.masses[source] - self.masses[target] * e <= y).set_label("ratio"))
 
-    def limit_excess(self, y: Positions) -> None:
+    def limit_excess(self, y: cp.Affine) -> None:
         """sum y <= delta, (13c)."""
-        row = self.rows("excess", 1)
-        self.put(row, y, 1.0)
-        if self.delta is None:
-            self.right(row, float(self.noise.delta or 0.0))
-        else:
-            self.put(row, self.delta, -1.0)
+        self.rows.append((cp.sum(y) <= self.delta).set_label("excess"))
+
+    def program(self, name: str) -> Program:
+        """What is stated."""
+        return cp.Problem(self.objective, self.rows, self.first).program(name, MASS_SCALE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,29 +258,24 @@ def relaxation(noise: Noise, facts: Facts) -> Relaxation:
     """State the program of this module's docstring."""
     able = facts.able
     pairs = int(able.sum()) * len(noise.shifts)
-    parameters: dict[str, Ints] = {"room": (pairs,), "least": (pairs,)}
-    if noise.delta is not None:
-        parameters["most"] = (able.size,)
-    elif noise.max_loss is None:
-        parameters |= {"span": (2,), "slope": ()}
-    frame, cuts = _Frame(noise, facts, parameters), []
-    first = 0
-    for k, (e, elements, source, target, _) in enumerate(frame.pairs()):
-        frame.ratio(e, source[~able], target[~able])
+    most, least = cp.Parameter(pairs, "room"), cp.Parameter(pairs, "least")
+    frame = _Frame(noise, facts, 1.0 if noise.delta is None else cp.Parameter(able.size, "most"))
+    cuts, first = [], 0
+    for k, (e, source, target) in enumerate(frame.pairs()):
+        frame.state(e, source[~able], target[~able])
         source, target = source[able], target[able]
         pair = first + np.arange(source.size)
-        y = frame.columns(f"y_{k}", (source.size,), 0.0, Part(frame.first["room"] + pair))
-        frame.ratio(e, source, target, y)
+        y = cp.Variable(source.size, f"y_{k}", (0.0, most[pair]))
+        frame.state(e, source, target, y)
         if y.size:
             frame.limit_excess(y)
-        broken = frame.rows("broken", y.size)
-        frame.put(broken, source, 1.0)
-        frame.put(broken, y, -1.0)
-        frame.right(broken, Part(frame.first["least"] + pair, -1.0))
-        cuts.append((source, target, np.full(y.size, k), y, elements[able]))
+        frame.rows.append((frame.masses[source] - y <= least[pair] * -1.0).set_label("broken"))
+        cuts.append((frame.position[source], frame.position[target], np.full(y.size, k), source))
         first += y.size
-    program = frame.program(f"patterns of PDP noise on {'x'.join(map(str, noise.sizes))}", MASS_SCALE)
-    return Relaxation(program, *(np.concatenate(part) for part in zip(*cuts, strict=True)))
+    program = frame.program(f"patterns of PDP noise on {'x'.join(map(str, noise.sizes))}")
+    at = [block.start + np.arange(block.size) for block in program.variables if block.name.startswith("y_")]
+    sources, targets, shifts, elements = (np.concatenate(part) for part in zip(*cuts, strict=True))
+    return Relaxation(program, sources, targets, shifts, np.concatenate(at), elements)
 
 
 def milp(noise: Noise, facts: Facts, name: str) -> Program:
@@ -305,17 +289,13 @@ def milp(noise: Noise, facts: Facts, name: str) -> Program:
     """
     if not facts.kept.all():
         raise ValueError("the mixed-integer program needs every noise value.")
-    frame = _Frame(noise, facts, {})
+    frame, able = _Frame(noise, facts), facts.able
     delta = 1.0 if noise.delta is None else min(noise.delta, 1.0)
-    for mu, (e, _, source, target, able) in zip(noise.shifts, frame.pairs(), strict=True):
+    for mu, (e, source, target) in zip(noise.shifts, frame.pairs(), strict=True):
         label = "_".join(map(str, mu))
-        y = frame.columns(f"y_{label}", (source.size,), 0.0, np.where(able, delta, 0.0))
-        u = frame.columns(f"u_{label}", (source.size,), 0.0, np.where(able, 1.0, 0.0), integer=True)
-        frame.ratio(e, source, target, y)
+        y = cp.Variable(source.size, f"y_{label}", (0.0, np.where(able, delta, 0.0)))
+        u = cp.Variable(source.size, f"u_{label}", (0.0, np.where(able, 1.0, 0.0)), boolean=True)
+        frame.state(e, source, target, y)
         frame.limit_excess(y)
-        for row, right in (((y, 1.0), (u, -delta)), 0.0), (((source, 1.0), (y, -1.0), (u, 1.0)), 1.0):
-            rows = frame.rows("decided", y.size)
-            for column, value in row:
-                frame.put(rows, column, value)
-            frame.right(rows, right)
-    return frame.program(name, MASS_SCALE)
+        frame.rows += [row.set_label("decided") for row in (y <= u * delta, frame.masses[source] - y + u <= 1)]
+    return frame.program(name)

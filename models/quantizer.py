@@ -18,8 +18,8 @@ proxy objective and no monotonicity assumption; for the same bins it contains ev
 Symmetry. When bins, points and costs are symmetric, averaging a law with its mirror image costs nothing, so only
 the points x > 0 (and at 0 one side) are stated, with loss[e, i] the sum over a point and its mirror.
 
-`program` builds the sparse form directly (a cold solve has milliseconds); the tests state the same in CVXPY and solve
-both. With p = low + s the rows of "all" become s_e(i) <= (e^ε - 1) low(i).
+`program` is stated without CVXPY (a cold solve has milliseconds); the tests state the same in CVXPY and solve both.
+With p = low + s the rows of "all" become s_e(i) <= (e^ε - 1) low(i).
 
 | paper           | here                                         |
 |-----------------|----------------------------------------------|
@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.affine_program import AffineProgram, Part
+from models import statement as cp
 from solvers.arrays import Ints, Positions, Vector
 from solvers.program import Program
 
@@ -119,33 +119,25 @@ class LawModel:
     def program(self) -> Program:
         """The same model as a sparse program. Columns: s (Fortran order), then low; rows: sum, mean, private."""
         n, m = self.points, self.outputs
-        p = AffineProgram(self.parameters)
-        s = p.columns("s", (n, m)).reshape((n, m), order="F")
-        bins, losses = p.first["bins"] + np.arange(m), p.first["loss"] + np.arange(n * m).reshape((n, m), order="F")
-        each = np.arange(n)[:, None]
-        total, mean = p.rows("sum", n, equal=True)[each], p.rows("mean", n, equal=True)[each]
-        p.put(total, s, 1.0)
-        p.right(total, 1.0)
-        p.put(mean, s, Part(bins))
-        p.right(mean, Part(p.first["at"] + each))
-        p.loss(s, Part(losses))
+        odds, bins, at, loss = (cp.Parameter(shape, name) for name, shape in self.parameters.items())
+        laws: cp.Affine
+        means: cp.Affine
+        laws = means = s = cp.Variable((n, m), "s", (0.0, np.inf))
         if self.relation == "all":
-            low = p.columns("low", (int(self._tied.max()) + 1,))[self._tied]
-            p.put(total, low, 1.0)
-            if not self.symmetric:  # else Σ B_i low(i) = 0
-                p.put(mean, low, Part(bins))
-            private = p.rows("private", n * m).reshape((n, m), order="F")
-            p.put(private, s, 1.0)
-            p.put(private, low, Part(p.first["odds"], -1.0))
-            p.loss(low, Part(losses))
+            low = cp.Variable(int(self._tied.max()) + 1, "low", (0.0, np.inf))[self._tied]
+            laws = s + low
+            means = s if self.symmetric else laws  # else Σ B_i low(i) = 0
+            private = [s <= odds * low]
         else:
-            private = p.rows("private", 2 * (n - 1) * m).reshape((2, n - 1, m))
-            links = p.first["odds"] + np.arange(n - 1)[:, None]
-            for row, own, other in ((private[0], s[1:], s[:-1]), (private[1], s[:-1], s[1:])):
-                p.put(row, own, 1.0)
-                p.put(row, other, -1.0)
-                p.put(row, other, Part(links, -1.0))
-        return p.program(f"quantizer laws at {n} points over {m} outputs", LAW_SCALE)
+            links = odds[:, None]
+            private = [(own - other <= links * other).transposed() for own, other in ((s[1:], s[:-1]), (s[:-1], s[1:]))]
+        rows = [
+            (cp.sum(laws, axis=1) == 1).set_label("sum"),
+            (means @ bins - at == 0).set_label("mean"),
+            *(row.set_label("private") for row in private),
+        ]
+        problem = cp.Problem(cp.sum(loss * laws), rows, [s])
+        return problem.program(f"quantizer laws at {n} points over {m} outputs", LAW_SCALE)
 
     def values(self, odds: ArrayLike, bins: ArrayLike, at: ArrayLike, loss: ArrayLike) -> Mapping[str, Any]:
         """Parameter values of the program; bins below 1e-9 in size are 0 (solvers drop such coefficients)."""

@@ -8,15 +8,16 @@ import subprocess
 import sys
 from fractions import Fraction
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
-from models.channel import ChannelModel, consecutive
+from models.channel import CONSTRAINTS, ChannelModel, consecutive
 from models.modulo import MASS_SCALE, ModuloModel, loss_vector
 from models.modulo_constraints import (
     StatedEquations,
     constraint_program,
-    equations_of,
+    is_plain,
 )
 from models.requirements import RATIO_BOUNDS
 from solvers.canonical import compile
@@ -65,6 +66,8 @@ SHAPES = [((5,), ((1,), (4,))), ((6,), ((1,), (2,), (3,), (5,))), ((2, 3), ((0, 
         ("hockey-stick", "loss", True),
         ("hockey-stick", "delta", True),
         *((kind, "loss", False) for kind in RATIO_BOUNDS),
+        ("mass-above-ratio", "loss", True),
+        ("mass-above-ratio", "delta", True),
     ],
 )
 def test_noise_programs_are_their_cvxpy_statements(requires: str, minimise: str, positive: bool):
@@ -75,7 +78,7 @@ def test_noise_programs_are_their_cvxpy_statements(requires: str, minimise: str,
         groups = tuple(range(len(shifts)))[::-1] if k % 2 else ()
         own = constraints(sizes)[k % 3]
         model = ModuloModel(sizes, shifts, requires, losses, minimise, positive, groups, own)
-        assert_same(model.program, compile(model.problem(), "stated", scale=MASS_SCALE))
+        assert_same(model.program, compile(model.problem(cp), "stated", scale=MASS_SCALE))
 
 
 def test_programs_of_known_patterns_are_their_cvxpy_statements():
@@ -83,7 +86,7 @@ def test_programs_of_known_patterns_are_their_cvxpy_statements():
     broken[1] = False
     shifts = ((1,), (2,), (3,), (5,))
     model = ModuloModel((6,), shifts, RATIO_BOUNDS[1], loss_vector("squared", (6,)), broken=broken)
-    assert_same(model.program, compile(model.problem(), "stated", scale=MASS_SCALE))
+    assert_same(model.program, compile(model.problem(cp), "stated", scale=MASS_SCALE))
     exact = RationalLP.at(model.program, {"exp_epsilon": [3], "delta": [Fraction(1, 4)]})
     data = model.program.data({"exp_epsilon": [3.0], "delta": 0.25})
     plain = RationalLP.of(data)
@@ -113,7 +116,22 @@ def test_channel_programs_are_their_cvxpy_statements(pairs, groups, approximate:
         model = ChannelModel(
             labels, outputs, p, loss, pairs, groups, approximate, minimise=minimise, scale=scale, support=stated
         )
-        assert_same(model.program, compile(model.problem(), "stated", scale=scale))
+        assert_same(model.program, compile(model.problem(cp), "stated", scale=scale))
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_named_constraints_are_their_cvxpy_statements(name: str):
+    labels, outputs = np.array([0.0, 1.0, 1.5, 4.0]), np.array([-1.0, 0.0, 1.0, 1.5, 4.0])
+    loss = np.abs(labels[:, None] - outputs)
+    model = ChannelModel(labels, outputs, None, loss, consecutive(4), constraints=(name,))
+    assert_same(model.program, compile(model.problem(cp), "stated"))
+
+
+def test_a_channel_with_binaries_is_its_cvxpy_statement():
+    labels = np.arange(4.0)
+    loss, requires = np.abs(labels[:, None] - labels), RATIO_BOUNDS[1]
+    model = ChannelModel(labels, labels, None, loss, consecutive(4), approximate=True, requires=requires)
+    assert_same(model.program, compile(model.problem(cp), "stated"))
 
 
 def test_constraints_alone_are_their_cvxpy_statements():
@@ -127,14 +145,18 @@ def test_options_that_state_constraints_are_written_directly():
     given = {"epsilon": 1, "zero_mean": True, "equal": "1=3,0=2"}
     own = FAMILY.request(ModuloNoise(n=4, max_shift=1), **given).constraints
     assert isinstance(own, StatedEquations)
-    assert [block.label for block in own.equations()] == ["mean zero", "equal masses 1=3", "equal masses 0=2"]
     model = ModuloModel((5,), ((1,), (4,)), RATIO_BOUNDS[0], loss_vector("squared", (5,)), constraints=own)
-    assert_same(model.program, compile(model.problem(), "stated", scale=MASS_SCALE))
+    assert [block.name for block in model.program.rows if block.wished] == [
+        "mean zero",
+        "equal masses 1=3",
+        "equal masses 0=2",
+    ]
+    assert_same(model.program, compile(model.problem(cp), "stated", scale=MASS_SCALE))
     given["constraints"] = lambda f: [f[1] >= 0.1]
     mixed = FAMILY.request(ModuloNoise(n=4, max_shift=1), **given).constraints
-    assert equations_of(mixed) is None
+    assert not is_plain(mixed)
     model = ModuloModel((5,), ((1,), (4,)), RATIO_BOUNDS[0], loss_vector("squared", (5,)), constraints=mixed)
-    assert_same(model.program, compile(model.problem(), "stated", scale=MASS_SCALE))
+    assert_same(model.program, compile(model.problem(cp), "stated", scale=MASS_SCALE))
 
 
 @pytest.mark.parametrize(

@@ -85,15 +85,11 @@ def test_neighbouring_formulas_agree_where_they_meet_exactly() -> None:
 
 def test_a_side_may_move_with_x() -> None:
     # z >= -x, which 0 meets
-    from models.affine_program import AffineProgram, Part
+    from models.statement import Parameter, Problem, Variable
 
-    p = AffineProgram({"exp_epsilon": (1,)})
-    z = p.columns("z", (1,), 0, 1)
-    p.loss(z, 1.0)
-    row = p.rows("reach", 1)
-    p.put(row, z, -1.0)
-    p.right(row, Part(0, 1.0))
-    program = Parametric(p.program("reach", 1.0), {"exp_epsilon": [1]}, exact={"row_upper": {}})
+    z, x = Variable(1, "z"), Parameter(1, "exp_epsilon")
+    stated = Problem(z, [z * -1.0 <= x]).program("reach")
+    program = Parametric(stated, {"exp_epsilon": [1]}, exact={"row_upper": {}})
     found, _ = regions(program, Fraction(1), None, (Fraction(0), Fraction(0)))
     assert [[f.value for f in region.formulas] for region in found] == [[Affine.number(0)]]
 

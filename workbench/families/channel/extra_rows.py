@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
+from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from models.channel import ChannelModel
+from models.statement import program_of
 from solvers.arrays import Flags, Vector
-from solvers.canonical import compile
 from solvers.program import Program
 from solvers.rational_refinement import scaled
 from workbench.families.channel.losses import Integers
@@ -20,11 +21,13 @@ from workbench.families.outcome import translated_errors
 
 def extra_program(model: ChannelModel) -> Program | None:
     """The extra constraints alone, over masses by outputs; None where they are not linear in these alone."""
-    import cvxpy as cp
+
+    def stated(cp: Any) -> Any:
+        M = cp.Variable(model.loss.shape, name="M", bounds=[0, 1])
+        return cp.Problem(cp.Minimize(cp.sum(M)), model.extra(M))
 
     with translated_errors():
-        M = cp.Variable(model.loss.shape, name="M", bounds=[0, 1])
-        program = compile(cp.Problem(cp.Minimize(cp.sum(M)), model.extra(M)), "extra constraints")
+        program = program_of(stated, "extra constraints", plain=model.more is None)
     return program if program.shape[1] == model.loss.size else None
 
 
