@@ -40,7 +40,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from models.modulo_constraints import UserConstraints, coordinates, is_plain
-from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, RATIO_BOUNDS
+from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO
 from models.statement import program_of
 from solvers.arrays import Flags, Ints, Positions, Vector
 from solvers.program import Program, stating
@@ -102,8 +102,6 @@ def loss_vector(loss: str, sizes: Sequence[int], prior: Vector | None = None) ->
     """
     N = math.prod(sizes)
     if isinstance(loss, OwnLosses):
-        if prior is not None or loss.values.shape != (N,):
-            raise ValueError(f"own losses must be {N} numbers, without a prior. Got shape {loss.values.shape}.")
         return loss.values
     if loss not in LOSSES:
         raise ValueError(f"loss must be one of {', '.join(LOSSES)}. Got {loss!r}.")
@@ -156,12 +154,6 @@ class ModuloModel:
     groups: Ints = ()
     constraints: UserConstraints | None = None
     broken: Flags | None = None
-
-    def __post_init__(self) -> None:
-        if self.requires not in RATIO_BOUNDS:
-            raise ValueError(f"requires must be one of {', '.join(RATIO_BOUNDS)}. Got {self.requires!r}.")
-        if self.minimise == "delta" and not self.positive_delta:
-            raise ValueError("positive_delta must be True where delta is minimised. Got False.")
 
     @property
     def kind(self) -> str:

@@ -285,10 +285,8 @@ def milp(noise: Noise, facts: Facts, name: str) -> Program:
 
     Equivalent to (13): u = 1 gives y = f on a broken pair or more, u = 0 gives y = 0 and the pair is kept; conversely
     y = f u is feasible. (13e) and (13g) are not needed: they only force u = 0 on pairs that are kept anyway. The LP
-    relaxation, which in (13) allows f - e^eps f(eta + mu) <= u at will, implies the DP-LP here.
+    relaxation, which in (13) allows f - e^eps f(eta + mu) <= u at will, implies the DP-LP here. facts: keep all values.
     """
-    if not facts.kept.all():
-        raise ValueError("the mixed-integer program needs every noise value.")
     frame, able = _Frame(noise, facts), facts.able
     delta = 1.0 if noise.delta is None else min(noise.delta, 1.0)
     for mu, (e, source, target) in zip(noise.shifts, frame.pairs(), strict=True):

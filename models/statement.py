@@ -91,6 +91,7 @@ class Affine:
         if any(term.variable for term in given.terms):
             return given * self
         ((_, _, more, by, where),) = given.terms
+        assert by is None or not any(term.parameter for term in self.terms), "a product of parameters is not affine"
         shape = np.broadcast_shapes(self.shape, given.shape)
         terms = [
             Term(v, at, value * more, *((p, entry) if by is None else (by, where)))
