@@ -33,13 +33,14 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
+from models import statement
 from models.line_interior import interior_point
 from models.requirements import HOCKEY_STICK, Bound
 from models.tangent_program import Comparisons, More, Multipliers, TangentProgram
 from solvers.arrays import Integers, Vector
 from solvers.data import SMALLEST
 from solvers.errors import SolverError
-from solvers.program import Data, Program
+from solvers.program import Program
 from solvers.rational_lp import Integers as Exact
 from solvers.rational_lp import object_array
 from solvers.rational_refinement import scaled
@@ -135,20 +136,15 @@ class LineProgram:
     def base(self) -> Program:
         """The program without bounds: of several losses the largest is a column, behind the others."""
         weights, costs = self.weights.astype(float), np.array([[*map(float, each)] for each in self.costs])
-        costs, more = costs * weights, int(len(costs) > 1)
-        size = weights.size + more
-        rows = np.zeros((1 + more * len(costs), size))
-        rows[0, : weights.size] = weights
-        least = costs[0]
-        if more:
-            least = np.append(np.zeros(weights.size), 1.0)
-            rows[1:] = np.hstack([np.where(costs < SMALLEST, 0.0, costs), np.full((len(costs), 1), -1.0)])
-        low, high = np.full(len(rows), -np.inf), np.zeros(len(rows))
-        low[0] = high[0] = 1.0
-        none, most = np.zeros(size), np.full(size, np.inf)
+        costs = costs * weights
+        x = statement.Variable(weights.size, "x", (0.0, np.inf))
+        rows = [weights @ x == 1]
+        if len(costs) > 1:
+            least = statement.Variable((), "largest mean", (0.0, np.inf))
+            rows.append(np.where(costs < SMALLEST, 0.0, costs) @ x <= least)
+        objective = costs[0] @ x if len(costs) == 1 else least
         name = f"noise on the integers up to {self.last}, {self.sensitivity} differences"
-        data = Data(least, 0.0, sp.csc_array(rows), low, high, none, most, np.zeros(size, dtype=bool))
-        return Program(name, data, scale=_SCALE)
+        return statement.Problem(objective, rows, [x]).program(name, _SCALE)
 
     def _column(self, eta: Integers) -> Integers:
         return np.abs(eta) if self.folded else eta + self.last
