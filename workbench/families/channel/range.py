@@ -16,7 +16,8 @@ neighbours so are all points. Where h divides S, or S is the whole range, cost a
 All neighbours, δ = 0, under a prior: RR-on-Bins is the best of all with real outputs (Ghazi et al. 2023, Theorem 5),
 so the finite questions are answered by their bins, on up to 2^15 points for the bound, and the bins are the cells. For
 the worst answer: `models.range_channel` on cells that hold equal masses of outputs, about so many for each bin; its
-multipliers are a prior on points, under which the least loss of bins is the bound.
+multipliers are a prior on points, under which the least loss of bins is the bound. With many bins both come from
+`models.range_outputs`: whatever the outputs and the prior are, the loss is exact, and bins are a bound.
 
 All neighbours, δ > 0: let U be the least loss at (ε, 0) of k points x_i with weights p_i, K that of one output, and C
 the mean of the largest losses c_i an output among the points has. Multipliers λ >= 0 of the rows (of sums >= 1, which
@@ -37,6 +38,7 @@ import numpy as np
 from models.losses import loss_named
 from models.oracles.bins import Bins, optimal_bins
 from models.range_channel import RangeChannel
+from models.range_outputs import Limit, level, spread
 from solvers.arrays import Flags, Pair, Vector
 from solvers.backend import solve
 from solvers.search import Deadline
@@ -65,7 +67,8 @@ _CLOSE = 0.01  # of each other, relative
 _MASSES = 33_000  # compared on the cells' own points; with δ half
 _STEEP = 30  # ε up to which bins are known
 _ROUNDED = 1e-9  # relative, more than floats lose
-_OF_A_BIN, _FEWEST, _FINE = (2, 4, 6, 8, 12), 24, 1 << 13  # cells for the worst answer; points of a bound
+_OF_A_BIN, _FEWEST, _MOST, _FINE = (2, 4, 6, 8, 12), 24, 499, 1 << 13  # cells for the worst answer; points of a bound
+_MANY, _OWN, _ATOMS = 40, (16, 24, 32, 20, 28), (0.3, 0.4)  # bins; outputs of one; its share at an end of the range
 _NEAR, _NARROW = 0.8, 8  # bins between an output and answers that it tells apart, where there are more bins
 _INTERIOR = Options(algorithm="interior-point", native={"run_crossover": "off"})
 _STEP, _LEAST = Fraction(1, 1 << 30), 1e-9  # of the range, that ends of cells are whole; masses that count
@@ -223,11 +226,15 @@ class _Search:
         )
         middles = (np.arange(_FINE) + 0.5) / _FINE
         scale = np.array([0.0, 1.0]), np.array([0.0, float(self._prove(middles, None, width).d)])
+        if scale[1][-1] > _MANY:
+            self._levelled(request, q)
+            if self.close or _OF_A_BIN[3] * scale[1][-1] > _MOST:
+                return
         for of_a_bin in _OF_A_BIN:
             count = of_a_bin * max(1, round(scale[1][-1]))
-            if self.best is not None and (self._deadline.passed or count > MOST_CELLS):
+            if self.best is not None and (self._deadline.passed or count > _MOST):
                 break
-            count = min(max(count, _FEWEST), MOST_CELLS)
+            count = min(max(count, _FEWEST), _MOST)
             steps = np.rint(np.interp(np.linspace(0, scale[1][-1], count + 1), *scale[::-1]) / float(_STEP)).astype(int)
             ends, own = steps * float(_STEP), np.arange(count + 1)
             at, outputs = (ends[1:] + ends[:-1]) / 2, np.unique(np.concatenate([2 * steps, steps[1:] + steps[:-1]]))
@@ -257,6 +264,22 @@ class _Search:
             scale = known, np.interp(known, places, held - held[0])
         if self.best is None:
             raise NotProven("The search stopped at its time limit.", bound=float(self.bound))
+
+    def _levelled(self, request: ChannelRequest, q: float) -> None:
+        """By many outputs, of which the nearest ones are likelier."""
+        question, loss = self.question, self._loss.name
+        low, width, limit = question.low, question.high - question.low, Limit.of(q, loss)
+        for atom in _ATOMS:
+            self._prove(*limit.labels(atom), width)
+        for own in _OWN:
+            steps = np.rint(level(spread(limit, own, q, loss), own, q, loss) / float(_STEP)).astype(int)
+            odds = odds_at(Fraction(request.epsilon or 0), Fraction(self.request.delta or 0), steps.size, own)
+            outputs = tuple(low + width * _STEP * int(step) for step in steps)
+            nearest = NearestOutputs((low, question.high), outputs, own, odds)
+            self._take(design(GivenMechanism(self.request if self.request.delta else request, nearest)), question)
+            self._tell(steps.size)
+            if self.close or self._deadline.passed:
+                break
 
     def _stopped(self, model: RangeChannel) -> Solution:
         """What a solver says in the time that is left, none at all where that is over."""

@@ -209,6 +209,26 @@ def test_the_worst_answer_in_uneven_cells(loss: str, epsilon: int):
     assert value.bound <= mean.max()
 
 
+@pytest.mark.parametrize(("loss", "epsilon", "delta"), [
+    ("absolute", 8, "0"), ("absolute", 10, "1e-9"), ("absolute", 14, "0"), ("squared", 14, "0"),
+    ("squared", 20, "0"),
+])  # fmt: skip
+def test_the_worst_answer_at_large_epsilon(loss: str, epsilon: int, delta: str):
+    value = wb.design(RangeQuery("-2..6", prior="worst"), loss=loss, epsilon=epsilon, delta=delta)
+    assert 0.99 * value.objective <= value.bound <= value.objective
+    assert "; within 1 % of any channel of the range" in value.words[0]
+    mechanism, power = value.mechanism, 2 if loss == "squared" else 1
+    assert value.privacy.dp_delta.upper <= float(delta)
+    x = np.sort(
+        np.append(np.random.default_rng(epsilon).uniform(-2, 6, 300), [-2, 6, *map(float, mechanism.cuts[:50])])
+    )
+    gaps = np.abs(x[:, None] - mechanism.outputs) ** power
+    own, odds = np.sort(gaps, axis=1)[:, : mechanism.own].sum(axis=1), float(mechanism.odds)
+    errors = (gaps.sum(axis=1) + (odds - 1) * own) / (mechanism.outputs.size + (odds - 1) * mechanism.own)
+    assert errors.max() <= value.objective * (1 + 1e-9)
+    assert errors.max() >= value.objective * 0.97
+
+
 def test_bins_use_a_large_delta_and_are_cells_of_their_own():
     value = wb.design(RangeQuery("0..1"), loss="absolute", epsilon=6, delta="0.005")
     assert value.bound <= value.objective <= value.bound * 1.02
