@@ -370,16 +370,16 @@ class TangentProgram:
             limit = bound.limit / bound.unit
             bound.sums[comparison] = self.master.extend(none, sp.csr_array((1, width)), limit)
         a, b = (side / bound.unit for side in term_tangents(bound.stated, p[o], q[o]))
-        rows = _seen(sp.csr_array(sp.diags_array(a) @ entries[first[o]] + sp.diags_array(b) @ entries[second[o]]))
-        new = o[columns[o] < 0]
+        new, parts = o[columns[o] < 0], [_entries(entries, first[o], a), _entries(entries, second[o], b)]
         columns[new] = width + np.arange(new.size) if bound.limit else 0
-        places = none
+        places, wide = none, self.size
         if bound.limit:
             wide = width + new.size
-            t = sp.csr_array((np.ones(o.size), (np.arange(o.size), columns[o])), shape=(o.size, wide))
-            rows = sp.csr_array(sp.hstack([rows, sp.csr_array((o.size, wide - self.size))]) - t)
+            parts.append((np.full(o.size, -1.0), np.arange(o.size), columns[o]))
             places = np.full(new.size, bound.sums[comparison])
-        row = self.master.extend(places, rows, 0.0, bound.limit / bound.unit)
+        values, rows, at = map(np.concatenate, zip(*parts, strict=True))
+        stated = _seen(sp.csr_array((values, (rows, at)), shape=(o.size, wide)))
+        row = self.master.extend(places, stated, 0.0, bound.limit / bound.unit)
         self.tangents.append(Tangents(row, self.rounds, bound, comparison, o, a, b))
         return True
 
@@ -387,6 +387,14 @@ class TangentProgram:
 def _between(inside: Pair, laws: Pair, share: Vector | float) -> Pair:
     p, q = (here + share * (there - here) for here, there in zip(inside, laws, strict=True))
     return p, q
+
+
+def _entries(matrix: sp.csr_array, rows: Integers, factors: Vector) -> tuple[Vector, Integers, Integers]:
+    """Values, positions in `rows` and columns of the entries of these rows of a matrix, times a factor for each row."""
+    starts, counts = matrix.indptr[rows], np.diff(matrix.indptr)[rows]
+    of = np.repeat(np.arange(rows.size), counts)
+    at = np.arange(of.size) + (starts - np.cumsum(counts) + counts)[of]
+    return matrix.data[at] * factors[of], of, matrix.indices[at]
 
 
 def _seen(rows: sp.csr_array) -> sp.csr_array:
