@@ -36,6 +36,8 @@ _STEPS, _STUCK = 250, 6  # at most; that bring neither a better point nor a bett
 _SHARE = 0.995  # of the way to where a variable vanishes
 _SHIFTS = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11)  # of the scaled system, where it is not positive in floats
 _REFINED = 1  # times, for the rounding of a solution
+_CORRECTIONS, _FARTHER, _GAIN = 3, 0.2, 0.02  # of a step: how many, how much longer each aims at, and has to reach
+_APART = 10.0  # times what products of pairs are to be, or a share of it, from where they are drawn
 _START = 0.1  # least z at the start, relative to the largest cost
 
 Parts = tuple[Vector, ...]
@@ -238,7 +240,8 @@ def _started(rows: _Rows, costs: Vector, mass: Vector, limits: Vector) -> _Itera
 
 
 def _stepped(newton: _Newton) -> _Iterate:
-    """Where Mehrotra's step leads."""
+    """Where Mehrotra's step leads, corrected while that makes it longer: products of pairs that a longer one would take
+    far from the others are drawn to them (Gondzio, Comput. Optim. Appl. 6, 1996)."""
     at = newton.at
     products = at.products
     count, total = sum(part.size for part in products), sum(float(part.sum()) for part in products)
@@ -247,6 +250,14 @@ def _stepped(newton: _Newton) -> _Iterate:
     goal = total / count * (after / total) ** 3
     more = newton.move(tuple(goal - part for part in first.products), whole=False)
     whole = first.moved((1.0, 1.0), more)
+    for _ in range(_CORRECTIONS):
+        a, b = at.steps(whole, 1.0)
+        far = at.moved((min(1.0, a + _FARTHER), min(1.0, b + _FARTHER)), whole).products
+        drawn = (np.maximum(np.clip(part, goal / _APART, goal * _APART) - part, -goal * _APART) for part in far)
+        corrected = whole.moved((1.0, 1.0), newton.move(tuple(drawn), whole=False))
+        if sum(at.steps(corrected, 1.0)) < a + b + _GAIN:
+            break
+        whole = corrected
     return at.moved(at.steps(whole, _SHARE), whole)
 
 
