@@ -75,6 +75,13 @@ class Distribution:
         return cls.from_floats(weights, name) if rounded else cls(listed, name)
 
     @classmethod
+    def rounded(cls, weights: Any, name: str) -> Distribution:
+        """As `read`, of a list whose floats may be below 0 by the rounding of a solver, and are 0 there. Raises
+        InvalidRequest."""
+        listed = [max(value, 0.0) if isinstance(value, float) and value > -1e-6 else value for value in weights]
+        return cls.read(listed, name)
+
+    @classmethod
     def from_integers(cls, weights: list[int], name: str = "weights") -> Distribution:
         """As `Distribution(weights)`, of Python integers that are known to be >= 0. Raises InvalidRequest."""
         self = cls.__new__(cls)

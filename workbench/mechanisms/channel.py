@@ -371,6 +371,5 @@ def _ordered(pairs: Iterable[Any], top: int, *, directed: bool) -> Pairs:
 
 def within(n: int, max_shift: int) -> list[Pair]:
     """The neighbouring answers {q, q'} of 0..n with 0 < |q - q'| <= max_shift, each once. Raises InvalidRequest."""
-    if not 1 <= max_shift <= n:
-        InvalidRequest.must("max_shift", f"an integer in 1..{n}", max_shift)
-    return [(q, q + shift) for q in range(n + 1) for shift in range(1, max_shift + 1) if q + shift <= n]
+    reach = whole_number(max_shift, "max_shift", 1, n)
+    return [(q, other) for q in range(n + 1) for other in range(q + 1, min(n, q + reach) + 1)]

@@ -102,7 +102,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         if isinstance(ends, np.ndarray):
             flat = _rows(ends)
             rows = (np.repeat(flat, 2, axis=0)[1:-1] if len(flat) == len(cuts) else flat)[:, None]
-        laws = tuple(_law(end) for piece in rows for end in piece)
+        laws = tuple(Distribution.rounded(end, "an end law") for piece in rows for end in piece)
         return cls(cuts, read_bins(bins, cuts[-1], cover=False), laws, name)
 
     # What a mechanism is.
@@ -297,13 +297,3 @@ def _rows(ends: Vector) -> Vector:
     if not ends.size:
         InvalidRequest.must("ends", "laws on at least one output", f"an array of shape {ends.shape}")
     return ends.reshape(-1, ends.shape[-1])
-
-
-def _law(weights: Any) -> Distribution:
-    values = list(weights)
-    if all(isinstance(value, (Fraction, int)) for value in values):
-        return Distribution(values, "an end law")
-    array = np.asarray(values, dtype=float)
-    if (array < -1e-6).any():
-        InvalidRequest.must("an end law", "probabilities >= 0", array.min())
-    return Distribution.from_floats(np.maximum(array, 0.0), "an end law")

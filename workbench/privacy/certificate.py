@@ -221,14 +221,10 @@ class Certificate(Shown):
         checked = {"checked_by": self.foreign} if self.foreign else {}
         return FORM.write(self, mechanism=mechanism, record={**self.record, **checked})
 
-    def check_work(self) -> None:
-        """Raise CorruptFile where proving all that it states would take too long."""
-        check_work(self.mechanism, self.claim, self.objective, self.bias, self.composed)
-
     def content(self) -> bytes:
         """What its file holds. Raises NotCertified when it would be too large to be proven again."""
         try:
-            self.check_work()
+            check_work(self.mechanism, self.claim, self.objective, self.bias, self.composed)
         except CorruptFile as error:
             raise NotCertified(f"The certificate could not be proven again from its file. {error}") from None
         content = b"" if getattr(self.mechanism, "record_digits", 0) > LIMIT else self._content()

@@ -23,10 +23,9 @@ from typing import Any
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import rational, round_up
-from workbench.exact.plain import whole_number
 from workbench.io.files import named, parse_json, read_text
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.channel import Channel, within
 from workbench.mechanisms.mechanism import Mechanism
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.mechanisms.shown_mechanism import FILE
@@ -85,8 +84,7 @@ class FileContents:
             raise InvalidRequest("A channel's neighbours must be given by one of pairs and max-shift.")
         count = len(mechanism.rows)
         if pairs is None:
-            reach = whole_number(count - 1 if max_shift is None else max_shift, "max_shift", 1, count - 1)
-            pairs = [(i, j) for i in range(count) for j in range(i + 1, min(count, i + reach + 1))]
+            pairs = within(count - 1, count - 1 if max_shift is None else max_shift)
         return Channel.of(mechanism, pairs, directed=directed)
 
 

@@ -109,10 +109,7 @@ def _selection(given: Sequence[Any], m: int) -> list[Distribution | None]:
         InvalidRequest.must("selection", f"{m - 1} distributions", len(given))
     laws = []
     for j, row in enumerate(given, 1):
-        law = None
-        if row is not None:  # floats may be below 0 by rounding
-            weights = [max(0.0, value) if isinstance(value, float) else value for value in row]
-            law = Distribution.read(weights, f"selection of {j}")
+        law = None if row is None else Distribution.rounded(row, f"selection of {j}")
         if law is not None and len(law) != j:
             InvalidRequest.must(f"selection of {j}", f"{j} probabilities", len(law))
         laws.append(law)
