@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Flags, Vector
-from workbench.io.files import lines_of, read_rows
+from workbench.io.files import is_name, lines_of, read_rows
 
 
 def _number(cell: str) -> float:
@@ -118,18 +118,10 @@ def whole_as_integers(values: npt.NDArray[Any]) -> list[Any]:
     return [int(v) if isinstance(v, float) and v.is_integer() else v for v in values.tolist()]
 
 
-def _is_name(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return cell.strip()[:1].isalpha() or cell.strip()[:1] == "_"
-    return False
-
-
 def locate(first: list[str], column: str | None, name: str) -> tuple[int, bool]:
     """(the index of the chosen column, whether the first row of the file is a header). Raises InvalidRequest."""
     at = _place(first, column, name)
-    return at, _is_name(first[at])
+    return at, is_name(first[at])
 
 
 def _place(head: list[str], column: str | None, name: str) -> int:

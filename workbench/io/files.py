@@ -273,6 +273,12 @@ def is_number(cell: Any) -> bool:
     return True
 
 
+def is_name(cell: str) -> bool:
+    """Whether a cell is a column's name: it begins with a letter, and is none of nan, inf and infinity."""
+    name = cell.strip().strip("\"'")
+    return (name[:1].isalpha() or name[:1] == "_") and not is_number(name)
+
+
 def spreadsheet_text(cell: Any) -> Any:
     """A cell of a table as it is, but a text that a spreadsheet would take for a formula after an apostrophe."""
     formula = isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") and not _NUMBERS.issuperset(cell)

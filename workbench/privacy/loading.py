@@ -23,7 +23,7 @@ from typing import Any
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import rational, round_up
-from workbench.io.files import named, parse_json, read_text
+from workbench.io.files import is_name, named, parse_json, read_text
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel, within
 from workbench.mechanisms.mechanism import Mechanism
@@ -141,7 +141,7 @@ def _csv(text: str) -> list[list[Fraction]]:
             continue
         mark = next((mark for mark in ";,\t" if mark in line), None)
         cells = [cell.strip() for cell in line.split(mark)]
-        if not (first and all(map(_is_name, cells))):
+        if not (first and all(map(is_name, cells))):
             try:
                 rows.append([_value(cell) for cell in cells])
             except CorruptFile as error:
@@ -150,12 +150,6 @@ def _csv(text: str) -> list[list[Fraction]]:
     if not rows:
         raise CorruptFile("The file holds no numbers.")
     return rows
-
-
-def _is_name(cell: str) -> bool:
-    """Whether a cell is a column's name: it begins with a letter and is none of nan, inf and infinity."""
-    name = cell.strip("\"'")
-    return (name[:1].isalpha() or name[:1] == "_") and name.lower() not in {"nan", "inf", "infinity"}
 
 
 def _numbers(rows: list[list[Fraction]]) -> Distribution | Channel:
