@@ -202,8 +202,8 @@ class ChannelModel:
         if name == "symmetric":
             return [M[y, :] == M[k - 1 - y, ::-1] for y in range((k + 1) // 2)]
         if name == "honest":
-            at = self._own_outputs()
-            return [M[y, at[y]] >= M[y, o] for o in range(m) if (y := np.flatnonzero(at != o)).size]
+            own = M[np.arange(k), self._own_outputs()]
+            return [own >= M[:, o] for o in range(m)]
         axis = int(name == "row-monotone")
         beyond = (self.outputs[None, :] - self.labels[:, None]) * (1 if axis else -1)  # (k, m), rises along the axis
         near, far = (np.argwhere(part) for part in (np.delete(beyond, 0, axis) <= 0, np.delete(beyond, -1, axis) >= 0))

@@ -26,7 +26,7 @@ Bound: for any multipliers v >= 0 of tangents, and u of sums with Σ v <= u for 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -144,7 +144,8 @@ class LineProgram:
             rows.append(np.where(costs < SMALLEST, 0.0, costs) @ x <= least)
         objective = costs[0] @ x if len(costs) == 1 else least
         name = f"noise on the integers up to {self.last}, {self.sensitivity} differences"
-        return statement.Problem(objective, rows, [x]).program(name, _SCALE)
+        stated = statement.Problem(objective, rows, [x]).program(name, _SCALE)
+        return replace(stated, variables=(), rows=())  # columns have numbers in files, no names
 
     def _column(self, eta: Integers) -> Integers:
         return np.abs(eta) if self.folded else eta + self.last

@@ -172,7 +172,7 @@ class _Frame:
             return cp.sum(self.delta)
         objective = cp.sum(losses)
         if losses.size > 1:
-            objective = cp.Variable((), "worst", (0.0, most))
+            objective = cp.Variable(1, "worst", (0.0, most))
             self.rows.append((losses <= objective).set_label("losses"))
         if noise.delta is None:
             span, slope = cp.Parameter(2, "span"), cp.Parameter((), "slope")

@@ -223,7 +223,10 @@ class _Section:
         if not size:
             key, place = np.unique(place, return_inverse=True)
         moving = at >= 0
-        base: Any = np.bincount(place, np.where(moving, 0.0, value), key.size)
+        base = np.bincount(place, np.where(moving, 0.0, value), key.size).astype(float)
+        if not size:  # what cancels is no entry
+            stays = (base != 0) | (np.bincount(place, moving, key.size) > 0)
+            key, base, place = key[stays], base[stays], (np.cumsum(stays) - 1)[place]
         if not moving.any():  # a sparse matrix of nothing takes longer to make than the rest of a small program
             return key, base, Move(np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros((0, parameters)))
         live, which = np.unique(place[moving], return_inverse=True)
