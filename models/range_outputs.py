@@ -9,9 +9,9 @@ is the same for all x where n is best for its K; K is best where bins of density
 
     p = (F - λ) n^(s+1) / (s w q),   ∫ p = 1,   λ = loss      since Σ over bins of F - λ + q w p / n^(s+1) is then least
 
-F(x) = ∫ p(y) c(x - y) dy, so that F - λ solves a linear system. What is private, what it costs and what the bound is, is decided elsewhere, of any outputs and any prior: near the ends,
-where windows of own outputs are one-sided, neither is the limit's, and `level` moves outputs until no answer costs more
-than others.
+F(x) = ∫ p(y) c(x - y) dy, so that F - λ solves a linear system. What is private, what it costs and what the bound is is
+decided elsewhere, of any outputs and any prior: near the ends, where windows of own outputs are one-sided, neither is
+the limit's, and `level` moves outputs until no answer costs more than others.
 """
 
 from __future__ import annotations
