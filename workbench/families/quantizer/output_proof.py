@@ -38,7 +38,7 @@ Box = tuple[tuple[int, int], ...]  # an interval of grid points for each output
 
 _TOLERANCE = 5e-4  # relative: how near to what is to be proven optimal a proof ends
 _POOL = 600  # duals that are kept to close boxes without a program
-_OUTER = 0.15  # how much the width of an interval beyond ±1 counts against one inside, when a box is split
+_WIDTH = 1e-3  # how much an interval's width counts beside its spread, when a box is split
 
 
 @dataclass(frozen=True)
@@ -103,12 +103,11 @@ class OutputProof:
         if ordered and self.grid[high[0]] + self.grid[high[-1]] >= 0:
             self.open.put(bound, tuple(zip(low, high, strict=True)))
 
-    def _split(self, box: Box, masses: Vector) -> tuple[Box, Box]:
-        """The interval that leaves the program most freedom, halved."""
+    def _split(self, box: Box, spread: Vector) -> tuple[Box, Box]:
+        """The interval whose program is least one output's, in two."""
         at = np.array(box)
-        (low, high), single = self.grid[at.T], at[:, 0] == at[:, 1]
-        inside = np.maximum(0.0, np.minimum(high, 1.0) - np.maximum(low, -1.0))
-        scores = np.where(single, -1.0, (inside + _OUTER * (high - low - inside)) * (0.05 + masses))
+        low, high = self.grid[at.T]
+        scores = np.where(at[:, 0] == at[:, 1], -1.0, spread + _WIDTH * (high - low))
         k = int(np.argmax(scores))
         (a, b), middle = box[k], sum(box[k]) // 2
         halves = ((a, middle), (middle if b - a > 1 else b, b))
@@ -118,7 +117,7 @@ class OutputProof:
     # Bounds.
 
     def _program(self, outputs: Vector) -> tuple[float, OutputDual, Vector] | None:
-        """The program with these outputs: its value, its dual, and how often each output is drawn."""
+        """The program with these outputs: its value, its dual, and its laws."""
         if outputs.size not in self._problems:
             points, share = between_ends(self._middles)
             problem = grid_problem(points, outputs.size, "absolute", weights=share, symmetric=False)
@@ -129,23 +128,23 @@ class OutputProof:
             raise KeyboardInterrupt
         if solution.x is None or solution.objective is None or solution.row_dual is None:
             return None
-        drawn = problem.model.laws(solution.x).mean(axis=0)
-        return solution.objective, OutputDual.of(self._middles, solution.row_dual), drawn
+        laws = problem.model.laws(solution.x)
+        return solution.objective, OutputDual.of(self._middles, solution.row_dual), laws
 
     def _bounded(self, box: Box, target: float) -> tuple[float, Vector]:
-        """A proven bound for a box, and how much its intervals are spread by the program."""
+        """A proven bound for a box, and how far the program is from one output in each interval."""
         points = np.union1d(np.array(box).ravel(), self._between(box))
         inside = np.unique(np.concatenate([np.arange(a, b + 1) for a, b in box]))
-        best, masses = -math.inf, np.ones(self.m)
+        best, spread = -math.inf, np.ones(self.m)
         for _ in range(4):
             program = self._program(self.grid[points])
             if program is None:
                 break
-            value, dual, drawn = program
+            value, dual, laws = program
             h = dual.price(self.grid[inside], self.ratio)
             between = np.minimum(h[:-1], h[1:]) - self.dip[inside[:-1]]
             lowest = min(float(h.min()), float(between[np.diff(inside) == 1].min(initial=math.inf)))
-            masses = self._spread(box, points, drawn)
+            spread = self._spread(box, points, laws)
             best = max(best, dual.total + min(0.0, lowest))
             if best >= target:
                 self._keep(dual)
@@ -155,7 +154,7 @@ class OutputProof:
             if more.size == points.size:
                 break
             points = more
-        return best, masses
+        return best, spread
 
     def _between(self, box: Box) -> Positions:
         """Points inside wide intervals, where costs are not affine."""
@@ -168,12 +167,16 @@ class OutputProof:
                 points += [round(lower + (upper - lower) * k / count) for k in range(count + 1)]
         return np.array(points, dtype=np.intp)
 
-    def _spread(self, box: Box, points: Positions, drawn: Vector) -> Vector:
-        """How often the program draws from the less drawn half of each interval."""
-        low, high = np.array(box).T[:, :, None]
-        within, left = (points >= low) & (points <= high), points <= (low + high) / 2
-        halves = (within & left) @ drawn, (within & ~left) @ drawn
-        return np.asarray(np.minimum(*halves))
+    def _spread(self, box: Box, points: Positions, laws: Vector) -> Vector:
+        """How far the program is from one output in each interval, which would have one mean for all inputs:
+        Σ_x |Σ_o p_x(o) (o - ō)| over the points of the interval, ō their mean."""
+        outputs = self.grid[points]
+        spread = []
+        for a, b in box:
+            own = laws * ((points >= a) & (points <= b))
+            mean = (own @ outputs).sum() / max(own.sum(), 1e-300)
+            spread.append(np.abs(own @ (outputs - mean)).mean())
+        return np.array(spread)
 
     def _keep(self, dual: OutputDual) -> None:
         """Into the pool: T, and a lower bound of h on every cell of the grid."""
@@ -200,16 +203,16 @@ class OutputProof:
     def advance(self, target: float) -> None:
         """Bound the open box with the least bound by its own program, and split it unless that closes it."""
         known, box = self.open.bound, self.open.first  # it stays open until its halves are: an interrupt loses nothing
-        bound, masses = max(known, self._by_pool(box)), np.ones(self.m)
+        bound, spread = max(known, self._by_pool(box)), np.ones(self.m)
         if bound < target:
-            proven, masses = self._bounded(box, target)
+            proven, spread = self._bounded(box, target)
             bound = max(bound, proven)
         self.boxes += 1
         self.open.pop()
         if bound >= target or all(a == b for a, b in box):  # of single outputs nothing is left to split
             self.closed = min(self.closed, bound, target)
         else:
-            for half in self._split(box, masses):
+            for half in self._split(box, spread):
                 self._put(bound, half)
 
     def to_dict(self) -> Record:
@@ -273,19 +276,19 @@ def prove_outputs(
     if file is not None and from_file:
         search.read(file)
     before, stopped = search.seconds, False
-    whole, shown, saved = Deadline(seconds, cpu=True), Deadline(2, cpu=True), Deadline(30, cpu=True)
+    whole, shown, saved = Deadline(seconds, cpu=True), Deadline(2), Deadline(30)
     try:
         while search.open and not whole.passed:
             search.advance(target)
             search.seconds = before + whole.elapsed
             if shown.passed:
-                shown = Deadline(2, cpu=True)
+                shown = Deadline(2)
                 progress(
                     f"proof: {search.boxes} boxes, {len(search.open)} open, nothing below {search.bound:.6f} "
                     f"({objective:.6f} reached)"
                 )
             if file is not None and saved.passed:
-                saved = Deadline(30, cpu=True)
+                saved = Deadline(30)
                 search.write(file)
     except KeyboardInterrupt:
         stopped = True
