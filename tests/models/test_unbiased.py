@@ -79,7 +79,8 @@ def test_the_values_of_column_generation(k, epsilon, value):
 def test_the_channel_is_exact_and_within_the_gap(question, epsilon):
     y, p = question
     odds, best = found(y, p, epsilon)
-    outputs, channel = exact_channel(y, odds, best)
+    channel = exact_channel(y, odds, best)
+    outputs = channel.outputs
     values = [Fraction(o) for o in outputs.tolist()]
     assert [row.mean(values) for row in channel.rows] == [Fraction(v) for v in y.tolist()]
     assert audit_extremes(channel, epsilon).meets("pure", Fraction(epsilon), 0)
@@ -105,7 +106,8 @@ def test_labels_in_far_clusters_are_closed_as_well(question, epsilon):
     y, p = question
     odds, best = found(y, p, epsilon)
     assert best.bound <= best.objective * (1 + 1e-9)
-    outputs, channel = exact_channel(y, odds, best)
+    channel = exact_channel(y, odds, best)
+    outputs = channel.outputs
     values = [Fraction(o) for o in outputs.tolist()]
     assert [row.mean(values) for row in channel.rows] == [Fraction(v) for v in y.tolist()]
     assert audit_extremes(channel, epsilon).meets("pure", Fraction(epsilon), 0)
@@ -232,7 +234,8 @@ def test_floats_that_are_no_randomizer_are_refused():
     with pytest.raises(ArithmeticError, match="tell all labels apart"):
         exact_channel(y, Fraction(2), point(Intervals(np.array([0]), np.array([2])), np.ones(1), np.ones(1)))
     alone = point(sets, np.full(3, 0.25), np.array([-0.25, 0.25, 0.75]))
-    outputs, channel = exact_channel(y, Fraction(2), alone)
+    channel = exact_channel(y, Fraction(2), alone)
+    outputs = channel.outputs
     assert [row.mean([Fraction(o) for o in outputs.tolist()]) for row in channel.rows] == [0, 1, 2]
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import replace
+from operator import itemgetter
 from typing import ClassVar, NoReturn
 
 from models.unbiased_levels import NoPoint, Optimum, Search, optimum
@@ -23,21 +23,11 @@ from workbench.mechanisms.label_randomizers.randomized_response import odds_belo
 _CERTIFIED = 4_000_000  # masses and stated losses of a certificate: it needs no repair, and its file is short
 _ENOUGH = 1e-7  # relative gap of what counts as an optimum
 _OUTPUTS = 3  # for every label, about
-_STOPPED = (Termination.TIME_LIMIT, Termination.ITERATION_LIMIT, Termination.INTERRUPTED)
 
 
-@dataclass(frozen=True)
-class _Exact:
-    """An exact channel with its loss, and the optimum whose bound it is beside."""
-
-    mechanism: Channel
-    loss: float
-    optimum: Optimum
-
-    @property
-    def gap(self) -> float:
-        """Relative."""
-        return (self.loss - self.optimum.bound) / max(self.loss, 1e-300)
+def _far(loss: float, bound: float) -> bool:
+    """Whether a loss is farther from its bound than an optimum may be."""
+    return loss - bound > _ENOUGH * max(loss, 1e-300)
 
 
 class UnbiasedProblem(RandomizerProblem):
@@ -59,17 +49,17 @@ class UnbiasedProblem(RandomizerProblem):
         request = self.request
         if request.certified:
             check_size(request.question.k, _OUTPUTS * request.question.k, None, _CERTIFIED)
-        best = self._solved()
-        mechanism, solution = best.mechanism, best.optimum.solution
-        bound = max(0.0, min(best.optimum.bound, best.loss))
+        point = self._solved()
+        loss, mechanism = self._exact(point)
+        solution, bound = point.solution, max(0.0, min(point.bound, loss))
         if request.certified and request.question.k * mechanism.outputs.size > _CERTIFIED:
             raise NotProven(
                 f"The search ended with a channel of {mechanism.outputs.size} outputs, too many for a certificate; "
                 "a longer time limit may end with fewer.",
-                incumbent=best.loss,
+                incumbent=loss,
                 bound=bound,
             )
-        if best.gap <= _ENOUGH and solution.termination is not Termination.OPTIMAL:
+        if not _far(loss, bound) and solution.termination is not Termination.OPTIMAL:
             solution = replace(solution, termination=Termination.OPTIMAL)  # decided by the exact channel and the bound
         words = ["Every mass is an exact rational, with E[o|y] = y exactly."]
         return Answer(mechanism, bound, solution, "exact masses on intervals of labels", words=words)
@@ -81,13 +71,13 @@ class UnbiasedProblem(RandomizerProblem):
     def proven(self, reached: Design) -> Design:
         """By the bound. Raises NotProven, with the design."""
         loss, bound = reached.objective, reached.details["bound"]
-        if loss - bound > _ENOUGH * max(loss, 1e-300):
+        if _far(loss, bound):
             words = f"The program ended with the optimum between {bound:.9g} and {loss:.9g}."
             raise NotProven(words, design=reached)
         return reached
 
-    def _solved(self) -> _Exact:
-        """The exact channel of the optimum. Raises NotProven, Infeasible."""
+    def _solved(self) -> Optimum:
+        """The optimum. Raises NotProven, Infeasible."""
         request, question = self.request, self.request.question
         try:
             with translated_errors():
@@ -99,27 +89,24 @@ class UnbiasedProblem(RandomizerProblem):
             no_point(failed.solution, None, "randomized response with stretched outputs is private and unbiased")
         if self.deadline.passed and request.certified and question.k * point.t.size > _CERTIFIED:
             self._late(max(0.0, point.bound))
-        return self._exact(point)
+        return point
 
     def _late(self, bound: float) -> NoReturn:
         raise NotProven("The time limit ended the search before a channel small enough for a certificate.", bound=bound)
 
-    def _exact(self, answer: Optimum) -> _Exact:
+    def _exact(self, answer: Optimum) -> tuple[float, Channel]:
         """The exact channel of the thinned point, or of that on more sets where it is too far off. Raises NotProven."""
         question = self.request.question
-        labels, best, refused = tuple(map(Fraction, question.values.tolist())), None, ""
+        known, refused = list[tuple[float, Channel]](), ""
         point: Optimum | None = answer
-        while point is not None and (best is None or best.gap > _ENOUGH):
+        while point is not None and (not known or _far(known[0][0], answer.bound)):
             try:
-                outputs, channel = exact_channel(question.values, self.odds, point)
+                mechanism = exact_channel(question.values, self.odds, point)
+                known = sorted([*known, (self.loss(mechanism), mechanism)], key=itemgetter(0))
             except ArithmeticError as error:
                 refused = str(error)
-            else:
-                mechanism = Channel(channel.rows, labelled=(labels, tuple(map(Fraction, outputs.tolist()))))
-                exact = _Exact(mechanism, self.loss(mechanism), answer)
-                best = exact if best is None or exact.loss < best.loss else best
             point = point.wider
-        if best is None:
+        if not known:
             ended = "time limit ended the search" if self.deadline.passed else "program ended"
             raise NotProven(f"The {ended}, but {refused}.", bound=max(0.0, answer.bound))
-        return best
+        return known[0]

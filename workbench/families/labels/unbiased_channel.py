@@ -37,8 +37,8 @@ _DIGITS = ((27, 52), (42, 67), (60, 85))  # tried in turn: masses of so many bit
 _FINE = 22  # of the outputs' lattice, below the root of the loss
 
 
-def exact_channel(labels: Vector, odds: Fraction, point: Optimum) -> tuple[Vector, Channel]:
-    """(outputs (m,), increasing; channel (k, m)): exactly private at the odds and exactly unbiased.
+def exact_channel(labels: Vector, odds: Fraction, point: Optimum) -> Channel:
+    """The channel (k, m), its outputs increasing: exactly private at the odds and exactly unbiased.
 
     labels: (k,) increasing. Raises ArithmeticError where the point is too far from a randomizer.
 
@@ -53,7 +53,7 @@ def exact_channel(labels: Vector, odds: Fraction, point: Optimum) -> tuple[Vecto
     raise refused
 
 
-def _channel(labels: Vector, odds: Fraction, point: Optimum, digits: Pair) -> tuple[Vector, Channel]:
+def _channel(labels: Vector, odds: Fraction, point: Optimum, digits: Pair) -> Channel:
     """`exact_channel` with these digits."""
     k, a, b, used = labels.size, odds.numerator, odds.denominator, point.t > 0
     first, last, t = point.sets.first[used], point.sets.last[used], point.t[used]
@@ -79,7 +79,7 @@ def _channel(labels: Vector, odds: Fraction, point: Optimum, digits: Pair) -> tu
             columns += [(at, part, start, end) for at, part in parts if part]
     places, table = _table(k, columns, a, b)
     rows = (Distribution.from_integers(row.tolist(), "a row of the channel") for row in table)
-    return np.array([float(at * step) for at in places]), Channel(tuple(rows))
+    return Channel(tuple(rows), labelled=(tuple(y), tuple(at * step for at in places)))
 
 
 def _masses(tree: _Tree, t: Vector, digits: Pair) -> list[int]:
