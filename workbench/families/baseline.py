@@ -161,7 +161,8 @@ class _Name(str):
 
 
 Named = tuple[tuple[str, Any], ...]  # a name and a law, or a function, each
-Law = dict[int, Fraction] | _Table | Mechanism
+Masses = dict[int, Fraction]  # of noise values
+Law = Masses | _Table | Mechanism
 
 
 def read_baselines(value: Any, name: str) -> Named:
@@ -244,7 +245,7 @@ def _from_table(path: Path, name: str) -> Law:
     return _law(_masses(cells, path, name) or cells, name)
 
 
-def _masses(cells: list[list[Fraction]], path: Path, name: str) -> dict[int, Fraction]:
+def _masses(cells: list[list[Fraction]], path: Path, name: str) -> Masses:
     """Rows of a noise value and its probability; none where they are something else."""
     if not all(len(row) == 2 and row[0].denominator == 1 for row in cells):
         return {}
@@ -340,7 +341,7 @@ def _same(given: Sequence[Fraction] | None, known: Sequence[Fraction], what: str
         InvalidRequest.must("baseline", f"a table of the {len(known)} {what} in their order", f"{len(given)} others")
 
 
-def _noise(masses: dict[int, Fraction], question: Any) -> Mechanism:
+def _noise(masses: Masses, question: Any) -> Mechanism:
     first, last = min(masses), max(masses)
     law = IntegerLaw(first, [masses.get(eta, Fraction(0)) for eta in range(first, last + 1)])
     if isinstance(question, IntegerNoise):

@@ -34,6 +34,7 @@ _ELSEWHERE = {  # what is sought in a design -> where it is
     "sample": "wb.sample(design, count, answer=...)", "matrix": "design.mechanism.matrix, of a channel or a randomizer",
     "prices": "design.shadow_prices",
 }  # fmt: skip
+Laws = Mapping[str, tuple[Any, Any]]  # name -> (values, masses), of densities (edges, means)
 Tables = list[tuple[str, list[str], list[list[Any]]]]  # (title, heads, rows)
 
 
@@ -79,8 +80,8 @@ class Reports(ABC):
         """The mechanism as tables: (title, heads, rows)."""
         return []
 
-    def beside(self, design: Design) -> Mapping[str, tuple[Any, Any]]:
-        """Laws of published noise at the same budget: name -> (values, masses), of densities (edges, means)."""
+    def beside(self, design: Design) -> Laws:
+        """Laws of published noise at the same budget."""
         return {}
 
     def bare(self, design: Design) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from workbench.exact.objects import Record
 from workbench.io.figures import COLOURS, MARKERS, PAGE, SCREEN, SOLVER, legend_below, panels, styled, titled, wrapped
+from workbench.io.result import Plots
 from workbench.privacy.notions import notion as named
 from workbench.privacy.notions.dp import DeltaNotion
 
@@ -34,6 +35,9 @@ class Series:
     dash: Any = "-"
     jumps: bool = False
     width: float = 1.5
+
+
+AllSeries = Mapping[str, Series]
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,7 @@ def is_open(rows: pd.DataFrame, least: float = 1.0) -> bool:
     return bool((objective - rows["bound"].astype(float) > OPEN * objective.abs().clip(lower=least)).any())
 
 
-def all_series(ours: Mapping[str, Series], table: pd.DataFrame) -> dict[str, Series]:
+def all_series(ours: AllSeries, table: pd.DataFrame) -> dict[str, Series]:
     """The series of a family, and those of baselines from other packages, in colours that no other here has."""
     drawn = table[table["curve"] == "baseline"]["mechanism"].dropna().unique()
     others = [name for name in drawn if name not in ours]
@@ -325,10 +329,10 @@ def budget_plots(
     rows: pd.DataFrame,
     own: pd.DataFrame,
     against_delta: pd.DataFrame,
-    series: Mapping[str, Series],
+    series: AllSeries,
     title: str,
     words: str,
-) -> dict[str, Callable[[], Figure | None]]:
+) -> Plots:
     """Error against ε at the first δ and for every δ, and against δ for every ε.
 
     rows: of budgets (ε, δ); own: of them those of the designed mechanism; against_delta: those that are drawn so;

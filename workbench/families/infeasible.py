@@ -29,6 +29,7 @@ from workbench.privacy.notions import notion
 SECONDS = 10.0  # for one part of an explanation
 _UP = Context(prec=6, rounding=ROUND_CEILING)
 _DIGITS = 1e-6  # relative width at which a bisection stops
+Ask = Callable[[Values], Solution]  # what a solver says to a request at other values
 
 
 def is_proven(solution: Solution) -> bool:
@@ -126,10 +127,10 @@ def least_words(name: str, value: float | None, none: str) -> str:
     return f" The least {name} that would do is {float(_UP.create_decimal(repr(value * (1 - 1e-9)))):.6g}."
 
 
-def what_would_do(request: Any, ask: Callable[[Values], Solution], largest: float, most: int) -> str:
+def what_would_do(request: Any, ask: Ask, largest: float, most: int) -> str:
     """The least ε, δ and max_loss that would do, each with everything else as it was asked.
 
-    ask: what a solver says to the request at other values; largest: loss of all; most: ε that is tried.
+    largest: loss of all; most: ε that is tried.
     """
 
     def feasible(epsilon: Any) -> bool | None:

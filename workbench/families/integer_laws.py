@@ -41,6 +41,7 @@ SOURCES = {  # name -> (whose it is, what of it is scaled to the budget)
     "staircase": ("Geng and Viswanath 2014", "r, the inner step, best for the loss; δ unused"),
 }
 NAMES = tuple(SOURCES)
+Number = Callable[[Fraction], Any]  # what arithmetic is in, of a rational: floats, balls
 _LONGEST = 4_000_000  # noise values that are worked through in floating point
 _AUDITED = 400_000  # noise values times shifts that an exact audit works through
 _SHIFTS = 128  # up to which geometric noise is audited at a δ; beyond, and without one, by group privacy
@@ -214,7 +215,7 @@ def masses(law: IntegerLaw, size: int) -> Pair:
     return f, below[np.clip(at + 1, 0, known.size)] / below[-1]
 
 
-def clamped_rows(law: IntegerLaw, count: int, number: Callable[[Fraction], Any] = float) -> Iterator[NDArray[Any]]:
+def clamped_rows(law: IntegerLaw, count: int, number: Number = float) -> Iterator[NDArray[Any]]:
     """Pr[output j | answer i] of noise clamped into 0..count-1, a row of shape (count,) for each answer in turn.
 
     number: what arithmetic is in, of a rational: floats, or balls. Only numbers >= 0 are added, so that none loses

@@ -11,7 +11,7 @@ any with an ε alone   budget, delta                  budget: the least ε of an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -27,9 +27,8 @@ from workbench.privacy.notions.curve import HockeySticks
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
-    from workbench.families.frontier_plots import Series
+    from workbench.families.frontier_plots import AllSeries
 
 _FIGURES = 4  # against runs
 BUDGET = Option("max_loss", grid, help="Grid of errors: the least ε of each, of notions with ε and δ.")
@@ -120,7 +119,7 @@ def one_run(table: pd.DataFrame, notions: Iterable[str]) -> pd.DataFrame:
 def notion_plan(
     points: Sequence[Point],
     name: str,
-    series: Mapping[str, Series],
+    series: AllSeries,
     notions: Iterable[str],
     task: Callable[[Row, Any, str], Task] = design_task,
     title: str = "",
@@ -147,7 +146,7 @@ def notion_plan(
     return Plan(whole, [task(row, request, name) for row, request in points], draw)
 
 
-def notion_plots(table: pd.DataFrame, series: Mapping[str, Series], title: str, words: str) -> Plots:
+def notion_plots(table: pd.DataFrame, series: AllSeries, title: str, words: str) -> Plots:
     """Error against ρ, μ and Rényi's ε (one line per order), and the least ε against error budgets (per δ)."""
 
     from workbench.families.frontier_plots import Quantity, each, lines  # slow to import
@@ -191,11 +190,11 @@ def notion_plots(table: pd.DataFrame, series: Mapping[str, Series], title: str, 
     }
 
 
-def _against_runs(table: pd.DataFrame, series: Mapping[str, Series], title: str, words: str) -> Plots:
+def _against_runs(table: pd.DataFrame, series: AllSeries, title: str, words: str) -> Plots:
     """One figure for each budget (ε, δ) that several numbers of runs share."""
     from workbench.families.frontier_plots import Quantity, all_series, lines
 
-    plots: dict[str, Callable[[], Figure | None]] = {}
+    plots: Record = {}
     if "runs" not in table or table["runs"].nunique() < 2:
         return plots
     for k, ((epsilon, delta), rows) in enumerate(

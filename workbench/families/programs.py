@@ -27,6 +27,9 @@ SUITES: dict[str, tuple[int, Callable[[Instance], bool]]] = {
 }
 
 
+Built = tuple[Any, Values]  # a program, and the values of its parameters
+
+
 @dataclass(frozen=True)
 class Judged:
     """The mechanism in a solver's point, in exact arithmetic.
@@ -56,7 +59,7 @@ class Instance:
 
     name: str
     model: str
-    build: Callable[[], tuple[Any, Values]]
+    build: Callable[[], Built]
     judge: Callable[[Vector, float], Judged] | None
     suite: str = "default"
     parameters: str = ""

@@ -31,7 +31,7 @@ from workbench.exact.time_limit import go_on
 from workbench.families.channel.losses import Integers
 from workbench.families.channel.repair import channel_loss
 from workbench.families.frontier_plan import NotApplicable
-from workbench.families.integer_laws import NAMES, SOURCES, clamped_rows, fitted_laws
+from workbench.families.integer_laws import NAMES, SOURCES, Number, clamped_rows, fitted_laws
 from workbench.families.published import Published, Reference
 from workbench.mechanisms.answer_grid import MOST_PLACES, AnswerGrid, answer_grid
 from workbench.mechanisms.channel import Channel
@@ -122,7 +122,7 @@ def _grid(query: BudgetedQuery) -> AnswerGrid:
     return grid
 
 
-def _rows(query: BudgetedQuery, grid: AnswerGrid, law: IntegerLaw, number: Callable[[Fraction], Any]) -> Iterator[Any]:
+def _rows(query: BudgetedQuery, grid: AnswerGrid, law: IntegerLaw, number: Number) -> Iterator[Any]:
     """The masses of the outputs for every answer; nothing is computed before the first is asked for, at the precision
     that is set then."""
     yield from grid.rows_of([*clamped_rows(law, grid.last + 1, number)], query.question.m)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import NoReturn
 
@@ -10,22 +9,19 @@ from models.channel import ChannelModel
 from solvers.errors import SolverError
 from solvers.solution import Solution
 from workbench.errors import WorkbenchError
-from workbench.exact.objects import Values
 from workbench.families.channel.request import ChannelRequest
-from workbench.families.infeasible import SECONDS, conflict_words, no_point, rows_named, what_would_do
+from workbench.families.infeasible import SECONDS, Ask, conflict_words, no_point, rows_named, what_would_do
 
 
-def refuse(
-    request: ChannelRequest, solution: Solution, model: ChannelModel, ask: Callable[[Values], Solution]
-) -> NoReturn:
-    """Raise what an answer without a point means: Infeasible or NotProven. ask: as `what_would_do` takes it."""
+def refuse(request: ChannelRequest, solution: Solution, model: ChannelModel, ask: Ask) -> NoReturn:
+    """Raise what an answer without a point means: Infeasible or NotProven. ask: what a solver says to other ones."""
     what = "channel meets the constraints on these outputs" if request.extended else None
     if request.max_loss is not None:
         what = f"channel meets max_loss {float(request.max_loss):g}"
     no_point(solution, what, "a channel that ignores its input is private", lambda: _explanation(request, model, ask))
 
 
-def _explanation(request: ChannelRequest, model: ChannelModel, ask: Callable[[Values], Solution]) -> str:
+def _explanation(request: ChannelRequest, model: ChannelModel, ask: Ask) -> str:
     """Sentences that follow "No channel meets ..."; empty where nothing could be found in time."""
     if request.bounds.mass:
         return ""

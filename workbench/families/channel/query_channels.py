@@ -9,7 +9,6 @@ randomized response             the own output with the probability p that was a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from workbench.exact.numbers import nearest_float
 from workbench.families.channel.family import FAMILY
 from workbench.families.channel.losses import loss_table
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.integer_laws import clamped_rows
+from workbench.families.integer_laws import Number, clamped_rows
 from workbench.families.problem import stated_certificate
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
@@ -64,7 +63,7 @@ def design_of(query: Query, name: str, mechanism: Any) -> Design:
                   route=name, details={"loss": loss, "bound": None, "name": name})  # fmt: skip
 
 
-def _laws(query: Query, mechanism: Any, number: Callable[[Fraction], Any]) -> Laws:
+def _laws(query: Query, mechanism: Any, number: Number) -> Laws:
     """Rows of numbers, or Distributions."""
     question, grid = query.question, query.grid
     if isinstance(mechanism, AdditiveIntegerNoise):
@@ -83,7 +82,7 @@ def _laws(query: Query, mechanism: Any, number: Callable[[Fraction], Any]) -> La
     return _responses(question, mechanism, number), question.outputs
 
 
-def _responses(question: FiniteQuery, pair: Channel, number: Callable[[Fraction], Any]) -> list[Any]:
+def _responses(question: FiniteQuery, pair: Channel, number: Number) -> list[Any]:
     """Rows of randomized response, from two of them."""
     own = [question.outputs.index(x) for x in question.inputs]
     kept, other = (number(pair.rows[0][j]) for j in (0, 1))

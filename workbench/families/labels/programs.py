@@ -8,7 +8,6 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,8 +15,8 @@ from models.channel import ChannelModel, consecutive
 from models.losses import loss_named
 from solvers.arrays import Vector
 from workbench.exact.numbers import exact
-from workbench.exact.objects import Pair, Record, Values
-from workbench.families.programs import Instance, Judged, certified_or_not
+from workbench.exact.objects import Pair, Record
+from workbench.families.programs import Built, Instance, Judged, certified_or_not
 from workbench.families.verification import product
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.labels import Labels
@@ -70,7 +69,7 @@ class _Case:
             (self.constraint,) if self.constraint else (),
         )
 
-    def build(self) -> tuple[Any, Values]:
+    def build(self) -> Built:
         return self.model.program, self.model.values([float(exact(self.epsilon, "epsilon"))], float(self.delta))
 
     def judge(self, x: Vector, objective: float) -> Judged:

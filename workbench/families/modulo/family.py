@@ -57,7 +57,7 @@ from workbench.io.shown import Facts
 from workbench.privacy.notions import notion
 
 if TYPE_CHECKING:
-    from workbench.families.design import Design, Tables
+    from workbench.families.design import Design, Laws, Tables
     from workbench.families.formula_object import Formula
     from workbench.families.modulo.request import ModuloRequest
     from workbench.families.stated import Interval
@@ -296,7 +296,7 @@ class _Modulo(Family):
             *budget_facts(design),
         ]
 
-    def beside(self, design: Design) -> Mapping[str, tuple[Any, Any]]:
+    def beside(self, design: Design) -> Laws:
         from workbench.families.modulo.baselines import laws_beside
 
         return laws_beside(design.request)

@@ -17,8 +17,6 @@ from workbench.families.infeasible import SECONDS, conflict_words, rows_named, w
 from workbench.families.modulo.request import MOST_EPSILON, ModuloRequest
 from workbench.families.problem import Programs
 
-Ask = Callable[[Values], Solution]  # what a solver says to a request at other values
-
 
 def explanation(problem: Callable[[ModuloRequest], Any], request: ModuloRequest, programs: Programs) -> str:
     """Sentences that follow "No noise meets the request ..."; empty where nothing could be found in time."""

@@ -16,7 +16,7 @@ from models.modulo_patterns import Facts, Noise, milp
 from solvers.arrays import Vector
 from workbench.exact.objects import Values
 from workbench.families.modulo.family import FAMILY
-from workbench.families.programs import Instance, Judged, certified_or_not
+from workbench.families.programs import Built, Instance, Judged, certified_or_not
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.privacy.audit import audit
 from workbench.privacy.certify import certify
@@ -46,7 +46,7 @@ class _Case:
         return f"{request.question!r}, {request.notion}, epsilon = {epsilon}, {limit}, loss {request.loss}"
 
     @lru_cache  # noqa: B019
-    def build(self) -> tuple[Any, Values]:
+    def build(self) -> Built:
         request = self.request()
         if not self.patterns:
             return request.model().program, request.parameters()

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 
 LineNoise = AdditiveIntegerNoise | AdditiveRealNoise
+Loss = Callable[[LineNoise], Fraction]
 
 _LARGEST, _COLUMNS = 20_000_000, 6_000  # bounds times shifts times noise values of a program; noise values a side
 _AUDITED = 6_000  # shifts times outcomes of a notion whose audit takes logarithms of each
@@ -166,7 +167,7 @@ def pure_within(claim: Claim) -> float:
 def bracket(
     request: NoiseRequest,
     within: Within,
-    loss: Callable[[LineNoise], Fraction],
+    loss: Loss,
     deadline: Deadline,
     known: AdditiveIntegerNoise | None = None,
 ) -> Found:
@@ -224,7 +225,7 @@ class LinePrograms:
 def _integers(
     programs: LinePrograms,
     question: IntegerNoise,
-    loss: Callable[[LineNoise], Fraction],
+    loss: Loss,
     known: AdditiveIntegerNoise | None,
 ) -> Found:
     request, within, d = programs.request, programs.within, question.sensitivity

@@ -6,7 +6,6 @@ the group.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -37,7 +36,7 @@ from workbench.mechanisms.quantization import read_range, spelled_range
 from workbench.privacy.notions import notion
 
 if TYPE_CHECKING:
-    from workbench.families.design import Design, Tables
+    from workbench.families.design import Design, Laws, Tables
     from workbench.families.noise.request import AnswerLoss, NoiseRequest
     from workbench.mechanisms.integer_noise import UnboundedNoise
 
@@ -310,7 +309,7 @@ class _NoiseFamily(Family):
             tables.append((f"PMF, noise up to {_SHOWN}", ["noise", "probability"], cells))
         return tables
 
-    def beside(self, design: Design) -> Mapping[str, tuple[Any, Any]]:
+    def beside(self, design: Design) -> Laws:
         import numpy as np
 
         from workbench.families.noise.published import curves

@@ -14,7 +14,7 @@ constant beyond L, as that of clamped noise is, both sides are the same but for 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -24,7 +24,7 @@ from solvers.arrays import Vector
 from workbench.errors import InvalidRequest
 from workbench.exact.integer_law import IntegerLaw, closed_upwards
 from workbench.exact.numbers import exp_interval
-from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Within
+from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Loss, Within
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair import inverse_exponential
@@ -39,7 +39,7 @@ _COLUMNS = 12_000
 _UNENDED = 400  # of a side where the loss goes on rising
 
 
-def pure_bracket(programs: LinePrograms, loss: Callable[[LineNoise], Fraction]) -> Found:
+def pure_bracket(programs: LinePrograms, loss: Loss) -> Found:
     """The best pure noise found for the ε of a request, and a bound on all pure noise. Raises InvalidRequest,
     SolverError."""
     request = programs.request

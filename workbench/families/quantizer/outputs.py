@@ -34,6 +34,7 @@ from workbench.families.quantizer.laws import LawProblem, silent
 _UNIT, _GRID = 2.0**-29, 2.0**-30  # of which outputs are multiples, and z
 _NEAREST = -14.0  # z of outermost outputs a millionth of r - 1 beyond the least reach
 _WINDOW, _STALL = 4, 1e-9  # a descent ends when so many iterations gain less than this share of the value
+_Reached = tuple[float, Vector]  # a value, and its slope or where it is
 INFEASIBLE = 1e6  # the value of outputs at which no law is private and unbiased
 
 
@@ -95,9 +96,7 @@ def _dot(a: Vector, b: Vector) -> float:
     return math.fsum(a * b)  # rounded once, whatever the machine's sums are
 
 
-def _bfgs(
-    value: Callable[[Vector], tuple[float, Vector]], z: Vector, low: Vector, high: Vector, iterations: int
-) -> None:
+def _bfgs(value: Callable[[Vector], _Reached], z: Vector, low: Vector, high: Vector, iterations: int) -> None:
     """Descend from z within [low, high]: BFGS, which serves for V's kinks, with a weak Wolfe search by bisection
     (Lewis and Overton 2013); entries at a bound that want to leave are held. `value` keeps the best point.
     """
@@ -240,9 +239,9 @@ def best_outputs(
     """
     excess, half = problem.excess(epsilon), problem.outputs // 2
     space = _Coordinates(problem.outputs, symmetric, excess, 40 * (1 + excess) if math.isinf(limit) else limit)
-    seen: list[tuple[float, Vector]] = []  # the best point of a descent: what an aborted line search returns may not be
+    seen: list[_Reached] = []  # the best point of a descent: what an aborted line search returns may not be
 
-    def value(point: Vector) -> tuple[float, Vector]:
+    def value(point: Vector) -> _Reached:
         z = space.snapped(point)
         outputs, order, moves = space.outputs(z)
         answer, slope = problem.answer(epsilon, outputs), np.zeros_like(z)
@@ -256,7 +255,7 @@ def best_outputs(
         slope[order] = each
         return answer.value, slope * moves
 
-    def descend(z: Vector, rounds: int, iterations: int) -> tuple[float, Vector]:
+    def descend(z: Vector, rounds: int, iterations: int) -> _Reached:
         seen.clear()
         reached = INFEASIBLE
         for _ in range(rounds):

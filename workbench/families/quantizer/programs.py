@@ -10,14 +10,12 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from models.quantizer import smallest_reach
 from solvers.arrays import Vector
-from workbench.exact.objects import Values
-from workbench.families.programs import Instance, Judged, certified_or_not
+from workbench.families.programs import Built, Instance, Judged, certified_or_not
 from workbench.families.quantizer.certify import audited, certified_quantizer, least_epsilon
 from workbench.families.quantizer.laws import LawProblem, LawQuestion, exact_problem, grid_problem
 from workbench.families.quantizer.optm import shape_of
@@ -59,7 +57,7 @@ def _law_instance(
         question = LawQuestion(Fraction(epsilon), loss=loss, metric=metric)
         return exact_problem(points, outputs, question, symmetric=True)
 
-    def build() -> tuple[Any, Values]:
+    def build() -> Built:
         return problem().model.program, problem().values(float(epsilon), np.array(bins, dtype=float))
 
     def mechanism(x: Vector) -> Quantizer:
@@ -86,7 +84,7 @@ def _two_bin_instance(name: str, bins: list[str], epsilon: str, around: Mapping[
     middles = {int(size): tuple(middle) for size, middle in around.items()}
     shape = cache(partial(shape_of, outputs, uniform()))
 
-    def build() -> tuple[Any, Values]:
+    def build() -> Built:
         q = {key: np.array(middles[key[1]]) for key in shape().bounded}
         bounds = {key: (np.maximum(p - 0.01, 0.0), np.minimum(p + 0.01, 1.0)) for key, p in q.items()}
         lp = shape().theorem5(float(epsilon), bounds)
