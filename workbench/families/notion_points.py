@@ -66,10 +66,11 @@ def _given(values: Values, name: str, named: str) -> Any:
 def budget_points(values: Values) -> Iterator[tuple[Row, Record]]:
     """(columns that name a point, the options of its request). Raises InvalidRequest."""
     for named in values["notion"]:
-        parameters = notion(named).parameters
+        measure = notion(named)
+        parameters = measure.parameters
         if values["max_loss"] and not values["epsilon"] and set(parameters) == {"epsilon", "delta"}:
             continue  # only the least ε is wanted
-        if isinstance(measure := notion(named), HockeySticks):
+        if isinstance(measure, HockeySticks):
             (name,) = parameters
             budget = measure.parse(name, _given(values, name, named))
             for scale in values["scale"]:
@@ -79,7 +80,7 @@ def budget_points(values: Values) -> Iterator[tuple[Row, Record]]:
             InvalidRequest.must(
                 "notion", "one with an epsilon, rho, mu, curve or tradeoff to draw against", repr(named)
             )
-        deltas = values["delta"] if notion(named).has_delta else [Fraction(0)]
+        deltas = values["delta"] if measure.has_delta else [Fraction(0)]
         points: list[dict[str, Fraction]] = [{}]
         for name in [name for name in ("delta", "alpha", "rho", "mu", "epsilon") if name in parameters]:
             several = deltas if name == "delta" else _given(values, name, named)
@@ -92,9 +93,10 @@ def budget_points(values: Values) -> Iterator[tuple[Row, Record]]:
 def least_points(values: Values) -> Iterator[tuple[Row, Record]]:
     """The same of the least ε of error budgets."""
     for named in values["notion"] if values["max_loss"] else ():
-        if set(notion(named).parameters) != {"epsilon", "delta"}:
+        measure = notion(named)
+        if set(measure.parameters) != {"epsilon", "delta"}:
             continue
-        for delta in values["delta"] if notion(named).has_delta else [Fraction(0)]:
+        for delta in values["delta"] if measure.has_delta else [Fraction(0)]:
             for budget in values["max_loss"]:
                 row = {"notion": named, "max_loss": float(budget), "delta": float(delta)}
                 yield row, {"notion": named, "delta": delta, "max_loss": budget, "minimise": "epsilon"}

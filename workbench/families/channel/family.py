@@ -38,6 +38,9 @@ from workbench.families.option import (
 )
 from workbench.families.requirements import convex_or_ratio_notion
 from workbench.io.shown import Facts
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.mechanisms.points import shown
 from workbench.mechanisms.quantization import read_range
 from workbench.mechanisms.range_query import MOST_CELLS, RangeQuery
 from workbench.privacy.notions import notion
@@ -47,7 +50,6 @@ if TYPE_CHECKING:
 
     from workbench.families.channel.request import ChannelRequest
     from workbench.families.design import Design, Tables
-    from workbench.mechanisms.finite_query import FiniteQuery
 
 
 _SHOWN = 7  # inputs and outputs up to which a report has the whole channel
@@ -180,11 +182,7 @@ class _Channels(Family):
             given = {**given, "epsilon": positive(value, "epsilon") * _METRES[unit] / _METRES[per.strip()]}
         return given
 
-    @property
-    def question(self) -> type[FiniteQuery]:
-        from workbench.mechanisms.finite_query import FiniteQuery
-
-        return FiniteQuery
+    question = FiniteQuery
 
     def spelled_question(self, values: Values) -> FiniteQuery:
         finite, real = ("outputs", "max_shift", "neighbours", "prior"), ("sensitivity", "cells")
@@ -271,8 +269,6 @@ class _Channels(Family):
         return float(channel_loss(self.related(request, mechanism), request.losses, request.question.prior))
 
     def related(self, request: Any, mechanism: Any) -> Any:
-        from workbench.mechanisms.channel import Channel
-
         channel = getattr(mechanism, "certified_form", lambda: mechanism)()
         shape = (request.question.k, request.question.m)
         if not isinstance(channel, Channel) or (len(channel.rows), len(channel.outputs)) != shape:
@@ -327,8 +323,6 @@ class _Channels(Family):
         return f"publishes {len(used)} values, {'all of them answers' if answers else 'not only answers'}"
 
     def tables(self, design: Design) -> Tables:
-        from workbench.mechanisms.points import shown
-
         q, mechanism = design.question, design.mechanism
         inputs = q.inputs if hasattr(mechanism, "rows") else mechanism.inputs
         if len(inputs) > _SHOWN or q.m > _SHOWN:

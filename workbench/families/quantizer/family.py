@@ -11,12 +11,11 @@ from workbench.families.base import Family, Session
 from workbench.families.option import PROGRESS, SOLVING, Option, count, flag, listed, one_of, parameter, spell, text
 from workbench.io.files import named_file
 from workbench.io.shown import Facts
-from workbench.mechanisms.quantization import read_range, spelled_range
+from workbench.mechanisms.quantization import Quantization, read_range, spelled_range
 
 if TYPE_CHECKING:
     from workbench.families.design import Design, Tables
     from workbench.families.quantizer.request import QuantizerRequest
-    from workbench.mechanisms.quantization import Quantization
 
 
 METHODS = ("exact", "optm", "product", "mvu")
@@ -99,11 +98,7 @@ class _Quantizer(Family):
     recommendation = "workbench.families.quantizer.recommendation"
     baselines = ("workbench.families.quantizer.published",)
 
-    @property
-    def question(self) -> type[Quantization]:
-        from workbench.mechanisms.quantization import Quantization
-
-        return Quantization
+    question = Quantization
 
     def spelled_question(self, values: Values) -> Quantization:
         names = ("c", "density", "range")
