@@ -36,18 +36,32 @@ from workbench.families.formula_pieces import epsilons, pieces_of
 from workbench.families.option import spell
 from workbench.families.registry import family
 from workbench.io.files import ratio, spelled
-from workbench.io.records import FORMULA, listed, refuse, take
+from workbench.io.records import (
+    AS_IS,
+    FLAG,
+    FORMULA,
+    OBJECT,
+    RATIO,
+    TEXT,
+    Entry,
+    RecordForm,
+    listed,
+    many,
+    numbers,
+    optional,
+    refuse,
+    take,
+)
 
 if TYPE_CHECKING:
     from workbench.families.base import Family
     from workbench.families.stated import Interval, Stated
 
 VERSION = 1
-_PROOF = {"format", "version", "question", "epsilon", "delta", "regions"}
 _SHOWN = {"what", "variable", "pieces", "open"}
 _ASIDE = {"solver", "options", "check", "certify", "progress", "epsilon", "delta"}  # of no meaning for a formula
 _HELD = "-0+"
-_DEGREE, _LONG = 10_000, 4_000  # of a polynomial of a file; digits of its numbers
+_DEGREE = 10_000  # of a polynomial of a file
 
 
 @dataclass(frozen=True)
@@ -113,17 +127,11 @@ def record(question: Question, stated: Stated, known: Known) -> Record:
             options[name] = spell(value)
     if question.budgets:
         options["epsilon"] = question.budgets
-    again, _ = _asked({"family": kind.name, "options": options}).stated(known.delta)
+    asked_for = {"family": kind.name, "options": options}
+    again, _ = _asked(asked_for).stated(known.delta)
     if not same_program(again.program, stated.program):
         raise InvalidRequest("The question cannot be written as options, so that no file can hold its proof.")
-    return {
-        "format": FORMULA,
-        "version": VERSION,
-        "question": {"family": kind.name, "options": options},
-        "epsilon": None if known.epsilon is None else [*map(spelled, known.epsilon)],
-        "delta": [*map(spelled, known.delta)],
-        "regions": [_region(region) for region in known.regions],
-    }
+    return _PROOF.write(known, question=asked_for)
 
 
 def same_program(first: Parametric, second: Parametric) -> bool:
@@ -134,13 +142,8 @@ def same_program(first: Parametric, second: Parametric) -> bool:
 
 def _region(region: Region) -> Record:
     bases = [region.formulas[0].start.basis, *(formula.vertex.basis for formula in region.formulas)]
-    return {
-        "low": _end(region.low),
-        "high": None if region.high is None else _end(region.high),
-        "sample": spelled(region.sample),
-        "feasible": region.formulas[0].value is not None,
-        "bases": [["".join(_HELD[at + 1] for at in part) for part in (basis.columns, basis.rows)] for basis in bases],
-    }
+    signs = [["".join(_HELD[at + 1] for at in part) for part in (basis.columns, basis.rows)] for basis in bases]
+    return _REGION.write(region, feasible=region.formulas[0].value is not None, bases=signs)
 
 
 def _end(root: Root) -> Any:
@@ -155,15 +158,13 @@ def _end(root: Root) -> Any:
 def from_dict(data: Any) -> Formula:
     """The formula of a file, proven again (`workbench.check`). Raises CorruptFile, caused by NotCertified for one that
     is false."""
-    fields = take(data, "The file of a formula", _PROOF | _SHOWN)
-    if fields["format"] != FORMULA or fields["version"] != VERSION or isinstance(fields["version"], bool):
-        refuse("The format", f"{FORMULA}, version {VERSION}")
-    delta = _interval(fields["delta"], "delta")
-    known = Known(None if fields["epsilon"] is None else _interval(fields["epsilon"], "epsilon"), delta, ())
+    fields = take(data, _PROOF.what, {*_PROOF.fixed, *_PROOF.entries, *_SHOWN})
+    proof = _PROOF.read({name: value for name, value in fields.items() if name not in _SHOWN})
+    delta = proof["delta"]
     try:
-        stated, _ = _asked(fields["question"]).stated(delta)
-        parts = [_proven(stated.program, entry, delta) for entry in listed(fields["regions"], "regions")]
-        gaps = _uncovered(parts, x_bounds(known.epsilon, stated.steps))
+        stated, _ = _asked(proof["question"]).stated(delta)
+        parts = [_proven(stated.program, entry, delta) for entry in proof["regions"]]
+        gaps = _uncovered(parts, x_bounds(proof["epsilon"], stated.steps))
         _continuous(parts)
     except (NotCertified, NoRationalSolution) as error:
         raise CorruptFile(f"It is false: {error}") from NotCertified(str(error))
@@ -180,12 +181,9 @@ def from_dict(data: Any) -> Formula:
     return formula
 
 
-def _asked(question: Any) -> Question:
+def _asked(question: Record) -> Question:
     """The question of a file. Raises CorruptFile, InvalidRequest."""
-    fields = take(question, "The question", {"family", "options"})
-    if not isinstance(fields["options"], dict) or not isinstance(fields["family"], str):
-        refuse("The question", "the name of a family and its options")
-    kind, options = family(fields["family"]), {**fields["options"]}
+    kind, options = family(question["family"]), {**question["options"]}
     unit = options.pop("epsilon", Fraction(1))
     if not set(options) <= {option.name for option in kind.options if not option.solver} - _ASIDE:
         refuse("The options", f"those of the family {kind.name}")
@@ -193,7 +191,7 @@ def _asked(question: Any) -> Question:
 
 
 def _interval(data: Any, what: str) -> Interval:
-    low, high = (ratio(value, f"An end of {what}") for value in _pair(data, what))
+    low, high = numbers(_pair(data, what), what)
     if not 0 <= low <= high:
         refuse(what, "two numbers in order")
     return low, high
@@ -210,11 +208,11 @@ def _root(data: Any) -> Root:
     if isinstance(data, str):
         return Root.rational(ratio(data, "An end"))
     parts = _pair(data, "An end", 3)
-    numbers = [ratio(value, "A coefficient", _LONG) for value in listed(parts[0], "coefficients")]
-    if len(numbers) > _DEGREE or any(value.denominator != 1 for value in numbers):
+    coefficients = numbers(parts[0], "coefficients")
+    if len(coefficients) > _DEGREE or any(value.denominator != 1 for value in coefficients):
         refuse("coefficients", "integers")
-    polynomial = fmpz_poly([value.numerator for value in numbers])
-    low, high = (ratio(value, "An end", _LONG) for value in parts[1:])
+    polynomial = fmpz_poly([value.numerator for value in coefficients])
+    low, high = numbers(parts[1:], "an end")
     if polynomial.degree() < 1 or polynomial.gcd(polynomial.derivative()).degree() or not low < high:
         refuse("An end", "a zero of a polynomial without double zeros")
     inside = count_roots(polynomial, low, high)
@@ -223,14 +221,12 @@ def _root(data: Any) -> Root:
     return Root(polynomial, low, high)
 
 
-def _proven(program: Parametric, entry: Any, delta: Interval) -> Region:
+def _proven(program: Parametric, fields: Record, delta: Interval) -> Region:
     """A region of a file, proven. Raises CorruptFile, NotCertified, NoRationalSolution."""
-    fields = take(entry, "A region", {"low", "high", "sample", "feasible", "bases"})
-    low, high = _root(fields["low"]), None if fields["high"] is None else _root(fields["high"])
-    sample = ratio(fields["sample"], "A sample", _LONG)
+    low, high, sample = (fields[name] for name in ("low", "high", "sample"))
     if not low.below(sample) or (high is not None and not high.above(sample)):
         refuse("A sample", "within its region")
-    if not isinstance(fields["feasible"], bool) or (not fields["feasible"] and delta[0] < delta[1]):
+    if not fields["feasible"] and delta[0] < delta[1]:
         refuse("feasible", "true, or false where delta is given")
     used = program if fields["feasible"] else program.relaxed
     bases = [_basis(used, pair) for pair in listed(fields["bases"], "bases")]
@@ -314,3 +310,17 @@ def _agree(proven: Any, shown: Any) -> bool:
     if isinstance(proven, float) and type(shown) in (int, float):
         return math.isclose(proven, shown, rel_tol=1e-12, abs_tol=1e-12)
     return type(proven) is type(shown) and bool(proven == shown)
+
+
+_END = Entry(_end, lambda data, what: _root(data))
+_ENDS = Entry(lambda ends: [*map(spelled, ends)], _interval)
+_REGION = RecordForm("A region", low=_END, high=optional(_END), sample=RATIO, feasible=FLAG, bases=AS_IS)
+_QUESTION = RecordForm("The question", family=TEXT, options=OBJECT)
+_PROOF = RecordForm(
+    "The file of a formula",
+    {"format": FORMULA, "version": VERSION},
+    question=Entry(dict, lambda data, what: _QUESTION.read(data)),
+    epsilon=optional(_ENDS),
+    delta=_ENDS,
+    regions=many(Entry(_region, lambda data, what: _REGION.read(data))),
+)
