@@ -20,7 +20,7 @@ from workbench.families.formula import formula_of
 from workbench.families.formula_certificate import Question
 from workbench.families.formula_pieces import Piece
 from workbench.families.formula_plot import numbered, sampled, shown
-from workbench.families.stated import refuse_curved
+from workbench.families.stated import refuse_notion
 
 _LIMITS = Fraction(1, 100), Fraction(4)  # of ε
 _SECONDS = 6.0
@@ -33,7 +33,7 @@ def formula_map(request: PageRequest) -> View:
     own = request.request("audit")
     notion = getattr(own, "notion", None)
     if notion is not None:
-        refuse_curved(notion)
+        refuse_notion(notion)
     moved = "delta" in request.numbers and "delta" in (parameters(notion) or ())
     question = Question(request.kind, own.at, dict, notion)
     deltas = (Fraction(0), Fraction(1)) if moved else None
