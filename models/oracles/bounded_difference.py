@@ -18,7 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from models.oracles.column_cut import LARGEST, best_column_cut
+from models.oracles.column_cut import best_column_cut
 from models.oracles.cut_vectors import Grid
 from models.oracles.cuts import cut_pmf
 from models.oracles.hops import multiples, order
@@ -116,15 +116,11 @@ def statements(question: Question) -> Iterator[ClosedForm]:
     if longest < 2:
         return
     n = order(question.sizes, unit) - 1
-    if n * longest > LARGEST:
-        return
-    if longest == len(shifts):
-        law = column_cut_law(n, longest, epsilon, question.delta)
-        assert law.pmf is not None
-        pmf = np.zeros(math.prod(question.sizes))
-        pmf[multiples(question.sizes, unit)] = law.pmf
-        yield replace(law, pmf=pmf)
-        if law.kind == "optimum":
-            return
     with suppress(OutsideDomain):
+        if longest == len(shifts):
+            law = column_cut_law(n, longest, epsilon, question.delta)
+            assert law.pmf is not None
+            pmf = np.zeros(math.prod(question.sizes))
+            pmf[multiples(question.sizes, unit)] = law.pmf
+            yield replace(law, pmf=pmf)
         yield chain_bound(n, longest, epsilon, question.delta)

@@ -168,9 +168,7 @@ def _plain(grid: Grid) -> Cuts:
     return Cuts.join([everything, truncations(grid)])
 
 
-@lru_cache(maxsize=2)
-def _sums(a: float, p: int, most: int) -> DigitSums:
-    return DigitSums(a, p, most)
+_sums = lru_cache(maxsize=2)(DigitSums)
 
 
 def _splits(grid: Grid, delta: float) -> Iterator[_Split]:

@@ -49,8 +49,6 @@ def cut_values(totals: Vector, losses: Vector, delta: float) -> Vector:
 def best_cut(totals: Vector, losses: Vector, total: float, delta: float) -> tuple[int | None, float]:
     """The cut with the largest f(0) and that f(0); (None, 1 / T₀) when no cut beats the uncut law."""
     uncut = 1.0 / total
-    if len(totals) == 0:
-        return None, uncut
     values = cut_values(totals, losses, delta)
     best = int(values.argmax())
     return (best, float(values[best])) if values[best] > uncut else (None, uncut)

@@ -40,16 +40,16 @@ PROOF = "Any shifts, one ε: the level theorem, with every level function search
 def improve(question: Question, known: ClosedForm, nodes: int = NODES) -> ClosedForm:
     """Prove a feasible PDP answer optimal, or replace it by a better one; `kind` tells whether the search finished.
 
-    Raises OutsideDomain unless a mass above a ratio is bounded, the shifts share one ε that is not tiny and the group
-    is small enough.
+    question: bounds a mass above a ratio, with one ε, as all do that have such an answer. Raises OutsideDomain unless ε
+    is not tiny and the group is small enough.
     """
     from models.modulo_holes import attained, weights  # slow to import
     from models.modulo_level_frontier import LEAST_EPSILON, level_optimum
     from models.modulo_patterns import Noise
 
     epsilon = question.epsilon
-    if question.requires != MASS_ABOVE_RATIO or epsilon is None:
-        raise OutsideDomain("the level search needs a bounded mass above a ratio and one epsilon for all shifts.")
+    assert question.requires == MASS_ABOVE_RATIO
+    assert epsilon is not None
     if math.prod(question.sizes) > ELEMENTS:
         raise OutsideDomain(f"sizes must have a product of at most {ELEMENTS}. Got {question.sizes}.")
     if epsilon < LEAST_EPSILON:

@@ -73,7 +73,9 @@ def compare(
 
     taken = [] if suite is None else chosen(suite, instances)  # what is wrong is refused before a folder is made
     if listing:
-        return _listed([{"instance": instance.name, "model": instance.model} for instance in taken])
+        rows = [{"instance": instance.name, "model": instance.model} for instance in taken]
+        cells = [[*row.values()] for row in rows]
+        return Report({"instances": rows}, [table(f"{len(rows)} instances", ["instance", "model"], cells)])
     if out is None and suite == "default" and solvers in (None, "all") and instances is None:
         out = Path("results/solver_comparison")
     if out is not None:
@@ -103,11 +105,6 @@ def _suite_of(suite: str | None, programs: Path | None, *, listing: bool, json: 
     if json and programs is None and suite is None and not listing:
         raise InvalidRequest("suite must be given with --json. Got none.")
     return "default" if listing and suite is None else suite
-
-
-def _listed(rows: list[dict[str, str]]) -> Report:
-    cells = [list(row.values()) for row in rows]
-    return Report({"instances": rows}, [table(f"{len(rows)} instances", ["instance", "model"], cells)])
 
 
 def _suite_report(result: Result, suite: str, time_limit: float, folder: Path | None) -> Report:

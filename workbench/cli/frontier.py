@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from workbench.cli.console import Report, table, under_a_bar
 from workbench.cli.options import Named, command, files_of, present
 from workbench.cli.output_paths import check_outputs, is_page, output_folder
-from workbench.exact.objects import Record
 from workbench.io.files import PICTURES, distinct_files
 
 if TYPE_CHECKING:
@@ -65,15 +64,11 @@ def _command(kind: Family) -> Callable[..., None]:
             result.plot(plot, width=width)
         more = {"title": result.title, "tasks": result.total, "finished": result.finished}
         kept = f"{len(result)} rows are in {files[0]}" if files else "nothing is written"
-        return Report(
-            lambda: more | _values(result, files), _report(result, files), result.kept(f"tasks are finished; {kept}.")
-        )
+        more |= {"files": [*map(str, files)], "interrupted": result.interrupted}
+        shown, stopped = _report(result, files), result.kept(f"tasks are finished; {kept}.")
+        return Report(lambda: more | {"rows": result.to_dict()["rows"]}, shown, stopped)
 
     return command("frontier", run, options, [] if certifies else ["raw"], offered.summary)
-
-
-def _values(result: Result, files: Sequence[Path]) -> Record:
-    return {"rows": result.to_dict()["rows"], "files": [*map(str, files)], "interrupted": result.interrupted}
 
 
 def _written(result: Result, place: Path, pages: Sequence[Path]) -> list[Path]:

@@ -76,8 +76,6 @@ class Comparison:
     @property
     def shown(self) -> float:
         """`ours` to a hundredth of the tolerance: what is written."""
-        if not math.isfinite(self.ours) or not self.tolerance > 0:
-            return rounded(self.ours)
         return rounded(round(self.ours, 2 - math.floor(math.log10(self.tolerance))))
 
     @property

@@ -17,7 +17,7 @@ from workbench.errors import InvalidRequest
 from workbench.families.option import count
 from workbench.io.drawing import Drawing, draw
 from workbench.io.extras import EXTRAS, need, present
-from workbench.io.result import Plots, Progress, Result, silent
+from workbench.io.result import Progress, Result, silent
 from workbench.papers import PAPERS, load
 from workbench.papers.artifact import FORMATS, Paper, declared
 from workbench.papers.gallery import agreement, gallery
@@ -92,7 +92,7 @@ def reproduce(
         run.rows,
         "printed_numbers",
         COLUMNS,
-        _plots,
+        lambda table: {"differences": partial(_draw, table)},
         done,
         len(tasks),
         time.perf_counter() - begin,
@@ -141,10 +141,6 @@ def _possible(wanted: Sequence[tuple[Paper, str]], *, named: bool) -> tuple[list
             names = ", ".join(left_out)
             notes.append(f"Left out: {names}, which need the extra {extra!r}: pip install 'dp-workbench[{extra}]'.")
     return tasks, tuple(notes)
-
-
-def _plots(table: pd.DataFrame) -> Plots:
-    return {"differences": partial(_draw, table)}
 
 
 def _draw(table: pd.DataFrame) -> Figure | None:

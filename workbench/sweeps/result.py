@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from workbench.io.result import Plots, Result, Row
+from workbench.io.result import Result, Row
 from workbench.sweeps.export import flat
 from workbench.sweeps.ledger import Ledger
 
@@ -84,7 +84,7 @@ class SweepResult(Result):
             title=f"Sweep {outcome.name}",
             rows=LedgerRows(outcome.ledger, keys, have),
             name="sweep",
-            draw=_plots,
+            draw=lambda table: {"objective": lambda: _objective(table)},
             finished=have,
             total=outcome.points,
             seconds=seconds,
@@ -102,10 +102,6 @@ class SweepResult(Result):
     def to_dict(self) -> Row:
         """JSON-ready: the counts, then the rows."""
         return self.outcome.to_dict() | super().to_dict()
-
-
-def _plots(table: pd.DataFrame) -> Plots:
-    return {"objective": lambda: _objective(table)}
 
 
 def _objective(table: pd.DataFrame) -> Figure | None:

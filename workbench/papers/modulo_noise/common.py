@@ -70,14 +70,10 @@ def solve_each(
 
 
 def law(question: ModuloNoise, epsilon: float, delta: float = 0.0, notion: str = "pdp") -> ClosedForm:
-    """The oracle of the least error rate, a closed form or an exact search; `kind` says whether it is proven.
-
-    Raises WorkbenchError.
-    """
+    """The oracle of the least error rate, a closed form or an exact search; `kind` says whether it is proven."""
     kind = ratio_kind(notion)
     verdict = oracles.bounds(question.sizes, question.differences, question.directed, epsilon, delta, kind).strongest
-    if verdict is None:
-        raise WorkbenchError(f"No closed form is known for {question!r}.")
+    assert verdict is not None
     return verdict
 
 

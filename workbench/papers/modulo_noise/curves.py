@@ -249,9 +249,7 @@ def noise_pmf(n: int, variance: float, alpha: float | None = None, *, gaussian: 
     return pd.DataFrame({"parameter": parameter, "eta": np.arange(-n, n + 1.0), "mass": masses(law, n)[0]})
 
 
-@lru_cache
-def _scan(family: str, n: int, count: int) -> Scan:
-    return Scan(family, n, [1], count)
+_scan = lru_cache(Scan)
 
 
 def least_baseline(family: str, n: int, epsilon: Numbers, delta: float, steps: int = 401) -> pd.DataFrame:
@@ -259,7 +257,7 @@ def least_baseline(family: str, n: int, epsilon: Numbers, delta: float, steps: i
     many steps."""
     rows = []
     for e in _numbers(epsilon):
-        best = _scan(family, n, steps).audited(exact(e, "epsilon"), exact(delta, "delta"), "pdp")
+        best = _scan(family, n, (1,), steps).audited(exact(e, "epsilon"), exact(delta, "delta"), "pdp")
         if best is None:
             raise WorkbenchError(f"No {family} mechanism reaches delta = {delta:g} at epsilon = {e:g}.")
         rows.append((e, best[0], best[1].mse, best[1].error_rate))

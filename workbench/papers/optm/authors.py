@@ -65,15 +65,14 @@ def authors_optm_gaussian(mu: float, sigma: float, epsilon: Fraction) -> Quantiz
 
 
 def _least(programs: Iterable[tuple[Bins, TwoBinShape, EntrywiseProgram]]) -> Quantizer:
-    """The mechanism of the program of least objective. Raises ValueError when none has a solution."""
+    """The mechanism of the program of least objective."""
     live, best = Live(), None
     for bins, shape, lp in programs:
         point = live.solve(lp)
         if point is not None and (best is None or point.objective < best[0]):
             best = point.objective, bins, shape.selection(point.x)
     live.close()
-    if best is None:
-        raise ValueError("The authors' program has no solution at these bins.")
+    assert best is not None
     return two_bin(list(best[1]), *best[2], name="OPTM")
 
 

@@ -54,8 +54,7 @@ def simulated(quantizer: Quantizer, x: Vector, rng: np.random.Generator) -> Vect
 def optm_at(bins: str, epsilon: str, density: Density | None = None) -> Quantizer:
     """OPTM at given bins: the best of its slices by its own objective; thinner slices when 0.01 leaves no solution."""
     answer = optm_thinner(read_bins(bins), exact(epsilon, "epsilon"), density or uniform())
-    if answer is None:
-        raise ValueError(f"OPTM has no solution at {bins} and epsilon {epsilon}")
+    assert answer is not None
     return certified(answer.quantizer, epsilon)
 
 
@@ -100,8 +99,7 @@ def law_question(epsilon: str, density: Density | None = None, loss: str = "abso
 def exact_at(bins: str, epsilon: str, density: Density | None) -> Quantizer:
     """The exact quantizer at given bins, on 41 knots."""
     design = exact_quantizer(read_bins(bins), law_question(epsilon, density), knots=41)
-    if design is None:
-        raise ValueError(f"no unbiased private quantizer at {bins} and epsilon {epsilon}")
+    assert design is not None
     return certified(design.quantizer, epsilon)
 
 
@@ -111,8 +109,7 @@ def best_exact(
 ) -> Quantizer:
     """The exact quantizer with optimised bins, within twice the least feasible reach."""
     design = optimised_bins(levels, law_question(epsilon, density, loss), starts=starts)
-    if design is None:
-        raise ValueError(f"no quantizer with {levels} outputs was found at epsilon {epsilon}")
+    assert design is not None
     return certified(design.quantizer, epsilon)
 
 

@@ -66,15 +66,15 @@ def _made(by: str, epsilon: str, sigma: float | None) -> Quantizer:
         case "product":
             nodes = 400 if sigma is None else 200
             best = product_optimum(read_bins(bins), law_question(epsilon, density), nodes=nodes)
-            quantizer = None if best is None else best.quantizer
+            assert best is not None
+            quantizer = best.quantizer
         case "exact":
             quantizer = exact_at(bins, epsilon, density)
         case "optimised":
             quantizer = best_exact(4, epsilon, density)
         case _:
             quantizer = printed_at(by, table, epsilon, density)
-    if quantizer is None:
-        raise ValueError(f"there is no mechanism {by} at epsilon {epsilon}")
+    assert quantizer is not None
     return certified(quantizer, epsilon)
 
 
