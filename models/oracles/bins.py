@@ -238,23 +238,16 @@ def best_partition(losses: Vector, q: float) -> tuple[Integers, float]:
 
 def interval_losses(y: Vector, p: Vector, epsilon: float, loss: Loss) -> Vector:
     """L[r, i] = min_o F(o) + q Σ_{r <= j <= i} p_j ℓ(o, y_j), without clamping; inf for i < r. Shape (k, k)."""
-    q = math.expm1(epsilon)
-    k = y.size
+    q, k, squared = math.expm1(epsilon), y.size, loss.kind == "squared"
     L = np.full((k, k), np.inf)
-    if loss.kind == "squared" or loss.poisson:
-        mean = _total(p * y)
-        shown = y - mean if loss.kind == "squared" else y
-        square = p * shown**2 if loss.kind == "squared" else p * loss.constant(y)
+    if squared or loss.poisson:
+        shown = y - _total(p * y) if squared else y
+        constant = loss.constant(y) if loss.kind == "poisson-deviance" else 0.0
+        terms = [(_total(each), each) for each in (p, p * shown, p * (shown**2 if squared else constant))]
         for r in range(k):
-            w = 1.0 + q * np.cumsum(p[r:])
-            m = _total(p * shown) + q * np.cumsum((p * shown)[r:])
-            if loss.kind == "squared":  # Σwy² - (Σwy)²/Σw; the print lacks Σw on the last term of Σwy² - 2(Σwy)x + x²
-                L[r, r:] = _total(square) + q * np.cumsum(square[r:]) - m * m / w
-                continue
-            o = m / w
-            L[r, r:] = m - m * np.log(np.where(o > 0, o, 1.0))
-            if loss.kind == "poisson-deviance":
-                L[r, r:] += _total(square) + q * np.cumsum(square[r:])
+            w, m, rest = (total + q * np.cumsum(each[r:]) for total, each in terms)
+            # squared: Σwy² - (Σwy)²/Σw; the print lacks Σw on the last term of Σwy² - 2(Σwy)x + x²
+            L[r, r:] = rest - m * m / w if squared else rest + (m - m * np.log(np.where(m > 0, m / w, 1.0)))
         return L
     at_labels = loss.matrix(y, y) * p[:, None]  # a minimiser is a label; (labels, outputs)
     everywhere = at_labels.sum(axis=0)
