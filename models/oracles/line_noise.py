@@ -53,15 +53,6 @@ def staircase_reals(epsilon: float, sensitivity: float, loss: str) -> float:
     return float(sensitivity**2 * (2 ** (-2 / 3) * (b * (1 + b)) ** (2 / 3) + b) / (1 - b) ** 2)
 
 
-def staircase_share(epsilon: float, loss: str) -> float:
-    """γ of the best staircase on the reals: the share of Δ up to which its density is largest."""
-    if POWERS[loss] == 1:
-        return 1 / (1 + math.exp(epsilon / 2))
-    b = math.exp(-epsilon)
-    root = (b - 2 * b**2 + 2 * b**4 - b**5) ** (1 / 3)
-    return float(-b / (1 - b) + root / (2 ** (1 / 3) * (1 - b) ** 2))
-
-
 def _ratio(epsilon: float, delta: float) -> float:
     return math.expm1(epsilon) / (2 * delta)
 

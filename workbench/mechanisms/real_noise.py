@@ -47,6 +47,17 @@ _DRAWN = 500  # cells of a density in a picture
 ALL_SHIFTS = "Between two integer shifts every divergence is a mean of theirs, so these prove all real shifts."
 
 
+def best_gamma(epsilon: float, loss: str) -> float:
+    """γ of the best staircase on the reals for the loss "squared" or "absolute", unclipped: the share of Δ up to which its
+    density is largest (Geng and Viswanath 2014)."""
+    if loss == "absolute":
+        return 1.0 / (1.0 + math.exp(epsilon / 2))
+    c = math.exp(-epsilon)
+    fall = -math.expm1(-epsilon)  # 1 - c, without cancellation
+    # c - 2c² + 2c⁴ - c⁵ = c (1-c)³ (1+c)
+    return -c / fall + math.pow(c * (1 + c) / 2, 1 / 3) / fall
+
+
 @dataclass(frozen=True)
 class RealNoise(UnboundedNoise):
     """A query with real answers, and its neighbours: answers that differ by at most `sensitivity`.

@@ -84,7 +84,7 @@ class SweepResult(Result):
             title=f"Sweep {outcome.name}",
             rows=LedgerRows(outcome.ledger, keys, have),
             name="sweep",
-            draw=lambda table: {"objective": lambda: _objective(table)},
+            draw=_plots,
             finished=have,
             total=outcome.points,
             seconds=seconds,
@@ -102,6 +102,10 @@ class SweepResult(Result):
     def to_dict(self) -> Row:
         """JSON-ready: the counts, then the rows."""
         return self.outcome.to_dict() | super().to_dict()
+
+
+def _plots(table: pd.DataFrame) -> Plots:
+    return {"objective": lambda: _objective(table)}
 
 
 def _objective(table: pd.DataFrame) -> Figure | None:

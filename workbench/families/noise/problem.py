@@ -30,7 +30,7 @@ from workbench.families.outcome import translated_errors
 from workbench.families.pipeline import ProblemSession, design
 from workbench.families.problem import Answer, Problem, Programs, Repaired
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
-from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
+from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise, best_gamma
 from workbench.privacy.audit import Privacy, audit
 from workbench.privacy.audit_work import LIMIT, work
 from workbench.privacy.certificate import Certificate, ExpectedLoss
@@ -181,7 +181,7 @@ class NoiseProblem(Problem):
         return Answer(mechanism, bound, details={"optimum": "staircase", **self._timing()})
 
     def _on_cells(self, question: RealNoise, epsilon: Fraction, name: str) -> Answer:
-        share, given = line_noise.staircase_share(float(epsilon), name), self.request.steps
+        share, given = best_gamma(float(epsilon), name), self.request.steps
         most = _STEPS if share * _STEPS > 0.5 else _FINEST  # half a cell is the least inner step
         choices = [(k, max(1, min(k, round(share * k + 0.5)))) for k in ([given] if given else range(1, most + 1))]
         steps, inner = min(choices, key=lambda pair: abs((pair[1] - 0.5) / pair[0] - share))

@@ -32,6 +32,7 @@ from workbench.families.noise.problem import exact_loss
 from workbench.families.noise.request import NoiseRequest
 from workbench.families.published import Published, Reference, costs
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+from workbench.mechanisms.real_noise import best_gamma
 from workbench.privacy.claim import Claim
 
 SHAPED = ("geometric", "discrete Gaussian")  # those that several runs have (`published_shapes`)
@@ -75,7 +76,7 @@ def _laplace(epsilon: float, delta: float, loss: str) -> _Fitted:
 
 
 def _staircase(epsilon: float, delta: float, loss: str) -> _Fitted:
-    return line_noise.staircase_reals(epsilon, 1.0, loss), "γ Δ", line_noise.staircase_share(epsilon, loss)
+    return line_noise.staircase_reals(epsilon, 1.0, loss), "γ Δ", best_gamma(epsilon, loss)
 
 
 def _truncated(epsilon: float, delta: float, loss: str) -> _Fitted:
@@ -119,7 +120,7 @@ def curves(request: NoiseRequest, edges: Vector) -> dict[str, Pair]:
     epsilon, delta, spread = float(request.epsilon or 0), float(request.delta), float(request.question.sensitivity)
     fine = np.linspace(edges[0], edges[-1], 1201)
     middle = np.abs(fine[1:] + fine[:-1]) / 2
-    share, b = line_noise.staircase_share(epsilon, request.loss_name), math.exp(-epsilon)
+    share, b = best_gamma(epsilon, request.loss_name), math.exp(-epsilon)
     top = (1 - b) / (2 * spread * (share + b * (1 - share)))
     densities = {"staircase (pure)": (fine, top * b ** np.ceil(middle / spread - share))}
     if delta:

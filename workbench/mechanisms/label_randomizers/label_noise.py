@@ -35,19 +35,10 @@ from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Real, positive
 from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.mechanisms.real_noise import best_gamma
 
 _NODE = 1 / math.sqrt(3)
 NOISES = ("laplace", "staircase", "exponential")
-
-
-def best_gamma(epsilon: float, loss: str) -> float:
-    """The γ in (0, 1) that minimises the unclipped loss "squared" or "absolute" of the continuous staircase."""
-    if loss == "absolute":
-        return 1.0 / (1.0 + math.exp(epsilon / 2))
-    c = math.exp(-epsilon)
-    fall = -math.expm1(-epsilon)  # 1 - c, without cancellation
-    # c - 2c² + 2c⁴ - c⁵ = c (1-c)³ (1+c)
-    return -c / fall + math.pow(c * (1 + c) / 2, 1 / 3) / fall
 
 
 @dataclass(frozen=True, init=False)

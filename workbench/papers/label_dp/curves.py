@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -106,8 +107,7 @@ def unbiasedness(epsilon: float) -> pd.DataFrame:
     solved = design(labels, epsilon=epsilon, method="unbiased")
     q, k = math.expm1(epsilon), labels.k
     outputs = ((q + k) * labels.values - labels.values.sum()) / q
-    response = k_ary(labels, epsilon).matrix
-    debiased = float(labels.prior @ (response * SQUARED.matrix(outputs, labels.values)).sum(axis=1))
+    debiased = replace(k_ary(labels, epsilon), outputs=outputs).loss(SQUARED)
     row = {"biased": design(labels, epsilon=epsilon).objective, "unbiased": float(f"{solved.objective:.6g}")}
     return pd.DataFrame([{**row, "debiased_rr": debiased}])
 
