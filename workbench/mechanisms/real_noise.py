@@ -48,8 +48,8 @@ ALL_SHIFTS = "Between two integer shifts every divergence is a mean of theirs, s
 
 
 def best_gamma(epsilon: float, loss: str) -> float:
-    """γ of the best staircase on the reals for the loss "squared" or "absolute", unclipped: the share of Δ up to which its
-    density is largest (Geng and Viswanath 2014)."""
+    """γ of the best staircase on the reals for the loss "squared" or "absolute", unclipped: the share of Δ up to which
+    its density is largest (Geng and Viswanath 2014)."""
     if loss == "absolute":
         return 1.0 / (1.0 + math.exp(epsilon / 2))
     c = math.exp(-epsilon)

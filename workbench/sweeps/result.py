@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from workbench.io.result import Result, Row
+from workbench.io.result import Plots, Result, Row
 from workbench.sweeps.export import flat
 from workbench.sweeps.ledger import Ledger
 
