@@ -302,7 +302,7 @@ def parse_json(text: str, *, decimals: bool = False) -> Any:
 
     def number(digits: str, *, whole: bool = False) -> Any:
         if len(digits) > _DIGITS:
-            raise CorruptFile(f"A number has {len(digits)} characters; {_DIGITS} are allowed.")
+            raise CorruptFile(f"A number has {len(digits)} digits; {_DIGITS} are allowed.")
         if not whole and math.isinf(float(digits)):
             raise CorruptFile(f"The number {digits[:40]} is too large.")
         return int(digits) if whole else Decimal(digits) if decimals else float(digits)
