@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -370,7 +371,8 @@ class TangentProgram:
             limit = bound.limit / bound.unit
             bound.sums[comparison] = self.master.extend(none, sp.csr_array((1, width)), limit)
         a, b = (side / bound.unit for side in term_tangents(bound.stated, p[o], q[o]))
-        new, parts = o[columns[o] < 0], [_entries(entries, first[o], a), _entries(entries, second[o], b)]
+        new, of = o[columns[o] < 0], entries[np.concatenate([first[o], second[o]])].tocoo()
+        parts: list[tuple[Any, ...]] = [(of.data * np.concatenate([a, b])[of.row], of.row % o.size, of.col)]
         columns[new] = width + np.arange(new.size) if bound.limit else 0
         places, wide = none, self.size
         if bound.limit:
@@ -387,14 +389,6 @@ class TangentProgram:
 def _between(inside: Pair, laws: Pair, share: Vector | float) -> Pair:
     p, q = (here + share * (there - here) for here, there in zip(inside, laws, strict=True))
     return p, q
-
-
-def _entries(matrix: sp.csr_array, rows: Integers, factors: Vector) -> tuple[Vector, Integers, Integers]:
-    """Values, positions in `rows` and columns of the entries of these rows of a matrix, times a factor for each row."""
-    starts, counts = matrix.indptr[rows], np.diff(matrix.indptr)[rows]
-    of = np.repeat(np.arange(rows.size), counts)
-    at = np.arange(of.size) + (starts - np.cumsum(counts) + counts)[of]
-    return matrix.data[at] * factors[of], of, matrix.indices[at]
 
 
 def _seen(rows: sp.csr_array) -> sp.csr_array:

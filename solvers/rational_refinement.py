@@ -104,7 +104,6 @@ class _Refinement:
         self.low, self.high = self._sides()
         self.session: Session | None = None
         self.point: Integers | None = None  # columns and activities of the rows at the last basis, if it has any
-        self.status: tuple[Flags, Flags] | None = None  # HiGHS's columns and rows at their lower, upper bounds
         self.held = self.low[0], self.high[0]  # columns and rows at their lower, upper bound
 
     def __enter__(self) -> _Refinement:
@@ -292,12 +291,7 @@ class _Refinement:
         solution = self._solve(Program("refinement of an exact program", data))
         if solution.x is None or solution.row_dual is None or solution.termination is not Termination.OPTIMAL:
             raise NoRationalSolution(f"The exact program of the solver's pattern has no answer: {solution.raw_status}.")
-        low, high = self.held
-        left = (solution.x != np.where(low, lower, np.where(high, upper, solution.x))).any()
-        # reading a basis takes longer than a round that keeps it; not all iterations that change it are counted
-        if self.status is None or solution.iterations or left:
-            self.status = held_by(solution.basis)
-        (low, high), size = self.status, lower.size
+        (low, high), size = held_by(solution.basis), lower.size
         at = low | high
         fixed = (lower == upper) & at[:size]
         self.held = low, high = low[:size] | fixed, high[:size] | fixed
@@ -314,7 +308,6 @@ class _Refinement:
         solution = self.session.solve(time_limit=self._left())
         if solution.termination is Termination.OPTIMAL:
             return solution
-        self.status = None
         return self.session.solve(start="cold", time_limit=self._left())
 
     def _left(self) -> float | None:
