@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from solvers.arrays import Flags, Pair, Positions, Vector
+from solvers.arrays import Flags, Positions, Vector
 from solvers.data import Data
 from solvers.program import Block, Program
 from solvers.solution import Solution
@@ -95,11 +95,9 @@ class RangeChannel:
         G = sp.csr_array((np.ones(x.size), (np.arange(x.size), m + np.searchsorted(o, x))), shape=(x.size, 2 * m))
         return (sp.csr_array(of_t), sp.csr_array(moments)), np.eye(2 * m)[m - 1], G
 
-    def masses(self, solution: Solution) -> Pair:
-        """(t (m,), M (n, m))."""
-        least, more = np.maximum(solution["least"], 0.0), np.zeros(self.near.shape)
-        more[self.near] = np.maximum(solution["more"], 0.0)
-        return least, least + more
+    def least(self, solution: Solution) -> Vector:
+        """t. Shape (m,)."""
+        return np.maximum(solution["least"], 0.0)
 
     def prior(self, solution: Solution) -> Vector:
         """What every place counts. Shape (p,)."""

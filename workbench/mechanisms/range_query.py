@@ -53,7 +53,6 @@ class RangeQuery(FiniteQuery):
     cells: int
     given: bool
     weights: Rationals | None
-    edges: Rationals | None = None
 
     def __init__(self, range: Any, *, sensitivity: Any = None, cells: int | None = None, prior: Any = None) -> None:
         low, high = read_range(range)
@@ -85,7 +84,7 @@ class RangeQuery(FiniteQuery):
         return self._apart(math.ceil)
 
     def _apart(self, whole: Callable[[Fraction], int]) -> int:
-        last = self.cells - (self.weights is not None or self.edges is not None)
+        last = self.cells - (self.weights is not None)
         return last if self.local else min(last, whole(self.sensitivity / self.width))
 
     def finite(self, apart: int) -> FiniteQuery:
@@ -111,7 +110,7 @@ class RangeQuery(FiniteQuery):
     @property
     def ends(self) -> Sequence[Fraction]:
         """Of the cells, in order."""
-        return self.edges or [self.low + self.width * i for i in range(self.cells + 1)]
+        return [self.low + self.width * i for i in range(self.cells + 1)]
 
     def below(self) -> FiniteQuery | None:
         """A question whose least loss no channel of the range is below; None where it has no neighbours."""
@@ -121,7 +120,7 @@ class RangeQuery(FiniteQuery):
     @property
     def points(self) -> list[Fraction]:
         """To which answers are rounded."""
-        if self.weights is None and self.edges is None:
+        if self.weights is None:
             return [*self.ends]
         return [(a + b) / 2 for a, b in pairwise(self.ends)]
 
@@ -152,16 +151,10 @@ class RangeQuery(FiniteQuery):
         prior = "worst" if self.weights is None else self.weights
         return RangeQuery((self.low, self.high), sensitivity=self.sensitivity, cells=cells, prior=prior)
 
-    def uneven(self, edges: Sequence[Fraction]) -> RangeQuery:
-        """The same range, every two answers neighbours, in cells with these ends."""
-        other = self._with(edges=tuple(edges), cells=len(edges) - 1)
-        return other._with(**other.finite(other.far).__dict__)
-
     def published(self, channel: Channel) -> RangeMechanism:
         """The mechanism on all real answers that a channel of the points is."""
-        at_ends = self.weights is None and self.edges is None
         parts = channel.rows, channel.neighbours, channel.labelled
-        return RangeMechanism(*parts, tuple(self.ends), self.sensitivity, at_ends)
+        return RangeMechanism(*parts, tuple(self.ends), self.sensitivity, self.weights is None)
 
     def placed(self, outputs: tuple[Point, ...]) -> RangeQuery:
         """The same question with these outputs."""
@@ -175,9 +168,7 @@ class RangeQuery(FiniteQuery):
 
     @property
     def rounded(self) -> str:
-        """The points, as `FiniteQuery` reads them; how many, of uneven cells."""
-        if self.edges is not None:
-            return f"{self.cells} cells"
+        """The points, as `FiniteQuery` reads them."""
         points = self.points
         return f"{spelled_range((points[0], points[-1]))}:{spelled(self.width)}"
 
@@ -185,8 +176,6 @@ class RangeQuery(FiniteQuery):
         """JSON-ready."""
         range_: Record = {"range": spelled_range((self.low, self.high)), "sensitivity": spelled(self.sensitivity)}
         prior = "worst" if self.weights is None else [*map(spelled, self.weights)]
-        if self.edges is not None:
-            range_["edges"] = [*map(spelled, self.edges)]
         return super().to_dict() | range_ | {"prior": prior} | ({"cells": self.cells} if self.given else {})
 
     def __str__(self) -> str:

@@ -7,6 +7,7 @@ import json
 from fractions import Fraction
 from itertools import combinations, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,10 +99,15 @@ def test_answers_beside_an_end_go_to_their_own_cells():
     assert {*ends.publish([Fraction(9, 8)] * 200).tolist()} == {2, 3}
 
 
-ASKED = [{"cells": 6}, {"sensitivity": 3}, {"prior": "worst"}, {"sensitivity": 3, "prior": "worst", "cells": 8}]
+ASKED: list[dict[str, Any]] = [
+    {"cells": 6},
+    {"sensitivity": 3},
+    {"prior": "worst", "cells": 6},
+    {"sensitivity": 3, "prior": "worst", "cells": 8},
+]
 
 
-@pytest.mark.parametrize(("options", "at_ends"), [(each, len(each) == 3) for each in ASKED])
+@pytest.mark.parametrize(("options", "at_ends"), [(each, "prior" in each) for each in ASKED])
 def test_a_design_saves_what_it_costs_on_real_answers(options, at_ends: bool, tmp_path: Path):
     value = FAMILY.designed(FAMILY.spelled(range="-1/3..5", epsilon=1, loss="absolute", **options))
     value.save(tmp_path / "f.json")

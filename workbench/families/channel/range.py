@@ -16,7 +16,8 @@ neighbours so are all points. Where h divides S, or S is the whole range, cost a
 All neighbours, δ = 0, under a prior: RR-on-Bins is the best of all with real outputs (Ghazi et al. 2023, Theorem 5),
 so the finite questions are answered by their bins, on up to 2^15 points for the bound, and the bins are the cells. For
 the worst answer: `models.range_channel` on cells that hold equal masses of outputs, about so many for each bin; its
-multipliers are a prior on points, under which the least loss of bins is the bound. With many bins both come from
+multipliers are a prior on points, under which the least loss of bins is the bound; outputs are spread as its least
+masses are. With many bins both come from
 `models.range_outputs`: whatever the outputs and the prior are, the loss is exact, and bins are a bound.
 
 All neighbours, δ > 0: let U be the least loss at (ε, 0) of k points x_i with weights p_i, K that of one output, and C
@@ -45,10 +46,10 @@ from solvers.search import Deadline
 from solvers.session import Options
 from solvers.solution import Solution
 from workbench.errors import Infeasible, InvalidRequest, NotProven
+from workbench.exact.numbers import Rationals
 from workbench.families.base import Session, Values
 from workbench.families.channel.losses import loss_table
-from workbench.families.channel.range_channels import GivenChannel, GivenMechanism, cost_of, law_of_bins, odds_at
-from workbench.families.channel.repair import to_integers
+from workbench.families.channel.range_channels import GivenMechanism, cost_of, odds_at
 from workbench.families.channel.request import ChannelRequest, ChannelTooLarge
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.frontier_plan import NotApplicable
@@ -68,6 +69,7 @@ _MASSES = 33_000  # compared on the cells' own points; with δ half
 _STEEP = 30  # ε up to which bins are known
 _ROUNDED = 1e-9  # relative, more than floats lose
 _OF_A_BIN, _FEWEST, _MOST, _FINE = (2, 4, 6, 8, 12), 24, 499, 1 << 13  # cells for the worst answer; points of a bound
+_OUTPUTS = 8192  # about so many, from a program
 _MANY, _OWN, _ATOMS = 40, (16, 24, 32, 20, 28), (0.3, 0.4)  # bins; outputs of one; its share at an end of the range
 _NEAR, _NARROW = 0.8, 8  # bins between an output and answers that it tells apart, where there are more bins
 _INTERIOR = Options(algorithm="interior-point", native={"run_crossover": "off"})
@@ -125,7 +127,7 @@ class _Search:
         self.best: tuple[Fraction, RangeQuery, Design] | None = None
         self.bound = Fraction(0)
         alike = self.question.local and is_hockey_stick(request.notion)
-        known = float(request.epsilon or 0) <= _STEEP and (self.question.weights is not None or not self.question.given)
+        known = float(request.epsilon or 0) <= _STEEP and not self.question.given
         self.pure = replace(request, notion="pure", delta=Fraction(0)) if alike and known else None
         self._loss = loss_named(str(request.loss))
 
@@ -205,29 +207,16 @@ class _Search:
         labels = np.asarray(float(question.low) + float(width) * (np.arange(count) + 0.5), dtype=np.float64)
         prior = np.repeat(np.array([float(w) for w in question.weights or ()]), count // question.parts)
         bins = self._prove(labels, prior, Fraction(1))
-        epsilon = Fraction(request.epsilon or 0)
-        if not question.given and bins.d > 1:  # one bin is the constant
-            values = (min(max(Fraction(f"{value:.12g}"), question.low), question.high) for value in bins.values)
-            odds = odds_at(epsilon, Fraction(self.request.delta or 0), bins.d, 1)
-            nearest = NearestOutputs((question.low, question.high), tuple(values), 1, odds)
-            self._take(design(GivenMechanism(self.request if self.request.delta else request, nearest)), question)
-        elif count <= MOST_CELLS:
-            cells = question if question.given else question.of(count)
-            finite = cells.finite(cells.far)
-            law, outputs = law_of_bins(finite, bins.starts, bins.values, epsilon)
-            self._take(design(GivenChannel(request, finite, law, outputs, "RR-on-Bins")), cells)
+        values = [min(max(Fraction(f"{value:.12g}"), question.low), question.high) for value in bins.values]
+        self._take_nearest(tuple(values * 2 if bins.d == 1 else values), 1)  # one bin is the constant
 
     def _worst(self, request: ChannelRequest) -> None:
         """By programs on cells that hold equal masses of outputs. Raises NotProven where not one is solved."""
-        low, width, q = (
-            self.question.low,
-            self.question.high - self.question.low,
-            math.expm1(float(request.epsilon or 0)),
-        )
+        width, q = self.question.high - self.question.low, math.expm1(float(request.epsilon or 0))
         middles = (np.arange(_FINE) + 0.5) / _FINE
         scale = np.array([0.0, 1.0]), np.array([0.0, float(self._prove(middles, None, width).d)])
         if scale[1][-1] > _MANY:
-            self._levelled(request, q)
+            self._levelled(q)
             if self.close or _OF_A_BIN[3] * scale[1][-1] > _MOST:
                 return
         for of_a_bin in _OF_A_BIN:
@@ -244,12 +233,12 @@ class _Search:
             solution = self._stopped(model)
             if solution.x is None:
                 break
-            least, masses = model.masses(solution)
-            used = masses.max(axis=0) > _LEAST * masses.max()
-            cells = self.question.uneven([low + width * _STEP * int(step) for step in steps])
-            published = tuple(low + width * _STEP / 2 * int(place) for place in outputs[used])
-            law = to_integers(masses[:, used])
-            self._take(design(GivenChannel(request, cells.finite(cells.far), law, published, "mixture of bins")), cells)
+            held = np.cumsum(model.least(solution))
+            bins = held[-1] * q / max(1 - held[-1], _LEAST)
+            likelier = max(_OWN[0], round(_OUTPUTS / bins))
+            count = max(likelier + 1, round(likelier * bins))
+            shares = (np.arange(count) + 0.5) / count
+            self._nearest(places[np.searchsorted(held, shares * held[-1])], likelier)
             model = RangeChannel(ends, own, places, _near(ends, places, scale), q, self._loss.name)
             solution = self._stopped(model)
             if solution.x is not None:
@@ -259,25 +248,34 @@ class _Search:
             self._tell(count)
             if self.close:
                 break
-            held = (np.cumsum(least) - least / 2) * q / max(1 - least.sum(), _LEAST)
+            held = (held + np.append(0.0, held[:-1])) / 2 * bins / held[-1]
             known = np.linspace(0, 1, max(3, round(held[-1]) + 1))
             scale = known, np.interp(known, places, held - held[0])
         if self.best is None:
             raise NotProven("The search stopped at its time limit.", bound=float(self.bound))
 
-    def _levelled(self, request: ChannelRequest, q: float) -> None:
+    def _nearest(self, outputs: Vector, own: int) -> None:
+        """Outputs in units of the range, of which the nearest are likelier."""
+        low, width = self.question.low, self.question.high - self.question.low
+        values = (low + width * _STEP * round(float(output) / float(_STEP)) for output in outputs)
+        self._take_nearest(tuple(values), own)
+
+    def _take_nearest(self, outputs: Rationals, own: int) -> None:
+        """These outputs, own of which are likelier."""
+        request, delta = self.request, Fraction(self.request.delta or 0)
+        odds = odds_at(Fraction(request.epsilon or 0), delta, len(outputs), own)
+        nearest = NearestOutputs((self.question.low, self.question.high), outputs, own, odds)
+        self._take(design(GivenMechanism(request if delta else self.pure or request, nearest)), self.question)
+
+    def _levelled(self, q: float) -> None:
         """By many outputs, of which the nearest ones are likelier."""
-        question, loss = self.question, self._loss.name
-        low, width, limit = question.low, question.high - question.low, Limit.of(q, loss)
+        loss = self._loss.name
+        limit = Limit.of(q, loss)
         for atom in _ATOMS:
-            self._prove(*limit.labels(atom), width)
+            self._prove(*limit.labels(atom), self.question.high - self.question.low)
         for own in _OWN:
-            steps = np.rint(level(spread(limit, own, q, loss), own, q, loss) / float(_STEP)).astype(int)
-            odds = odds_at(Fraction(request.epsilon or 0), Fraction(self.request.delta or 0), steps.size, own)
-            outputs = tuple(low + width * _STEP * int(step) for step in steps)
-            nearest = NearestOutputs((low, question.high), outputs, own, odds)
-            self._take(design(GivenMechanism(self.request if self.request.delta else request, nearest)), question)
-            self._tell(steps.size)
+            self._nearest(level(spread(limit, own, q, loss), own, q, loss), own)
+            self._tell(round(limit.bins * own))
             if self.close or self._deadline.passed:
                 break
 
