@@ -123,8 +123,8 @@ class NearestOutputs(ShownMechanism):
 
     @property
     def used(self) -> Positions:
-        """The outputs of positive probability: all."""
-        return np.arange(len(self.bins))
+        """The first of equal outputs, each of which has positive probability."""
+        return np.unique(self.outputs, return_index=True)[1]
 
     def comparisons(self) -> Iterator[Comparison]:
         """The answers at both ends, in both orders."""

@@ -114,6 +114,11 @@ def test_what_is_drawn_follows_the_law_and_cuts_are_exact():
         mechanism.law("3.5")
 
 
+def test_equal_outputs_count_once():
+    values = tuple(Fraction(k) for k in (0, 0, 1, 1, 1, 3))
+    assert [*NearestOutputs((Fraction(0), Fraction(3)), values, 2, ODDS).used] == [0, 2, 5]
+
+
 def test_a_file_holds_the_outputs_alone(tmp_path: Path):
     mechanism = made(3)
     wb.Certificate(mechanism, "pure", "1.1").save(tmp_path / "f.json")
