@@ -25,6 +25,7 @@ from workbench.exact.objects import Pair
 from workbench.exact.plain import is_whole, whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
+from workbench.exact.time_limit import go_on
 
 
 def closed_upwards(weights: list[Any], least: Callable[[int, Any], Iterable[tuple[int, Any]]]) -> list[Any]:
@@ -36,6 +37,7 @@ def closed_upwards(weights: list[Any], least: Callable[[int, Any], Iterable[tupl
     queue = [(-weight, i) for i, weight in enumerate(raised) if weight]
     heapq.heapify(queue)
     while queue:
+        go_on()
         negative, i = heapq.heappop(queue)
         if -negative < raised[i]:
             continue  # it has been raised since
@@ -54,6 +56,7 @@ class IntegerLaw:
     """
 
     def __init__(self, first: int, weights: Iterable[Any] | Distribution, period: int = 1, ratio: Any = 0) -> None:
+        go_on()
         self.held = weights if isinstance(weights, Distribution) else Distribution(weights)
         self.weights = self.held.integers
         self.ratio = number_where(ratio, "ratio", "a number in [0, 1)", lambda number: 0 <= number < 1)

@@ -56,6 +56,7 @@ class Value(NamedTuple):
 
 
 _LITTLE, _SOLVERS = 0.2, 0.8  # seconds, and of the time of a class
+_GRACE = 0.05  # of the time of all classes
 
 
 class TimeShares:
@@ -75,8 +76,8 @@ class TimeShares:
         return max(_LITTLE, _SOLVERS * self._equal)
 
     def over(self) -> Callable[[], bool]:
-        """Whether the time of a class that begins now is used up."""
-        mine = Deadline(self._equal)
+        """Whether the time of a class that begins now is used up: a part of all, where others left less, is its own."""
+        mine = Deadline(max(self._equal, _GRACE * (self._deadline.seconds or 0.0)))
         return lambda: mine.passed
 
 

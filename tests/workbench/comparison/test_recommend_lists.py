@@ -307,12 +307,40 @@ def test_bins_at_a_delta_are_between_the_best_channel_and_what_they_mix(loss: st
     assert "the best of all (ε, δ) mechanisms is the best channel" in bins["notes"]
 
 
-def test_an_own_loss_keeps_the_outputs_and_says_so():
-    rows = by_class(wb.recommend(answers="0..3", max_shift=1, epsilon=1, loss=lambda x, o: abs(x - o) ** 3))
-    assert (
-        "between them this loss proves nothing: list more with --outputs; others are chosen for squared, huber, "
-        "absolute, pinball" in rows["best channel"]["notes"]
-    )
+def test_an_own_function_says_what_outputs_between_those_listed_may_gain():
+    """At most s h/2, s its slope, h the largest gap: each is rounded to the nearest."""
+    query = {"max_shift": 1, "epsilon": 1, "prior": [3, 1, 1, 2], "answers": "0..3"}
+
+    def loss(x, o):
+        return abs(abs(x - o) - 0.25)
+
+    def channel(outputs):
+        return by_class(wb.recommend(**query, loss=loss, outputs=outputs))["best channel"]
+
+    few = by_class(wb.recommend(**query, loss=loss))["best channel"]
+    assert "if the loss changes by at most s a unit, others between them cost at most 0.5 s less" in few["notes"]
+    halves, fine = channel("0..3:0.5"), channel("0..3:0.0625")
+    assert few["objective"] - 0.5 <= fine["bound"] <= fine["objective"] < few["objective"] - 0.1
+    assert halves["objective"] - 0.25 <= fine["bound"]
+
+
+def test_a_table_is_linear_between_its_outputs():
+    """No channel on a finer list costs less than one on the outputs of the table, which is said of all real outputs."""
+    rng = np.random.default_rng(3)
+    table = rng.integers(0, 9, (4, 4))
+    query = {"answers": "0..3", "max_shift": 1, "epsilon": 1, "delta": "0.01", "prior": [3, 1, 1, 2]}
+    row = by_class(wb.recommend(**query, loss=table.tolist()))["best channel"]
+    assert "linear between" in row["notes"]
+    fine = np.linspace(0, 3, 13)
+    between = np.array([np.interp(fine, range(4), each) for each in table])
+    finer = by_class(wb.recommend(**query, outputs=fine.tolist(), loss=between.tolist()))["best channel"]
+    assert row["objective"] == pytest.approx(finer["objective"], rel=1e-7)
+    question = wb.FiniteQuery("0..3", "free", max_shift=1, prior=[3, 1, 1, 2])
+    design = wb.design(question, loss=table.tolist(), epsilon=1, delta="0.01")
+    assert design.objective == pytest.approx(row["objective"], rel=1e-9)
+    assert "The loss is taken as linear between the outputs of its table; beyond them there are none." in design.words
+    least = wb.design(question, loss=table.tolist(), delta="0.01", minimise="epsilon", max_loss=design.objective * 1.01)
+    assert 0.9 < least.objective <= 1
 
 
 def test_an_own_function_is_asked_at_every_output_that_is_listed():

@@ -21,12 +21,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from models.losses import Loss
 from solvers.arrays import Vector
 from solvers.search import Deadline
 from solvers.solution import Solution, Termination
 from workbench.errors import NotProven
 from workbench.families.channel.losses import loss_table
-from workbench.families.channel.output_cells import LINEAR, lower, posterior_points
+from workbench.families.channel.output_cells import lower, posterior_points
 from workbench.families.channel.problem import LARGE, ChannelProblem
 from workbench.families.channel.request import LEAST, ChannelRequest, ChannelTooLarge
 from workbench.families.design import Design
@@ -69,8 +70,7 @@ class FreeOutputsProblem(ChannelProblem):
     def __init__(self, request: ChannelRequest) -> None:
         super().__init__(request)
         assert request.question.numbers is not None
-        assert request.losses.named is not None
-        self._named, self._inputs = request.losses.named, request.question.numbers[0]
+        self._named, self._inputs = request.losses.named or Loss("table"), request.question.numbers[0]
         self._ends = min(self._inputs), max(self._inputs)
         width = self._ends[1] - self._ends[0]
         self._work, self._deadline = 0, Deadline(request.options.time_limit)
@@ -82,11 +82,16 @@ class FreeOutputsProblem(ChannelProblem):
 
     def answered(self, programs: Programs | None, start: str) -> Answer:
         """The answer on the chosen outputs, with the bound over all real ones. Raises as `ChannelProblem`."""
-        if self._named.kind in LINEAR:
+        if self.request.linear:
             return _answer(self.request)
         candidate, bound = self._searched()
         self.request = self.outer = candidate.request
         return replace(candidate.answer, bound=bound)
+
+    def words(self) -> list[str]:
+        """How a table is read between its outputs."""
+        sentence = "The loss is taken as linear between the outputs of its table; beyond them there are none."
+        return super().words() + [sentence] * isinstance(self.request.loss, tuple)
 
     def proven(self, reached: Design) -> Design:
         """The design, with what is proven of it. Raises NotProven, with the design."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from workbench.exact.objects import Record, Values
@@ -78,6 +79,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
         chosen = {"parameter": _freed} if question.free else {}
         best = partial(designed, FAMILY, question, query.time, **chosen, **options)
         publishes = "" if question.free else f"; publishes only the outputs, {in_bits(question.m)}{listed}"
+        publishes += "; the loss taken as linear between them" if question.free and query.losses.named is None else ""
         contains = (*_CHANNELS, *(("RR-on-Bins",) if question.free else ()))
         yield Candidate("best channel", f"made for {prior}{publishes}", command, best, contains=contains, programs=True,
                         simplicity=3, minimises=True, several=True)  # fmt: skip
@@ -114,14 +116,12 @@ def _why_listed(query: Query) -> str | None:
     given = "outputs" in (query.words or {}) or query.question.outputs != query.question.inputs
     if given or query.question.numbers is None or (named is not None and named.kind == "error-rate"):
         return ""
-    if named is None or named.kind not in CONVEX:
-        return (
-            f" (between them this loss proves nothing: list more with --outputs; others are chosen for "
-            f"{', '.join(CONVEX[:-1])})"
-        )
     if query.delta and query.notion in ratio_notions() and ratio_kind(query.notion) == MASS_ABOVE_RATIO:
         return f" (randomising between two others may break {query.notion})"
-    return None
+    if isinstance(query.loss, tuple) or (named is not None and named.kind in CONVEX):
+        return None
+    half = float(max(b - a for a, b in pairwise(sorted(query.question.numbers[1])))) / 2
+    return f" (if the loss changes by at most s a unit, others between them cost at most {half:g} s less)"
 
 
 def _freed(design: Design) -> str:

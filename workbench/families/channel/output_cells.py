@@ -14,6 +14,7 @@ loss                  knots                          low(y, z)
 squared, huber        the middles between anchors    the lesser of the tangents of the two anchors beside z
 absolute, pinball,    the answers                    the loss itself, linear between answers: outputs of any other
 error-rate                                           value are of no use (being wrong costs 1 wherever)
+a table of one's own           its outputs                    linear between them, as it is read
 
 At an anchor that is an output of the optimum nothing is lost: the multipliers of the optimum there, moved along with
 the tangent, stay feasible beside it. So both sides meet as soon as the anchors are the outputs of the optimum and their

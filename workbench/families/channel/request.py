@@ -22,7 +22,7 @@ from workbench.families.budget import BudgetRequest
 from workbench.families.channel.block_work import FEW, NAME, BlocksSize, less, too_large
 from workbench.families.channel.extra_rows import ExtraRows, extra_program
 from workbench.families.channel.losses import LossTable, OwnLoss
-from workbench.families.channel.output_cells import CONVEX, LOWER
+from workbench.families.channel.output_cells import CONVEX, LINEAR, LOWER
 from workbench.families.channel.repair import Edges, cheapest, loss_of
 from workbench.families.option import within
 from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind
@@ -92,13 +92,18 @@ class ChannelRequest(BudgetRequest):
         named, free = self.losses.named, "'free'"
         if self.question.numbers is None:
             InvalidRequest.must("outputs", "a list where answers are no numbers", free)
-        if (named is None or named.kind not in CONVEX) and self.losses.name != LOWER:
-            words = f"a list where the loss is none of {', '.join(CONVEX)}"
+        if not self.linear and (named is None or named.kind not in CONVEX) and self.losses.name != LOWER:
+            words = f"a list where the loss is no table and none of {', '.join(CONVEX)}"
             InvalidRequest.must("outputs", words, f"{free} with {self.losses.name}")
         if self.extended:
             InvalidRequest.must("outputs", "a list where there are extra constraints", free)
         if self.delta and ratio_kind(self.notion) == MASS_ABOVE_RATIO:
             InvalidRequest.must("outputs", "a list where notion is pdp with delta > 0", free)
+
+    @property
+    def linear(self) -> bool:
+        """Whether its loss is linear between the outputs, or taken so, as a table of one's own is."""
+        return isinstance(self.loss, tuple) or (self.losses.named is not None and self.losses.named.kind in LINEAR)
 
     def placed(self, outputs: Sequence[Fraction], losses: LossTable) -> ChannelRequest:
         """The same request on these outputs, at these losses. Raises ChannelTooLarge."""
