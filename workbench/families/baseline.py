@@ -163,6 +163,7 @@ class _Name(str):
 Named = tuple[tuple[str, Any], ...]  # a name and a law, or a function, each
 Masses = dict[int, Fraction]  # of noise values
 Law = Masses | _Table | Mechanism
+Function = Callable[..., Any]  # of a budget
 
 
 def read_baselines(value: Any, name: str) -> Named:
@@ -198,18 +199,18 @@ def _named(value: Any) -> str:
     return str(getattr(value, "__name__", "own")).replace("<lambda>", "own")
 
 
-def _read(value: Any, name: str) -> Law | Callable[..., Any] | None:
+def _read(value: Any, name: str) -> Law | Function | None:
     if isinstance(value, _Name):  # of a published one
         return None
     if isinstance(value, (str, Path)):
         path = Path(value)
-        read: Law | Callable[..., Any] = _READERS.get(path.suffix.lower(), _from_table)(path, name)
+        read: Law | Function = _READERS.get(path.suffix.lower(), _from_table)(path, name)
         return read
     function = value if callable(value) else None
     return function or _law(value, name)
 
 
-def _from_python(path: Path, name: str) -> Callable[..., Any]:
+def _from_python(path: Path, name: str) -> Function:
     """The function `baseline` of a file, which is run."""
     try:
         function = runpy.run_path(str(path)).get("baseline")
@@ -217,7 +218,7 @@ def _from_python(path: Path, name: str) -> Callable[..., Any]:
         InvalidRequest.must(name, f"a Python file that runs: {path.name}", f"{type(error).__name__}: {error}")
     if not callable(function):
         InvalidRequest.must(name, "a Python file with a function baseline(epsilon, delta)", path.name)
-    chosen: Callable[..., Any] = function
+    chosen: Function = function
     return chosen
 
 
@@ -287,7 +288,7 @@ def _summed(masses: list[Fraction], name: str) -> list[Fraction]:
     return masses
 
 
-def _mechanism(law: Law | Callable[..., Any], request: Any) -> Mechanism:
+def _mechanism(law: Law | Function, request: Any) -> Mechanism:
     """What a law is for the question of a request; a function is called with its budget."""
     if callable(law):
         epsilon = None if request.epsilon is None else float(request.epsilon)

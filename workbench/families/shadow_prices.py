@@ -42,6 +42,9 @@ _ZERO = 1e-7  # of a multiplier, as a share of the largest loss
 Sides = tuple[float | None, float]  # from below (None: there is nothing below), from above
 
 
+Decides = tuple[int, int, float]  # rows that decide, all rows, the largest multiplier
+
+
 @dataclass(frozen=True)
 class ShadowPrices:
     """epsilon, delta: (dV/dε, dV/dδ) from below and from above, None where no formula gives them; binding: the labels
@@ -55,7 +58,7 @@ class ShadowPrices:
     of: int
     words: str = ""
     names: Words = ()
-    constraints: Mapping[str, tuple[int, int, float]] = field(default_factory=dict)
+    constraints: Mapping[str, Decides] = field(default_factory=dict)
 
     def __str__(self) -> str:
         lines = [
@@ -120,13 +123,13 @@ def _name(label: Ints, design: Any) -> str:
     return str(label[0]) if len(label) == 1 else str(label)
 
 
-def _constraints(design: Any) -> dict[str, tuple[int, int, float]]:
+def _constraints(design: Any) -> dict[str, Decides]:
     """Those of the request, by the labels of their rows in the program that was solved."""
     solution = design.solution
     if solution is None or solution.row_dual is None:
         return {}
     zero = _ZERO * float(np.abs(solution.data.c).max())
-    known: dict[str, tuple[int, int, float]] = {}
+    known: dict[str, Decides] = {}
     for block in solution.program.rows:
         if block.wished:
             prices = np.abs(solution.row_dual[block.start : block.start + block.size])

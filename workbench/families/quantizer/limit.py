@@ -38,7 +38,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -94,7 +94,7 @@ class _Dual:
         least = float(np.where(slope > 0, slope, self.odds * slope).sum(axis=1).min())
         total = float(self.w.sum())
         shrink = total / (total - min(0.0, least))
-        return _Dual(self.x, self.w, self.loss, self.odds, shrink * self.alpha, shrink * self.beta)
+        return replace(self, alpha=shrink * self.alpha, beta=shrink * self.beta)
 
     def bound(self, reach: float) -> float:
         """Σ α + β x, less what makes the duals feasible for every output in [-reach, reach]."""
