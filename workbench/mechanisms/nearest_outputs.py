@@ -139,8 +139,6 @@ class NearestOutputs(ShownMechanism):
         for i, p in enumerate(laws):
             yield Comparison((i, 1 - i), p, laws[1 - i], describe)
 
-    extremes = comparisons
-
     def within(self, distance: float) -> NearestOutputs:
         """Itself."""
         return self
@@ -155,12 +153,6 @@ class NearestOutputs(ShownMechanism):
         return AuditSize.of([each.p for each in self.comparisons()], 2)
 
     # What it publishes.
-
-    def draws(self, x: Any, count: int, source: Source) -> NDArray[Any]:
-        """What is published for x, independently. Shape (count,). Raises InvalidRequest."""
-        self.law(x)
-        given: Any = [x if isinstance(x, float) else exact(x, "answer")] * count
-        return self.sample(given, source)
 
     def publish(self, answers: ArrayLike, *, insecure_seed: int | None = None) -> NDArray[np.float64]:
         """One draw for each of many answers, clamped into the range, independently. answers: (n,) finite doubles or
