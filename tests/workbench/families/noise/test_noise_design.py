@@ -53,7 +53,7 @@ def test_integers_on_the_command_line(capsys):
     assert sum(eta**2 * mass for eta, mass in masses.items()) == pytest.approx(made["objective"])
     alpha = (1 - 1e-3) / (np.e + 1e-3)  # the least: 1/(1 + α) - e^ε α/(1 + α) = δ
     assert made["beside"]["geometric"] == pytest.approx(2 * alpha / (1 - alpha) ** 2, rel=1e-6)
-    assert made["beside"]["staircase"] == pytest.approx(1.8413, abs=5e-5)  # pure
+    assert "staircase" not in made["beside"]  # between answers one step apart it is the geometric
     assert made["beside"]["discrete Gaussian"] == pytest.approx(6.4833, abs=5e-3)
 
 
