@@ -161,8 +161,9 @@ def beyond(source: random.Random, mechanism: Data, pairs: Pairs, notion: str) ->
         ]
         least = max(finite, default=Fraction(1))
     elif notion == "gdp":
-        curves = [TradeOff((a, b) for _, a, b in laws.steps) for laws in moments]
-        needed = [curve.needed(p, q, 256)[0] for curve in curves if not curve.unbounded for p, q in curve.vertices]
+        curves = [TradeOff((a.numerator, a.denominator, b.numerator, b.denominator) for _, a, b in laws.steps)
+                  for laws in moments]  # fmt: skip
+        needed = [curve.needed(vertex, 256)[0] for curve in curves if not curve.unbounded for vertex in curve.vertices]
         least = max(needed, default=Fraction(0))
     else:
         bounds = [Concentrated(laws) for laws in moments]
