@@ -1319,6 +1319,7 @@ def read_nearest(data):
     need(all(a <= b for a, b in pairwise(steps)), "The outputs must not fall, and lie in the range.")
     need(1 <= law.own < m, "Some outputs must be own, and some others.")
     need(odds >= 1, "The odds must be at least 1.")
+    law.mixed = 1 < len({float(output) for output in law.outputs}) < m  # some are published as one double
     r, a, b = min(law.own, m - law.own), odds.numerator, odds.denominator
     rest = (law.own - r) * a + (m - law.own - r) * b
     law.laws, law.labels = [lowest_terms((r * a, r * b, rest)), lowest_terms((r * b, r * a, rest))], [(0, 1), (1, 0)]
@@ -1544,7 +1545,10 @@ def check(data):
         vars(mechanism).setdefault(name, None)
     notion, budgets, others = read_claim(file.claim, mechanism)
     rounded = (mechanism.kind == "real-noise" or mechanism.mixed) and notion == "pdp" and others["delta"]
-    need(not rounded, "Noise on the reals, and answers between ends of cells, are rounded, which pdp does not survive.")
+    need(
+        not rounded,
+        "Noise on the reals, answers between ends and equal outputs are rounded: pdp does not survive it.",
+    )
     single = mechanism.range is None or (notion != "metric" and None in budgets)
     need(single, "The budget of a range must be one number, and not one per distance.")
     objective, bias = read_objective(file.objective), read_bias(file.bias)

@@ -126,6 +126,12 @@ class NearestOutputs(ShownMechanism):
         """The first of equal outputs, each of which has positive probability."""
         return np.unique(self.outputs, return_index=True)[1]
 
+    @cached_property
+    def rounded(self) -> bool:
+        """Whether some outputs, not all, are published as one double: together they may exceed a ratio that one of them
+        exceeds alone, with more mass. It only matters where such mass counts (PDP)."""
+        return 1 < len(self.used) < len(self.bins)
+
     def comparisons(self) -> Iterator[Comparison]:
         """The answers at both ends, in both orders."""
         a, b, m = self.odds.numerator, self.odds.denominator, len(self.bins)

@@ -163,3 +163,17 @@ def test_twenty_thousand_outputs_are_designed_saved_and_checked(tmp_path: Path):
     assert wb.load(tmp_path / "f.json").publish([3.21] * 5, insecure_seed=1) == pytest.approx([3.21] * 5, abs=1e-3)
     with pytest.raises(wb.InvalidRequest, match="the matrix must be of at most"):
         _ = value.mechanism.matrix
+
+
+def test_equal_outputs_are_published_as_one_so_that_pdp_is_not_certified():
+    """0, 0, 1 with odds 9: 0 comes with 10/11 near 0 and with 2/11 near 1, a ratio of 5 > e, where each 0 has 9/11."""
+    equal = NearestOutputs((Fraction(0), Fraction(1)), (Fraction(0), Fraction(0), Fraction(1)), 1, Fraction(9))
+    claimed = {"epsilon": 1, "delta": "0.82"}
+    with pytest.raises(wb.InvalidRequest, match="rounding preserves"):
+        wb.Certificate(equal, notion="pdp", **claimed)
+    apart = NearestOutputs((Fraction(0), Fraction(1)), (Fraction(0), Fraction(1, 2), Fraction(1)), 1, Fraction(9))
+    content = wb.Certificate(apart, notion="pdp", **claimed).content().decode()
+    assert verdict(json.loads(content)) == "proven"
+    assert verdict(json.loads(content.replace('"0.5"', '"0"'))) == "unreadable"
+    assert wb.Certificate(equal, notion="dp", epsilon=1, delta="0.82").holds()
+    assert wb.Certificate(equal, notion="pdp", epsilon=3, delta=0).holds()
