@@ -4,6 +4,8 @@ level functions, which answers most of these questions, has test_modulo_levels.p
 from __future__ import annotations
 
 import itertools
+import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,7 +16,8 @@ from models.modulo_fast import FastSession
 from models.modulo_frontier import Limit, delta_frontier
 from models.modulo_level_frontier import piece_at
 from models.oracles import bounds
-from models.oracles.single_distance import breakpoints, single_distance_law
+from models.oracles.rational_forms import theorem2
+from models.oracles.single_distance import single_distance_law
 from models.requirements import MASS_ABOVE_RATIO
 from models.requirements import MASS_ABOVE_RATIO as PDP
 from solvers.backend import backend
@@ -61,8 +64,7 @@ def test_equals_the_milp_at_random_deltas(sizes, shifts, epsilon, loss):
 @pytest.mark.usefixtures("over_patterns")
 def test_one_difference_has_the_breakpoints_of_theorem_2():
     pieces = delta_frontier((9,), ((1,),), 0.7)
-    lower, upper = breakpoints(9, 0.7)
-    wanted = np.unique(np.concatenate([lower, upper]))
+    wanted = sorted({0.0, 1.0, *(float(end(Fraction(math.exp(0.7)))) for end, _ in theorem2(9))})
     found = np.array([piece.delta_low for piece in pieces] + [1.0])
     assert found == pytest.approx(wanted, abs=1e-8)
     for delta in np.linspace(0, 1, 41):

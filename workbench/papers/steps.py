@@ -147,13 +147,13 @@ class Reproduction:
             if (step.paper, step.names[0]) not in self.parts:
                 self._tell(f"{label} ...")
             with heartbeat(self._tell, label):
-                outcomes = _taken(load(step.paper), step, self.full, self.formats)
+                outcomes = _taken(self._paper(step.paper), step, self.full, self.formats)
             self._receive(step, outcomes)
 
     def _resume(self) -> None:
         """Take up the parts that an interrupted run of this version kept; a line that was cut short is left out."""
         for paper, name in self.names:
-            compute = load(paper).artifacts[name]
+            compute = self._paper(paper).artifacts[name]
             if not isinstance(compute, InParts) or not compute.kept or not self._kept(paper, name).exists():
                 continue
             keys, ended = {json.dumps(key): key for key in compute.keys}, self.parts.setdefault((paper, name), {})
@@ -171,7 +171,7 @@ class Reproduction:
     def _receive(self, step: Step, outcomes: Iterable[Outcome]) -> None:
         """Write the files of what is complete; the parts of an artifact are put together once all have ended."""
         for outcome in outcomes:
-            compute = load(step.paper).artifacts.get(outcome.name)
+            compute = self._paper(step.paper).artifacts.get(outcome.name)
             if isinstance(compute, InParts):
                 ended = self.parts.setdefault((step.paper, outcome.name), {})
                 ended[step.key] = outcome
@@ -209,6 +209,9 @@ class Reproduction:
     def _kept(self, paper: str, name: str) -> Path:
         """The file of the ended parts of an artifact."""
         return self.results / paper / f"{name}.partial.jsonl"
+
+    def _paper(self, name: str) -> Paper:
+        return next(paper for paper in self.papers if paper.name == name)
 
     @property
     def _place(self) -> str:
