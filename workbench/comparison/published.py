@@ -33,6 +33,7 @@ from workbench.families.base import Family
 from workbench.families.baseline import own_baselines
 from workbench.families.channel.family import FAMILY as CHANNEL
 from workbench.families.channel.frontier import other
+from workbench.families.channel.range import by_bins
 from workbench.families.noise.family import FAMILY as NOISE
 from workbench.families.outcome import translated_errors
 from workbench.families.published import Published, Reference, costs, published
@@ -43,7 +44,6 @@ from workbench.families.recommendation import Query, RealQuery, Value
 from workbench.io.result import Row
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.integer_noise import IntegerNoise
-from workbench.mechanisms.range_query import MOST_CELLS
 from workbench.mechanisms.real_noise import RealNoise
 
 CLOSE = Fraction(1, 50)  # of the optimum, that its two sides must be apart at most for a ratio to be told
@@ -274,8 +274,8 @@ def _of_channels(query: Query) -> Interval:
 
 
 def _of_range(query: RealQuery) -> Interval:
-    question = query.question.of(MOST_CELLS)
-    return _designed(CHANNEL, CHANNEL.request(question, loss=query.loss, **query.budget))
+    with translated_errors():
+        return by_bins(CHANNEL.request(query.question, loss=query.loss, certify=False, **query.budget))
 
 
 def _of_unbiased(query: RealQuery) -> Interval:

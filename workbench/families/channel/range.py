@@ -63,6 +63,7 @@ from workbench.privacy.certificate import Certificate
 
 _CELLS = (8, 16, 32, 64, 128, 12, 24, 48, 96)  # refined until cost and bound are close; not every refinement helps
 _BINNED = (8, 16, 32, 64, 128, 256, 512, 1 << 11, 1 << 13, 1 << 15, 1 << 18)  # points that bins are made of
+_FINEST = 1 << 15
 _BY_TANGENTS = (4, 8)  # cells under a notion of several bounds
 _CLOSE = 0.01  # of each other, relative
 _MASSES = 33_000  # compared on the cells' own points; with δ half
@@ -115,6 +116,16 @@ def _least(request: ChannelRequest) -> Design:
         words = f"The search stopped at its time limit: least epsilon {value.objective:.9g} so far."
         raise NotProven(words, incumbent=value.objective, bound=value.bound, design=reported)
     return reported
+
+
+def by_bins(request: ChannelRequest) -> tuple[float, float]:
+    """(bound, cost) of a range under a prior, every two answers neighbours, by bins of 2^15 points; the bound takes no
+    more at δ > 0."""
+    search = _Search(request)
+    assert search.pure is not None
+    search._binned(search.pure, _FINEST)
+    assert search.best is not None
+    return float(search.bound), float(search.best[0])
 
 
 class _Search:
