@@ -31,7 +31,7 @@ DATA = Path(__file__).with_name("data")
 _BUDGET, _OF_A_CLASS = ("epsilon", "delta"), ("class", "objective", "bound", "bits")
 _SECONDS = 600  # more than any class takes, so that the table is the same every time
 _MAP_DIGITS = 5  # of masses, which a solver's tolerance leaves certain
-_EXPECTED = ("infeasible", "unreachable")  # what no parameter or no code meets is an answer
+_EXPECTED = ("not applicable", "infeasible", "unreachable")  # what no parameter or no code meets is an answer
 
 
 def _finished(result: Result) -> pd.DataFrame:

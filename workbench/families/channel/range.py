@@ -33,6 +33,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -118,9 +119,10 @@ def _least(request: ChannelRequest) -> Design:
     return reported
 
 
-def by_bins(request: ChannelRequest) -> tuple[float, float]:
+def by_bins(request: Any) -> tuple[float, float]:
     """(bound, cost) of a range under a prior, every two answers neighbours, by bins of 2^15 points; the bound takes no
     more at δ > 0."""
+    assert isinstance(request, ChannelRequest)
     search = _Search(request)
     assert search.pure is not None
     search._binned(search.pure, _FINEST)
