@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 Measured: TypeAlias = "tuple[Claim, tuple[Result, ...]]"
-_REPORTED = tuple(map(notion, ("pdp", "dp", "pure")))  # by every audit at a budget
+REPORTED = tuple(map(notion, ("pdp", "dp", "pure")))  # by every audit at a budget
 
 
 @dataclass(frozen=True)
@@ -397,4 +397,4 @@ def _audit(
 def _pair(label: Label, laws: Laws, epsilon: Fraction) -> PairAudit:
     """One comparison at ε."""
     values = {"epsilon": epsilon}
-    return PairAudit(label, epsilon, {measure.quantity: measure.measure(laws, values) for measure in _REPORTED})
+    return PairAudit(label, epsilon, {measure.quantity: measure.measure(laws, values) for measure in REPORTED})

@@ -30,6 +30,8 @@ from workbench.frontiers.run import frontier_of, plan_of, run
 from workbench.io.parameter_grid import grid, has_range, in_order, whole_grid
 from workbench.io.result import Result
 from workbench.mechanisms.baselines.count_queries import data_independent
+from workbench.mechanisms.channel import Channel
+from workbench.privacy.audit import audit
 from workbench.privacy.notions.dp import DP
 from workbench.privacy.notions.notion import HockeyStick
 
@@ -159,6 +161,23 @@ def test_scan_finds_the_geometric_parameter() -> None:
         found = _least(Scan("geometric", 6, [distance]), Fraction(1), Fraction(0), "pdp")
         assert found == pytest.approx(math.exp(-1 / distance), rel=1e-6)
     assert _least(Scan("gaussian", 6, [1]), Fraction(1, 1000), Fraction(0), "pdp") is None
+
+
+@pytest.mark.parametrize("family", ["geometric", "gaussian", "exponential"])
+def test_the_pairs_that_a_scan_audits_have_the_largest_measures_of_all(family: str) -> None:
+    for distances, epsilon, delta, notion in (
+        ([1], Fraction(1), Fraction(0), "pdp"),
+        ([1, 3], Fraction(1, 2), Fraction(1, 10), "pdp"),
+        ([1, 2], Fraction(1, 3), Fraction(1, 50), "dp"),
+        ([2], Fraction(8), Fraction(1, 10**6), "dp"),
+    ):
+        found = Scan(family, 7, distances).audited(epsilon, delta, notion)
+        assert found is not None
+        _, channel, few = found
+        every = audit(Channel.of(channel, [(q, q + d) for d in distances for q in range(8 - d)]), epsilon)
+        assert len(few.pairs) <= len(every.pairs) / 2
+        assert (few.pdp_delta, few.dp_delta) == (every.pdp_delta, every.dp_delta)
+        assert (few.pure_ratio, few.pure_epsilon) == (every.pure_ratio, every.pure_epsilon)
 
 
 def _least(scan: Scan, *budget: Any) -> float | None:

@@ -20,13 +20,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from solvers.arrays import Vector
 from solvers.search import bisect
+from workbench.exact.distribution import NEAR
 from workbench.exact.numbers import exp_interval, round_up
+from workbench.exact.objects import Pair
 from workbench.families.channel.baselines import PUBLISHED as OF_ANSWERS
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.published import Published, Reference
@@ -36,7 +39,7 @@ from workbench.mechanisms.baselines.count_queries import FAMILIES
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.modulo import ModuloNoise
-from workbench.privacy.audit import Privacy, audit
+from workbench.privacy.audit import REPORTED, Privacy, audit
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import Notion
 from workbench.privacy.notions import notion as named
@@ -64,9 +67,9 @@ class Scan:
 
     def __init__(self, family: str, n: int, distances: Sequence[int], steps: int = 401) -> None:
         self.family, self.n = FAMILIES[family], n
+        # each pair in one order: the other is that of the answers n - q, whose laws are the mirror images
         self.pairs = [(q, q + d) for d in sorted(set(distances)) for q in range(n + 1 - d)]
-        first, second = np.array(self.pairs).T
-        self._p, self._q = np.concatenate([first, second]), np.concatenate([second, first])
+        self._p, self._q = np.array(self.pairs).T
         least, low, high = SCANNED[family]
         self.grid = np.append(least, np.linspace(low, high, steps))
         self._tables = np.stack([self.family.table(n, float(x)) for x in self.grid])
@@ -88,12 +91,29 @@ class Scan:
         self, epsilon: Fraction, delta: Fraction, notion: str | Notion
     ) -> tuple[float, Channel, Privacy] | None:
         """The smallest parameter found that the exact audit takes for private, with its channel and that audit."""
+        claim = Claim(notion, epsilon, delta)
         for parameter, channel in self._nearest(epsilon, delta, notion):
-            privacy = audit(Channel.of(channel, self.pairs), epsilon)
-            claim = Claim.of(notion, privacy.mechanism, {"epsilon": epsilon, "delta": delta})
+            pairs = self._deciding(channel, epsilon) if claim.notion in REPORTED else self.pairs
+            privacy = audit(replace(channel, neighbours=tuple(pairs)), epsilon)
             if privacy.holds(claim):
                 return parameter, channel, privacy
         return None
+
+    def _deciding(self, channel: Channel, epsilon: Fraction) -> list[Pair]:
+        """The pairs of which one has the largest hockey stick, one the largest mass above e^ε, one the largest ratio.
+
+        By floats with room for their rounding, which that of the masses' logarithms is well within. What breaks no
+        budget has no hockey stick.
+        """
+        p, q = channel.matrix.take(self._p, axis=0), channel.matrix.take(self._q, axis=0)
+        logs = np.stack([row.logs - math.log2(row.total) for row in channel.rows])
+        with np.errstate(invalid="ignore"):
+            losses = logs.take(self._p, axis=0) - logs.take(self._q, axis=0) - float(epsilon) / math.log(2)
+        surely, perhaps = (np.where(losses > level, p, 0.0).sum(axis=1) for level in (NEAR, -NEAR))
+        sticks, largest = np.maximum(p - math.exp(epsilon) * q, 0.0).sum(axis=1), np.nanmax(losses, axis=1)
+        broken = (perhaps >= surely.max() - _TIE) | (sticks >= sticks.max() - _TIE)
+        decide = (broken & (perhaps > 0)) | (largest >= largest.max() - NEAR)
+        return [*compress(self.pairs, decide)]
 
     def _nearest(self, epsilon: Fraction, delta: Fraction, notion: str | Notion) -> Iterator[tuple[float, Channel]]:
         """Parameters from the smallest on that floats take for private, each with its channel."""

@@ -34,7 +34,7 @@ import numpy as np
 
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
-from workbench.exact.distribution import Distribution
+from workbench.exact.distribution import Distribution, over_common
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import Real, exp_bounds, number_where, positive, probability
 from workbench.exact.plain import whole_number
@@ -96,8 +96,9 @@ def exponential_mechanism(n: int, scale: Real) -> Channel:
     """
     whole_number(n, "n", 1, _MOST)
     step = Fraction(math.exp(-1 / float(positive(scale, "scale"))))
-    powers = [step**d for d in range(n + 1)]
-    return Channel.from_rows([[powers[abs(k - q)] for k in range(n + 1)] for q in range(n + 1)])
+    powers, _ = over_common([step**d for d in range(n + 1)])
+    rows = ([powers[abs(k - q)] for k in range(n + 1)] for q in range(n + 1))
+    return Channel(tuple(map(Distribution.from_integers, rows)))
 
 
 def data_independent(question: ModuloNoise, error_rate: Real) -> AdditiveNoise:
