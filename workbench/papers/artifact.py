@@ -13,6 +13,7 @@ import itertools
 import json
 import math
 import operator
+from collections import ChainMap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -33,9 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-Rows = Callable[..., pd.DataFrame]  # the rows of a part of a declared table
 Compute = Callable[[bool], "Artifact"]  # with everything or with the minutes-long default
-More = Callable[[pd.DataFrame], Record]  # what `artifact` is given of a declared table: comparisons, words, ...
 
 FORMATS = ("csv", "tex", *PICTURES, *WIDTHS)  # tex and widths only where asked for
 DIGITS = 9  # significant digits of a number whose computation is exact but for rounding
@@ -222,12 +221,13 @@ def given(part: Values, full: bool) -> Record:
     return {**part.get("given", {}), **(part.get("full", {}) if full else {})}
 
 
-def tabled(paper: str, name: str, sources: Mapping[str, Rows], full: bool = False) -> pd.DataFrame:
-    """The table that papers/declared/<paper>.toml states: one part after the other, each the rows `of` a source.
+def tabled(paper: str, name: str, functions: Values, full: bool = False) -> pd.DataFrame:
+    """The table that papers/declared/<paper>.toml states: one part after the other, each the rows `of` a function.
 
-    A part: given, full (instead, with `full`): what the source is given; each: further of these, in every combination,
-    which are columns as well; let: columns that are expressions of these; add: columns of one value. The table:
-    columns; beside: columns of printed numbers, each a place in printed/<paper>.toml.
+    A part: given, full (instead, with `full`): what the function is given; each: further of these, in every
+    combination, which are columns as well; let: columns that are expressions of these; add: columns of one value. The
+    table: columns, those of the rows where none are named; beside: columns of printed numbers, each a place in
+    printed/<paper>.toml.
     """
     stated = declared(paper)[name]
     parts = []
@@ -235,10 +235,10 @@ def tabled(paper: str, name: str, sources: Mapping[str, Rows], full: bool = Fals
         each = part.get("each", {})
         for values in itertools.product(*each.values()):
             chosen = dict(zip(each, values, strict=True))
-            rows = sources[part["of"]](**given(part, full), **chosen).assign(**chosen)
+            rows = pd.DataFrame(functions[part["of"]](**given(part, full), **chosen)).assign(**chosen)
             new: Row = {column: rows.eval(what) for column, what in part.get("let", {}).items()}
             parts.append(rows.assign(**new, **part.get("add", {})))
-    table = pd.concat(parts, ignore_index=True).reindex(columns=stated["columns"])
+    table = pd.concat(parts, ignore_index=True).reindex(columns=stated.get("columns"))
     return table.assign(**{column: np.ravel(_there(paper, at)) for column, at in stated.get("beside", {}).items()})
 
 
@@ -277,25 +277,22 @@ def _word(what: Any, table: pd.DataFrame) -> Any:
     return (table.query(what["where"]) if "where" in what else table).eval(what["value"])
 
 
-Numbers = Callable[..., Values]  # what an erratum's templates and condition ask for
-
-
-def errata(paper: str, computed: Mapping[str, Numbers], sources: Mapping[str, Rows]) -> list[Erratum]:
+def errata(paper: str, functions: Values) -> list[Erratum]:
     """Every erratum that papers/declared/<paper>.toml states, in its order, checked now.
 
-    Its words are what is `given`, what the function of its name in `computed` makes of that, and further `numbers` in
-    turn: constants, expressions of those before, or the `value` of an expression on the rows of a source. `holds`
-    states the condition on these.
+    Its words are what is `given`, what the function that it is `of` makes of that, and further `numbers` in turn:
+    constants, expressions of those before, or the `value` of an expression on the rows of a function. `holds` states
+    the condition on these.
     """
-    return [_erratum(stated, computed.get(name, dict), sources) for name, stated in declared(paper)["errata"].items()]
+    return [_erratum(stated, functions) for stated in declared(paper)["errata"].values()]
 
 
-def _erratum(stated: Values, compute: Numbers, sources: Mapping[str, Rows]) -> Erratum:
+def _erratum(stated: Values, functions: Values) -> Erratum:
     given = stated.get("given", {})
-    words = {**given, **compute(**given)}
+    words = {**given, **(functions[stated["of"]](**given) if "of" in stated else {})}
     for word, what in stated.get("numbers", {}).items():
         if isinstance(what, Mapping):
-            words[word] = sources[what["of"]](**what["given"]).eval(what["value"])
+            words[word] = functions[what["of"]](**what["given"]).eval(what["value"])
         else:
             words[word] = _expression(what, words) if isinstance(what, str) else what
     place, printed, right, evidence = (stated[key].format(**words) for key in ("place", "printed", "right", "evidence"))
@@ -358,33 +355,28 @@ class Paper:
     on_demand: bool = False  # recomputed only when named or with --full: it takes minutes and times machines
 
 
-def paper_stated(
-    file: str,
-    artifacts: Mapping[str, Compute] = {},
-    sources: Mapping[str, Rows] = {},
-    computed: Mapping[str, Numbers] | None = None,
-    more: Mapping[str, More] = {},
-) -> Paper:
+def paper_stated(file: str, *spaces: Record) -> Paper:
     """The paper that papers/declared/<file>.toml states as `paper`, with what has a caption there, in its order.
 
-    artifacts: the functions of those that are not made of the rows of `sources`; computed: the numbers of errata, None
-    where the paper has none; more: what is said of the rows of an artifact beside the file.
+    spaces: where the functions that it names are found. An artifact without rows is computed by that of its name; of
+    one with rows, `more` names what says more of its table: comparisons, words (besides what its first part is given),
+    ...
     """
-    own = declared(file)
+    own, functions = declared(file), ChainMap(*spaces)
+    artifacts = {
+        name: partial(_stated, file, name, functions) if "rows" in stated else functions[name.replace("-", "_")]
+        for name, stated in own.items()
+        if stated.keys() >= {"title", "caption"}
+    }
     return Paper(
-        **own["paper"],
-        artifacts={
-            name: artifacts.get(name) or partial(_stated, file, name, sources, more.get(name, lambda table: {}))
-            for name, stated in own.items()
-            if stated.keys() >= {"title", "caption"}
-        },
-        errata=None if computed is None else partial(errata, file, computed, sources),
+        **own["paper"], artifacts=artifacts, errata=partial(errata, file, functions) if "errata" in own else None
     )
 
 
-def _stated(file: str, name: str, sources: Mapping[str, Rows], more: More, full: bool) -> Artifact:
-    table = tabled(file, name, sources, full)
-    return artifact(file, name, table, **more(table))
+def _stated(file: str, name: str, functions: Values, full: bool) -> Artifact:
+    stated, table = declared(file)[name], tabled(file, name, functions, full)
+    more = functions[stated["more"]](table) if "more" in stated else {}
+    return artifact(file, name, table, **given(stated["rows"][0], full) | more)
 
 
 def declared(paper: str) -> Record:

@@ -12,7 +12,7 @@ In fig3 the curve of the MVU mechanism comes from the quantization models (workb
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -26,17 +26,7 @@ from workbench.mechanisms.dyadic_laplace.dyadic_law import component, levels
 from workbench.mechanisms.dyadic_laplace.elias import check_code
 from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw, mean_bits, theorem8_bounds
 from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream, SharedStream
-from workbench.papers.artifact import (
-    Artifact,
-    Comparison,
-    More,
-    Numbers,
-    Rows,
-    artifact,
-    paper_stated,
-    printed,
-    rounded,
-)
+from workbench.papers.artifact import Artifact, Comparison, artifact, paper_stated, printed, rounded
 from workbench.privacy.audit import audit_extremes
 
 _DRAWN = 5  # levels in fig2
@@ -53,7 +43,8 @@ def _laplace(at: Vector) -> Vector:
     return np.exp(-np.abs(at)) / 2
 
 
-def _fig2(full: bool) -> Artifact:
+def fig2(full: bool) -> Artifact:
+    """The parts of the Laplace law as a mixture, and the constants printed beside them."""
     claims = printed("dql")["fig2"]
     ell, x, wide = float(claims["parameters"]["ell"]), np.linspace(-5, 5, 2001), np.linspace(-60, 60, 60_001)
     drawn = _parts(ell, x)
@@ -98,19 +89,19 @@ def mvu(points: int, bits: int) -> pd.DataFrame:
     return table.assign(decoder_epsilon=table["database_epsilon"])
 
 
-def _crossing(table: pd.DataFrame) -> str:
+def crossing(table: pd.DataFrame) -> dict[str, str]:
     """Where DQL's database guarantee, sqrt(2/v) at a mean squared error v, becomes better than MVU's, in words."""
     mvu = table[table["mechanism"] == "MVU"].sort_values("mse")
     at = mvu["mse"].to_numpy()
     better = np.log(mvu["database_epsilon"].to_numpy()) - np.log(2 / at) / 2 > 0
     if better.all() or not better.any():
         word = "better" if better.all() else "worse"
-        return f"DQL's database guarantee is {word} than MVU's wherever both are drawn."
+        return {"crossing": f"DQL's database guarantee is {word} than MVU's wherever both are drawn."}
     last = int(np.flatnonzero(better).max())
-    return (
-        "Of the points drawn, DQL's database guarantee is better than MVU's up to a mean squared error of "
+    return {
+        "crossing": "Of the points drawn, DQL's database guarantee is better than MVU's up to a mean squared error of "
         f"{at[last]:.3g}, MVU's from {at[last + 1]:.3g} on (its outputs are bounded, and so are its inputs)."
-    )
+    }
 
 
 def theorem8() -> pd.DataFrame:
@@ -121,7 +112,8 @@ def theorem8() -> pd.DataFrame:
     return frame.assign(bound=bound, slack=bound - frame["mean_neg_log_delta"])
 
 
-def _slack(table: pd.DataFrame) -> Record:
+def slack(table: pd.DataFrame) -> Record:
+    """Whether the bound holds, and the constant 9/8 of its proof."""
     claims = printed("dql")["theorem8"]
     u = np.linspace(-0.5, 0.5, 1_000_001)
     constant = 2 * float(np.trapezoid(np.abs(u + 0.25), u)) + 0.5
@@ -141,23 +133,23 @@ def lengths(epsilon: float, points: int) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["ell", "gamma_bits", "delta_bits", "theorem8", "theorem8_printed"])
 
 
-SOURCES: Mapping[str, Rows] = {"at bits": at_bits, "mvu": mvu, "theorem 8": theorem8, "lengths": lengths}
-
-
 # The numbers of errata, on which declared/dql.toml states the conditions.
 
 
-def _areas() -> Record:
+def areas() -> Record:
+    """The first areas of Fig. 2, counted from 0 and from 1."""
     law = levels(2.0)
     return {"area": float(law.cdf[1]), "pmf": law.pmf[1], "pmf_2": law.pmf[0], "first": law.cdf[0]}
 
 
-def _scale() -> Record:
+def scale() -> Record:
+    """By how much the parts at ℓ = 2 miss the Laplace density."""
     x = np.linspace(-8, 8, 801)
     return {"gap": float(np.abs(_parts(2.0, x).sum(axis=0) - _laplace(x)).max())}
 
 
-def _reference() -> Record:
+def reference() -> Record:
+    """How often 0 is sent with u in the middle of a cell, and what the law says."""
     f, n, x = component(2.0, 1), 200_000, 0.3
     key, nonce = bytes(range(32)), bytes(16)
     m = np.asarray(f.encode(np.full(n, x), SharedStream(key, nonce), InsecureLocalStream(1)))
@@ -167,7 +159,8 @@ def _reference() -> Record:
     return {"seen": float((m[centre] == 0).mean()), "centre": int(centre.sum()), "law": law}
 
 
-def _codes() -> Record:
+def codes() -> Record:
+    """The least ℓ at 5 bits and the mean lengths of both codes."""
     law = levels(2.0)
     return {
         "ell": least_ell(1.0, 5.0, "gamma").ell,
@@ -178,7 +171,8 @@ def _codes() -> Record:
     }
 
 
-def _cancellation() -> Record:
+def cancellation() -> Record:
+    """p_T/F_T at T = 26: one minus the printed quotient in doubles, and the law's own."""
     ell, t = 2.0, 26
     mechanism = DyadicLaplace(1.0, ell)
     delta = mechanism.delta0 * 2.0**-t
@@ -188,12 +182,4 @@ def _cancellation() -> Record:
     return {"t": t, "factor": 1 - factor, "right": float(law.pmf[t] / law.cdf[t])}
 
 
-COMPUTED: Mapping[str, Numbers] = {
-    "areas": _areas,
-    "scale": _scale,
-    "reference": _reference,
-    "codes": _codes,
-    "cancellation": _cancellation,
-}
-_MORE: Mapping[str, More] = {"fig3": lambda table: {"crossing": _crossing(table)}, "theorem8": _slack}
-PAPER = paper_stated("dql", {"fig2": _fig2}, SOURCES, COMPUTED, _MORE)
+PAPER = paper_stated("dql", globals())

@@ -112,4 +112,4 @@ def _budgets(full: bool) -> Artifact:
 
 
 _OWN = {name: partial(_drawn, name) for name, own in declared("frontier").items() if "of" in own}
-PAPER = paper_stated("frontier", _OWN | {"budgets": _budgets, "city_map": _city_map})
+PAPER = paper_stated("frontier", _OWN, {"budgets": _budgets, "city_map": _city_map})

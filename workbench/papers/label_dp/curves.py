@@ -10,7 +10,7 @@ many candidates the printed algorithm weighs, and how many interval costs the fa
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -26,7 +26,6 @@ from workbench.families.labels.problem import best_bins
 from workbench.mechanisms.label_randomizers.label_randomizer import private_prior, split_budget
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, k_ary
-from workbench.papers.artifact import Rows
 from workbench.papers.label_dp.data import DATA, DataSet, criteo
 from workbench.papers.label_dp.lattice import lattice_noise
 from workbench.papers.label_dp.learning import ERRORS, RESPONSES, continuous_noise
@@ -77,13 +76,20 @@ def trained(on: str, without: str | None = None, *, full: bool = False) -> pd.Da
     return table if without is None else table[~table["mechanism"].str.contains(without)]
 
 
-def blocks(data: str, on: str, mechanisms: Sequence[str], epsilon: Sequence[float], full: bool = False) -> pd.DataFrame:
-    """At every ε the MSE of the labels of each mechanism, and of models trained on a data set's labels of its."""
+def blocks(
+    data: str, on: str, mechanisms: Sequence[str], epsilon: Sequence[float], *, full: bool = False, sizes: bool = False
+) -> pd.DataFrame:
+    """At every ε the MSE of the labels of each mechanism, and of models trained on a data set's labels of its; sizes:
+    also how many labels the first one keeps."""
     errors = ERRORS[on](full).set_index(["mechanism", "epsilon"])["mse"]
     table = pd.DataFrame({"epsilon": epsilon})
     for name in mechanisms:
         table[name] = losses(data, name, epsilon)["mse"]
         table[f"{name}, test"] = [errors.get(("none" if e == math.inf else name, e)) for e in epsilon]
+    if sizes:
+        chosen = DATA[data]()
+        kept = (response(chosen, mechanisms[0], e).outputs.size for e in epsilon if e < math.inf)
+        table["labels_kept"] = [*kept, chosen.labels.k]
     return table
 
 
@@ -163,12 +169,8 @@ def growth(sizes: Sequence[float], effort: Sequence[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(effort), 1)[0])
 
 
-SOURCES: Mapping[str, Rows] = {
-    "losses": losses,
-    "blocks": blocks,
-    "trained": trained,
-    "channel lp": channel_lp,
-    "unbiasedness": unbiasedness,
-    "splits": splits,
-    "work": work,
-}
+def growths(table: pd.DataFrame) -> dict[str, list[float]]:
+    """How fast the work of each line grows at its end: in seconds, where they were taken."""
+    effort = "seconds" if "seconds" in table else "steps"
+    lines = [line.tail(3) for _, line in table.groupby(["algorithm", "loss"], sort=False)]
+    return {"growth": [growth(line["labels"].tolist(), line[effort].tolist()) for line in lines]}

@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.errors import InvalidRequest
+from workbench.exact.objects import Record
 from workbench.mechanisms.label_randomizers.labels import Labels
 
 CRITEO_FILE, CENSUS_FILE = "CriteoSearchData", "census_1940.csv"
@@ -42,14 +43,11 @@ class DataSet:
     real: bool
 
     @property
-    def words(self) -> str:
-        """For captions."""
-        return "the real data" if self.real else "STAND-IN labels fitted to the paper's table"
-
-    @property
-    def stand_in(self) -> str:
-        """For titles."""
-        return "" if self.real else " stand-in"
+    def words(self) -> Record:
+        """For captions and titles."""
+        if self.real:
+            return {"words": "the real data", "stand_in": ""}
+        return {"words": "STAND-IN labels fitted to the paper's table", "stand_in": " stand-in"}
 
 
 def load_criteo(path: Path) -> DataSet:
@@ -120,6 +118,16 @@ def _counted(values: Any, places: pd.Series[int], path: Path, what: str) -> Data
     if places.empty:
         InvalidRequest.must(path.name, f"a file with at least one {what}", "none")
     return DataSet(Labels(values, np.bincount(places, minlength=len(values))), len(places), True)
+
+
+def criteo_words(table: Any) -> Record:
+    """Of captions and titles of artifacts on the Criteo labels."""
+    return criteo().words
+
+
+def census_words(table: Any) -> Record:
+    """Of captions and titles of artifacts on the census labels."""
+    return census().words
 
 
 DATA = {"criteo": criteo, "census": census}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -13,18 +13,20 @@ from models.oracles.bins import interval_losses, optimal_bins
 from workbench.exact.objects import Record
 from workbench.mechanisms.channel import Channel, within
 from workbench.mechanisms.label_randomizers.label_randomizer import project
-from workbench.papers.artifact import Numbers, printed
+from workbench.papers.artifact import printed
 from workbench.papers.label_dp.figures import example, signature
 from workbench.papers.label_dp.lattice import lattice_noise
 from workbench.privacy.audit import audit
 
 
-def _cubic() -> Record:
+def cubic() -> Record:
+    """Candidates that Algorithm 2 weighs, and their growth."""
     counts = {k: sum(i * (i + 1) // 2 for i in range(1, k + 1)) for k in (50, 100, 200)}  # Σ_{j <= i} i - j + 1
     return {"counts": counts[100], "exponent": math.log(counts[200] / counts[50]) / math.log(4)}
 
 
-def _squared_minimum() -> Record:
+def squared_minimum() -> Record:
+    """The least squared loss of an interval, as printed and as it is."""
     y, p = np.array([0.0, 1.0, 5.0]), np.array([0.5, 0.3, 0.2])
     weights = p * np.array([1.0, 3.0, 3.0])  # e^ε = 3 on the last two
     x = float(weights @ y / weights.sum())
@@ -50,14 +52,15 @@ def pointer_steps(weights: Sequence[float], *, corrected: bool) -> int | None:
     return None
 
 
-def _pointer() -> Record:
+def pointer() -> Record:
+    """Moves of the printed and of the corrected pointer."""
     weights = (2, 3, 2)
     printed = pointer_steps(weights, corrected=False)
     moves = "it cycles for ever" if printed is None else f"{printed} moves"
     return {"printed": moves, "right": pointer_steps(weights, corrected=True), "cycles": printed is None}
 
 
-def _assumption() -> Record:
+def assumption() -> Record:
     """Whether the Poisson deviance meets the assumption, and cuts the bins that the Poisson loss does."""
     loss, deviance = loss_named("poisson"), loss_named("poisson-deviance")
     y = np.arange(1, 21.0)
@@ -77,32 +80,28 @@ def _assumption() -> Record:
     }
 
 
-def _all_clipped() -> Record:
+def all_clipped() -> Record:
+    """A projection of counts that are all negative."""
     h = np.array([-1.0, -2.0, -0.5])
     shares = project(h)
     return {"kept": np.maximum(h, 0).sum(), "round": shares.round(4).tolist(), "off": np.abs(shares - 1 / 3).max()}
 
 
-def _caption() -> Record:
+def caption() -> Record:
+    """The signatures of the example with e^ε = 1/2 and 2."""
     half, two = (signature(example(), Fraction(exp_epsilon)) for exp_epsilon in ("1/2", "2"))
     same = two == printed("label_dp")["fig5"]["signature"]
     return {"two": two is not None, "half": half is not None, "same": same}
 
 
-def _exponential() -> Record:
+def exponential() -> Record:
+    """The exact ε of exponential noise on label ranges."""
     ranges = {high: lattice_noise("exponential", 0, high, 1).rows for high in (4, 10, 51)}
     epsilons = [audit(Channel.of(rows, within(high, high)), 1).pure_epsilon for high, rows in ranges.items()]
     listed = ", ".join(f"{value:.6f}" for value in epsilons)
     return {"listed": listed, "least": min(epsilons), "most": max(epsilons)}
 
 
-COMPUTED: Mapping[str, Numbers] = {
-    "cubic": _cubic,
-    "squared_minimum": _squared_minimum,
-    "pointer": _pointer,
-    "assumption": _assumption,
-    "infinite": lambda: {"value": float(loss_named("poisson")(0.0, 3.0))},
-    "all_clipped": _all_clipped,
-    "caption": _caption,
-    "exponential": _exponential,
-}
+def infinite() -> Record:
+    """The Poisson loss of the output 0."""
+    return {"value": float(loss_named("poisson")(0.0, 3.0))}

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from workbench.exact.objects import Record
-from workbench.papers.artifact import Artifact, Comparison, artifact, printed, tabled
-from workbench.papers.label_dp.curves import SOURCES, SQUARED, response
+from workbench.papers.artifact import Artifact, Comparison, artifact, printed
+from workbench.papers.label_dp.curves import SQUARED, response
 from workbench.papers.label_dp.data import DataSet, census, criteo
 from workbench.papers.label_dp.learning import continuous_noise
 
@@ -57,7 +57,7 @@ def fig2(full: bool) -> Artifact:
             float(bins.outputs[j]),
             5.0,
             expected=data.real or j not in _STANDIN_MISSES,
-            remark=f'{data.words}: a bin printed as "around {value:g}" is compared within 5',
+            remark=f'{data.words["words"]}: a bin printed as "around {value:g}" is compared within 5',
             explained=False,
         )
         for j, value in enumerate(values)
@@ -70,18 +70,8 @@ def fig2(full: bool) -> Artifact:
     ]
     drawn = {"bins": pd.DataFrame({"output": bins.outputs, "mechanism": "RR-on-Bins"})}
     most = frame["probability"].max()
-    return artifact(
-        "label_dp",
-        "fig2",
-        frame,
-        comparisons,
-        further=drawn,
-        CELL=_CELL,
-        words=data.words,
-        most=most,
-        bins=mse["bins"],
-        laplace=mse["laplace"],
-    )
+    words = data.words | mse | {"CELL": _CELL, "most": most}
+    return artifact("label_dp", "fig2", frame, comparisons, further=drawn, **words)
 
 
 _WORDS = {"laplace": "Laplace", "bins": "RR-on-Bins", "with_prior": "RRWithPrior"}
@@ -117,17 +107,14 @@ def table1(table: pd.DataFrame) -> Record:
     claims, data = printed("label_dp")["table1"], criteo()
     tolerances = {key: (3 * np.array(claims[f"{key}_std"])).tolist() for key in ("laplace", "bins")}
     compared = _block(table, 1, data, tolerances, "stand-in, within 3 printed standard deviations")
-    return {"comparisons": compared, "words": data.words}
+    return {"comparisons": compared, **data.words}
 
 
-def table2(full: bool) -> Artifact:
+def table2(table: pd.DataFrame) -> Record:
     """Census: RR-on-Bins against RRWithPrior, the optimum for classification."""
-    data, table = census(), tabled("label_dp", "table2", SOURCES, full)
-    kept = [response(data, "RRWithPrior", e).outputs.size for e in table["epsilon"][:-1]]
-    table["labels_kept"] = [*kept, data.labels.k]
-    tolerances = dict.fromkeys(("with_prior", "bins"), [0.1] * len(kept))
+    data, tolerances = census(), dict.fromkeys(("with_prior", "bins"), [0.1] * (len(table) - 1))
     compared = _block(table, 2, data, tolerances, "stand-in, tolerance 0.1")
-    return artifact("label_dp", "table2", table, compared, words=data.words)
+    return {"comparisons": compared, **data.words}
 
 
 def example() -> list[list[Fraction]]:

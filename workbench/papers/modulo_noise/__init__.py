@@ -10,8 +10,6 @@
 from __future__ import annotations
 
 from workbench.papers.artifact import paper_stated
-from workbench.papers.modulo_noise.curves import SOURCES
-from workbench.papers.modulo_noise.errata_checks import COMPUTED
-from workbench.papers.modulo_noise.figures import MORE, table1
+from workbench.papers.modulo_noise import curves, errata_checks, figures
 
-PAPER = paper_stated("modulo_noise", {"table1": table1}, SOURCES, COMPUTED, MORE)
+PAPER = paper_stated("modulo_noise", *map(vars, (curves, figures, errata_checks)))

@@ -24,7 +24,6 @@ one-sided, M = {±1} where we say symmetric. The discrete count mechanism [10] i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise, product
@@ -59,7 +58,6 @@ from workbench.mechanisms.baselines.count_queries import (
 )
 from workbench.mechanisms.channel import Channel, within
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
-from workbench.papers.artifact import Rows
 from workbench.papers.modulo_noise.common import law, needed, question_of, snap, solve_each
 from workbench.privacy.curve import profile
 
@@ -275,12 +273,3 @@ def independent(n: int, epsilon: Numbers, delta: float) -> pd.DataFrame:
 def independent_steps(n: int, error_rate: float) -> pd.DataFrame:
     """δ(ε) of data-independent noise."""
     return steps(data_independent(question_of(n=n, shifts=[1]), error_rate), error_rate)
-
-
-SOURCES: Mapping[str, Rows] = {
-    "least error": least_error, "least delta": least_delta, "law": law_error, "both": both_errors,
-    "pmf": pmf, "joint": joint, "pmf at": pmf_at, "theorem 2": theorem2, "theorem 3": theorem3,
-    "column cut": column_cut_curve, "single": single_curve, "printed": printed_curve,
-    "level": level, "baseline": least_baseline, "independent": independent, "independent steps": independent_steps,
-    "fitted steps": fitted_steps, "noise steps": noise_steps, "noise": noise_pmf,
-}  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
@@ -19,7 +19,6 @@ from workbench.mechanisms.baselines.count_queries import (
     clamped_geometric,
     discrete_gaussian,
 )
-from workbench.papers.artifact import Numbers
 from workbench.papers.modulo_noise.common import law, needed, numbers, question_of, solve_each, staircase
 from workbench.papers.modulo_noise.curves import clamped
 from workbench.papers.modulo_noise.figures import levels, table1_staircases
@@ -30,7 +29,7 @@ def _listed(values: Iterable[float], between: str = ", ") -> str:
     return between.join(f"{value:.6f}" for value in values)
 
 
-def _post_processing(variance: float, at: float) -> Record:
+def post_processing(variance: float, at: float) -> Record:
     """By how much clamping a Gaussian raises its hockey stick (nowhere), and its PDP δ at one ε."""
     radius, noise = discrete_gaussian(exact(variance, "variance"))
     free, within = (clamped(n, IntegerLaw(-radius, noise)) for n in (None, 8))
@@ -40,7 +39,7 @@ def _post_processing(variance: float, at: float) -> Record:
     return {"before": before, "after": after, "grows": grows}
 
 
-def _variables(n: int) -> Record:
+def variables(n: int) -> Record:
     """Columns of the compiled programs."""
 
     def columns(question: ModuloNoise) -> int:
@@ -54,7 +53,7 @@ def _variables(n: int) -> Record:
 # Section 3.2: Theorem 3 and its corollary, proof and numbers. n, μ̄, ε: of the case it is held to.
 
 
-def _not_optimal(n: int, mu_bar: int, epsilon: float, delta: float) -> Record:
+def not_optimal(n: int, mu_bar: int, epsilon: float, delta: float) -> Record:
     """A column of Table 1 beside the optimum, and the δ that this needs."""
     question, printed = question_of(n=n, max_shift=mu_bar), numbers()["table1"]
     pmf = column_cut_law(n, mu_bar, epsilon, delta).pmf
@@ -68,7 +67,7 @@ def _not_optimal(n: int, mu_bar: int, epsilon: float, delta: float) -> Record:
     }
 
 
-def _one_sided(n: int, mu_bar: int, epsilon: float) -> Record:
+def one_sided(n: int, mu_bar: int, epsilon: float) -> Record:
     """What Table 1's PMFs need against symmetric differences, and the least error against these."""
     symmetric = question_of(n=n, max_shift=mu_bar, directed=False)
     uses = [needed(noise, symmetric, epsilon) for _, noise in table1_staircases()]
@@ -77,13 +76,14 @@ def _one_sided(n: int, mu_bar: int, epsilon: float) -> Record:
     return {"listed": _listed(uses, " / "), "least": min(uses), "honest": honest, "one_sided": one_sided}
 
 
-def _flat_regions(n: int, mu_bar: int, epsilon: float) -> Record:
+def flat_regions(n: int, mu_bar: int, epsilon: float) -> Record:
+    """What the printed PMF of a flat region needs."""
     stairs = next(s for s in staircases(n, mu_bar, epsilon) if (s.h, s.j) == (3, 1))
     wide = question_of(n=n, max_shift=mu_bar)
     return {"lower": stairs.lower, "uses": needed(staircase(wide, levels(stairs), epsilon), wide, epsilon)}
 
 
-def _linear_regions(n: int, mu_bar: int, epsilon: float) -> Record:
+def linear_regions(n: int, mu_bar: int, epsilon: float) -> Record:
     """The printed PMF between the first two flat regions."""
     first, second = [s for s in staircases(n, mu_bar, epsilon) if s.h][:2]
     delta = round((first.upper + second.lower) / 2, 6)
@@ -92,7 +92,7 @@ def _linear_regions(n: int, mu_bar: int, epsilon: float) -> Record:
     return {"delta": delta, "pmf": pmf.sum(), "rise": float(np.diff(pmf).max()), "uses": uses}
 
 
-def _two_forms(n: int, mu_bar: int, epsilon: float) -> Record:
+def two_forms(n: int, mu_bar: int, epsilon: float) -> Record:
     """By how much the second form of φ₀ᵏ differs: where j = h, and elsewhere."""
     regions = [s for s in staircases(n, mu_bar, epsilon) if s.h]
     off = {(s.h, s.j): phi_35_36(n, mu_bar, epsilon, s.h, s.j) - s.mass for s in regions}
@@ -103,14 +103,14 @@ def _two_forms(n: int, mu_bar: int, epsilon: float) -> Record:
     }
 
 
-def _lengths(n: int, mu_bar: int) -> Record:
+def lengths(n: int, mu_bar: int) -> Record:
     """The printed lengths of (38) at (h, j) = (2, 1), added up."""
     (b, r), h, j = divmod(n, mu_bar), 2, 1
     groups = [mu_bar if i <= b - h else 1 if i == b - h + j + 1 else mu_bar - 1 for i in range(1, b + 1)]
     return {"total": 1 + sum(groups) + r + h - 1}
 
 
-def _first_boundary(n: int, mu_bar: int, epsilon: float) -> Record:
+def first_boundary(n: int, mu_bar: int, epsilon: float) -> Record:
     """f(0) just below and 2 % above the right boundary."""
     question = question_of(n=n, max_shift=mu_bar)
     phi = float(1 - law(question, epsilon).value)
@@ -120,7 +120,7 @@ def _first_boundary(n: int, mu_bar: int, epsilon: float) -> Record:
     return {"printed": printed, "right": right, "before": before, "after": after, "phi": phi}
 
 
-def _short_groups(n: int, mu_bar: int, epsilon: float) -> Record:
+def short_groups(n: int, mu_bar: int, epsilon: float) -> Record:
     """What a staircase whose last mass is gone needs."""
     question = question_of(n=n, max_shift=mu_bar)
     short = staircase(question, [0, *(-(-eta // mu_bar) for eta in range(1, n)), -1], epsilon)
@@ -130,7 +130,7 @@ def _short_groups(n: int, mu_bar: int, epsilon: float) -> Record:
 # Baselines.
 
 
-def _last_line(n: int) -> Record:
+def last_line(n: int) -> Record:
     """What the printed rows of the clamped geometric law α = 1/2 miss, which is f(n - q)."""
     ratio = Fraction(1, 2)
     noise = IntegerLaw(0, [1], ratio=ratio)
@@ -142,20 +142,13 @@ def _last_line(n: int) -> Record:
     return {"missing": float(1 - min(rows)), "exactly": exactly}
 
 
-def _unchanged(n: int) -> Record:
+def unchanged(n: int) -> Record:
     """δ(ε) of the geometric law at six ε, clamped into 0..n and not."""
     law = IntegerLaw(0, [1], 1, "0.4717")
     within, free = (profile(clamped(m, law), "pdp").deltas(("0.1", "0.5", "0.75", "0.76", "1", "2")) for m in (n, None))
     return {"listed": _listed(within), "listed_2": _listed(free), "apart": np.abs(within - free).max()}
 
 
-def _corollary2(n: int, mu_bar: int, epsilon: float) -> Record:
+def corollary2(n: int, mu_bar: int, epsilon: float) -> Record:
+    """The printed level curve."""
     return {"theirs": printed_level_curve(n, mu_bar, epsilon, 0.4425)}
-
-
-COMPUTED: Mapping[str, Numbers] = {
-    "post_processing": _post_processing, "variables": _variables, "theorem3_4": _not_optimal,
-    "theorem3_5": _not_optimal, "theorem3_1": _corollary2, "theorem3_2": _one_sided, "formulas_1": _flat_regions,
-    "formulas_2": _linear_regions, "formulas_3": _two_forms, "formulas_4": _lengths, "formulas_5": _linear_regions,
-    "proof_1": _first_boundary, "proof_2": _short_groups, "baselines_2": _last_line, "baselines_3": _unchanged,
-}  # fmt: skip

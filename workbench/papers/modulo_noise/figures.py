@@ -7,8 +7,6 @@ the paper's one-sided differences and for the symmetric ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
@@ -16,15 +14,15 @@ from models.oracles.bounded_difference import column_cut_law
 from models.oracles.printed_theorem3 import Staircase, staircases
 from workbench.exact.objects import Record
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.papers.artifact import Artifact, More, artifact
+from workbench.papers.artifact import Artifact, artifact
 from workbench.papers.modulo_noise.common import compare, needed, numbers, question_of, snap, solve_each, staircase
-from workbench.papers.modulo_noise.curves import SOURCES
+from workbench.papers.modulo_noise.curves import column_cut_curve, printed_curve
 
 # column of Table 1 -> the noise values whose printed mass is not that of the optimum
 NOT_OPTIMAL = {0.1212: range(9), 0.1522: (0, 1, 2, 3, 6, 8)}
 
 
-def _orders(table: pd.DataFrame) -> Record:
+def orders(table: pd.DataFrame) -> Record:
     """The order in which the hops of μ̂ reach the noise values, and those they never reach."""
     comparisons = []
     for panel, part in table.groupby("panel"):
@@ -38,7 +36,8 @@ def _orders(table: pd.DataFrame) -> Record:
     return {"comparisons": comparisons}
 
 
-def _boundaries(table: pd.DataFrame) -> Record:
+def boundaries(table: pd.DataFrame) -> Record:
+    """The printed boundaries of regions, by their printed formulas."""
     printed = numbers()["fig10"]
     first, second, third = staircases(*(printed["parameters"][name] for name in ("n", "mu_bar", "epsilon")))[:3]
     values = (first.upper, second.lower, third.lower)
@@ -49,7 +48,8 @@ def _boundaries(table: pd.DataFrame) -> Record:
     return {"comparisons": comparisons}
 
 
-def _peaks(table: pd.DataFrame) -> Record:
+def peaks(table: pd.DataFrame) -> Record:
+    """Where the second largest peaks are."""
     peaks, masses = numbers()["fig13"]["second_peaks"], table[table["panel"] == "b"]
     second = masses[masses["law"].round(12).rank(method="dense", ascending=False) == 2]
     places = sorted(10 * second["eta1"] + second["eta2"])
@@ -61,7 +61,7 @@ def _peaks(table: pd.DataFrame) -> Record:
     return {"comparisons": comparisons}
 
 
-def _overtaken(table: pd.DataFrame) -> Record:
+def overtaken(table: pd.DataFrame) -> Record:
     """The ε from which on geometric noise errs less than symmetric optimal noise."""
     rates = table[table["panel"] == "b"].pivot(index="epsilon", columns="mechanism", values="error")
     return {"overtaken": float(rates.index[rates["geometric"] < rates["symmetric"]].min())}
@@ -116,11 +116,5 @@ def table1(full: bool = False) -> Artifact:
             erratum = "Theorem 3 is not optimal" if eta in NOT_OPTIMAL.get(delta, ()) else ""
             what = f"δ = {delta:g}: f({eta})"
             comparisons.append(compare(what, printed["place"], value, mass, 4, erratum=erratum))
-    curves = {
-        name: SOURCES[source](n=n, max_shift=mu_bar, epsilon=epsilon)
-        for name, source in (("optimum", "column cut"), ("theorem3", "printed"))
-    }
+    curves = {"optimum": column_cut_curve(n, mu_bar, epsilon), "theorem3": printed_curve(n, mu_bar, epsilon)}
     return artifact("modulo_noise", "table1", pd.DataFrame(rows), comparisons, further=curves)
-
-
-MORE: Mapping[str, More] = {"fig1": _orders, "fig5": _overtaken, "fig10": _boundaries, "fig13": _peaks}

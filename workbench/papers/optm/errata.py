@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -16,20 +15,20 @@ from workbench.families.quantizer.optm import Live, shape_of
 from workbench.mechanisms.baselines.two_bin import equal_bins, rqm, two_bin
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.quantization import read_bins
-from workbench.papers.artifact import Numbers
 from workbench.papers.optm.common import EPSILONS, authors_optm_at, listed, mvu_at, parameters, published
 from workbench.papers.optm.tables import authors_at, gaussian, no_erm, no_rqm, standard_error
 from workbench.papers.optm.vectors import metric_floor
 from workbench.privacy.audit import audit_extremes
 
 
-def _ends() -> Record:
+def ends() -> Record:
+    """ε of RQM at the ends of its inputs, and of all inputs."""
     quantizer = rqm(equal_bins(5, "1.8"), "0.4")
     at_c = float(np.abs(np.log(quantizer.matrix[0] / quantizer.matrix[-1])).max())
     return {"at_c": at_c, "true": audit_extremes(quantizer, 0).pure_epsilon}
 
 
-def _table1_optm() -> Record:
+def table1_optm() -> Record:
     """By how much the authors' program misses its ε and the printed cells, and Theorem 5 misses these at least."""
     cells = np.array(parameters()["table1"]["OPTM"])
     authors = [authors_optm_at(epsilon) for epsilon in EPSILONS]
@@ -44,7 +43,7 @@ def _table1_optm() -> Record:
     }
 
 
-def _table2_mvu() -> Record:
+def table2_mvu() -> Record:
     """Two of the printed MVU values exceed its error at the worst input. gap: of a printed value to the other reading's
     mean, at most, in standard errors."""
     printed = parameters()["table2"]
@@ -71,7 +70,7 @@ def _table2_mvu() -> Record:
     }
 
 
-def _table6_bins() -> Record:
+def table6_bins() -> Record:
     """Table 6 has one line of bins for OPTM; the program chooses others at σ = 0.3.
 
     gap: by how much a printed error is farther from the program's than rounding and three standard errors, at most.
@@ -88,7 +87,8 @@ def _table6_bins() -> Record:
     return {**shown, "listed": listed(same, "g"), "gap": gap}
 
 
-def _not_available() -> Record:
+def not_available() -> Record:
+    """The best RQM and ERM at an ε where the paper has none."""
     best, (count, beyond) = no_rqm("0.5"), no_erm("0.5")
     shown = "none" if best is None else f"{best.mae():.4f} (51 points {best.mae_51:.4f})"
     return {"shown": shown, "mae": beyond.mae(), "epsilon": audit_extremes(beyond, 0).pure_epsilon, "count": count}
@@ -105,7 +105,7 @@ def _least_metric_epsilon(points: int) -> float:
     return bisect(feasible, 0.0, 8.0, tolerance=1e-3)[1]
 
 
-def _metric() -> Record:
+def metric() -> Record:
     """The least ε on grids, and by how much it is above its floor at least."""
     least = {n: _least_metric_epsilon(n) for n in (2, 3, 5, 9, 17)}
     floors = {n: metric_floor(n, 3.0) for n in least}
@@ -114,14 +114,16 @@ def _metric() -> Record:
     return {"shown": shown, "above": above, "coarse": least[3], "fine": least[17]}
 
 
-def _objective() -> Record:
+def objective() -> Record:
+    """The MAE of stochastic rounding, and (8)'s constant."""
     # stochastic rounding to the two nearest bins: every ζ is 0, what is left is (8)'s constant
     bins = read_bins("-2.7,-0.9,0.9,2.7")
     mae, shape = two_bin(bins, [[1], [0, 1], [0, 0, 1]]).mae(), shape_of(bins, uniform())
     return {"mae": mae, "proxy_2": float(sum(shape.losses[columns[-1]] for columns in shape.columns.values()))}
 
 
-def _theorem6() -> Record:
+def theorem6() -> Record:
+    """What the constraint asks of q_2(1) at the printed bins, and whether a slice has a solution."""
     # k = 2, r = 4: q_2(1) (B_4 - B_2) >= q_1(1) (B_4 - B_3), and q_2(1) <= q_2(2) = 1 - q_2(1)
     least = {}
     for number in (3, 4, 6):
@@ -132,15 +134,3 @@ def _theorem6() -> Record:
     live.close()
     shown = ", ".join(f"Table {number}: q_2(1) >= {value:.3f}" for number, value in least.items())
     return {"listed": shown, "least": min(least.values()), "solved": sum(solved)}
-
-
-COMPUTED: Mapping[str, Numbers] = {
-    "ends": _ends,
-    "table1_optm": _table1_optm,
-    "table2_mvu": _table2_mvu,
-    "table6_bins": _table6_bins,
-    "not_available": _not_available,
-    "metric": _metric,
-    "objective": _objective,
-    "theorem6": _theorem6,
-}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -20,7 +19,7 @@ from workbench.mechanisms.baselines.two_bin import equal_bins, erm, rqm
 from workbench.mechanisms.density import Density, normal, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import read_bins
-from workbench.papers.artifact import Comparison, Rows, declared, rows_in_parts
+from workbench.papers.artifact import Comparison, declared, rows_in_parts
 from workbench.papers.optm.authors import authors_optm_gaussian
 from workbench.papers.optm.common import (
     EPSILONS,
@@ -127,13 +126,6 @@ def error_curve(mechanism: str, epsilon: str) -> pd.DataFrame:
     inside = quantizer.outputs[np.abs(quantizer.outputs) < 1]
     x = np.unique(np.concatenate([np.linspace(-1, 1, 401), inside, np.nextafter(inside, -1)]))
     return pd.DataFrame({"x": x, "error": quantizer.error_at(x)})
-
-
-SOURCES: Mapping[str, Rows] = {
-    "compared": compared,
-    "as printed": as_printed,
-    "error curve": error_curve,
-}
 
 
 def _spread(name: str, epsilon: str) -> tuple[list[Quantizer], str]:
