@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from workbench.cli.console import Report, emit_json, facts, table
-from workbench.cli.output_paths import check_outputs
+from workbench.cli.output_paths import Outputs
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified
 from workbench.exact.numbers import jsonable, positive
 from workbench.exact.objects import Record
@@ -34,31 +34,24 @@ def audit(
     file: Path,
     *,
     epsilon: str | None = None,
-    sizes: str | None = None,
-    shifts: str | None = None,
-    max_shift: int | None = None,
-    pairs: str | None = None,
-    directed: bool = False,
     given: list[str] | None = None,
     loss: str | None = None,
     data: str | None = None,
     risk: bool = False,
     prior: str = "1/2",
-    plot: Path | None = None,
-    width: str | None = None,
-    html: Path | None = None,
+    **more: Any,
 ) -> Report:
     """The exact privacy of any mechanism: pure ε, PDP and DP δ at a budget, the worst neighbours; its loss and risk."""
     from workbench.mechanisms.baselines.named_quantizers import MECHANISMS
 
-    check_outputs({"mechanism": file}, {"plot file": plot, "html file": html}, width)
+    outputs = Outputs({"mechanism": file}, more)
     certificate, published = None, Record()
     if str(file) in MECHANISMS and not file.exists():
         mechanism, published = _published(str(file), given or [])
     else:
         if given:
             InvalidRequest.must("with", f"given for {', '.join(MECHANISMS)} alone", given[0])
-        contents, mechanism = _open(file, sizes, shifts, max_shift, pairs, directed)
+        contents, mechanism = _open(file, **more)
         certificate = contents.certificate
     from workbench.privacy.audit import audit
 
@@ -73,13 +66,12 @@ def audit(
         learnt = measure_risk(mechanism, prior)
         values |= learnt.to_dict()
         rows += learnt.facts()[1:]
-        if plot is not None:
-            learnt.plot(plot, width=width, claim=claim)
-    elif plot is not None:
-        privacy.plot(plot, width=width)
+        outputs.write(learnt, claim=claim)
+    else:
+        outputs.write(privacy)
     if certificate is not None:
         rows.append(("certificate", certificate.words[1]))
-    if html is not None:
+    if (html := outputs["html file"]) is not None:
         from workbench.explorer.page import audit_page, write_page
 
         delta = None if epsilon is not None else _delta(certificate)
@@ -174,13 +166,10 @@ def compose(
     delta: str | None = None,
     epsilon: str | None = None,
     interval: float = 1e-4,
-    sizes: str | None = None,
-    shifts: str | None = None,
-    max_shift: int | None = None,
-    pairs: str | None = None,
+    **relation: Any,
 ) -> Report:
     """What many runs of one mechanism or several cost together, between proven bounds."""
-    mechanisms = [_open(path, sizes, shifts, max_shift, pairs, False)[1] for path in file]
+    mechanisms = [_open(path, **relation)[1] for path in file]
     from workbench.privacy.composition import compose as run
 
     several = len(file) > 1
@@ -197,7 +186,12 @@ def compose(
 
 
 def _open(
-    file: Path, sizes: str | None, shifts: str | None, max_shift: int | None, pairs: str | None, directed: bool
+    file: Path,
+    sizes: str | None,
+    shifts: str | None,
+    max_shift: int | None,
+    pairs: str | None,
+    directed: bool = False,
 ) -> tuple[FileContents, Mechanism]:
     """A file with its neighbour relation."""
     from workbench.privacy.loading import read

@@ -54,10 +54,13 @@ class _Group(Plainly, TyperGroup):
             before, _, last = path.rpartition(" ")
             if path != "options" and f"{before} ".lstrip() == self._path and name in (None, last):
                 _mount(group, path, last, entry)
-        makes = entries().get(self._path.rstrip(), {}).get("families")
-        for own, function, examples in () if makes is None else _loaded(makes)(name):
-            _loads_later(*(f"numpy.{name}" for name in ("ctypeslib", "f2py", "ma", "polynomial", "testing")))
-            group.command(own, cls=Command, epilog=epilog(examples))(function)
+        if makes := entries().get(self._path.rstrip(), {}).get("families"):
+            from workbench.families.registry import families
+
+            for kind in families(name):
+                _loads_later(*(f"numpy.{part}" for part in ("ctypeslib", "f2py", "ma", "polynomial", "testing")))
+                if (built := _loaded(makes)(kind)) is not None:
+                    group.command(kind.name, cls=Command, epilog=epilog(built[1]))(built[0])
         order = {path: at for at, path in enumerate(entries())}
         commands = {**typer.main.get_group(group).commands, **self._built}
         self._built = dict(sorted(commands.items(), key=lambda item: order.get(self._path + item[0], -1)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ import typer
 
 from workbench.cli.console import Report, err, table, under_a_bar
 from workbench.cli.console import out as stdout
-from workbench.cli.options import Named, command, present
+from workbench.cli.options import Examples, command, present
 from workbench.cli.output_paths import output_folder
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Values
@@ -160,18 +160,10 @@ def _short(value: float | None) -> str:
     return "-" if value is None or value != value else f"{value:.1g}"
 
 
-def commands(name: str | None = None) -> Iterator[Named]:
-    """One for every family (of a name) that asks a solver, with the examples of designing on several of them."""
-    from workbench.families.registry import families
-
-    for kind in families(name):
-        if any(option.name == "solver" for option in kind.options):
-            stems = [line.replace("design", "compare", 1) for line in kind.designs]
-            examples = [stem + more for stem, more in zip(stems, _MORE, strict=False)]
-            yield kind.name, _command(kind), examples
-
-
-def _command(kind: Family) -> Callable[..., None]:
+def compare_command(kind: Family) -> Examples | None:
+    """The command of a family that asks a solver, with the examples of designing on several of them."""
+    if all(option.name != "solver" for option in kind.options):
+        return None
     from workbench.comparison.compare import TIME_LIMITS, compare_request, solver_names
 
     limit = TIME_LIMITS["request"]
@@ -195,7 +187,9 @@ def _command(kind: Family) -> Callable[..., None]:
         return Report(values, _rows(result), kept, all(row["objective"] is None for row in result))
 
     summary = f"One request of {kind.name} on several solvers: status, bound, exact privacy, and which one to use."
-    return command("compare FAMILY", run, options, summary=summary)
+    stems = [line.replace("design", "compare", 1) for line in kind.designs]
+    examples = [stem + more for stem, more in zip(stems, _MORE, strict=False)]
+    return command("compare FAMILY", run, options, summary=summary), examples
 
 
 def _spelled(question: Any, given: Values, result: Result) -> Values:

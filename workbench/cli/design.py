@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from workbench.cli.console import Report, facts, folded, note, now_and_then, table, under_a_bar, verbatim
-from workbench.cli.options import Named, command, files_of, present
-from workbench.cli.output_paths import check_outputs
+from workbench.cli.options import Examples, command, files_of, present
+from workbench.cli.output_paths import Outputs
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.objects import Record
 
@@ -30,31 +30,12 @@ _UNIQUE = {
 }
 
 
-def commands(name: str | None = None) -> Iterator[Named]:
-    """One for every family (of a name)."""
-    from workbench.families.registry import families
-
-    return ((kind.name, design_command(kind), kind.examples) for kind in families(name))
-
-
-def design_command(kind: Family) -> Callable[..., None]:
+def design_command(kind: Family) -> Examples:
     """The command that designs a mechanism of a family."""
     options, known = kind.given_in("command"), {option.name for option in kind.options}
 
-    def run(
-        *,
-        raw: bool = False,
-        save: Path | None = None,
-        plot: Path | None = None,
-        width: str | None = None,
-        html: Path | None = None,
-        formula: bool = False,
-        prices: bool = False,
-        mps: Path | None = None,
-        **given: Any,
-    ) -> Report:
-        outputs = {"saved file": save, "plot file": plot, "html file": html, "program file": mps}
-        check_outputs(files_of(options, given), outputs, width)
+    def run(*, raw: bool = False, formula: bool = False, prices: bool = False, **given: Any) -> Report:
+        outputs = Outputs(files_of(options, given), given)
         fixed: Record = {"check": "audit" if raw else "certify"}
         if "progress" in known:
             fixed["progress"] = now_and_then()
@@ -64,20 +45,13 @@ def design_command(kind: Family) -> Callable[..., None]:
             from workbench.families.formula import formula_around
 
             optimum = formula_around(request)
-        design = _kept(kind, request, save)
+        design = _kept(kind, request, outputs["saved file"])
         if design.status == "infeasible":
             sentence = dict(design.facts()).get("not reachable", "No design meets the request.")
             return Report(design.to_dict, stopped=f"Infeasible: {sentence}")
-        if mps is not None:
+        if (mps := outputs["program file"]) is not None:
             design.program.save(mps)
-        if save is not None:
-            design.save(save)
-        if plot is not None:
-            design.plot(plot, width=width)
-        if html is not None:
-            from workbench.explorer.page import design_page, write_page
-
-            write_page(html, design_page(design))
+        outputs.write(design, "design_page")
         more: Record = {}
         shown = []
         if optimum is not None:
@@ -90,7 +64,7 @@ def design_command(kind: Family) -> Callable[..., None]:
 
     offered = {"raw": kind.certifies, "plot": kind.draws, "width": kind.draws, "mps": "solver" in known}
     without = [name for name, there in offered.items() if not there]
-    return command("design", run, options, without, kind.summary)
+    return command("design", run, options, without, kind.summary), kind.examples
 
 
 def _kept(kind: Family, request: Any, save: Path | None) -> Design:
@@ -122,32 +96,18 @@ def _shown(design: Design) -> Iterator[Any]:
 _LAWS = {"class": "class", "RMSE": "rmse", "worst answer": "worst", "largest bias": "bias", "bits": "bits"}
 
 
-def recommend(
-    *,
-    html: Path | None = None,
-    plot: Path | None = None,
-    width: str | None = None,
-    save: Path | None = None,
-    **given: Any,
-) -> Report:
+def recommend(**given: Any) -> Report:
     """Which class of mechanisms for a query: some, each at its best, with proven numbers, the least loss first."""
     from workbench.comparison.recommend import recommend as recommended
 
     files = {name: given[name] for name in ("answers", "places", "neighbours", "outputs", "prior", "loss")}
     files |= {f"baseline {k}": path for k, path in enumerate(given["baseline"] or [])}
-    check_outputs(files, {"plot file": plot, "html file": html, "saved file": save}, width)
+    outputs = Outputs(files, given)
     if given["column"] is None and sum(given[name] is not None for name in ("answers", "places", "range")) != 1:
         raise InvalidRequest("The answers must be given by exactly one of answers, places and range.")
     values = {name: v for name, v in present(given).items() if v != _PLAIN.get(name)}
     result = under_a_bar(lambda tell: recommended(**values, progress=tell))
-    if save is not None:
-        result.best.save(save)
-    if plot is not None:
-        result.plot(plot, width=width)
-    if html is not None:
-        from workbench.explorer.page import result_page, write_page
-
-        write_page(html, result_page(result))
+    outputs.write(result, "result_page", lambda path: result.best.save(path))
 
     def shown() -> Iterator[Any]:
         what = "epsilon" if given["minimise"] == "epsilon" else "loss"

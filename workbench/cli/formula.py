@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from workbench.cli.console import Report, err, note, table
-from workbench.cli.options import Named, command, files_of, present
-from workbench.cli.output_paths import check_outputs
+from workbench.cli.options import Examples, command, files_of, present
+from workbench.cli.output_paths import Outputs
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Record, Values
 
@@ -36,14 +35,7 @@ _PATTERNS = (
 )
 
 
-def commands(name: str | None = None) -> Iterator[Named]:
-    """One for every family (of a name)."""
-    from workbench.families.registry import families
-
-    return ((kind.name, _command(kind), kind.formulas) for kind in families(name))
-
-
-def _command(kind: Family) -> Callable[..., None]:
+def formula_command(kind: Family) -> Examples:
     """The command that finds the formulas of a family."""
     own = {"epsilon", "delta", "time_limit"}
     counts = {option.name for option in kind.given_in("command") if option.question and option.kind is int}
@@ -58,9 +50,6 @@ def _command(kind: Family) -> Callable[..., None]:
         epsilon: str | None = None,
         delta: str | None = None,
         time_limit: float | None = None,
-        save: Path | None = None,
-        plot: Path | None = None,
-        width: str | None = None,
         pattern: bool = False,
         **given: Any,
     ) -> Report:
@@ -68,7 +57,7 @@ def _command(kind: Family) -> Callable[..., None]:
         from workbench.families.formula_certificate import Question
         from workbench.families.formula_series import several
 
-        check_outputs(files_of(options, given), {"saved file": save, "plot file": plot}, width)
+        outputs = Outputs(files_of(options, given), given)
 
         def solve(more: Values, say: Callable[[str], None] | None = None) -> Formula:
             def values(point: Values = _ONE) -> Record:
@@ -81,25 +70,22 @@ def _command(kind: Family) -> Callable[..., None]:
 
         several_of = several(counts, {option.name: given.get(option.name) for option in options if option.question})
         if several_of is not None:
-            if plot is not None:
+            if (plot := outputs["plot file"]) is not None:
                 InvalidRequest.must("plot", "left out for a range of questions", plot)
-            return _series(*several_of, solve, save, pattern)
+            return _series(*several_of, solve, outputs, pattern)
         if pattern:
             InvalidRequest.must("pattern", "given with a range such as n 3..20 or answers 0..3..0..12", "one question")
         result = solve({}, err.print)
-        if save is not None:
-            result.save(save)
-        if plot is not None:
-            result.plot(plot, width=width)
+        outputs.write(result)
         early = result.open and (time_limit is None or result.seconds < time_limit)
         words = f"Not all is proven: {len(result.open)} interval(s) of epsilon are open."
         return Report(result.to_dict, _shown(result), words if early else None)
 
-    return command("formula", run, options, summary=f"The least loss of {kind.title} as a formula.")
+    return command("formula", run, options, summary=f"The least loss of {kind.title} as a formula."), kind.formulas
 
 
 def _series(
-    name: str, texts: Mapping[int, Any], solve: Callable[[Values], Formula], save: Path | None, pattern: bool
+    name: str, texts: Mapping[int, Any], solve: Callable[[Values], Formula], outputs: Outputs, pattern: bool
 ) -> Report:
     """The formulas of a range of questions as one table, with conjectures."""
     from workbench.families.formula_series import series
@@ -107,8 +93,7 @@ def _series(
     result = series(name, texts, lambda n: solve({name: texts[n]}), err.print)
     conjectures = result.pattern() if pattern else []
     rows = result.to_frame()
-    if save is not None:
-        result.save(save)
+    outputs.write(result)
 
     def shown() -> Iterator[Any]:
         yield _table(rows, {name: name, **_HEADS})

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.console import Report, table, under_a_bar
-from workbench.cli.options import Named, command, files_of, present
+from workbench.cli.options import Examples, command, files_of, present
 from workbench.cli.output_paths import check_outputs, is_page, output_folder
 from workbench.io.files import PICTURES, distinct_files
 
@@ -23,16 +23,10 @@ _CLOSED = 1e-6  # gap of what counts as proven
 _HEADS = ["curve", "mechanism", "notion", "rows", "proven", "certified", "oracle agrees", "without a value"]
 
 
-def commands(name: str | None = None) -> Iterator[Named]:
-    """One for every family (of a name) that has a frontier."""
-    from workbench.frontiers.run import frontier_of, with_frontiers
-
-    for own, kind in with_frontiers(name).items():
-        yield own, _command(kind), frontier_of(kind).examples
-
-
-def _command(kind: Family) -> Callable[..., None]:
-    """The command that draws the trade-offs of a family."""
+def frontier_command(kind: Family) -> Examples | None:
+    """The command that draws the trade-offs of a family; None of one that has no frontier."""
+    if kind.frontier is None:
+        return None
     from workbench.families.option import read
     from workbench.frontiers import run as frontiers
 
@@ -68,7 +62,7 @@ def _command(kind: Family) -> Callable[..., None]:
         shown, stopped = _report(result, files), result.kept(f"tasks are finished; {kept}.")
         return Report(lambda: more | {"rows": result.to_dict()["rows"]}, shown, stopped)
 
-    return command("frontier", run, options, [] if certifies else ["raw"], offered.summary)
+    return command("frontier", run, options, [] if certifies else ["raw"], offered.summary), offered.examples
 
 
 def _written(result: Result, place: Path, pages: Sequence[Path]) -> list[Path]:

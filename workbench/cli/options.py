@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _DIGITS = {int: re.compile(r"-?\d{1,15}"), float: re.compile(r"-?\d{1,15}(\.\d{1,15})?")}
-Named = tuple[str, Callable[..., None], Iterable[str]]  # a command of a family: its name, function and examples
+Examples = tuple[Callable[..., None], Iterable[str]]  # a command of a family, and its examples
 
 
 @cache
@@ -139,23 +139,24 @@ def command(
 def _of_signature(
     name: str, function: Callable[..., Report | None], without: Collection[str]
 ) -> list[inspect.Parameter]:
-    """The parameters of a function, with their help from commands.toml; what **given takes are texts named there."""
-    entry = entries()[name]
+    """The parameters of a function, with their help from commands.toml; what **given takes is stated there, where {}
+    stands for an option of several commands."""
+    entry, several = entries()[name], entries()["options"]
     own = {**entries()[entry.get("like", name)].get("options", {}), **entry.get("options", {})}
     hints, known = get_type_hints(function), inspect.signature(function).parameters
+    named = {each.name: each for each in known.values() if each.kind is not each.VAR_KEYWORD}
     parameters = []
-    if any(each.kind is each.VAR_KEYWORD for each in known.values()):
-        texts = {text: about for text, about in own.items() if text not in {*known, *without}}
-        parameters += [_text(text, about) for text, about in texts.items()]
-    for each in known.values():
-        if hints.get(each.name) is typer.Context:
-            parameters.append(each)
-        elif each.kind is not each.VAR_KEYWORD and each.name not in without:
-            about = own[each.name] if each.name in own else entries()["options"][each.name]
-            argument = each.kind is not each.KEYWORD_ONLY
-            parameters.append(_parameter(each.name, hints[each.name], each.default, about, argument=argument))
+    for each in dict.fromkeys([*(own if len(named) < len(known) else ()), *named]):
+        about = own.get(each) or several.get(each, {})
+        if hints.get(each) is typer.Context:
+            parameters.append(named[each])
+        elif each in named and each not in without:
+            argument = named[each].kind is not inspect.Parameter.KEYWORD_ONLY
+            parameters.append(_parameter(each, hints[each], named[each].default, about, argument=argument))
+        elif each not in without:
+            parameters.append(_stated(each, about))
     if hints["return"] is not type(None) and "json" not in known:
-        parameters.append(_parameter("json", bool, False, entries()["options"]["json"]))
+        parameters.append(_parameter("json", bool, False, several["json"]))
     return parameters
 
 
@@ -173,12 +174,19 @@ def _parameter(name: str, kind: Any, default: Any, about: str | Values, *, argum
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _text(name: str, about: str | Values) -> inspect.Parameter:
-    """An option that is all in commands.toml: a text, `repeatable` or not, `required` or with a `default`."""
+_TYPES = {"text": str, "file": Path, "count": int, "number": float, "flag": bool}
+
+
+def _stated(name: str, about: str | Values) -> inspect.Parameter:
+    """A parameter that is all in commands.toml: of a type, a text without; `repeatable` or not; `required` or with a
+    `default`, none or false without; with a metavar it is an argument."""
     table = {"help": about} if isinstance(about, str) else about
-    kind = list[str] if table.get("repeatable") else str
-    default = inspect.Parameter.empty if table.get("required") else table.get("default")
-    return _parameter(name, kind | None if default is None else kind, default, table)
+    kind: Any = _TYPES[table.get("type", "text")]
+    default = (
+        inspect.Parameter.empty if table.get("required") else table.get("default", False if kind is bool else None)
+    )
+    kind = list[kind] if table.get("repeatable") else kind
+    return _parameter(name, kind | None if default is None else kind, default, table, argument="metavar" in table)
 
 
 def _of_option(option: Option) -> inspect.Parameter:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from workbench.errors import InvalidRequest
+from workbench.exact.objects import Record
 from workbench.io.files import distinct_files, not_read_only, try_folder, write_whole
 
+_FILES = {"save": "saved file", "plot": "plot file", "html": "html file", "mps": "program file"}
 _ENDINGS = {
     "plot file": ".png, .svg or .pdf (--html writes a page)",
     "html file": ".html or .htm", "export": ".html or .htm", "program file": ".mps",
@@ -70,6 +73,34 @@ def check_outputs(
         if path is not None:
             output_file(path, name)
     distinct_files(inputs, outputs)
+
+
+class Outputs:
+    """The files that a command writes of what it has computed: checked before, written after.
+
+    inputs: files it reads; given: its options, of which those of the files are taken out. Raises InvalidRequest.
+    """
+
+    def __init__(self, inputs: Mapping[str, Path | str | None], given: Record) -> None:
+        self._files: dict[str, Path | None] = {name: given.pop(option, None) for option, name in _FILES.items()}
+        self._width = given.pop("width", None)
+        check_outputs(inputs, self._files, self._width)
+
+    def __getitem__(self, name: str) -> Path | None:
+        return self._files[name]
+
+    def write(self, subject: Any, page: str = "", save: Callable[[Path], Any] | None = None, **drawn: Any) -> None:
+        """Save it, plot it, and write its page, as far as these are wanted. page: the function of
+        `workbench.explorer.page` that makes it; save: instead of its own; drawn: more options of the plot."""
+        saved, plot, html, _ = self._files.values()
+        if saved is not None:
+            (save or subject.save)(saved)
+        if plot is not None:
+            subject.plot(plot, width=self._width, **drawn)
+        if html is not None and page:
+            from workbench.explorer import page as pages
+
+            pages.write_page(html, getattr(pages, page)(subject))
 
 
 def write_output(path: Path, content: bytes, *, private: bool = False) -> None:

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.console import Report, err, facts, note
+from workbench.cli.options import present
 from workbench.cli.output_paths import check_outputs, write_output
 from workbench.errors import InvalidRequest
-from workbench.exact.objects import Values
+from workbench.exact.objects import Record, Values
 from workbench.io.files import others_can_read
 from workbench.io.shown import Facts
 
@@ -46,12 +47,12 @@ class Publication:
     work. Raises InvalidRequest.
     """
 
+    inputs: Mapping[str, Path | str | None]
     source: Path
     target: Path
     person: str | None
     ledger: Path | None
     insecure_seed: int | None
-    inputs: Mapping[str, Path | str | None]
     protected: str = "Only this column is protected"
 
     def __post_init__(self) -> None:
@@ -126,96 +127,53 @@ class Publication:
         return Report(told, [facts(shown), *map(note, every)])
 
 
-def privatise_noise(
-    source: Path,
-    *,
-    column: str,
-    mechanism: Path,
-    target: Path,
-    clip: bool = False,
-    person: str | None = None,
-    ledger: Path | None = None,
-    raw: bool = False,
-    insecure_seed: int | None = None,
-) -> Report:
+def privatise_noise(**given: Any) -> Report:
     """Add noise to a column: modulo n + 1 to integers 0..n, or made for all integers or reals.
 
     Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
     """
-    from workbench.privacy.column_release import mechanism_for_column
-
-    run = Publication(source, target, person, ledger, insecure_seed, {"mechanism": mechanism})
-    return _through(run, "noise", column, partial(mechanism_for_column, mechanism, "noise", raw=raw), clip)
+    return _privatised("noise", **given)
 
 
-def privatise_quantizer(
-    source: Path,
-    *,
-    column: str,
-    mechanism: Path | None = None,
-    range: str | None = None,
-    levels: int | None = None,
-    epsilon: str | None = None,
-    loss: str | None = None,
-    target: Path,
-    clip: bool = False,
-    person: str | None = None,
-    ledger: Path | None = None,
-    raw: bool = False,
-    insecure_seed: int | None = None,
-) -> Report:
+def privatise_quantizer(**given: Any) -> Report:
     """Publish every number of a column through a quantizer: a saved one, or the best for a range.
 
     Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
     """
-    run = Publication(source, target, person, ledger, insecure_seed, {"mechanism": mechanism})
-    own = {"range": range, "levels": levels, "epsilon": epsilon}
-    subject = _saved_or_best("quantizer", mechanism, own, {"loss": loss}, raw=raw)
-    return _through(run, "quantizer", column, subject, clip)
+    return _privatised("quantizer", "range", "levels", "epsilon", **given)
 
 
-def privatise_channel(
-    source: Path,
-    *,
-    column: str,
-    mechanism: Path | None = None,
-    range: str | None = None,
-    epsilon: str | None = None,
-    sensitivity: str | None = None,
-    delta: str | None = None,
-    loss: str | None = None,
-    prior: str | None = None,
-    target: Path,
-    clip: bool = False,
-    person: str | None = None,
-    ledger: Path | None = None,
-    raw: bool = False,
-    insecure_seed: int | None = None,
-) -> Report:
+def privatise_channel(**given: Any) -> Report:
     """Publish every number of a column through the best channel of a range: a saved one, or one made for it.
 
     Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
     """
-    run = Publication(source, target, person, ledger, insecure_seed, {"mechanism": mechanism})
-    more = {"sensitivity": sensitivity, "delta": delta, "loss": loss, "prior": prior}
-    subject = _saved_or_best("channel", mechanism, {"range": range, "epsilon": epsilon}, more, raw=raw)
-    return _through(run, "channel", column, subject, clip)
+    return _privatised("channel", "range", "epsilon", **given)
+
+
+def _privatised(
+    kind: str, *needed: str, column: str, mechanism: Path | None, clip: bool, raw: bool, **given: Any
+) -> Report:
+    """A column through the mechanism of a file, or the best of a family. kind: of both; needed: the options that its
+    request must have."""
+    files = {name: given.pop(name) for name in ("source", "target", "person", "ledger", "insecure_seed")}
+    run = Publication({"mechanism": mechanism}, **files)
+    subject = _saved_or_best(kind, mechanism, needed, present(given), raw=raw)
+    return _through(run, kind, column, subject, clip)
 
 
 def _saved_or_best(
-    kind: str, mechanism: Path | None, own: Mapping[str, Any], more: Mapping[str, Any], *, raw: bool
+    kind: str, mechanism: Path | None, needed: Sequence[str], given: Record, *, raw: bool
 ) -> Callable[[], ColumnMechanism]:
-    """The mechanism of a file, or the best of a family. kind: of both; own, more: the options that its request must and
-    may have. Raises InvalidRequest."""
+    """The mechanism of a file, or the best of a family. Raises InvalidRequest."""
     from workbench.privacy.column_release import designed_for_column, mechanism_for_column
 
-    given = {name: value for name, value in {**own, **more}.items() if value is not None}
-    if mechanism is not None and given:
-        raise InvalidRequest(f"{next(iter(given))} must be left out with a mechanism, which says it.")
     if mechanism is not None:
+        if given:
+            raise InvalidRequest(f"{next(iter(given))} must be left out with a mechanism, which says it.")
         return partial(mechanism_for_column, mechanism, kind, raw=raw)
-    if missing := [name for name in own if name not in given]:
-        *first, last = own
+    if missing := [name for name in needed if name not in given]:
+        *first, last = needed
         raise InvalidRequest(f"A mechanism must be given, or {', '.join(first)} and {last}. Got no {missing[0]}.")
     from workbench.families.registry import family
 
@@ -252,11 +210,9 @@ def _through(run: Publication, kind: str, column: str, read: Callable[[], Column
 
 
 def privatise_labels(
-    source: Path,
     *,
     column: str,
     epsilon: str,
-    target: Path,
     loss: str = "squared",
     labels: str | None = None,
     snap: bool = False,
@@ -264,9 +220,7 @@ def privatise_labels(
     epsilon1: str | None = None,
     projection: str = "clip",
     method: str = "bins",
-    person: str | None = None,
-    ledger: Path | None = None,
-    insecure_seed: int | None = None,
+    **files: Any,
 ) -> Report:
     """Randomize a column of labels under label DP (Algorithm 3), with a private prior and the best bins for it.
 
@@ -278,13 +232,11 @@ def privatise_labels(
     from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
     from workbench.privacy.column_release import PrivacyBudget
 
-    run = Publication(
-        source, target, person, ledger, insecure_seed, {"labels": labels}, "Label DP protects the labels only"
-    )
+    run = Publication({"labels": labels}, **files, protected="Label DP protects the labels only")
     InvalidRequest.unless_among(_LABEL_METHODS, "method", method)
     if method == "unbiased" and loss != "squared":
         InvalidRequest.must("loss", "squared where method is unbiased", repr(loss))
-    table = CsvColumn.read(source, column)
+    table = CsvColumn.read(run.source, column)
     given = table.numbers()
     known, values = _labels(table, given, labels, snap)
     from workbench.families.api import design

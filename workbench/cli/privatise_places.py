@@ -21,16 +21,7 @@ if TYPE_CHECKING:
     from workbench.privacy.column_release import PrivacyBudget
 
 
-def privatise_places(
-    source: Path,
-    *,
-    columns: str,
-    mechanism: Path,
-    target: Path,
-    person: str | None = None,
-    ledger: Path | None = None,
-    insecure_seed: int | None = None,
-) -> Report:
+def privatise_places(*, columns: str, mechanism: Path, **files: Any) -> Report:
     """Publish positions, two columns of numbers, through a saved channel of places.
 
     Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected distance. How far positions were from
@@ -41,14 +32,12 @@ def privatise_places(
     from workbench.exact.sampler import Sampler
     from workbench.io.csv_column import CsvColumn
 
-    run = Publication(
-        source, target, person, ledger, insecure_seed, {"mechanism": mechanism}, "Only the positions are protected"
-    )
+    run = Publication({"mechanism": mechanism}, **files, protected="Only the positions are protected")
     names = [name.strip() for name in columns.split(",")]
     if len(names) != 2 or names[0] == names[1]:
         InvalidRequest.must("columns", "two columns, such as x,y", repr(columns))
     certificate, places, outputs = _channel(mechanism)
-    tables = [CsvColumn.read(source, name) for name in names]
+    tables = [CsvColumn.read(run.source, name) for name in names]
     given = np.column_stack([table.numbers() for table in tables])
     which, moved = _nearest(given, places)
     budget, norm = _budget(certificate)

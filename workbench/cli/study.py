@@ -19,12 +19,12 @@ _LISTED = ("name", "kind", "rows", "columns", "nonzeros", "value", "model", "par
 _SOLVED = ("solver", "status", "objective", "bound", "residual", "agrees", "seconds")
 
 
-def verify(*, solvers: str = "highs", family: str = "modulo", small: bool = False) -> Report:
+def verify(**given: Any) -> Report:
     """Run the models against their closed forms on a grid; exit 1 when any answer disagrees."""
     from workbench.comparison.verify import COLUMNS, summary
     from workbench.comparison.verify import verify as run
 
-    result = under_a_bar(lambda tell: run(solvers, family=family, small=small, progress=tell), "verifying")
+    result = under_a_bar(lambda tell: run(**given, progress=tell), "verifying")
     bad = [row for row in result if row["agrees"] is False]
     groups = summary(result)
 
@@ -48,28 +48,13 @@ def verify(*, solvers: str = "highs", family: str = "modulo", small: bool = Fals
     return Report(values, shown(), result.kept("requests are answered."), bool(bad))
 
 
-def reproduce(
-    *,
-    paper: list[str] | None = None,
-    only: list[str] | None = None,
-    results: Path = Path("results"),
-    full: bool = False,
-    jobs: int | None = None,
-    format: list[str] | None = None,
-) -> Report:
+def reproduce(*, results: Path = Path("results"), format: list[str] | None = None, **given: Any) -> Report:
     """Regenerate the papers' figures and tables into results/, printed numbers beside ours."""
     from workbench.papers.reproduce import reproduce as run
 
     output_folder(results, "out")
-    result = run(
-        paper,
-        only,
-        results,
-        full=full,
-        jobs=jobs,
-        formats=format or (),
-        progress=lambda done, total, line: err.print(line),
-    )
+    given |= {"results": results, "formats": format or ()}
+    result = run(**given, progress=lambda done, total, line: err.print(line))
     surprises = [row for row in result if row["surprising"]]
 
     def shown() -> Iterator[str]:
@@ -96,18 +81,16 @@ def doctor(*, json: bool = False) -> None:
     raise typer.Exit(run(json, answers()))
 
 
-def list_programs(*, names: str | None = None, most: int | None = None) -> Report:
+def list_programs(**given: Any) -> Report:
     """What is in the library: name, equation, size, parameters; the optimum, its bound and proof as once exported."""
     from workbench.comparison.library import listing
 
-    rows = listing(names, most)
+    rows = listing(**given)
     cells = [[row[head] for head in _LISTED] for row in rows]
     return Report({"programs": rows}, [table(f"{len(rows)} programs", _LISTED, cells)])
 
 
-def export_programs(
-    folder: Path, *, names: str | None = None, most: int | None = None, time_limit: float = 60.0
-) -> Report:
+def export_programs(folder: Path, **given: Any) -> Report:
     """Write programs as NAME.mps and NAME.json: what they are, value and bound of the optimum, point and dual."""
     from workbench.comparison.library import export as run
 
@@ -116,7 +99,7 @@ def export_programs(
             err.print(f"[{done + 1}/{total}] {what}")
 
     output_folder(folder, "folder")
-    rows = run(folder, names, most, time_limit=time_limit, progress=tell)
+    rows = run(folder, **given, progress=tell)
     return Report({"folder": str(folder), "programs": rows}, [f"Wrote {len(rows)} programs into {folder}."])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.cli.console import Report, facts, table, under_a_bar
 from workbench.cli.output_paths import output_file
@@ -28,10 +28,9 @@ def sweep(
     spec: Path,
     *,
     ledger: Path = DEFAULT,
-    jobs: int | None = None,
-    cluster: str | None = None,
     dry_run: bool = False,
     json: bool = False,
+    **workers: Any,
 ) -> Report:
     """Answer every point of a grid of models, parameters, notions, costs and solvers, once; every answer is kept.
 
@@ -58,7 +57,7 @@ def sweep(
             words = f"sweep, {failed} not optimal" if failed else "sweep"
             tell(outcome.solved, outcome.points - outcome.known, words)
 
-        return run(read, ledger, jobs=jobs, cluster=cluster, progress=progress)
+        return run(read, ledger, **workers, progress=progress)
 
     try:
         result = under_a_bar(work, "sweep", lines=not json)
