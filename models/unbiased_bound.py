@@ -1,20 +1,20 @@
-"""What multipliers prove of `models.unbiased`, in integers: nothing is rounded that e^ε would multiply.
+"""What multipliers prove of `models.unbiased`, in rationals: nothing is rounded that e^ε would multiply.
 
 With multipliers v, u of the two rows of y, and f_y(o) = p_y (o-y)² - v_y - u_y (o-y), a ray (o, S) has the reduced
 loss Σ_y w_y f_y(o), least for S = {y : f_y(o) < 0}:  φ(o) = Σ_y f_y(o) + q Σ_y min(0, f_y(o)). Where φ >= -m
 everywhere, lowering every v_y by m/k makes the multipliers feasible: Σ v - m is a lower bound.
 
-Vector are integers over powers of two, and so are the coefficients of the f_y. Their roots are taken outwards to a fine
-grid, and f_y counted in full between: what that takes from φ is subtracted (`slack`, far below any digit of interest).
-From one of these points to the next φ is one convex quadratic, whose least value is a quotient of integers; its
-coefficients change by one label at a time, so that all pieces take O(k log k).
+Floats are rationals, and so are the coefficients of the f_y. Their roots are taken outwards to a fine grid, and f_y
+counted in full between: what that takes from φ is subtracted (`slack`, far below any digit of interest). From one of
+these points to the next φ is one convex quadratic, whose least value is a rational; its coefficients change by one
+label at a time, so that all pieces take O(k log k).
 
 A ray of reduced cost r < 0 asks for no more than -r/Σw of every v_y, or -r/((1+q) |S|) of those in S alone: they are
 lowered by the largest of those first, and priced again.
 
 | here            | meaning                                                                        |
 |-----------------|--------------------------------------------------------------------------------|
-| Quadratics      | f_y(o) = (a o² + b o + c)/2^scale, integers, for every y; value: 2^scale Σ v   |
+| Quadratics      | f_y(o) = a o² + b o + c for every y; value: Σ v                                |
 | Prices          | the least φ on every piece; the pieces that lie in {f_y < 0}, for every y      |
 """
 
@@ -23,23 +23,24 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
+from flint import fmpq
 from numpy.typing import NDArray
 
 from solvers.arrays import Flags, Integers, Positions, Vector
+from solvers.polynomials import fraction, rational
 
 Number = Fraction | float
-Whole = NDArray[np.object_]  # integers of Python; (3,): the coefficients of a quadratic
-Ends = tuple[int | None, int | None]
+Exact = NDArray[np.object_]  # rationals of FLINT
+Ends = tuple[int | None, int | None]  # of an interval, over _GRID
 
 _TURNS = 8  # times the multipliers are lowered
-_GRID = 160  # bits of the grid below the labels' size
-_SPARE = 64  # bits of what is lowered below those of the multipliers
+_GRID = 1 << 160  # denominator of the points to which roots are rounded
 _MARGIN = 1 + 2.0**-40  # relative, beyond what a ray asks for
 _FLOAT = Fraction(1, 2**52)
 _ODDS = Fraction(1, 2**63)
@@ -52,80 +53,58 @@ def rounded_up(q: float) -> Fraction:
 
 @dataclass(frozen=True, eq=False)
 class Quadratics:
-    """The f_y of multipliers (see the module's table). a, b, c: (k,) integers of Python."""
+    """The f_y of multipliers (see the module's table). coefficients: (k, 3), a, b, c of each."""
 
-    a: Whole
-    b: Whole
-    c: Whole
-    scale: int
-    grid: int
-    value: int
+    coefficients: Exact
+    value: fmpq
 
     @classmethod
     def of(cls, labels: Vector, prior: Vector, v: Iterable[Number], u: Iterable[Number]) -> Quadratics:
-        """labels, prior: (k,) floats; v, u: (k,) floats or Fractions, over powers of two."""
-        (y, y_bits), (p, p_bits) = _integers(labels.tolist()), _integers(prior.tolist())
-        (v_whole, v_bits), (u_whole, u_bits) = _integers(v), _integers(u)
-        scale = max(p_bits + 2 * y_bits, v_bits, u_bits + y_bits) + _SPARE
-        values, moments = v_whole << (scale - v_bits), u_whole << (scale - u_bits - y_bits)
-        squares = p << (scale - p_bits - 2 * y_bits)
-        return cls(
-            a=squares << (2 * y_bits),
-            b=-(2 * squares * y + moments) << y_bits,
-            c=(squares * y + moments) * y - values,
-            scale=scale,
-            grid=_GRID + y_bits - max(at.bit_length() for at in y),
-            value=sum(values),
-        )
+        """labels, prior: (k,) floats; v, u: (k,) floats or Fractions."""
+        y, p, values, moments = map(_exact, (labels.tolist(), prior.tolist(), v, u))
+        return cls(np.stack([p, -2 * p * y - moments, (p * y + moments) * y - values], axis=1), values.sum())
 
     def lowered(self, by: Vector) -> Quadratics:
-        """With every v_y less by at least so much >= 0. by: (k,)."""
-        ratios = (x.as_integer_ratio() for x in by.tolist())
-        steps = np.array([(n << self.scale) // d + (n > 0) for n, d in ratios], dtype=object)
-        return replace(self, c=self.c + steps, value=self.value - sum(steps))
+        """With every v_y less by so much. by: (k,)."""
+        steps = _exact(by.tolist())
+        return Quadratics(self.coefficients + np.outer(steps, [0, 0, 1]), self.value - steps.sum())
 
     def prices(self, q: Fraction) -> Prices:
         """φ, piece by piece."""
-        n, d, grid = q.numerator, q.denominator, self.grid
-        coefficients = np.stack([self.a, self.b, self.c], axis=1)
-        ends = [_around(each, grid) for each in coefficients]
-        slack = 0
-        changes: defaultdict[int | None, Any] = defaultdict(int)  # of n f, where labels come or go
-        for each, end in zip(n * coefficients, ends, strict=True):
+        ends = [_around(*each) for each in self.coefficients]
+        slack = fmpq(0)
+        changes: defaultdict[int | None, Any] = defaultdict(int)  # of q f, where labels come or go
+        for each, end in zip(rational(q) * self.coefficients, ends, strict=True):
             if end is not None:
-                slack += max((_at(each, x, grid) for x in end if x is not None), default=0)
+                slack += max((_at(each, fmpq(x, _GRID)) for x in end if x is not None), default=0)
                 changes[end[0]] += each
                 changes[end[1]] -= each if end[1] is not None else 0
         points = sorted(at for at in changes if at is not None)
-        first = d * coefficients.sum(axis=0) + changes[None]
+        first = self.coefficients.sum(axis=0) + changes[None]
         sums = accumulate([first, *(changes[at] for at in points)])
-        least = [_least(each, at, grid) for each, at in zip(sums, pairwise([None, *points, None]), strict=True)]
+        least = [_least(each, at) for each, at in zip(sums, pairwise([None, *points, None]), strict=True)]
         place: dict[int | None, int] = {at: i for i, at in enumerate(points, 1)}
         last = len(least)
         pieces = [(last, 0) if end is None else (place.get(end[0], 0), place.get(end[1], last)) for end in ends]
-        return Prices(least, slack, self.scale, d, np.array(pieces))
+        return Prices(least, slack, np.array(pieces))
 
 
 @dataclass(frozen=True)
 class Prices:
-    """φ >= (least[i] - slack)/(parts 2^scale) on piece i; pieces: (k, 2) those from .. to .. - 1 where f_y < 0."""
+    """φ >= least[i] - slack on piece i; pieces: (k, 2) those from .. to .. - 1 where f_y < 0."""
 
-    least: list[int]
-    slack: int
-    scale: int
-    parts: int
+    least: list[fmpq]
+    slack: fmpq
     pieces: Integers
 
-    def bound(self, value: int) -> Fraction:
-        """What 2^scale Σ v proves."""
-        short = max(0, self.slack - min(self.least))
-        return Fraction(value * self.parts - short, self.parts << self.scale)
+    def bound(self, value: fmpq) -> Fraction:
+        """What Σ v proves."""
+        return fraction(value - max(0, self.slack - min(self.least)))
 
     @property
     def depths(self) -> Vector:
         """The least φ of every piece, rounded. (n,)"""
-        unit = self.parts << self.scale
-        return np.array([x / unit for x in self.least])
+        return np.array([float(fraction(x)) for x in self.least])
 
     def raised(self, which: Positions) -> Flags:
         """The sets S of some pieces. (n, k)"""
@@ -163,41 +142,36 @@ def _shortfall(q: float, raised: Flags, below: Vector) -> Vector:
     return each if each.sum() < alike.sum() else alike
 
 
-def _integers(values: Iterable[Number]) -> tuple[Whole, int]:
-    """(integers, bits): the values times 2^bits."""
-    ratios = [value.as_integer_ratio() for value in values]
-    bits = max(d.bit_length() for _, d in ratios) - 1
-    return np.array([n << (bits + 1 - d.bit_length()) for n, d in ratios], dtype=object), bits
+def _exact(values: Iterable[Number]) -> Exact:
+    return np.array([fmpq(*value.as_integer_ratio()) for value in values], dtype=object)
 
 
-def _around(f: Whole, grid: int) -> Ends | None:
+def _around(a: fmpq, b: fmpq, c: fmpq) -> Ends | None:
     """Grid points around {o : a o² + b o + c < 0}, None for an infinite end; None where it is empty. a >= 0."""
-    a, b, c = f
     if a == 0:
         if b == 0:
             return (None, None) if c < 0 else None
-        return (None, -((c << grid) // b)) if b > 0 else (-(c << grid) // b, None)
-    square = b * b - 4 * a * c
+        end = -c / b * _GRID
+        return (None, int(end.ceil())) if b > 0 else (int(end.floor()), None)
+    middle = -b / (2 * a)
+    square = middle * middle - c / a
     if square <= 0:
         return None
-    root = math.isqrt(square << (2 * grid)) + 1
-    return (-(b << grid) - root) // (2 * a), -(((b << grid) - root) // (2 * a))
+    middle, root = middle * _GRID, (square * _GRID**2).floor().isqrt() + 1
+    return int((middle - root).floor()), int((middle + root).ceil())
 
 
-def _at(f: Whole, at: int, grid: int) -> int:
-    """a o² + b o + c at a grid point, rounded up."""
-    a, b, c = map(int, f)
-    return -(-(a * at * at + ((b * at) << grid)) >> (2 * grid)) + c
+def _at(f: Exact, o: fmpq) -> fmpq:
+    """a o² + b o + c."""
+    return (f[0] * o + f[1]) * o + f[2]
 
 
-def _least(f: Whole, ends: Ends, grid: int) -> int:
-    """The least a o² + b o + c between grid points, rounded down. a > 0."""
-    a, b, c = map(int, f)
-    low, high = ends
-    for at in (
-        low if low is not None and -(b << grid) <= 2 * a * low else None,
-        high if high is not None and -(b << grid) >= 2 * a * high else None,
-    ):
-        if at is not None:
-            return ((a * at * at + ((b * at) << grid)) >> (2 * grid)) + c
-    return c - -(-b * b // (4 * a))
+def _least(f: Exact, ends: Ends) -> fmpq:
+    """The least a o² + b o + c between grid points. a > 0."""
+    o = -f[1] / (2 * f[0])
+    low, high = (None if end is None else fmpq(end, _GRID) for end in ends)
+    if low is not None and o < low:
+        o = low
+    elif high is not None and o > high:
+        o = high
+    return _at(f, o)

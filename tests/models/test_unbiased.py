@@ -15,6 +15,7 @@ from models.unbiased import Intervals, Proof
 from models.unbiased_bound import Quadratics, lowered, rounded_up
 from models.unbiased_levels import Optimum, Search, optimum
 from solvers.backend import Options, solve
+from solvers.polynomials import fraction
 from workbench.families.labels.unbiased_channel import exact_channel
 from workbench.mechanisms.label_randomizers.randomized_response import odds_below
 from workbench.privacy.audit import audit_extremes
@@ -192,7 +193,7 @@ def test_pricing_finds_the_least_reduced_cost():
             f = p * (o - y) ** 2 - v - u * (o - y)
             swept = (f + 3 * np.minimum(f, 0)).sum(axis=1).min()
             assert prices.depths.min() - 1e-9 <= swept <= prices.depths.min() + 1e-3
-            assert 0 <= prices.slack / (prices.parts << prices.scale) < 1e-30
+            assert 0 <= fraction(prices.slack) < 1e-30
             bound, rays = lowered(Quadratics.of(y, p, v, u), q)
             assert bound >= v.sum() + min(swept, 0.0) - 1e-2
             assert len(rays) == (prices.depths < 0).sum()
@@ -208,8 +209,7 @@ def test_a_bound_is_proven_by_rationals_at_every_set_and_output():
     )
     assert q > Fraction(math.expm1(12))
     prices = Quadratics.of(y, p, v, u).prices(q)
-    unit = prices.parts << prices.scale
-    floor = Fraction(min(prices.least) - prices.slack, unit)
+    floor = fraction(min(prices.least) - prices.slack)
     deepest = []
     for o in (Fraction(at) for at in np.concatenate([np.linspace(-1e7, 1e7, 2001), np.linspace(9.9e5, 1.01e6, 2001)])):
         gaps = [o - Fraction(label) for label in y.tolist()]
