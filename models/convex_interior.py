@@ -137,16 +137,15 @@ class _Program:
 
 
 class _Interior:
-    """The iterate: x; s and y of ends, rows and bounds, in this order; λ. stated: the bounds; theta: their levels, nan
-    where they have none."""
+    """The iterate: x; s and y of ends, rows and bounds, in this order; λ. stated: the bounds, those that are given, each
+    of all comparisons, before those of levels; theta: these levels."""
 
     def __init__(self, program: _Program, bounds: Sequence[Bound], levels: Levels | None, x: Vector) -> None:
-        self.program, self.levels, self.x, self.last = program, levels, x, 0.0
-        count = len(program.second)
-        self.stated = _Bounds(np.tile(np.arange(count), len(bounds)), [b for b in bounds for _ in range(count)])
-        self.theta, self.grid = np.full(self.stated.at.size, np.nan), list[float]()
+        self.program, self.x, self.last, count = program, x, 0.0, len(program.second)
+        self.given = _Bounds(np.tile(np.arange(count), len(bounds)), [b for b in bounds for _ in range(count)])
+        self.stated, self.theta, self.grid = self.given, np.zeros(0), list[float]()
         if levels is not None:
-            self.at = lru_cache(maxsize=None)(levels.at)
+            self.at, self.ends = lru_cache(maxsize=None)(levels.at), (levels.low, levels.high)
             self.grid = _fine(np.linspace(levels.low, levels.high, _CELLS)).tolist()
             self.wide = 1.5 * (self.grid[1] - self.grid[0])
             self.cells = [_Bounds(np.arange(count), [self.at(theta)] * count) for theta in self.grid]
@@ -197,30 +196,35 @@ class _Interior:
         self.last = length
         return True
 
+    def _of_levels(self, at: Positions, theta: Vector) -> _Bounds:
+        """The bounds of levels, each of its comparison."""
+        return _Bounds(at, [self.at(level) for level in theta.tolist()])
+
     def _reduced(self, y: Vector) -> Vector:
-        """What levels that follow x add to H."""
-        inner = np.flatnonzero((self.theta - _STEP > self._ends[0]) & (self.theta + _STEP < self._ends[1]))
+        """What levels that follow x add to H. y: of the stated bounds."""
+        low, high = self.ends if self.theta.size else (0.0, 0.0)
+        inner = np.flatnonzero((self.theta - _STEP > low) & (self.theta + _STEP < high))
         if not inner.size:
             return np.zeros((self.x.size, self.x.size))
-        laws, at = self.program.laws(self.x), self.stated.at[inner]
+        which, laws = self.given.at.size + inner, self.program.laws(self.x)
+        at = self.stated.at[which]
         (g, a, b, _), (h, c, d, _) = (
-            _Bounds(at, [self.at(theta + side) for theta in self.theta[inner]]).measured(*laws)
-            for side in (-_STEP, _STEP)
+            self._of_levels(at, self.theta[inner] + side).measured(*laws) for side in (-_STEP, _STEP)
         )
-        bend = (2 * self.g[inner] - g - h) / _STEP**2
+        bend = (2 * self.g[which] - g - h) / _STEP**2
         rows = self.program.slopes(at, (c - a) / (2 * _STEP), (d - b) / (2 * _STEP))
-        weights = np.where(bend > _FLAT, y[inner] / np.maximum(bend, _FLAT), 0.0)
+        weights = np.where(bend > _FLAT, y[which] / np.maximum(bend, _FLAT), 0.0)
         return np.asarray((rows * weights[:, None]).T @ rows)
-
-    @property
-    def _ends(self) -> tuple[float, float]:
-        return (self.levels.low, self.levels.high) if self.levels else (0.0, 0.0)
 
     def _reaches(self, length: float, dx: Vector, ds: Vector, dy: Vector, dual: Vector) -> bool:
         """Go so far, if that is within all bounds and no product is far below the others. Levels follow."""
         x, linear = self.x + length * dx, self.s.size - self.g.size
         laws = self.program.laws(x)
-        stated, theta = self._apart(*self._followed(*self._with_tops(laws), laws))
+        stated, theta = self.stated, self.theta
+        if self.grid:
+            at, theta = self._apart(*self._followed(*self._with_tops(laws), laws))
+            levels = self._of_levels(at, theta)
+            stated = _Bounds(np.concatenate([self.given.at, at]), [*self.given.bounds, *levels.bounds])
         g = stated.measured(*laws)[0]
         if not (g < 0).all():
             return False
@@ -235,47 +239,40 @@ class _Interior:
         self.stated, self.theta, self.g = stated, theta, g
         return True
 
-    def _with_tops(self, laws: Pair) -> tuple[_Bounds, Vector]:
-        """Also levels of the grid where comparisons come near the limit, and no level is stated nearby."""
-        if self.levels is None:
-            return self.stated, self.theta
+    def _with_tops(self, laws: Pair) -> tuple[Positions, Vector]:
+        """Comparisons and their levels, also levels of the grid where a comparison comes near the limit, and none is
+        stated nearby."""
         heights = np.pad([cell.measured(*laws)[0] for cell in self.cells], ((1, 1), (0, 0)), constant_values=-np.inf)
         tops = (heights[1:-1] >= heights[:-2]) & (heights[1:-1] >= heights[2:]) & (heights[1:-1] > -_PRESSES)
-        at, bounds, theta = [*self.stated.at], [*self.stated.bounds], [*self.theta]
-        for cell, k in zip(*np.nonzero(tops), strict=True):
+        at, theta = self.stated.at[self.given.at.size :].tolist(), self.theta.tolist()
+        for cell, k in np.argwhere(tops).tolist():
             level = self.grid[cell]
             if not any(other == k and abs(near - level) < self.wide for other, near in zip(at, theta, strict=True)):
-                at, bounds, theta = [*at, k], [*bounds, self.at(level)], [*theta, level]
-        return _Bounds(np.array(at), bounds), np.array(theta)
+                at, theta = [*at, k], [*theta, level]
+        return np.array(at, dtype=np.intp), np.array(theta)
 
-    def _apart(self, stated: _Bounds, theta: Vector) -> tuple[_Bounds, Vector]:
+    def _apart(self, at: Positions, theta: Vector) -> tuple[Positions, Vector]:
         """Without new levels that lead to others."""
-        kept = [*range(self.g.size)]
-        for k in range(self.g.size, theta.size):
-            if not any(stated.at[j] == stated.at[k] and abs(theta[j] - theta[k]) < self.wide / 10 for j in kept):
+        kept = [*range(self.theta.size)]
+        for k in range(self.theta.size, theta.size):
+            if not any(at[j] == at[k] and abs(theta[j] - theta[k]) < self.wide / 10 for j in kept):
                 kept.append(k)
-        return _Bounds(stated.at[kept], [stated.bounds[k] for k in kept]), theta[kept]
+        return at[kept], theta[kept]
 
-    def _followed(self, stated: _Bounds, theta: Vector, laws: Pair) -> tuple[_Bounds, Vector]:
-        """The bounds at the tops of parabolas through three levels, where they are higher there."""
-        theta, moving = theta.copy(), np.flatnonzero(~np.isnan(theta))
-        if not moving.size:
-            return stated, theta
-        low, high = self._ends
-        at, bounds = stated.at[moving], [*stated.bounds]
+    def _followed(self, at: Positions, theta: Vector, laws: Pair) -> tuple[Positions, Vector]:
+        """Levels at the tops of parabolas through three of them, where bounds are higher there."""
+        low, high = self.ends
 
         def heights(levels: Vector) -> Vector:
-            return _Bounds(at, [self.at(level) for level in levels.tolist()]).measured(*laws)[0]
+            return self._of_levels(at, levels).measured(*laws)[0]
 
-        for _ in range(_TURNS):
-            middle = np.clip(theta[moving], low + _STEP, high - _STEP)
+        for _ in range(_TURNS if theta.size else 0):
+            middle = np.clip(theta, low + _STEP, high - _STEP)
             before, here, behind = (heights(middle + side) for side in (-_STEP, 0.0, _STEP))
             bend = np.minimum(before - 2 * here + behind, -_TINY)
             new = _fine(np.clip(middle + np.clip((before - behind) / (2 * bend) * _STEP, -_FAR, _FAR), low, high))
-            theta[moving] = np.where(heights(new) > heights(theta[moving]) - _NOISE, new, theta[moving])
-        for k, level in zip(moving.tolist(), theta[moving].tolist(), strict=True):
-            bounds[k] = self.at(level)
-        return _Bounds(stated.at, bounds), theta
+            theta = np.where(heights(new) > heights(theta) - _NOISE, new, theta)
+        return at, theta
 
 
 def _fine(levels: Vector) -> Vector:

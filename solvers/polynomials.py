@@ -7,7 +7,6 @@ one sign change, one root; an interval with more is halved.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TypeAlias
 
-from flint import fmpq, fmpz_poly
+from flint import fmpq, fmpq_poly, fmpz_poly
 
 from .arrays import Ints
 
@@ -174,8 +173,6 @@ class Root:
             if common.degree() > 0 and count_roots(common, low, high):
                 return 0
             left, right = left.refined(), right.refined()
-            if left.low == left.high and right.low == right.high:
-                break
         if left.low == left.high == right.low == right.high:
             return 0
         return -1 if left.high <= right.low else 1
@@ -201,29 +198,13 @@ def count_roots(polynomial: Poly, low: Fraction, high: Fraction) -> int:
 
 def sign_changes(polynomial: Poly, low: Fraction, high: Fraction | None) -> int:
     """Those of Descartes' rule for the open interval; high None: without end."""
-    p, q = low.numerator, low.denominator
-    if high is None:
-        moved = _scaled(polynomial, fmpz_poly([p, 1]), q)  # x = (p + t)/q
-    else:
-        common = math.lcm(q, high.denominator)
-        a, b = p * (common // q), high.numerator * (common // high.denominator)
-        at = _scaled(polynomial, fmpz_poly([a, b - a]), common).coeffs()  # x = a + t (b - a), t in (0, 1)
-        at += [0] * (polynomial.degree() + 1 - len(at))
-        moved = fmpz_poly(at[::-1])(fmpz_poly([1, 1]))
+    length = Fraction(1) if high is None else high - low
+    moved = fmpq_poly(polynomial)(fmpq_poly([rational(low), rational(length)])).numer()  # at low + t length, t > 0
+    if high is not None:  # t in (0, 1)
+        at = moved.coeffs()
+        moved = fmpz_poly([0] * (polynomial.degree() + 1 - len(at)) + at[::-1])(fmpz_poly([1, 1]))
     signs = [value > 0 for value in moved.coeffs() if value]
     return sum(first != second for first, second in pairwise(signs))
-
-
-def _scaled(polynomial: Poly, inner: Poly, over: int) -> Poly:
-    """over^degree times polynomial(inner/over)."""
-    if over == 1:
-        return polynomial(inner)
-    degree, power, coefficients = polynomial.degree(), 1, []
-    for value in reversed(polynomial.coeffs()):
-        coefficients.append(value * power)
-        power *= over
-    assert len(coefficients) == degree + 1
-    return fmpz_poly(coefficients[::-1])(inner)
 
 
 def roots_within(polynomial: Poly, low: Fraction, high: Fraction | None) -> Iterator[Root]:
