@@ -274,8 +274,7 @@ class Interior:
         master, before = self._master, np.inf
         lack = master.missing(self._sums)
         for turn in range(_MOST_REFINED + 1):
-            more = master.refine(self._left - _summed(sums))
-            told = self._call("end", more, master.d_q)
+            told = self._call("end", master.refine(self._left - _summed(sums)), master.d_q)
             self._left = lack - _summed(each[0] for each in told)
             off = max([each[1] for each in told] + [float(np.abs(self._left[master.fixed]).max())])
             if (

@@ -122,8 +122,7 @@ class ChannelModel:
             least = self.minimise == "delta"
             delta = cp.Variable(name="delta", bounds=[0, 1]) if least else cp.Parameter(name="delta", nonneg=True)
         if self.pairs is None:
-            t = cp.Variable((1, m), name="t", bounds=[0, 1])
-            column = np.ones((k, 1)) @ t
+            column = np.ones((k, 1)) @ cp.Variable((1, m), name="t", bounds=[0, 1])
             rows += [(column <= M).set_label("least"), (exp_epsilon[0] * column >= M).set_label("most")]
         else:
             rows += self._graph(cp, M, exp_epsilon, delta)

@@ -137,8 +137,8 @@ class _Program:
 
 
 class _Interior:
-    """The iterate: x; s and y of ends, rows and bounds, in this order; λ. stated: the bounds, those that are given, each
-    of all comparisons, before those of levels; theta: these levels."""
+    """The iterate: x; s and y of ends, rows and bounds, in this order; λ. stated: bounds, first those that are given,
+    each of all comparisons, then those of the levels theta."""
 
     def __init__(self, program: _Program, bounds: Sequence[Bound], levels: Levels | None, x: Vector) -> None:
         self.program, self.x, self.last, count = program, x, 0.0, len(program.second)

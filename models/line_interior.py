@@ -18,12 +18,14 @@ An end that counts: x is scaled to mass 1 and its excess measured; v and y, with
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.linalg import LinAlgError
 from threadpoolctl import threadpool_limits
 
+from models.block_sums import Target
 from models.requirements import Bound
 from models.scaled_cholesky import ScaledCholesky
 from models.tangent_program import Comparisons, Multipliers
@@ -45,19 +47,10 @@ Parts = tuple[Vector, ...]
 
 @dataclass(frozen=True)
 class InteriorPoint:
-    """x: columns of mass 1; bound: in floats; excess: over the worst limit, relative; multipliers: of the bound."""
+    """The least point met, within the limits if there was one, and v and y of the best bound.
 
-    x: Vector
-    value: float
-    bound: float
-    excess: float
-    multipliers: list[Multipliers]
-    steps: int
-
-
-@dataclass(frozen=True)
-class _Known:
-    """The least point met, within the limits if there was one, and v and y of the best bound; stuck: steps since."""
+    x: columns of mass 1; bound: in floats; excess: over the worst limit, relative; steps: in all; stuck: since it.
+    """
 
     excess: float
     value: float
@@ -65,31 +58,45 @@ class _Known:
     bound: float
     v: Vector
     y: Vector
+    steps: int = 1
     stuck: int = 0
 
-    def better(self, other: _Known) -> _Known:
+    def better(self, other: InteriorPoint) -> InteriorPoint:
         """With what another knows better."""
         point = min(self, other, key=lambda each: (each.excess, each.value))
         proof = max(self, other, key=lambda each: each.bound)
         stuck = self.stuck + 1 if self is point is proof else 0
-        return _Known(point.excess, point.value, point.x, proof.bound, proof.v, proof.y, stuck)
+        return replace(point, bound=proof.bound, v=proof.v, y=proof.y, steps=self.steps + 1, stuck=stuck)
+
+    def multipliers(self, compared: Comparisons, bounds: Sequence[Bound]) -> list[Multipliers]:
+        """Those of the bound."""
+        multipliers = []
+        for bound, of_bound, of_sums in zip(bounds, self.v, self.y.tolist(), strict=True):
+            for second, v, of_sum in zip(compared.second, of_bound, of_sums, strict=True):
+                o = np.flatnonzero(v > 0)
+                a, b = term_tangents(bound, np.ones(o.size), np.ones(o.size))
+                multipliers.append(Multipliers(bound.limit, of_sum, o, compared.first[o], second[o], a, b, v[o]))
+        return multipliers
 
 
-class _Rows:
-    """R of (bounds, shifts, outcomes), and what is made of it. Few outcomes are no single column each (`far`)."""
+class _Program:
+    """The program; R of (bounds, shifts, outcomes), and what is made of it. Few outcomes are no single column each
+    (`far`)."""
 
-    def __init__(self, compared: Comparisons, bounds: Sequence[Bound], size: int) -> None:
+    def __init__(self, costs: Vector, mass: Vector, compared: Comparisons, bounds: Sequence[Bound]) -> None:
+        self.costs, self.mass, self.size = costs, mass, costs.size
+        self.limits = np.array([bound.limit for bound in bounds])[:, None]
         self.entries, self.first, self.second = compared.entries, compared.first, compared.second
-        self.back, self.size, (shifts, _) = self.entries.T.tocsr(), size, self.second.shape
+        self.back, (shifts, _) = self.entries.T.tocsr(), self.second.shape
         self.levels = -np.array([term_tangents(b, np.ones(1), np.ones(1))[1] for b in bounds])[:, :, None]
-        self.far = self.first > size
+        self.far = self.first > self.size
         own = self.entries.toarray()
         places = own[self.second[:, self.far]]
         self.dense = own[self.first[self.far]] - self.levels[..., None] * places  # (bounds, shifts, far, columns)
         near = np.flatnonzero(~self.far)
         self.p = np.tile(self.first[near], shifts)
         self.q = self.second[:, near].ravel()
-        self.row = np.repeat(np.arange(shifts) * (size + 1), near.size)
+        self.row = np.repeat(np.arange(shifts) * (self.size + 1), near.size)
 
     def times(self, x: Vector) -> Vector:
         """R x."""
@@ -123,9 +130,27 @@ class _Rows:
             sums.append(e.reshape(shifts, size)[:, :-1] + np.einsum("so,son->sn", part[:, self.far], dense))
         return np.vstack(sums)
 
+    def start(self) -> _Iterate:
+        """Even masses."""
+        x, shape, largest = np.full(self.size, 1 / self.mass.sum()), self.second.shape, float(np.abs(self.costs).max())
+        level = largest / shape[0]
+        excess = self.times(x)
+        t = np.maximum(excess, 0.0) + self.limits[:, :, None] / shape[1]
+        y, v = np.full((len(self.limits), shape[0]), level), np.full(t.shape, level / 2)
+        z = np.maximum(self.costs + self.back_times(v), _START * largest)
+        slack = np.maximum(self.limits - t.sum(axis=2), self.limits)
+        return _Iterate((x, t, t - excess, slack), (z, y[:, :, None] - v, v, y), 0.0)
 
-@dataclass
-class _Iterate:
+    def met(self, at: _Iterate) -> InteriorPoint:
+        """What an iterate proves."""
+        x, (_, _, v, y) = at.primal[0] / (self.mass @ at.primal[0]), at.dual
+        v = np.minimum(v, y[:, :, None])
+        bound = float(((self.costs + self.back_times(v)) / self.mass).min() - (self.limits * y).sum())
+        excess = float((np.maximum(self.times(x), 0.0).sum(axis=2) / self.limits).max() - 1)
+        return InteriorPoint(max(excess, 0.0), float(self.costs @ x), x, bound, v, y)
+
+
+class _Iterate(NamedTuple):
     """primal: x, t, u, r; dual: z, y - v, v, y, each the slack of the one; level: λ."""
 
     primal: Parts
@@ -137,40 +162,44 @@ class _Iterate:
         return tuple(p * q for p, q in zip(self.primal, self.dual, strict=True))
 
     def moved(self, steps: tuple[float, float], move: _Iterate) -> _Iterate:
-        (a, b), pairs = steps, (zip(self.primal, move.primal, strict=True), zip(self.dual, move.dual, strict=True))
-        primal, dual = (tuple(p + s * d for p, d in each) for s, each in zip((a, b), pairs, strict=True))
-        return _Iterate(primal, dual, self.level + b * move.level)
+        primal, dual = (
+            tuple(p + step * d for p, d in zip(side, way, strict=True))
+            for step, side, way in zip(steps, self[:2], move[:2], strict=True)
+        )
+        return _Iterate(primal, dual, self.level + steps[1] * move.level)
 
     def steps(self, move: _Iterate, share: float) -> tuple[float, float]:
         """The longest <= 1, of the primal and the dual side, and a share of the way to where a variable vanishes."""
-        sides = ((self.primal, move.primal), (self.dual, move.dual))
-        most = [max(float((-d / p).max()) for p, d in zip(*side, strict=True)) for side in sides]
-        return min(1.0, share / max(most[0], 1e-300)), min(1.0, share / max(most[1], 1e-300))
+        a, b = (
+            max(float((-d / p).max()) for p, d in zip(side, way, strict=True))
+            for side, way in zip(self[:2], move[:2], strict=True)
+        )
+        return min(1.0, share / max(a, 1e-300)), min(1.0, share / max(b, 1e-300))
 
 
 class _Newton:
     """Newton's equations at an iterate, factored. Raises LinAlgError."""
 
-    def __init__(self, rows: _Rows, costs: Vector, mass: Vector, limits: Vector, at: _Iterate) -> None:
-        self.rows, self.mass, self.at = rows, mass, at
+    def __init__(self, program: _Program, at: _Iterate) -> None:
+        self.program, self.at = program, at
         (x, t, u, r), (z, w, v, y) = at.primal, at.dual
         self.wrong = (
-            1 - mass @ x,
-            t - u - rows.times(x),
-            limits - t.sum(axis=2) - r,
-            costs + rows.back_times(v) - mass * at.level - z,
+            1 - program.mass @ x,
+            t - u - program.times(x),
+            program.limits - t.sum(axis=2) - r,
+            program.costs + program.back_times(v) - program.mass * at.level - z,
             y[:, :, None] - v - w,
         )
         self.ratio = t / w
         self.weight = 1 / (self.ratio + u / v)
         self.both = self.ratio * self.weight
-        self.across = rows.sums(self.both)
+        self.across = program.sums(self.both)
         self.own = (self.both * (u / v)).sum(axis=2).ravel() + (r / y).ravel()
         scaled = self.across / np.sqrt(self.own)[:, None]
-        matrix = rows.gram(self.weight) + scaled.T @ scaled
+        matrix = program.gram(self.weight) + scaled.T @ scaled
         matrix.flat[:: x.size + 1] += z / x
         self.factors = ScaledCholesky(matrix, _SHIFTS, _REFINED)
-        self.even = self.factors.solve(mass)
+        self.even = self.factors.solve(program.mass)
 
     def move(self, products: Parts, whole: bool) -> _Iterate:
         """To these products of the pairs, less what they are, and (whole) to where the equations hold."""
@@ -180,12 +209,12 @@ class _Newton:
         stays = rt / w - self.ratio * gap
         moved = ru / v - stays - row
         rest = (limit - rr / y - stays.sum(axis=2) - (self.both * moved).sum(axis=2)).ravel()
-        right = rx / x - reduced - self.rows.back_times(self.weight * moved) + self.across.T @ (rest / self.own)
+        right = rx / x - reduced - self.program.back_times(self.weight * moved) + self.across.T @ (rest / self.own)
         dx = self.factors.solve(right)
-        level = (mass - self.mass @ dx) / (self.mass @ self.even)
+        level = (mass - self.program.mass @ dx) / (self.program.mass @ self.even)
         dx = dx + level * self.even
         dy = ((self.across @ dx - rest) / self.own).reshape(y.shape)
-        dv = self.weight * (self.rows.times(dx) + self.ratio * dy[:, :, None] + moved)
+        dv = self.weight * (self.program.times(dx) + self.ratio * dy[:, :, None] + moved)
         dw = dy[:, :, None] - dv + gap
         primal = dx, (rt - t * dw) / w, (ru - u * dv) / v, (rr - r * dy) / y
         return _Iterate(primal, ((rx - z * dx) / x, dw, dv, dy), float(level))
@@ -198,45 +227,23 @@ def interior_point(
 
     costs, mass: c and w, (columns,); bounds: hockey sticks with δ > 0. Raises SolverError.
     """
-    rows, limits = _Rows(compared, bounds, costs.size), np.array([bound.limit for bound in bounds])[:, None]
-    known = None
-    steps = 0
+    program, known = _Program(costs, mass, compared, bounds), None
     with threadpool_limits(1, "blas"), np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # small systems
-        at = _started(rows, costs, mass, limits)
-        while steps < _STEPS and not deadline.passed:
-            met = _met(rows, costs, mass, limits, at)
+        at = program.start()
+        while (known is None or known.steps < _STEPS) and not deadline.passed:
+            met = program.met(at)
             if not np.isfinite(met.bound + met.excess):
                 break
-            known, steps = met if known is None else known.better(met), steps + 1
+            known = met if known is None else known.better(met)
             if known.stuck == _STUCK or (not known.excess and known.value - known.bound <= gap * abs(known.value)):
                 break
             try:
-                at = _stepped(_Newton(rows, costs, mass, limits, at))
+                at = _stepped(_Newton(program, at))
             except LinAlgError:
                 break
     if known is None:
         raise SolverError("the interior-point method met no point.")
-    multipliers = _multipliers(rows, bounds, known.v, known.y)
-    return InteriorPoint(known.x, known.value, known.bound, known.excess, multipliers, steps)
-
-
-def _met(rows: _Rows, costs: Vector, mass: Vector, limits: Vector, at: _Iterate) -> _Known:
-    x, (_, _, v, y) = at.primal[0] / (mass @ at.primal[0]), at.dual
-    v = np.minimum(v, y[:, :, None])
-    bound = float(((costs + rows.back_times(v)) / mass).min() - (limits * y).sum())
-    excess = float((np.maximum(rows.times(x), 0.0).sum(axis=2) / limits).max() - 1)
-    return _Known(max(excess, 0.0), float(costs @ x), x, bound, v, y)
-
-
-def _started(rows: _Rows, costs: Vector, mass: Vector, limits: Vector) -> _Iterate:
-    x, shape, largest = np.full(costs.size, 1 / mass.sum()), rows.second.shape, float(np.abs(costs).max())
-    level = largest / shape[0]
-    excess = rows.times(x)
-    t = np.maximum(excess, 0.0) + limits[:, :, None] / shape[1]
-    y, v = np.full((len(limits), shape[0]), level), np.full(t.shape, level / 2)
-    z = np.maximum(costs + rows.back_times(v), _START * largest)
-    slack = np.maximum(limits - t.sum(axis=2), limits)
-    return _Iterate((x, t, t - excess, slack), (z, y[:, :, None] - v, v, y), 0.0)
+    return known
 
 
 def _stepped(newton: _Newton) -> _Iterate:
@@ -248,26 +255,13 @@ def _stepped(newton: _Newton) -> _Iterate:
     first = newton.move(tuple(-part for part in products), whole=True)
     after = sum(float(part.sum()) for part in at.moved(at.steps(first, 1.0), first).products)
     goal = total / count * (after / total) ** 3
-    more = newton.move(tuple(goal - part for part in first.products), whole=False)
-    whole = first.moved((1.0, 1.0), more)
+    whole = first.moved((1.0, 1.0), newton.move(tuple(goal - part for part in first.products), whole=False))
     for _ in range(_CORRECTIONS):
         a, b = at.steps(whole, 1.0)
-        far = at.moved((min(1.0, a + _FARTHER), min(1.0, b + _FARTHER)), whole).products
-        drawn = (np.maximum(np.clip(part, goal / _APART, goal * _APART) - part, -goal * _APART) for part in far)
-        corrected = whole.moved((1.0, 1.0), newton.move(tuple(drawn), whole=False))
+        target = Target(min(1.0, a + _FARTHER), min(1.0, b + _FARTHER), goal / _APART, goal * _APART)
+        drawn = tuple(map(target.more, at.primal, whole.primal, at.dual, whole.dual))
+        corrected = whole.moved((1.0, 1.0), newton.move(drawn, whole=False))
         if sum(at.steps(corrected, 1.0)) < a + b + _GAIN:
             break
         whole = corrected
     return at.moved(at.steps(whole, _SHARE), whole)
-
-
-def _multipliers(rows: _Rows, bounds: Sequence[Bound], v: Vector, y: Vector) -> list[Multipliers]:
-    multipliers = []
-    for k, bound in enumerate(bounds):
-        for shift, second in enumerate(rows.second):
-            o = np.flatnonzero(v[k, shift] > 0)
-            a, b = term_tangents(bound, np.ones(o.size), np.ones(o.size))
-            multipliers.append(
-                Multipliers(bound.limit, float(y[k, shift]), o, rows.first[o], second[o], a, b, v[k, shift][o])
-            )
-    return multipliers

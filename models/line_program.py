@@ -221,7 +221,7 @@ class LineProgram:
         if met.value - met.bound > _FAR * abs(met.value) and not (deadline and deadline.passed):
             return None
         x = np.where(met.x < _SPECK * min(bound.limit / bound.level for bound in self.bounds), 0.0, met.x)
-        bound = _proven(self, met.multipliers, [])
+        bound = _proven(self, met.multipliers(self.compared, self.bounds), [])
         return Answer(self, x, met.value, bound, met.excess, met.steps, "")
 
 
@@ -283,8 +283,7 @@ def _proven(line: LineProgram, multipliers: Iterable[Multipliers], weights: Sequ
         price + Fraction(amount, 1 << bits)
         for price, amount in zip(priced, of_columns[: len(priced)].tolist(), strict=True)
     ]
-    least = min(c / int(w) for c, w in zip(priced, line.weights, strict=True))
-    return (least - charged) / _UNIT
+    return (min(c / int(w) for c, w in zip(priced, line.weights, strict=True)) - charged) / _UNIT
 
 
 def _capped(amounts: Exact, outcomes: Integers, most: int) -> Exact:

@@ -48,8 +48,7 @@ _SPARED = 2e-3  # the share of δ left unspent there, which costs next to nothin
 def masses(losses: ArrayLike) -> Pair:
     """(f(k), l_k) for k = 0..M, the tail written out until it is negligible. losses: l_0..l_K > 0. Shape (M + 1,)."""
     given = np.asarray(losses, dtype=float)
-    more = math.ceil(_TAIL / given[-1])
-    every = np.concatenate([given, np.full(more, given[-1])])
+    every = np.concatenate([given, np.full(math.ceil(_TAIL / given[-1]), given[-1])])
     density = np.exp(-np.concatenate([[0.0], np.cumsum(every[:-1])]))
     return density / (2 * density.sum() - 1), every
 
@@ -123,8 +122,7 @@ class ComposedDelta:
     def _composed(self, losses: Vector) -> tuple[float, tuple[Any, ...], NDArray[np.complex128]]:
         density, every = masses(losses)
         loss = np.concatenate([every, -every[:-1]])  # of the outcomes 0..M and -1..-M
-        mass = np.concatenate([density, density[1:]])
-        total, (at, share, slope), before = self._convolved(loss, mass)
+        total, (at, share, slope), before = self._convolved(loss, np.concatenate([density, density[1:]]))
         return total, (density, every, at, share, slope), before
 
     def of_pair(self, loss: Vector, mass: Vector) -> float:

@@ -53,15 +53,13 @@ _CELLS = 1000
 def _worth(runs: int, epsilon: float, ratio: float) -> Vector:
     """(1 - e^ε r^s)+ for s = -T..T, rounded down."""
     losses = -math.log(ratio) * np.arange(-runs, runs + 1)
-    gap = np.minimum(0.0, epsilon - losses + 8 * _UNIT * (epsilon + np.abs(losses)))
-    worth: Vector = -np.expm1(gap)
+    worth: Vector = -np.expm1(np.minimum(0.0, epsilon - losses + 8 * _UNIT * (epsilon + np.abs(losses))))
     return worth
 
 
 def _composed(runs: int, p: float, ratio: float, worth: Vector) -> float:
     """δ_T(p, r), rounded down, from what the sums of letters are worth."""
-    down = 1 - 4 * _UNIT
-    square, left = np.array([ratio * p * down, max(0.0, 1 - p - ratio * p - 4 * _UNIT), p]), runs
+    square, left = np.array([ratio * p * (1 - 4 * _UNIT), max(0.0, 1 - p - ratio * p - 4 * _UNIT), p]), runs
     total = None
     while True:
         if left & 1:
@@ -108,7 +106,6 @@ def run_bounds(runs: int, epsilon: float, delta: float, levels: int = 40) -> lis
     it."""
     span = min(epsilon, 4 * epsilon / math.sqrt(runs) + 0.5)
     wide, near = np.linspace(0.0, span, levels), np.linspace(0.8, 1.6, levels // 2)
-    losses = np.unique(np.concatenate([wide, epsilon / runs * near]))
-    ratios = np.nextafter(np.exp(losses), math.inf)
+    ratios = np.nextafter(np.exp(np.unique(np.concatenate([wide, epsilon / runs * near]))), math.inf)
     sticks = np.nextafter(hockey_stick_bounds(runs, epsilon, delta, ratios), math.inf)
     return [Bound(HOCKEY_STICK, ratio, stick) for ratio, stick in zip(ratios.tolist(), sticks.tolist(), strict=True)]

@@ -60,8 +60,7 @@ class Proof:
         """What these multipliers, of labels moved and divided by a width, prove of the labels themselves."""
         unit = Fraction(width)
         v, u = [x * unit**2 for x in map(Fraction, self.v)], [x * unit for x in map(Fraction, self.u)]
-        f = Quadratics.of(labels, prior, v, u)
-        return replace(self, bound=lowered(f, rounded_up(q))[0])
+        return replace(self, bound=lowered(Quadratics.of(labels, prior, v, u), rounded_up(q))[0])
 
 
 @dataclass(frozen=True)

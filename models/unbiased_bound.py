@@ -80,8 +80,7 @@ class Quadratics:
                 changes[end[0]] += each
                 changes[end[1]] -= each if end[1] is not None else 0
         points = sorted(at for at in changes if at is not None)
-        first = self.coefficients.sum(axis=0) + changes[None]
-        sums = accumulate([first, *(changes[at] for at in points)])
+        sums = accumulate([self.coefficients.sum(axis=0) + changes[None], *(changes[at] for at in points)])
         least = [_least(each, at) for each, at in zip(sums, pairwise([None, *points, None]), strict=True)]
         place: dict[int | None, int] = {at: i for i, at in enumerate(points, 1)}
         last = len(least)

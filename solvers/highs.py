@@ -169,8 +169,7 @@ class _HighsSession(Session):
         termination = self.owner.ended(status.name)
         raw = Raw(termination, h.modelStatusToString(status), start=start)
         raw.iterations = max(0, info("simplex_iteration_count")) + max(0, info("ipm_iteration_count"))
-        feasible = info("primal_solution_status") == _FEASIBLE and termination is not Termination.CUTOFF
-        if feasible:
+        if info("primal_solution_status") == _FEASIBLE and termination is not Termination.CUTOFF:
             raw.x, raw.point = np.array(h.getSolution().col_value), PointStatus.FEASIBLE
         if self._mip:
             raw.nodes = max(0, info("mip_node_count"))

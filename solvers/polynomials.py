@@ -75,8 +75,7 @@ class Affine:
 
     def __call__(self, x: Fraction, delta: Fraction = Fraction(0)) -> Fraction:
         """Its value. Raises ZeroDivisionError at a pole."""
-        numerator = value_at(self.constant, x) + delta * value_at(self.slope, x)
-        return numerator / value_at(self.over, x)
+        return (value_at(self.constant, x) + delta * value_at(self.slope, x)) / value_at(self.over, x)
 
     def derivative(self, steps: int = 1) -> Affine:
         """d/dε where x = e^(ε/steps): x/steps times that by x."""

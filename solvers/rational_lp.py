@@ -83,8 +83,7 @@ class RationalPoint:
         right = []
         for k, i in enumerate(rows):
             row = self.lp.rows[i]
-            here = sum((a * self.x[j] for j, a in row.items()), Fraction(0))
-            side = _nearest(here, self.lp.sides[i])
+            side = _nearest(sum((a * self.x[j] for j, a in row.items()), Fraction(0)), self.lp.sides[i])
             for j, a in row.items():
                 if j in at:
                     matrix[k][at[j]] = fmpq(a.numerator, a.denominator)

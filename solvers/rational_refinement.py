@@ -157,8 +157,7 @@ class _Refinement:
             place[n + self.i[inside]], place[self.j[inside]], self.a[inside], self.floats[inside], rows.size
         )
         goal = self.P + self.S - accuracy - 1
-        right = (sides - self._point(x))[n + rows]
-        if (correct := system.solved(right, self.S, goal)) is None:
+        if (correct := system.solved((sides - self._point(x))[n + rows], self.S, goal)) is None:
             return None
         x[columns] = correct
         self.point = self._point(x)

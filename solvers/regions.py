@@ -230,8 +230,7 @@ def _signs(conditions: Sequence[Affine], x: Fraction) -> list[Poly]:
         polynomial = condition.sign_of
         if not polynomial:
             continue
-        here = sign_at(polynomial, x)
-        if here <= 0:
+        if sign_at(polynomial, x) <= 0:
             raise _Touching
         if polynomial.degree() > 0:
             signs.setdefault(tuple(map(int, polynomial.coeffs())), polynomial)
@@ -291,8 +290,7 @@ def _conditions(vertex: Vertex, delta: Fraction) -> list[Affine]:
 def meeting(first: Affine, second: Affine) -> Affine:
     """The δ at which two formulas agree, a rational function of x."""
     constant = first.constant * second.over - second.constant * first.over
-    slope = second.slope * first.over - first.slope * second.over
-    return Affine.reduced(constant, ZERO, slope)
+    return Affine.reduced(constant, ZERO, second.slope * first.over - first.slope * second.over)
 
 
 def _by_formula(vertices: Sequence[Vertex]) -> list[list[Vertex]]:

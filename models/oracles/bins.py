@@ -98,8 +98,7 @@ def value_of(labels: Vector, prior: Vector, epsilon: float, loss: Loss, starts: 
     ends = np.append(starts[1:], labels.size)
     values = _best_values(labels, prior, q, loss, starts, ends)
     inside = prior * loss(np.repeat(values, ends - starts), labels)
-    total = _total(_average(labels, prior, loss, values)) + q * _total(inside)
-    return total / (starts.size + q), values
+    return (_total(_average(labels, prior, loss, values)) + q * _total(inside)) / (starts.size + q), values
 
 
 def _average(labels: Vector, prior: Vector, loss: Loss, outputs: Vector) -> Vector:
@@ -112,8 +111,7 @@ def _average(labels: Vector, prior: Vector, loss: Loss, outputs: Vector) -> Vect
             return loss(outputs, mean)
         return _total(prior * loss(mean, labels)) + loss(outputs, mean)  # a Bregman divergence: means add up
     tau, scale = _quantile(loss)
-    centred = prior * (labels - mean)
-    below0, below1 = (np.append(0.0, np.cumsum(terms)) for terms in (prior, centred))
+    below0, below1 = (np.append(0.0, np.cumsum(terms)) for terms in (prior, prior * (labels - mean)))
     count = np.searchsorted(labels, outputs, side="right")
     o = outputs - mean
     below = (1 - tau) * (o * below0[count] - below1[count])
@@ -131,8 +129,7 @@ def _best_values(labels: Vector, prior: Vector, q: float, loss: Loss, starts: In
     inside0 = np.add.reduceat(prior, starts)
     if loss.kind in ("squared", "poisson", "poisson-deviance"):
         mean = _total(prior * labels)
-        inside1 = np.add.reduceat(prior * (labels - mean), starts)
-        return mean + q * inside1 / (1.0 + q * inside0)
+        return mean + q * np.add.reduceat(prior * (labels - mean), starts) / (1.0 + q * inside0)
     tau, _ = _quantile(loss)
     below = np.cumsum(prior)
     before = np.concatenate([[0.0], below])[starts]

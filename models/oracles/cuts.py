@@ -42,8 +42,7 @@ def geometric_sum(epsilon: float, terms: int | Integers) -> Vector:
 
 def cut_values(totals: Vector, losses: Vector, delta: float) -> Vector:
     """min(1 / T, δ / S) of each cut, safe for S that underflows."""
-    flat = 1.0 / totals
-    return np.divide(delta, losses, out=flat.copy(), where=delta * totals < losses)
+    return np.divide(delta, losses, out=1.0 / totals, where=delta * totals < losses)
 
 
 def best_cut(totals: Vector, losses: Vector, total: float, delta: float) -> tuple[int | None, float]:

@@ -62,8 +62,7 @@ def geometric(k: int, epsilon: float) -> Vector:
 def grows(losses: Vector, closest: Positions) -> bool:
     """Whether every row of losses (k, m) never falls as the output moves away from `closest` (k,)."""
     steps, at = np.diff(losses, axis=1), np.arange(losses.shape[1] - 1)
-    right = at[None, :] >= closest[:, None]
-    return bool((np.where(right, steps, -steps) >= 0).all())
+    return bool((np.where(at[None, :] >= closest[:, None], steps, -steps) >= 0).all())
 
 
 def post_processed(losses: Vector, prior: Vector, epsilon: float) -> CountOptimum:
@@ -82,8 +81,7 @@ def post_processed(losses: Vector, prior: Vector, epsilon: float) -> CountOptimu
 def minimax_value(losses: Vector, epsilon: float) -> float:
     """The least worst-case loss of any post-processing. losses: (k, m) with k m <= 4000 or so."""
     k, m = losses.shape
-    G = geometric(k, epsilon)
-    rows = np.einsum("yz,yo->yzo", G, losses).reshape(k, k * m)
+    rows = np.einsum("yz,yo->yzo", geometric(k, epsilon), losses).reshape(k, k * m)
     loss = np.r_[np.zeros(k * m), 1.0]
     above = np.hstack([rows, -np.ones((k, 1))])
     whole = sp.hstack([sp.kron(sp.eye_array(k), np.ones((1, m))), sp.csr_array((k, 1))])
@@ -102,8 +100,7 @@ def extremal_value(losses: Vector, prior: Vector, epsilon: float) -> float:
 def right_most_often(prior: Vector, epsilon: float) -> float:
     """The least error rate over all outputs."""
     likely = np.cumsum(np.sort(prior)[::-1])
-    others = np.arange(prior.size) * math.exp(-epsilon)
-    return float(1 - (likely / (1 + others)).max())
+    return float(1 - (likely / (1 + np.arange(prior.size) * math.exp(-epsilon))).max())
 
 
 def _least(loss: Vector, **rows: Any) -> float:
