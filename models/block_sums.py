@@ -75,7 +75,7 @@ class Sums:
     @property
     def weights(self) -> Vector:
         """π of the losses."""
-        return np.asarray(self.multipliers[self.rises])
+        return self.multipliers[self.rises]
 
     def missing(self, sums: Vector) -> Vector:
         """What the sums at a point lack."""
@@ -114,7 +114,7 @@ class Sums:
     @property
     def d_slack(self) -> Vector:
         """The step of what is left."""
-        return np.asarray((self._goal + self.slack * self.d_q[self.most]) / self.multipliers)
+        return (self._goal + self.slack * self.d_q[self.most]) / self.multipliers
 
     def refine(self, lack: Vector) -> Vector:
         """More multipliers for what the direction leaves of `missing`: lack - sums of dx."""

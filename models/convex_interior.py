@@ -124,7 +124,7 @@ class _Program:
         size, rows = self.constant.size, np.arange(at.size)[:, None]
         e = np.bincount((rows * size + self.first[at]).ravel(), a.ravel(), at.size * size)
         e += np.bincount((rows * size + self.second[at]).ravel(), b.ravel(), at.size * size)
-        return np.asarray((self.entries.T @ e.reshape(at.size, size).T).T)
+        return (self.entries.T @ e.reshape(at.size, size).T).T
 
     def bend(self, at: Positions, weights: Vector, ratios: Vector) -> Vector:
         """Σ weights (dP - r dQ)², (columns, columns)."""
@@ -214,7 +214,7 @@ class _Interior:
         bend = (2 * self.g[which] - g - h) / _STEP**2
         rows = self.program.slopes(at, (c - a) / (2 * _STEP), (d - b) / (2 * _STEP))
         weights = np.where(bend > _FLAT, y[which] / np.maximum(bend, _FLAT), 0.0)
-        return np.asarray((rows * weights[:, None]).T @ rows)
+        return (rows * weights[:, None]).T @ rows
 
     def _reaches(self, length: float, dx: Vector, ds: Vector, dy: Vector, dual: Vector) -> bool:
         """Go so far, if that is within all bounds and no product is far below the others. Levels follow."""
@@ -276,7 +276,7 @@ class _Interior:
 
 
 def _fine(levels: Vector) -> Vector:
-    return np.asarray(np.rint(levels * _FINE) / _FINE)
+    return np.rint(levels * _FINE) / _FINE
 
 
 def _solver(matrix: Vector, rows: Vector, diagonal: Vector) -> Callable[[Vector, Vector], Pair]:

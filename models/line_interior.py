@@ -108,7 +108,7 @@ class _Program:
         count = self.entries.shape[0]
         e = np.bincount(self.first, v.sum(axis=(0, 1)), count)
         e -= np.bincount(self.second.ravel(), (self.levels * v).sum(axis=0).ravel(), count)
-        return np.asarray(self.back @ e)
+        return self.back @ e
 
     def gram(self, weights: Vector) -> Vector:
         """R'diag(weights)R."""

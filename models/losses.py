@@ -70,7 +70,7 @@ class Loss:
                 value = o - np.where(y > 0, y * np.log(o), 0.0)
             else:
                 value = o - y + np.where(y > 0, y * np.log(y / o), 0.0)
-        return np.asarray(np.where(o < 0, np.inf, value))
+        return np.where(o < 0, np.inf, value)
 
     def matrix(self, outputs: ArrayLike, labels: ArrayLike) -> Vector:
         """ℓ(o, y) with one row per label. Shape (labels, outputs)."""

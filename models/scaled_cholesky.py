@@ -61,4 +61,4 @@ class ScaledCholesky:
         x = self._solve(right)
         for _ in range(self._turns):
             x += self._solve(right - self._system @ x)
-        return np.asarray(x / self._size)
+        return x / self._size
