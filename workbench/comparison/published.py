@@ -28,7 +28,6 @@ from typing import Any
 from models.oracles import line_noise
 from solvers.search import Deadline
 from workbench.errors import NotProven, WorkbenchError
-from workbench.exact.objects import Record
 from workbench.families.base import Family
 from workbench.families.baseline import own_baselines
 from workbench.families.channel.family import FAMILY as CHANNEL
@@ -75,10 +74,11 @@ class Setting:
         lower, upper = self.optimum(request)
         upper = min([upper, *(cost.objective for cost in known_costs.values())])
         known = lower > 0 and upper - lower <= CLOSE * upper
-        common = {"loss": loss, "epsilon": float(epsilon), "delta": float(delta)}
         return [
             {
-                **common,
+                "loss": loss,
+                "epsilon": float(epsilon),
+                "delta": float(delta),
                 "mechanism": name,
                 "source": self.entries[name].source,
                 "parameter": cost.words,
@@ -94,14 +94,9 @@ class Setting:
 
 def compared(name: str, epsilons: Iterable[Fraction], deltas: Iterable[Fraction]) -> list[Row]:
     """The rows of a setting on a grid."""
-    setting, every = SETTINGS[name], [*deltas]
-    return [
-        row
-        for loss in setting.losses
-        for delta in (every if setting.deltas else [Fraction(0)])
-        for epsilon in epsilons
-        for row in setting.rows(epsilon, delta, loss)
-    ]
+    setting = SETTINGS[name]
+    budgets = itertools.product(setting.losses, deltas if setting.deltas else [Fraction(0)], epsilons)
+    return [row for loss, delta, epsilon in budgets for row in setting.rows(epsilon, delta, loss)]
 
 
 def summary(name: str, rows: Iterable[Row]) -> list[Row]:
@@ -138,8 +133,7 @@ def own_distances(query: Query) -> Iterator[str]:
 
 
 def _for_every_epsilon(measured: Callable[[Fraction], Interval], deadline: Deadline) -> str:
-    between = _between(measured, deadline)
-    if between is None:
+    if (between := _between(measured, deadline)) is None:
         return "not private, or not known, at others"
     worst, epsilons = between
     ends = f"[{float(epsilons[0]):g}, {float(epsilons[-1]):g}]"
@@ -217,8 +211,8 @@ def _summed(name: str, loss: str, mechanism: str, group: list[Row]) -> Row:
         "source": group[0]["source"],
         "budgets": len(group),
         "proven": len(known),
-        "worst_percent": None if worst is None else worst["most_percent"],
-        "worst_at": "" if worst is None else f"ε = {worst['epsilon']:g}, δ = {worst['delta']:g}",
+        "worst_percent": worst and worst["most_percent"],
+        "worst_at": "ε = {epsilon:g}, δ = {delta:g}".format(**worst) if worst else "",
         "every_percent": _everywhere(name, loss, mechanism),
         "median_percent": statistics.median(row["most_percent"] for row in known) if known else None,
         "within_1_percent": len(close),
@@ -241,7 +235,7 @@ def _designed(kind: Family, request: Any) -> Interval:
             design = kind.designed(request)
         return float(design.bound or 0), float(design.objective)
     except NotProven as error:
-        return float(error.bound or 0), float("inf") if error.incumbent is None else float(error.incumbent)
+        return float(error.bound or 0), math.inf if error.incumbent is None else float(error.incumbent)
 
 
 def _long(request: Any) -> bool:
@@ -255,18 +249,14 @@ def _of_reals(request: Any) -> Interval:
         least = line_noise.staircase_reals(epsilon, 1.0, loss)
         return least, least
     if _long(request) or epsilon > _STEEP:
-        return 0.0, float("inf")
-    steps = round(_VALUES / line_noise.support(epsilon, float(request.delta)))
-    steps = min(max(steps, _COARSE), _FINE)
-    return _designed(NOISE, NOISE.request(request.question, **_spelled(request), steps=steps, gap="0.2"))
-
-
-def _spelled(request: Any) -> Record:
-    return {"epsilon": request.epsilon, "delta": request.delta, "loss": request.loss_name, "certify": False}
+        return 0.0, math.inf
+    steps = min(max(round(_VALUES / line_noise.support(epsilon, float(request.delta))), _COARSE), _FINE)
+    given = {"epsilon": request.epsilon, "delta": request.delta, "loss": loss, "steps": steps}
+    return _designed(NOISE, NOISE.request(request.question, **given, certify=False, gap="0.2"))
 
 
 def _of_integers(request: Any) -> Interval:
-    return (0.0, float("inf")) if _long(request) else _designed(NOISE, request)
+    return (0.0, math.inf) if _long(request) else _designed(NOISE, request)
 
 
 def _of_channels(query: Query) -> Interval:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Progress, Record, Words
@@ -125,16 +125,16 @@ class Family(Reports):
     sweep may ask to be done with an answer.
     """
 
-    title: ClassVar[str]
-    summary: ClassVar[str]
-    examples: ClassVar[Sequence[str]] = ()
-    formulas: ClassVar[Sequence[str]] = ()
-    options: ClassVar[Sequence[Option]]
-    frontier: ClassVar[str | None] = None  # module with `FRONTIER`
-    programs: ClassVar[str | None] = None  # module with `instances()`
-    no_formula: ClassVar[str] = "it states no linear program with powers of e^epsilon in it"
-    recommendation: ClassVar[str | None] = None  # module with `candidates(query)`
-    baselines: ClassVar[Sequence[str]] = ()  # modules with `PUBLISHED`
+    title: str
+    summary: str
+    examples: Sequence[str] = ()
+    formulas: Sequence[str] = ()
+    options: Sequence[Option]
+    frontier: str | None = None  # module with `FRONTIER`
+    programs: str | None = None  # module with `instances()`
+    no_formula: str = "it states no linear program with powers of e^epsilon in it"
+    recommendation: str | None = None  # module with `candidates(query)`
+    baselines: Sequence[str] = ()  # modules with `PUBLISHED`
 
     @property
     @abstractmethod
@@ -177,7 +177,7 @@ class Family(Reports):
     def __reduce__(self) -> str | tuple[Any, ...]:
         """A copy for another process names the family, of which there is one in each."""
         names = (name for name, value in vars(sys.modules[type(self).__module__]).items() if value is self)
-        return next(names, None) or (type(self), ())
+        return next(names, (type(self), ()))
 
     # Options.
 
@@ -188,8 +188,8 @@ class Family(Reports):
     @property
     def designs(self) -> list[str]:
         """The examples that design, without what is done with the answer."""
-        lines = [line for line in self.examples if line.startswith(f"design {self.name} ")]
-        return [re.split(r" --(?:json|plot|save)\b", line)[0] for line in lines]
+        start = f"design {self.name} "
+        return [re.split(r" --(?:json|plot|save)\b", line)[0] for line in self.examples if line.startswith(start)]
 
     @property
     def hot(self) -> Words:
@@ -227,10 +227,8 @@ class Family(Reports):
     def _request(self, question: Any, values: Record) -> Request:
         if not isinstance(question, self.question):
             InvalidRequest.must("question", f"a {self.question.__name__}", repr(question))
-        certify = values.pop("certify", None)
-        values.setdefault("check", "audit" if certify is False else "certify")
-        ours = {option.name for option in self.options if option.solver}
-        if ours:
+        values.setdefault("check", "audit" if values.pop("certify", None) is False else "certify")
+        if ours := [option.name for option in self.options if option.solver]:
             given = {name: values.pop(name) for name in ours if name in values}
             values["options"] = _solver_options(values.get("options"), given)
         return self.checked(question, {**values, "family": self})
@@ -278,8 +276,9 @@ class Family(Reports):
         lines = [repr(self)]
         for option in self.arguments:
             given = "required" if option.required else f"default {spell(option.default)!r}"
-            text = f"{option.name} ({given}): {option.meaning}"
-            lines += textwrap.wrap(text, 116, initial_indent="    ", subsequent_indent="        ")
+            lines.append(
+                textwrap.fill(f"    {option.name} ({given}): {option.meaning}", 116, subsequent_indent=" " * 8)
+            )
         return "\n".join(lines)
 
 
@@ -290,8 +289,7 @@ def _solver_options(options: Any, given: Values) -> Options:
 
     if options is None:
         seconds, gap = (None if given.get(name) is None else float(given[name]) for name in ("time_limit", "gap"))
-        limit = None if seconds is None else min(seconds, _LONGEST)
-        return Options(time_limit=limit, gap=gap, seed=given.get("seed"))
+        return Options(time_limit=None if seconds is None else min(seconds, _LONGEST), gap=gap, seed=given.get("seed"))
     if any(value is not None for value in given.values()):
         raise InvalidRequest(f"options must be given alone, without {', '.join(given)}.")
     return (

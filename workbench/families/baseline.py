@@ -32,7 +32,7 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exact, nearest_float, round_up
 from workbench.exact.plain import is_whole, plain_list
-from workbench.families.base import Family, Request
+from workbench.families.base import Family
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.published import Published, Reference
 from workbench.io.files import is_there, read_table
@@ -88,7 +88,7 @@ def joined(kind: Family, own: Sequence[Baseline] = ()) -> list[Published]:
             package,
             "",
             partial(_cost, kind, baseline, package),
-            _once,
+            lambda request: request.runs == 1,  # which alone is audited
             any_budget=True,
             fixed={"package": package},
         )
@@ -96,20 +96,10 @@ def joined(kind: Family, own: Sequence[Baseline] = ()) -> list[Published]:
     ]
 
 
-def _once(request: Any) -> bool:
-    """Whether a budget is for one run, which alone is audited."""
-    return bool(request.runs == 1)
-
-
 def baselines_of(family: str) -> list[tuple[Baseline, str]]:
     """The baselines of other packages for a family, with the packages."""
     every = ((plugin.thing, plugin.package) for plugin in plugins("baselines").values())
     return [(baseline, package) for baseline, package in every if baseline.family == family]
-
-
-def _cost(kind: Family, baseline: Baseline, package: str, request: Request) -> Reference:
-    with code_of(package):
-        return _audited(kind, request, baseline.built(request))
 
 
 @contextmanager
@@ -123,25 +113,27 @@ def code_of(package: str) -> Iterator[None]:
         raise NotApplicable(f"{package}: {type(error).__name__}: {error}", "failed") from error
 
 
-def _audited(kind: Family, request: Any, given: Mechanism) -> Reference:
+def _cost(kind: Family, baseline: Baseline, package: str, request: Any) -> Reference:
     """What a mechanism costs under the neighbour relation of a request's question. Raises NotApplicable where it misses
     the budget."""
-    loss, mechanism = kind.loss(request, given), kind.related(request, given)
-    budget = getattr(request, "claim", None)
-    if isinstance(budget, Claim) and not budget.in_epsilon_delta:
-        private, exact = holds(mechanism, budget), {}
-        words = f"The mechanism misses the request: {request.notion}, {budget.budget_words()}"
-    else:
-        privacy = audit(mechanism, request.epsilon)
-        claim = (getattr(request, "notion", "pure"), request.epsilon, getattr(request, "delta", None) or 0)
-        exact = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}
-        if not on_real_inputs(mechanism):
-            exact["pdp_delta"] = round_up(privacy.pdp_delta)
-        private = privacy.meets(*claim)
-        words = "" if private else privacy.verdict(*claim)
-    if not private:
-        raise NotApplicable(words, "not_certified", {**exact, "private": False})
-    return Reference(loss, True, status="audited", more={**exact, "private": True, "failure": None})
+    with code_of(package):
+        given = baseline.built(request)
+        loss, mechanism = kind.loss(request, given), kind.related(request, given)
+        budget = getattr(request, "claim", None)
+        if isinstance(budget, Claim) and not budget.in_epsilon_delta:
+            private, exact = holds(mechanism, budget), {}
+            words = f"The mechanism misses the request: {request.notion}, {budget.budget_words()}"
+        else:
+            privacy = audit(mechanism, request.epsilon)
+            claim = (getattr(request, "notion", "pure"), request.epsilon, getattr(request, "delta", None) or 0)
+            exact = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}
+            if not on_real_inputs(mechanism):
+                exact["pdp_delta"] = round_up(privacy.pdp_delta)
+            private = privacy.meets(*claim)
+            words = "" if private else privacy.verdict(*claim)
+        if not private:
+            raise NotApplicable(words, "not_certified", {**exact, "private": False})
+        return Reference(loss, True, status="audited", more={**exact, "private": True, "failure": None})
 
 
 # One's own.
@@ -199,18 +191,17 @@ def _named(value: Any) -> str:
     return str(getattr(value, "__name__", "own")).replace("<lambda>", "own")
 
 
-def _read(value: Any, name: str) -> Law | Function | None:
-    if isinstance(value, _Name):  # of a published one
+def _read(value: Any, name: str) -> Any:
+    """A law, a function, or None of a published one."""
+    if isinstance(value, _Name):
         return None
     if isinstance(value, (str, Path)):
         path = Path(value)
-        read: Law | Function = _READERS.get(path.suffix.lower(), _from_table)(path, name)
-        return read
-    function = value if callable(value) else None
-    return function or _law(value, name)
+        return _READERS.get(path.suffix.lower(), _from_table)(path, name)
+    return value if callable(value) else _law(value, name)
 
 
-def _from_python(path: Path, name: str) -> Function:
+def _from_python(path: Path, name: str) -> Any:
     """The function `baseline` of a file, which is run."""
     try:
         function = runpy.run_path(str(path)).get("baseline")
@@ -218,8 +209,7 @@ def _from_python(path: Path, name: str) -> Function:
         InvalidRequest.must(name, f"a Python file that runs: {path.name}", f"{type(error).__name__}: {error}")
     if not callable(function):
         InvalidRequest.must(name, "a Python file with a function baseline(epsilon, delta)", path.name)
-    chosen: Function = function
-    return chosen
+    return function
 
 
 def _from_json(path: Path, name: str) -> Law:
@@ -304,10 +294,9 @@ def _mechanism(law: Law | Function, request: Any) -> Mechanism:
 def _channel(law: _Table, question: Any) -> Mechanism:
     rows, inputs, outputs = law.rows, law.inputs, law.outputs
     if isinstance(question, Quantization):
-        if inputs is None or outputs is None:
-            InvalidRequest.must("baseline", _TABLE, "a matrix, which names neither knots nor outputs")
-        if len(rows) < 2:
-            InvalidRequest.must("baseline", _TABLE, "one row")
+        if inputs is None or outputs is None or len(rows) < 2:
+            got = "one row" if inputs else "a matrix, which names neither knots nor outputs"
+            InvalidRequest.must("baseline", _TABLE, got)
         return PiecewiseAffine.from_ends("own", outputs, inputs, [[*ends] for ends in pairwise(rows)])
     if isinstance(question, Labels):
         _same(inputs, [*map(Fraction, question.values.tolist())], "labels")

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 def refuse(name: str, measured: str, got: Any) -> NoReturn:
     """Raise for a budget or an option that a notion has no use for, with the notions that have."""
-    of = [other for other in OURS if name in notion(other).parameters]
-    remark = f" (notion {' or '.join(of)} takes it)" if of else ""
+    of = " or ".join(other for other in OURS if name in notion(other).parameters)
+    remark = f" (notion {of} takes it)" if of else ""
     InvalidRequest.must(name, f"left out when notion is {measured}{remark}", got)
 
 
@@ -87,8 +87,7 @@ class BudgetRequest(Request):
         for name, plain in defaults.items():
             got = getattr(self, name)
             if got != plain and (got or name != "delta"):
-                shown = repr(got) if isinstance(got, str) else spell(got)
-                refuse(name, self.notion, shown)
+                refuse(name, self.notion, repr(got) if isinstance(got, str) else spell(got))
 
     def check_several_bounds(self, **defaults: Any) -> None:
         """Check the budget of a notion of several bounds. defaults: as `left_out`, further ones. Raises
@@ -145,9 +144,7 @@ class BudgetRequest(Request):
 
 def completed(values: Values, largest: int) -> Record:
     """Values of options with the limit of ε, or the δ, that is meant where it is left out. largest: that limit."""
-    meant = {}
-    if values["minimise"] == "epsilon":
-        meant["epsilon"] = Fraction(largest)
+    meant = {"epsilon": Fraction(largest)} if values["minimise"] == "epsilon" else {}
     if values["minimise"] != "delta":
         meant["delta"] = Fraction(0)
     return {name: meant.get(name) if value is None else value for name, value in values.items()}
@@ -158,17 +155,14 @@ def parameter_words(claim: Claim) -> str:
     values = claim.values
     for name, pair in (("curve", "(epsilon, delta)"), ("tradeoff", "(alpha, beta)")):
         if name in values:
-            points = values[name]
-            return f"{pair} = " + ", ".join(f"({float(a):g}, {float(b):g})" for a, b in points)
+            return f"{pair} = " + ", ".join(f"({float(a):g}, {float(b):g})" for a, b in values[name])
     return ", ".join(f"{name} = {float(value):g}" for name, value in values.items())
 
 
 def budget_facts(design: Design) -> Facts:
     """What was asked of a design, its exact audit, and the composition of many runs, as rows of a report."""
-    exact = exact_words(design)
-    audited = f"PDP delta {exact['pdp_delta']}, DP delta {exact['dp_delta']}, pure epsilon {exact['pure_epsilon']}"
-    audited += audited_at(design)
-    return [("asked", design.request.budget_words), ("exact", audited), *composed_facts(design)]
+    words = "PDP delta {pdp_delta}, DP delta {dp_delta}, pure epsilon {pure_epsilon}".format(**exact_words(design))
+    return [("asked", design.request.budget_words), ("exact", words + audited_at(design)), *composed_facts(design)]
 
 
 def audited_at(design: Design) -> str:
@@ -181,16 +175,15 @@ def composed_facts(design: Design) -> Facts:
     composed = design.details.get("composed")
     if composed is None:
         return []
-    runs, epsilon, delta = composed["runs"], composed["epsilon"], composed["delta"]
-    return [("composed", f"{runs} runs: delta at most {delta!r} at epsilon = {epsilon:g} (proven)")]
+    words = "{runs} runs: delta at most {delta!r} at epsilon = {epsilon:g} (proven)"
+    return [("composed", words.format(**composed))]
 
 
 def budget_json(design: Design) -> Record:
     """The budget and what is minimised, for JSON; of many runs with the composition that the exact audit proved."""
     request, claim = design.request, design.claim
     if request.runs == 1 and not claim.in_epsilon_delta:
-        written: Record = claim.to_dict()
-        return written
+        return {**claim.to_dict()}
     entries = {name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "max_loss")}
     if request.runs > 1:
         entries["runs"] = request.runs

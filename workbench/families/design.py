@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import ExpNumber, jsonable, round_up
@@ -45,9 +45,9 @@ class Reports(ABC):
     its mechanisms have a picture.
     """
 
-    name: ClassVar[str]
-    certifies: ClassVar[bool] = True
-    draws: ClassVar[bool] = True
+    name: str
+    certifies: bool = True
+    draws: bool = True
 
     def status(self, design: Design) -> str:
         """How the search stopped; of many runs nothing better was found."""
@@ -187,8 +187,8 @@ class Design(Shown):
     @property
     def effort(self) -> Record:
         """Who solved it, in which version and how many seconds; nothing where no solver took part."""
-        names = ("solver", "version", "seconds") if self.solution is not None else ()
-        return {name: getattr(self.solution, name) for name in names}
+        known = self.solution
+        return {} if known is None else {name: getattr(known, name) for name in ("solver", "version", "seconds")}
 
     @property
     def status(self) -> str:
@@ -216,11 +216,10 @@ class Design(Shown):
         return self._priced.shadow_prices(self)
 
     @cached_property
-    def unique(self) -> bool | None:
+    def unique(self) -> Any:
         """Whether no other mechanism of the class is optimal, in doubles, by a second linear program over those that
         are; None: not decided, as without a linear program that states the whole request."""
-        only: bool | None = self._priced.only_optimum(self)
-        return only
+        return self._priced.only_optimum(self)
 
     @property
     def program(self) -> DesignProgram:
@@ -236,9 +235,7 @@ class Design(Shown):
                 return "not certified, and not audited"
             return "not certified; the audit is exact" if self.private else "not certified: MISSES the request"
         words = f"certified ({self.route})" if self.route else "certified"
-        if self.solution is None:
-            return words
-        if self.request.minimise == "epsilon":
+        if self.solution is None or self.request.minimise == "epsilon":
             return words
         more = "" if self.above_bound is None else f", {self.above_bound:+.2g} to the proven bound"
         return f"{words}, {self.above_claimed:+.2g} to the solver's claim{more}"
@@ -256,8 +253,7 @@ class Design(Shown):
 
     def facts(self) -> Facts:
         """A report: (label, sentence) rows."""
-        solution = self.solution
-        rows = self.family.facts(self)
+        solution, rows = self.solution, self.family.facts(self)
         if self.request.loss_name == "squared" and self.details.get("loss") is not None:
             rows = [*rows, ("RMSE", f"{float(self.details['loss']) ** 0.5:.9g} (root of the squared loss)")]
         rows = [*rows, ("proof", self.proof), ("oracle", str(self.oracle))]
@@ -269,8 +265,7 @@ class Design(Shown):
     def __str__(self) -> str:
         facts = self.facts()
         width = max(len(label) for label, _ in facts)
-        rows = [f"  {label:<{width}} {sentence}" for label, sentence in facts]
-        return "\n".join([self.heading, *rows])
+        return "\n".join([self.heading, *(f"  {label:<{width}} {sentence}" for label, sentence in facts)])
 
     def __repr__(self) -> str:
         state = "certified" if self.certificate is not None else "private" if self.private else "not certified"
@@ -279,8 +274,7 @@ class Design(Shown):
     @property
     def heading(self) -> str:
         """The first line of a report."""
-        words: str = self.request.heading
-        return words
+        return str(self.request.heading)
 
     @property
     def drawable(self) -> bool:
@@ -295,31 +289,24 @@ class Design(Shown):
         """Write the certificate; with certify=False the bare mechanism, which claims nothing."""
         from workbench.privacy.certificate_file import save
 
-        if self.certificate is not None:
-            save(self.certificate, Path(path))
-        else:
-            save(self.family.bare(self), Path(path))
+        save(self.family.bare(self) if self.certificate is None else self.certificate, Path(path))
 
     def row(self) -> Record:
         """One row of a table: the columns of `workbench.families.outcome`."""
         family, oracle, solution = self.family, self.oracle, self.solution
-        residuals = None if solution is None else solution.residuals
+        residuals = getattr(solution, "residuals", None)
         return {
             "status": self.status,
             "failure": None,
-            "objective": self.objective,
-            "bound": self.bound,
-            "gap": self.gap,
-            "residual": None if residuals is None else residuals.worst,
+            **{name: getattr(self, name) for name in ("objective", "bound", "gap")},
+            "residual": getattr(residuals, "worst", None),
             "start": "cold" if solution is None else str(solution.start),
             "audited": self.privacy is not None,
             "private": self.private,
             "certified": self.certificate is not None if family.certifies else None,
             **self.exact,
             "oracle": oracle.name,
-            "oracle_kind": oracle.kind,
-            "oracle_value": oracle.value,
-            "oracle_agrees": oracle.agrees,
+            **{f"oracle_{name}": getattr(oracle, name) for name in ("kind", "value", "agrees")},
             **family.columns(self),
         }
 
@@ -329,24 +316,19 @@ class Design(Shown):
 
         return pd.DataFrame([self.row()])
 
-    @property
-    def _exact_json(self) -> Record:
-        composed = self.details.get("composed")
-        exact = {name: jsonable(value) for name, value in self.exact.items()}
-        return exact if composed is None else {**exact, "composed": composed}
-
     def to_dict(self) -> Record:
         """JSON-ready: the keys of `workbench design ... --json`. Infinite values are the string "inf"."""
-        record = {
+        claims = () if self.solution is None else ("claimed", "above_claimed", "above_bound")
+        exact = {name: jsonable(value) for name, value in self.exact.items()}
+        if self.request.runs > 1:
+            exact["composed"] = self.details["composed"]
+        return {
             "objective": jsonable(self.objective), "bound": self.bound, "gap": self.gap, "status": self.status,
-            "exact": self._exact_json, "private": self.private,
+            "exact": exact, "private": self.private,
             "certified": self.certificate is not None, "route": self.route, "optimum_of_pattern": self.optimum,
             "oracle": self.oracle.to_dict(), "words": list(self.words),
+            **self.effort, **{name: getattr(self, name) for name in claims}, **self.family.json(self),
         }  # fmt: skip
-        if self.solution is not None:
-            claims = ("claimed", "above_claimed", "above_bound")
-            record |= self.effort | {name: getattr(self, name) for name in claims}
-        return record | self.family.json(self)
 
 
 def upward(value: float | str | None, *budgets: float) -> str:
@@ -368,12 +350,14 @@ def exact_words(design: Design) -> dict[str, str]:
     if not design.claim.in_epsilon_delta:
         return {name: upward(value) for name, value in design.exact.items()}
     epsilon, delta = design.claim.epsilon, design.claim.delta
-    budgets = [float(value) for value in (epsilon.values() if isinstance(epsilon, Mapping) else [epsilon])]
     words = {}
     for name, value in design.exact.items():
-        whole = getattr(design.privacy, name, None)
-        if name != "pure_epsilon" and isinstance(whole, (Fraction, ExpNumber)) and isinstance(value, float):
-            # within the budget, though the next float above it may not be
-            value = min(value, float(delta)) if whole <= delta else value
-        words[name] = upward(value, *(budgets if name == "pure_epsilon" else [float(delta)]))
+        budgets = [delta]
+        if name == "pure_epsilon":
+            budgets = [*epsilon.values()] if isinstance(epsilon, Mapping) else [epsilon]
+        elif isinstance(whole := getattr(design.privacy, name, None), (Fraction, ExpNumber)) and whole <= delta:
+            value = (
+                None if value is None else min(value, float(delta))
+            )  # within the budget, though the next float above it may not be
+        words[name] = upward(value, *map(float, budgets))
     return words

@@ -62,12 +62,11 @@ def formula(question: Any, *, epsilon: Any = None, delta: Any = None, time_limit
     """
     spelled = isinstance(question, str)
     kind = family(question) if spelled else family_of(question)
-    if spelled:
-        counts = {option.name for option in kind.given_in("command") if option.question and option.kind is int}
-        if (ranged := several(counts, options)) is not None:
-            name, each = ranged
-            ends = {"epsilon": epsilon, "delta": delta, "time_limit": time_limit}
-            return series(name, each, lambda n: formula(question, **{**options, **ends, name: each[n]}))
+    counts = {option.name for option in kind.given_in("command") if option.question and option.kind is int}
+    if spelled and (ranged := several(counts, options)) is not None:
+        name, each = ranged
+        ends = {"epsilon": epsilon, "delta": delta, "time_limit": time_limit}
+        return series(name, each, lambda n: formula(question, **{**options, **ends, name: each[n]}))
 
     def request(point: Values) -> Any:
         given = {**options, **point}
@@ -87,11 +86,11 @@ def formula_around(request: Any) -> Formula:
     if formulas.at is None:
         return formulas
     delta = float(request.delta)  # of patterns, whose pieces lie side by side in δ
-    ends = [piece.delta_at(formulas.at) for piece in formulas.pieces]
-    here = [piece for piece, (low, high) in zip(formulas.pieces, ends, strict=True) if low <= delta <= high]
-    if not here:
-        raise NotProven(f"No formula is proven at delta = {delta:g}.")
-    return replace(formulas, pieces=(here[0],))
+    for piece in formulas.pieces:
+        low, high = piece.delta_at(formulas.at)
+        if low <= delta <= high:
+            return replace(formulas, pieces=(piece,))
+    raise NotProven(f"No formula is proven at delta = {delta:g}.")
 
 
 def formula_of(
@@ -108,10 +107,18 @@ def formula_of(
     if question.notion is not None and question.notion not in ratio_notions():
         refuse_notion(str(question.notion))
     seconds = None if time_limit is None else float(time_limit)
-    if question.notion is not None and ratio_kind(question.notion) == MASS_ABOVE_RATIO:
-        return _of_patterns(question, limits, deltas, seconds, progress)
-    stated, deltas = question.stated(deltas)
     deadline = Deadline(seconds)
+    if question.notion is not None and ratio_kind(question.notion) == MASS_ABOVE_RATIO:
+        if limits is None or limits[0] != limits[1]:
+            got = "none" if limits is None else "..".join(map(str, limits))
+            why = f"one number for {question.notion}, whose formulas are proven at one epsilon"
+            InvalidRequest.must("epsilon", why, got)
+        deltas = deltas or (Fraction(0), Fraction(1))
+        request = question.request({"epsilon": limits[0], "delta": deltas[1]})
+        with translated_errors():
+            formula = question.family.pattern_formula(request, deltas, seconds, progress)
+        return replace(formula, seconds=deadline.elapsed)
+    stated, deltas = question.stated(deltas)
     with translated_errors():
         try:
             parts, left = _searched(stated, limits, deltas, deadline, _told(progress, stated.steps))
@@ -128,39 +135,17 @@ def formula_of(
     return Formula(stated.what, pieces, stated.steps, gaps, deadline.elapsed, lambda: record(question, stated, known))
 
 
-def _of_patterns(
-    question: Question,
-    limits: Interval | None,
-    deltas: Interval | None,
-    seconds: float | None,
-    progress: Progress | None,
-) -> Formula:
-    """That of a notion that breaks pairs, at one ε. Raises InvalidRequest."""
-    if limits is None or limits[0] != limits[1]:
-        got = "none" if limits is None else "..".join(map(str, limits))
-        why = f"one number for {question.notion}, whose formulas are proven at one epsilon"
-        InvalidRequest.must("epsilon", why, got)
-    deltas = (Fraction(0), Fraction(1)) if deltas is None else deltas
-    request = question.request({"epsilon": limits[0], "delta": deltas[1]})
-    with translated_errors():
-        deadline = Deadline(seconds)
-        formula = question.family.pattern_formula(request, deltas, seconds, progress)
-        return replace(formula, seconds=deadline.elapsed)
-
-
 def _ends(given: Any, name: str, wanted: str) -> RationalPair | None:
     """Two ends, equal for one number; None for none. Raises InvalidRequest."""
     if given is None:
         return None
-    parts = (
-        given.split("..") if isinstance(given, str) else list(given) if isinstance(given, (tuple, list)) else [given]
-    )
+    parts = given.split("..") if isinstance(given, str) else given if isinstance(given, (tuple, list)) else [given]
     if len(parts) not in (1, 2):
         InvalidRequest.must(name, wanted, repr(given))
     low, high = (exact(part, name, wanted) for part in (parts[0], parts[-1]))
-    least, most = (Fraction(0), Fraction(1)) if name == "delta" else (Fraction(0), Fraction(_LARGEST))
-    if not least <= low <= high <= most or (name == "epsilon" and not high):
-        InvalidRequest.must(name, f"{wanted}, between {least} and {most}", repr(given))
+    most = 1 if name == "delta" else _LARGEST
+    if not 0 <= low <= high <= most or (name == "epsilon" and not high):
+        InvalidRequest.must(name, f"{wanted}, between 0 and {most}", repr(given))
     return low, high
 
 

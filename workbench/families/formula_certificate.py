@@ -26,7 +26,7 @@ from flint import fmpz_poly
 
 from solvers.errors import NoRationalSolution
 from solvers.parametric import Basis, Parametric
-from solvers.polynomials import Affine, Root, count_roots
+from solvers.polynomials import Root, count_roots
 from solvers.regions import Region, given_region
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified
 from workbench.exact.numbers import exp_interval
@@ -128,16 +128,10 @@ def record(question: Question, stated: Stated, known: Known) -> Record:
     if question.budgets:
         options["epsilon"] = question.budgets
     asked_for = {"family": kind.name, "options": options}
-    again, _ = _asked(asked_for).stated(known.delta)
-    if not same_program(again.program, stated.program):
+    again, given = _asked(asked_for).stated(known.delta)[0].program, stated.program
+    if any(getattr(again, name) != getattr(given, name) for name in ("rows", "sides", "cost", "bounds", "offset")):
         raise InvalidRequest("The question cannot be written as options, so that no file can hold its proof.")
     return _PROOF.write(known, question=asked_for)
-
-
-def same_program(first: Parametric, second: Parametric) -> bool:
-    """Whether two programs are the same, entry by entry."""
-    names = "rows", "sides", "cost", "bounds", "offset"
-    return all(getattr(first, name) == getattr(second, name) for name in names)
 
 
 def _region(region: Region) -> Record:
@@ -174,8 +168,7 @@ def from_dict(data: Any) -> Formula:
         stated.what, pieces_of(stated, parts), stated.steps, tuple(epsilons(g, stated.steps) for g in gaps)
     )
     shown = formula.to_dict()
-    wrong = [name for name in sorted(_SHOWN) if not _agree(shown[name], fields[name])]
-    if wrong:
+    if wrong := [name for name in sorted(_SHOWN) if not _agree(shown[name], fields[name])]:
         reason = f"what is proven is not what it shows as {wrong[0]}."
         raise CorruptFile(f"It is false: {reason}") from NotCertified(reason)
     return formula
@@ -233,8 +226,9 @@ def _proven(program: Parametric, fields: Record, delta: Interval) -> Region:
     if len(bases) < 2:
         refuse("bases", "at least two")
     region = given_region(used, bases, sample, (low, high), delta, feasible=fields["feasible"])
-    ends = [(region.low, low), (region.high, high)]
-    if any((a is None) != (b is None) or (a is not None and b is not None and a.against(b)) for a, b in ends):
+    if any(
+        a is not b and (a is None or b is None or a.against(b)) for a, b in zip(region.ends, (low, high), strict=True)
+    ):
         raise NotCertified(f"a condition of a basis changes its sign in the region around x = {float(sample):g}.")
     return region
 
@@ -287,16 +281,14 @@ def _continuous(parts: Sequence[Region]) -> None:
             raise NotCertified(f"two formulas differ where they meet, at x = {float(root):g}.")
 
 
-def _lines(region: Region, root: Root) -> list[Affine | None]:
+def _lines(region: Region, root: Root) -> list[Any]:
     """The formulas that hold for more than one δ at an end of a region, or the only one."""
     formulas = region.formulas
     return [each.value for each in formulas if len(formulas) == 1 or not _meet(each.low, each.high, root)]
 
 
-def _meet(first: Affine | None, second: Affine | None, root: Root) -> bool:
-    """Whether two functions agree at an algebraic number. root: of an irreducible polynomial."""
-    assert first is not None
-    assert second is not None
+def _meet(first: Any, second: Any, root: Root) -> bool:
+    """Whether two functions, `Affine`, agree at an algebraic number. root: of an irreducible polynomial."""
     gap = first - second
     return all(not part or part.gcd(root.polynomial).degree() > 0 for part in (gap.constant, gap.slope))
 

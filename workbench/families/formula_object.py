@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from solvers.polynomials import Affine, Poly
 from workbench.errors import Infeasible, InvalidRequest, NotInstalled, NotProven
 from workbench.exact.numbers import RationalPair, exact, exp_interval
 from workbench.exact.objects import FloatPair, Record, Words
@@ -102,20 +101,17 @@ class Formula:
     # Shown.
 
     def __str__(self) -> str:
-        lines = [self.what, *(f"{self.where(piece)}: {piece.text()}" for piece in self.pieces)]
         name = "ε" if self.at is None else "δ"
-        lines += [f"open, not proven: {low:.9g} < {name} < {high:.9g}" for low, high in self.open]
-        return "\n".join(lines)
+        gaps = (f"open, not proven: {low:.9g} < {name} < {high:.9g}" for low, high in self.open)
+        return "\n".join([self.what, *(f"{self.where(piece)}: {piece.text()}" for piece in self.pieces), *gaps])
 
     @property
     def words(self) -> Words:
         """What is proven, in sentences."""
         first, *rest = str(self).splitlines()
         count = f"{len(self.pieces)} formula{'' if len(self.pieces) == 1 else 's'}"
-        return (
-            f"{first}: {count}, without {'overlap' if self.open else 'gap or overlap'}, proven without a solver.",
-            *rest,
-        )
+        gaps = "" if self.open else "gap or "
+        return (f"{first}: {count}, without {gaps}overlap, proven without a solver.", *rest)
 
     def where(self, piece: Piece) -> str:
         """The interval of ε, and of δ where that is free, in words; of δ in numbers, where ε is given."""
@@ -124,20 +120,16 @@ class Formula:
         low, high = piece.epsilon
         above = "" if math.isinf(high) else f" < {high:.9g}"
         words = f"{low:.9g} < ε{above}" if low or above else "0 < ε"
-        if not piece.free:
-            return words
-        first, last = piece.delta_text()
-        return f"{words}, {first} ≤ δ ≤ {last}"
+        return words + (", {} ≤ δ ≤ {}".format(*piece.delta_text()) if piece.free else "")
 
     def __repr__(self) -> str:
         return f"Formula({self.what!r}, {len(self.pieces)} piece{'' if len(self.pieces) == 1 else 's'})"
 
     def to_dict(self) -> Record:
         """JSON-ready."""
-        variable = "x = exp(epsilon)" if self.steps == 1 else f"x = exp(epsilon/{self.steps})"
         return {
             "what": self.what,
-            "variable": variable,
+            "variable": f"x = exp(epsilon{'' if self.steps == 1 else f'/{self.steps}'})",
             "pieces": [piece.to_dict() for piece in self.pieces],
             "open": [[low, None if math.isinf(high) else high] for low, high in self.open],
             **({} if self.at is None else {"proven_at": {"epsilon": float(self.at)}}),
@@ -174,8 +166,7 @@ class Formula:
             where = rf"{low:.6g} < \varepsilon" + ("" if math.isinf(high) else f" < {high:.6g}")
             where = where if self.at is None else rf"\varepsilon = {low:.6g}"
             if piece.free:
-                first, last = piece.delta_text(LATEX)
-                where += rf",\ {first} \le \delta \le {last}"
+                where += r",\ {} \le \delta \le {}".format(*piece.delta_text(LATEX))
             rows.append((piece.text(LATEX) if piece.value is not None else r"\text{infeasible}", where))
         if not table:
             body = " \\\\\n".join(f"  {text} & {where}" for text, where in rows)
@@ -186,25 +177,22 @@ class Formula:
 
     def python(self, name: str = "optimum") -> str:
         """The source of a plain function of ε and δ, in floats."""
-        power = "epsilon" if self.steps == 1 else f"epsilon / {self.steps}"
         lines = [
             "import math",
             "",
             "",
             f"def {name}(epsilon, delta=0.0):",
             f'    """{self.what}."""',
-            f"    x = math.exp({power})",
+            "    x = math.exp(epsilon)",
         ]
         for piece in self.pieces:
             low, high = piece.epsilon
-            tests = [f"{low!r} <= epsilon" + ("" if math.isinf(high) else f" <= {high!r}")]
+            test = f"{low!r} <= epsilon" + ("" if math.isinf(high) else f" <= {high!r}")
             if piece.free:
-                first, last = piece.delta_text(PYTHON)
-                tests.append(f"{first} <= delta <= {last}")
+                test += " and {} <= delta <= {}".format(*piece.delta_text(PYTHON))
             value = "math.nan" if piece.value is None else piece.text(PYTHON)
-            lines += [f"    if {' and '.join(tests)}:", f"        return {value}"]
-        lines += ['    raise ValueError("the formula does not hold there")', ""]
-        return "\n".join(lines)
+            lines += [f"    if {test}:", f"        return {value}"]
+        return "\n".join([*lines, '    raise ValueError("the formula does not hold there")', ""])
 
     def sympy(self) -> Any:
         """A sympy.Piecewise in the symbols epsilon and delta. Raises NotInstalled without sympy."""
@@ -213,21 +201,15 @@ class Formula:
         except ModuleNotFoundError:
             raise NotInstalled("A formula in sympy needs sympy, which is not installed: pip install sympy.") from None
         epsilon, delta = sympy.symbols("epsilon delta", positive=True)
-        x = sympy.exp(epsilon / self.steps)
-
-        def polynomial(values: Poly) -> Any:
-            return sum((int(v) * x**k for k, v in enumerate(values.coeffs())), sympy.Integer(0))
-
-        def value(ratio: Affine) -> Any:
-            return (polynomial(ratio.constant) + delta * polynomial(ratio.slope)) / polynomial(ratio.over)
-
+        known = {"x": sympy.exp(epsilon), "delta": delta}
         cases = []
         for piece in self.pieces:
             low, high = piece.epsilon
             where = sympy.And(epsilon >= low, epsilon <= (sympy.oo if math.isinf(high) else high))
             if piece.free:
-                where = sympy.And(where, delta >= value(piece.delta[0]), delta <= value(piece.delta[1]))
-            cases.append((sympy.nan if piece.value is None else value(piece.value), where))
+                first, last = (sympy.sympify(text, known) for text in piece.delta_text(PYTHON))
+                where = sympy.And(where, delta >= first, delta <= last)
+            cases.append((sympy.nan if piece.value is None else sympy.sympify(piece.text(PYTHON), known), where))
         return sympy.Piecewise(*cases)
 
     def save(self, path: str | Path) -> list[Path]:

@@ -81,9 +81,8 @@ class Piece:
     @property
     def shadow_prices(self) -> tuple[Affine, Affine] | None:
         """(dV/dε, dV/dδ): what one unit of a budget changes; None where there is no mechanism."""
-        if self.value is None:
-            return None
-        return self.value.derivative(self.steps), self.value.slope_alone()
+        value = self.value
+        return None if value is None else (value.derivative(self.steps), value.slope_alone())
 
     def text(self, style: Style = WORDS) -> str:
         """The formula in words, LaTeX or Python."""
@@ -115,10 +114,8 @@ class Piece:
             known["broken"] = self.pattern
         elif self.high is not None:
             root = self.high.within(Fraction(1, 1 << 64))
-            known["breakpoint"] = {
-                "polynomial": _integers(root.polynomial),
-                "value": [float(root.low), float(root.high)],
-            }
+            value = [float(root.low), float(root.high)]
+            known["breakpoint"] = {"polynomial": _integers(root.polynomial), "value": value}
         return known | {"formula": self.text(), "proven": True}
 
 
@@ -130,7 +127,7 @@ def pieces_of(stated: Stated, regions: Sequence[Region]) -> tuple[Piece, ...]:
             part = Part(region.low, region.high, solved, stated.masses)
             piece = Piece(region.low, region.high, (solved.low, solved.high), solved.value, (part,), stated.steps)
             for k, before in enumerate(kept):
-                same = before.value == piece.value and before.delta == piece.delta
+                same = (before.value, before.delta) == (piece.value, piece.delta)
                 if same and before.high is not None and before.high.against(piece.low) == 0:
                     kept[k] = replace(before, high=piece.high, parts=(*before.parts, part))
                     break

@@ -39,12 +39,11 @@ def figure(what: str, pieces: Sequence[Piece], at: float | None = None) -> Figur
     free = any(piece.free for piece in pieces)
     drawn, axis, numbers = _page(pieces)
     low, high = shown(pieces)
+    axis.set_xlim(low, high)
     for piece in pieces:
         start, end = max(piece.epsilon[0], low), min(piece.epsilon[1], high)
         if start < end:
-            axis.set_xlim(low, high)
-            epsilons = np.linspace(start, end, _STEPS)
-            (_region if free else _curve)(axis, piece, epsilons, numbers)
+            (_region if free else _curve)(axis, piece, np.linspace(start, end, _STEPS), numbers)
     _breakpoints(axis, pieces, high)
     axis.set(xlabel="ε", ylabel="δ" if free else "optimum", xlim=(low, high))
     if free:
@@ -94,8 +93,7 @@ def shown(pieces: Sequence[Piece]) -> FloatPair:
     """The interval of ε of a picture."""
     ends = sorted({end for piece in pieces for end in piece.epsilon if math.isfinite(end)})
     last = max(piece.epsilon[1] for piece in pieces)
-    high = last if math.isfinite(last) else min(_MOST, max(_LEAST, _BEYOND * ends[-1]))
-    return ends[0], high
+    return ends[0], last if math.isfinite(last) else min(_MOST, max(_LEAST, _BEYOND * ends[-1]))
 
 
 def _style(number: int) -> Record:
@@ -125,11 +123,9 @@ def _region(axis: Axes, piece: Piece, epsilons: Vector, numbers: Mapping[str, in
         epsilons, below, above, facecolor=style["color"], hatch=style["hatch"], edgecolor="white", linewidth=0.6,
         alpha=0.75, label=_label(piece, number),
     )  # fmt: skip
-    heights = np.sqrt(np.maximum(above, 0)) - np.sqrt(np.maximum(below, 0))
-    at = int(np.argmax(heights))
-    at = min(max(at, len(epsilons) // 5), len(epsilons) - 1 - len(epsilons) // 5)
-    wide = epsilons[-1] - epsilons[0] > _WIDE * (axis.get_xlim()[1] - axis.get_xlim()[0]) and heights[at] > _WIDE
-    if wide:
+    heights, edge = np.sqrt(np.maximum(above, 0)) - np.sqrt(np.maximum(below, 0)), len(epsilons) // 5
+    at = min(max(int(np.argmax(heights)), edge), len(epsilons) - 1 - edge)
+    if epsilons[-1] - epsilons[0] > _WIDE * (axis.get_xlim()[1] - axis.get_xlim()[0]) and heights[at] > _WIDE:
         middle = (math.sqrt(max(below[at], 0)) + heights[at] / 2) ** 2
         axis.text(
             epsilons[at], middle, f"{number}", ha="center", va="center", weight="bold",
@@ -143,8 +139,8 @@ def _curve(axis: Axes, piece: Piece, epsilons: Vector, numbers: Mapping[str, int
     if piece.value is None:
         axis.axvspan(epsilons[0], epsilons[-1], color="#DDDDDD", label=_label(piece, number))
         return
-    style = {"color": _style(number)["color"], "linewidth": 2.2}
-    axis.plot(epsilons, sampled(piece.value, epsilons, piece.steps), label=_label(piece, number), **style)
+    optima, colour = sampled(piece.value, epsilons, piece.steps), _style(number)["color"]
+    axis.plot(epsilons, optima, label=_label(piece, number), color=colour, linewidth=2.2)
 
 
 def _breakpoints(axis: Axes, pieces: Sequence[Piece], high: float) -> None:
@@ -167,5 +163,7 @@ def _legend(axis: Axes, numbers: Mapping[str, int]) -> None:
     """Each formula once, in the order of their numbers, beside the picture."""
     handles, labels = axis.get_legend_handles_labels()
     entries = dict(zip(labels, handles, strict=True))
-    look = {"frameon": False, "fontsize": 8, "ncols": _columns(numbers)}
-    axis.legend([*entries.values()], [*entries], loc="center left", bbox_to_anchor=(1.01, 0.5), **look)
+    axis.legend(
+        [*entries.values()], [*entries], loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=8,
+        ncols=_columns(numbers),
+    )  # fmt: skip

@@ -99,12 +99,9 @@ class FormulaSeries:
     def pattern(self) -> list[Conjecture]:
         """What the pieces seem to be as functions of n, from the last one on; none where nothing fits five others."""
         pieces = {n: [piece for piece in each.pieces if not piece.free] for n, each in self.formulas.items()}
-        conjectures = []
-        for k in range(1, min(map(len, pieces.values()), default=0) + 1):
-            each = _conjecture(k, {n: parts[-k] for n, parts in pieces.items()})
-            if each is not None:
-                conjectures.append(each)
-        return conjectures
+        of_all = range(1, min(map(len, pieces.values()), default=0) + 1)
+        every = (_conjecture(k, {n: parts[-k] for n, parts in pieces.items()}) for k in of_all)
+        return [each for each in every if each is not None]
 
 
 def several(counts: Collection[str], given: Values) -> tuple[str, dict[int, Any]] | None:
@@ -184,13 +181,12 @@ def _of_class(pieces: Mapping[int, Piece]) -> str | None:
     """The formula of a class of n, None where none fits."""
     if len(pieces) <= _FIT or any(piece.value is None for piece in pieces.values()):
         return None
-    parts = []
-    for name in ("constant", "over"):
-        text = _polynomial({n: getattr(piece.value, name) for n, piece in pieces.items()})
-        if text is None:
-            return None
-        parts.append(text)
-    return f"({parts[0]}) / ({parts[1]})" if parts[1] != "1" else parts[0]
+    top, below = (
+        _polynomial({n: getattr(piece.value, name) for n, piece in pieces.items()}) for name in ("constant", "over")
+    )
+    if top is None or below is None:
+        return None
+    return top if below == "1" else f"({top}) / ({below})"
 
 
 def _polynomial(given: Mapping[int, Poly]) -> str | None:
@@ -201,25 +197,17 @@ def _polynomial(given: Mapping[int, Poly]) -> str | None:
     if first is None or last is None:
         return None
     for edge in range(_EDGE + 1):
-        ends = [_edges(given, at, edge, sign) for at, sign in ((lowest, 1), (degree, -1))]
+        ends = [  # the coefficients of the first powers from an end, each a polynomial in n
+            [_fit({n: int(poly[at[n] + sign * k]) for n, poly in given.items()}) for k in range(edge)]
+            for at, sign in ((lowest, 1), (degree, -1))
+        ]
         inner = {
             (n, j): int(poly[j]) for n, poly in given.items() for j in range(lowest[n] + edge, degree[n] - edge + 1)
         }
         middle = _solved(inner, _TWO_VARIABLES) if inner else ()
-        if None not in ends and middle is not None:
+        if middle is not None and not any(None in rows for rows in ends):
             return _written(first, last, edge, ends, middle)
     return None
-
-
-def _edges(given: Mapping[int, Poly], at: Mapping[int, int], edge: int, sign: int) -> list[Poly2] | None:
-    """The coefficients of the first powers from an end, each a polynomial in n."""
-    rows = []
-    for k in range(edge):
-        row = _fit({n: int(poly[at[n] + sign * k]) for n, poly in given.items()})
-        if row is None:
-            return None
-        rows.append(row)
-    return rows
 
 
 Poly2 = tuple[Fraction, ...]  # coefficients of the monomials that were fitted
@@ -239,20 +227,15 @@ def _solved(values: Mapping[Pair, int], monomials: Sequence[Pair]) -> Poly2 | No
     for count in range(1, len(monomials) + 1):
         used = monomials[:count]
         rows = [[fmpq(n**a * j**b) for a, b in used] + [fmpq(value)] for (n, j), value in values.items() if n in first]
-        weights = _eliminated(rows, count)
-        if weights is not None and all(
+        reduced, rank = fmpq_mat(rows).rref()
+        weights = tuple(fraction(reduced[k, count]) for k in range(min(count, rank)))
+        one_solution = rank == count and all(reduced[k, k] == 1 for k in range(count))
+        if one_solution and all(
             sum(w * n**a * j**b for w, (a, b) in zip(weights, used, strict=True)) == value
             for (n, j), value in values.items()
         ):
-            return tuple(weights)
+            return weights
     return None
-
-
-def _eliminated(rows: list[list[fmpq]], count: int) -> list[Fraction] | None:
-    """A solution of linear equations, their last entries right; None where there is none, or more than one."""
-    reduced, rank = fmpq_mat(rows).rref()
-    single = rank == count and all(reduced[k, k] == 1 for k in range(count))
-    return [fraction(reduced[k, count]) for k in range(count)] if single else None
 
 
 def _written(first: Poly2, last: Poly2, edge: int, ends: Sequence[Any], middle: Poly2) -> str:

@@ -120,8 +120,7 @@ def _sum(polynomial: Poly, style: Style, steps: int) -> str:
         if not value:
             continue
         size = str(abs(value)) if abs(value) != 1 or k == 0 else ""
-        power = style.power(Fraction(k, steps)) if k else ""
-        term = style.product.join(part for part in (size, power) if part)
+        term = style.product.join(filter(None, (size, style.power(Fraction(k, steps)) if k else "")))
         if text:
             text += f" {'-' if value < 0 else '+'} {term}"
         else:

@@ -23,33 +23,14 @@ from workbench.exact.objects import Values
 from workbench.families.option import Option, Reader, listed
 from workbench.families.outcome import attempt, failure
 from workbench.io.parameter_grid import grid
-from workbench.io.result import Plots, Row
+from workbench.io.result import Plots as Plots
+from workbench.io.result import Row as Row
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from workbench.families.base import Request
     from workbench.families.design import Design
-
-__all__ = [
-    "COLUMNS",
-    "EPSILON",
-    "LEAST_EPSILON",
-    "Frontier",
-    "NotApplicable",
-    "Plan",
-    "Plots",
-    "Point",
-    "Row",
-    "Task",
-    "baseline_task",
-    "compared",
-    "design_row",
-    "design_task",
-    "failed_row",
-    "later",
-    "several",
-]
 
 COLUMNS = (
     "curve",

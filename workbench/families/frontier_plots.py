@@ -77,8 +77,8 @@ class Exact:
 def few(values: Iterable[Any], most: int = 5) -> list[Any]:
     """At most so many of the values, spread over their order."""
     ordered = sorted(set(values))
-    places = np.unique(np.linspace(0, len(ordered) - 1, min(most, len(ordered))).round().astype(int))
-    return [ordered[k] for k in places]
+    places = np.linspace(0, len(ordered) - 1, min(most, len(ordered))).round()  # at least one apart
+    return [ordered[int(k)] for k in places]
 
 
 def each(values: Iterable[float], label: str, most: int = 6, *, nested: bool = False) -> dict[float, Series]:
@@ -95,7 +95,7 @@ def jumps(rows: Iterable[Mapping[Any, Any]]) -> bool:
     is continuous. Those that meet PDP with δ > 0 are not convex.
     """
     names = {row.get("notion") for row in rows if row.get("delta") != 0}
-    known = [named(name) for name in names if isinstance(name, str)]
+    known = (named(name) for name in names if isinstance(name, str))
     return any(isinstance(notion, DeltaNotion) and not notion.convex for notion in known)
 
 
@@ -109,15 +109,8 @@ def band(axis: Axes, rows: pd.DataFrame, x: str, high: str, **look: Any) -> None
     low, steps = rows["bound"].astype(float), drawstyle(rows) != "default"
     if steps:
         low = low.shift(-1).fillna(low)
-    axis.fill_between(
-        rows[x].astype(float),
-        low,
-        rows[high].astype(float),
-        step="post" if steps else None,
-        alpha=0.25,
-        linewidth=0,
-        **look,
-    )
+    ends = rows[[x, high]].astype(float)
+    axis.fill_between(ends[x], low, ends[high], step="post" if steps else None, alpha=0.25, linewidth=0, **look)
 
 
 def is_open(rows: pd.DataFrame, least: float = 1.0) -> bool:
@@ -128,8 +121,7 @@ def is_open(rows: pd.DataFrame, least: float = 1.0) -> bool:
 
 def all_series(ours: AllSeries, table: pd.DataFrame) -> dict[str, Series]:
     """The series of a family, and those of baselines from other packages, in colours that no other here has."""
-    drawn = table[table["curve"] == "baseline"]["mechanism"].dropna().unique()
-    others = [name for name in drawn if name not in ours]
+    others = [name for name in table[table["curve"] == "baseline"]["mechanism"].dropna().unique() if name not in ours]
     taken = {ours[name].colour for name in table["mechanism"].unique() if name in ours}
     free = [k for k in range(len(COLOURS)) if k not in taken] or [*range(len(COLOURS))]
     return {**ours, **{name: Series(name, free[k % len(free)], "--") for k, name in enumerate(others)}}
@@ -168,7 +160,7 @@ def by_panel(
     """
     lines = () if exact is None else exact.lines
     rows, x = table[table[up.column].notna()] if up.column in table else table[:0], across.column
-    if rows.empty or panel.column not in rows or x not in rows:
+    if rows.empty or not {panel.column, x} <= {*rows}:
         return None
     points = rows[rows["curve"] == "point"]
     known = points[panel.column].dropna().tolist()

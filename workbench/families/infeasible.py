@@ -90,10 +90,10 @@ def conflict_words(
     conflicting = conflict(data, wishes, solver, options, scale=scale, seconds=SECONDS)
     if not conflicting:
         return (), ""
-    if len(conflicting) == 1:
-        return conflicting, f" By itself it cannot hold{limits}: {conflicting[0]}."
-    listed = "; ".join(conflicting)
-    return conflicting, f" These cannot hold together{limits}, and could without any one of them: {listed}."
+    words = f" By itself it cannot hold{limits}"
+    if len(conflicting) > 1:
+        words = f" These cannot hold together{limits}, and could without any one of them"
+    return conflicting, f"{words}: {'; '.join(conflicting)}."
 
 
 def least(feasible: Callable[[float], bool | None], at: float, most: float) -> float | None:
@@ -141,9 +141,11 @@ def what_would_do(request: Any, ask: Ask, largest: float, most: int) -> str:
         limited = request.minimise == "delta" and request.delta is not None
         return not limited or (solution.objective or 0.0) <= float(request.delta or 0) * (1 + 1e-9)
 
-    def reached(point: Values) -> float | None:
+    def reached(name: str, **point: Any) -> str:
+        """The least of a parameter, minimised at other values, in words."""
         solution = ask(point)
-        return math.inf if solution.termination is Termination.INFEASIBLE else solution.objective
+        value = math.inf if solution.termination is Termination.INFEASIBLE else solution.objective
+        return least_words(name, value, "No budget would do" if name == "max_loss" else f"No {name} would do")
 
     epsilon = request.epsilon
     each = epsilon if isinstance(epsilon, Mapping) else {}
@@ -156,10 +158,8 @@ def what_would_do(request: Any, ask: Ask, largest: float, most: int) -> str:
     words = least_words(name, value, f"No {others} up to {most} would do")
     if notion(request.notion).has_delta:
         most_loss = Fraction(largest) if request.max_loss is None else request.max_loss
-        value = reached({"minimise": "delta", "delta": None, "max_loss": most_loss})
-        words += least_words("delta", value, "No delta would do")
+        words += reached("delta", minimise="delta", delta=None, max_loss=most_loss)
     if request.max_loss is not None:
         delta = Fraction(1) if request.delta is None else request.delta
-        value = reached({"minimise": "loss", "max_loss": None, "delta": delta})
-        words += least_words("max_loss", value, "No budget would do")
+        words += reached("max_loss", minimise="loss", max_loss=None, delta=delta)
     return words

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
@@ -47,10 +48,7 @@ OPTIONS = (
 def _runs(value: Any, name: str) -> tuple[int, ...]:
     """A grid of whole numbers."""
     read_count = count(1, 1024)
-    for number in (numbers := grid(value, name)):
-        if number.denominator != 1:
-            InvalidRequest.must(name, "whole numbers", float(number))
-    return tuple(read_count(int(number), name) for number in numbers)
+    return tuple(read_count(int(n) if n.denominator == 1 else float(n), name) for n in grid(value, name))
 
 
 RUNS = Option("runs", _runs, help="Grid of how many runs share the budget; one by default.")
@@ -81,13 +79,10 @@ def budget_points(values: Values) -> Iterator[tuple[Row, Record]]:
                 "notion", "one with an epsilon, rho, mu, curve or tradeoff to draw against", repr(named)
             )
         deltas = values["delta"] if measure.has_delta else [Fraction(0)]
-        points: list[dict[str, Fraction]] = [{}]
-        for name in [name for name in ("delta", "alpha", "rho", "mu", "epsilon") if name in parameters]:
-            several = deltas if name == "delta" else _given(values, name, named)
-            points = [{**point, name: value} for point in points for value in several]
-        for point in points:
-            row = {"notion": named, **{name: float(value) for name, value in point.items()}}
-            yield row, {"notion": named, **point}
+        names = [name for name in ("delta", "alpha", "rho", "mu", "epsilon") if name in parameters]
+        for chosen in product(*(deltas if name == "delta" else _given(values, name, named) for name in names)):
+            point = dict(zip(names, chosen, strict=True))
+            yield {"notion": named, **{name: float(point[name]) for name in names}}, {"notion": named, **point}
 
 
 def least_points(values: Values) -> Iterator[tuple[Row, Record]]:
@@ -141,8 +136,7 @@ def notion_plan(
 
         once = one_run(table, of_notions)
         own = once[once["mechanism"].eq(name)]
-        shown = once if every else own
-        budgets = budget_plots(once, own, shown, series, whole, words)
+        budgets = budget_plots(once, own, once if every else own, series, whole, words)
         return {**budgets, **notion_plots(table, series, whole, words)}
 
     return Plan(whole, [task(row, request, name) for row, request in points], draw)

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Rationals, exact, nearest_float, positive, probability
-from workbench.exact.objects import Progress, Record, Values, Words
+from workbench.exact.objects import Record, Values, Words
 from workbench.io.files import spelled
 
 Reader = Callable[[Any, str], Any]
@@ -237,12 +237,11 @@ def solver(value: Any, name: str) -> str:
         return backend(value.strip()).label
 
 
-def progress(value: Any, name: str) -> Progress:
+def progress(value: Any, name: str) -> Any:
     """A function of one line."""
     if not callable(value):
         InvalidRequest.must(name, "a function of one line of text", repr(value))
-    report: Progress = value
-    return report
+    return value
 
 
 def or_zero(value: Any, name: str) -> Fraction:

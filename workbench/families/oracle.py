@@ -84,12 +84,5 @@ class OracleVerdict(OneLine):
 
     def to_dict(self) -> Record:
         """JSON-ready."""
-        return {
-            "name": self.name,
-            "value": self.value,
-            "kind": self.kind,
-            "valid": self.valid,
-            "agrees": self.agrees,
-            "difference": self.difference,
-            "proof": self.proof,
-        }
+        shown = ("name", "value", "kind", "valid", "agrees", "difference", "proof")
+        return {name: getattr(self, name) for name in shown}

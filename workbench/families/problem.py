@@ -171,8 +171,7 @@ class Problem(ABC):
         """The design, where its exact loss is within the gap of its bound. Raises NotProven, with the design."""
         solution, bound, loss = reached.solution, reached.bound, reached.objective
         assert solution is not None
-        nothing = ABSOLUTE * self.largest_loss
-        if bound is not None and loss - bound <= _ENOUGH * abs(loss) + nothing:
+        if bound is not None and loss - bound <= _ENOUGH * abs(loss) + ABSOLUTE * self.largest_loss:
             if solution.termination is Termination.NUMERICAL:  # decided by the audit and the bound, not by the solver
                 return replace(reached, solution=replace(solution, termination=Termination.OPTIMAL))
             return reached
@@ -181,11 +180,8 @@ class Problem(ABC):
             ended = replace(solution, termination=Termination.GAP_LIMIT)
             return replace(reached.stopped(), solution=ended, words=(*reached.words, words))
         between = f"is at most {loss:.9g}" if bound is None else f"lies between {bound:.9g} and {loss:.9g}"
-        raise NotProven(
-            f"{solution.solver} ended with {solution.raw_status!r}, which proves no more than that the optimum "
-            f"{between}.",
-            design=reached,
-        )
+        words = f"{solution.solver} ended with {solution.raw_status!r}, which proves no more than that the optimum"
+        raise NotProven(f"{words} {between}.", design=reached)
 
 
 def stated_certificate(

@@ -126,12 +126,8 @@ def hockey_stick_notions() -> tuple[str, ...]:
 def convex_notions() -> Iterator[str]:
     """The notions whose requirements are all hockey sticks or power cones, however many: what convex models can be
     asked for beyond `ratio_notions`."""
-    others = (name for name in known() if not _bounds_ratio(name))
-    return (name for name in others if type(notion(name)).relaxed is not Notion.relaxed or _finite(name))
-
-
-def _finite(name: str) -> bool:
-    return type(notion(name)).requires is not Notion.requires
+    others = ((name, type(notion(name))) for name in known() if not _bounds_ratio(name))
+    return (name for name, kind in others if kind.relaxed is not Notion.relaxed or kind.requires is not Notion.requires)
 
 
 # Readers of options: the name of a notion that linear models state, or linear or convex ones.

@@ -22,7 +22,7 @@ from solvers.arrays import Ints
 from solvers.optimal_face import unique
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import exp_interval
-from workbench.exact.objects import Record, Words
+from workbench.exact.objects import FloatPair, Record, Words
 from workbench.families.formula import formula_of
 from workbench.families.formula_certificate import Question
 from workbench.families.stated import linear_notions, refuse_notion
@@ -66,26 +66,30 @@ class ShadowPrices:
             for name, sides in (("epsilon", self.epsilon), ("delta", self.delta))
             if sides is not None
         ]
-        shown = ", ".join(self.names[:_SHOWN])
-        more = f", and {len(self.names) - _SHOWN} more" if len(self.names) > _SHOWN else ""
-        if shown:
-            lines.append(f"{len(self.names)} of {self.of} comparisons use up the budget to a billionth: {shown}{more}")
+        if count := len(self.names):
+            shown = [*self.names[:_SHOWN], *([f"and {count - _SHOWN} more"] if count > _SHOWN else [])]
+            lines.append(f"{count} of {self.of} comparisons use up the budget to a billionth: {', '.join(shown)}")
         for name, (binding, rows, price) in self.constraints.items():
-            count = "" if rows == 1 else f" in {binding} of {rows} rows"
-            decides = f"decides{count}, a unit is worth {'' if rows == 1 else 'up to '}{price:.6g}"
-            lines.append(f"the constraint {name} {decides if binding else 'does not decide'}")
-        return "; ".join([*lines, *([self.words] if self.words else [])]) + "."
+            where, most = ("", "") if rows == 1 else (f" in {binding} of {rows} rows", "up to ")
+            decides = f"decides{where}, a unit is worth {most}{price:.6g}" if binding else "does not decide"
+            lines.append(f"the constraint {name} {decides}")
+        return "; ".join([*lines, *filter(None, [self.words])]) + "."
 
     def _repr_html_(self) -> str:
         return document("Shadow prices", facts([("", part) for part in str(self).split("; ")]))
 
     def to_dict(self) -> Record:
         """JSON-ready."""
-        prices = {"epsilon": self.epsilon and [*self.epsilon], "delta": self.delta and [*self.delta]}
         parts = "binding", "rows", "price"
-        named = {name: dict(zip(parts, values, strict=True)) for name, values in self.constraints.items()}
-        known = {"binding": [[*label] for label in self.binding], "names": [*self.names], "comparisons": self.of}
-        return {**prices, **known, "constraints": named, "words": self.words}
+        return {
+            "epsilon": self.epsilon and [*self.epsilon],
+            "delta": self.delta and [*self.delta],
+            "binding": [[*label] for label in self.binding],
+            "names": [*self.names],
+            "comparisons": self.of,
+            "constraints": {name: dict(zip(parts, each, strict=True)) for name, each in self.constraints.items()},
+            "words": self.words,
+        }
 
 
 def _side(below: float | None, above: float) -> str:
@@ -105,10 +109,11 @@ def shadow_prices(design: Any) -> ShadowPrices:
     if design.mechanism is None or (less := _less(design.claim)) is None:
         return ShadowPrices(epsilon, delta, (), 0, words, (), constraints)
     every = list(itertools.islice(measure(design.mechanism, less, design.mechanism.comparisons()), _MOST + 1))
+    binding: tuple[Ints, ...] = ()
     if len(every) > _MOST:
         words = f"{words} more than {_MOST} comparisons are not listed".lstrip()
-        return ShadowPrices(epsilon, delta, (), len(every), words, (), constraints)
-    binding = tuple(result.label for result in every if not less.met_by(result))
+    else:
+        binding = tuple(result.label for result in every if not less.met_by(result))
     names = tuple(_name(label, design) for label in binding)
     return ShadowPrices(epsilon, delta, binding, len(every), words, names, constraints)
 
@@ -141,8 +146,8 @@ def _constraints(design: Any) -> dict[str, Decides]:
 def only_optimum(design: Any) -> bool | None:
     """See `Design.unique`."""
     request, solution = design.request, design.solution
-    plain = request.runs == 1 and request.minimise == "loss"
-    if solution is None or not plain or request.notion not in linear_notions() or design.bound is None:
+    plain = request.runs == 1 and request.minimise == "loss" and design.bound is not None
+    if solution is None or not plain or request.notion not in linear_notions():
         return None
     return unique(solution, solution.program.variables[0].name)
 
@@ -152,13 +157,13 @@ def _less(claim: Claim) -> Claim | None:
     is no number."""
     name = "delta" if claim.values.get("delta") else claim.notion.parameters[0]
     value = claim.values[name]
-    if isinstance(value, Fraction):
-        reduced: Any = value * (1 - _NEAR)
-    elif isinstance(value, Mapping):
-        reduced = {label: number * (1 - _NEAR) for label, number in value.items()}
+    if isinstance(value, Mapping):
+        value = {label: number * (1 - _NEAR) for label, number in value.items()}
+    elif isinstance(value, Fraction):
+        value *= 1 - _NEAR
     else:
         return None
-    return Claim(claim.notion, **{**claim.values, name: reduced})
+    return Claim(claim.notion, **{**claim.values, name: value})
 
 
 def _prices(request: Any) -> tuple[Sides, Sides | None]:
@@ -169,16 +174,19 @@ def _prices(request: Any) -> tuple[Sides, Sides | None]:
     at, delta = request.epsilon, getattr(request, "delta", None)
     if not isinstance(at, Fraction) or request.minimise != "loss":
         raise WorkbenchError("Prices are of designs that minimise the loss at one epsilon")
-    near = formula_of(question, (at * (1 - _NEAR), at * (1 + _NEAR)))
-    pieces = [piece for piece in near.pieces if piece.value is not None]
-    share = Fraction(0) if delta is None else delta
-    prices = [_value(piece, 0, at, share) for piece in (pieces[0], pieces[-1])]
+    share = delta or Fraction(0)
+
+    def sides(which: int, *near: Any) -> FloatPair:
+        """dV/dε (0) or dV/dδ (1) of the first and of the last piece near the request."""
+        known = [piece for piece in formula_of(question, *near).pieces if piece.value is not None]
+        low, high = (_value(piece, which, at, share) for piece in (known[0], known[-1]))
+        return low, high
+
+    by_epsilon = sides(0, (at * (1 - _NEAR), at * (1 + _NEAR)))
     if delta is None or named == "pure":
-        return (prices[0], prices[1]), None
-    ends = (max(Fraction(0), share - _NEAR), share + _NEAR)
-    free = [piece for piece in formula_of(question, at, ends).pieces if piece.value is not None]
-    first, last = (_value(piece, 1, at, share) for piece in (free[0], free[-1]))
-    return (prices[0], prices[1]), (first if share else None, last)
+        return by_epsilon, None
+    first, last = sides(1, at, (max(Fraction(0), share - _NEAR), share + _NEAR))
+    return by_epsilon, (first if share else None, last)
 
 
 def _value(piece: Piece, which: int, epsilon: Fraction, delta: Fraction) -> float:

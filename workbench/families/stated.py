@@ -50,8 +50,7 @@ def stated(
     from solvers.parametric import Parametric
 
     if max(program.shape) > MOST_ROWS:
-        rows, columns = program.shape
-        size = f"{rows} rows and {columns} columns"
+        size = "{} rows and {} columns".format(*program.shape)
         InvalidRequest.must("the program of a formula", f"of at most {MOST_ROWS} rows and columns", size)
     steps = lcm(*(level.denominator for level in levels))
     powers = [int(level * steps) for level in levels]

@@ -15,6 +15,7 @@ from typing import Any
 
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family
+from workbench.families.option import read
 from workbench.privacy.notions import notion
 
 GRIDS = Path(__file__).with_suffix(".toml")
@@ -41,7 +42,7 @@ def verified(kind: Family) -> bool:
 
 def groups(kind: Family, small: bool) -> list[Group]:
     """The groups of a family, of the small grid or of the full one."""
-    size = "small" if small else "full"
+    size, spelling = "small" if small else "full", [option for option in kind.options if option.question]
     listed: dict[str, Group] = {}
     for table in _grids().get(kind.name, ()):
         if table.get("of", size) != size:
@@ -51,26 +52,16 @@ def groups(kind: Family, small: bool) -> list[Group]:
                 continue
             point = {name: given.pop(name) for name in kind.hot if name in given}
             options = {name: given.pop(name) for name in [*given] if not kind.option(name).question}
-            group = listed.setdefault(repr((given, options)), Group(_question(kind, given), options, []))
-            group.points.append(point)
+            listed.setdefault(
+                repr((given, options)),
+                Group(kind.spelled_question(read(spelling, given, exact_defaults=True)), options, []),
+            ).points.append(point)
     return [*listed.values()]
-
-
-def _question(kind: Family, given: Record) -> Any:
-    """The question that options spell."""
-    return kind.spelled_question(
-        {
-            option.name: option.of(given[option.name]) if option.name in given else option.default
-            for option in kind.options
-            if option.question
-        }
-    )
 
 
 def product(table: Values) -> Iterator[Record]:
     """One set of options for every choice from the lists of a table."""
-    each = [value if isinstance(value, list) else [value] for value in table.values()]
-    for chosen in itertools.product(*each):
+    for chosen in itertools.product(*[value if isinstance(value, list) else [value] for value in table.values()]):
         given: Record = {}
         for name, value in zip(table, chosen, strict=True):
             given |= value if name == "each" else {name: value}

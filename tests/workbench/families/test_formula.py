@@ -139,6 +139,12 @@ def test_half_distances_have_powers_of_a_root_of_e() -> None:
     assert found.to_dict()["variable"] == "x = exp(epsilon/2)"
     design = wb.design(query, notion="metric", loss="absolute", epsilon=1)
     assert float(found(1)[0]) == pytest.approx(design.objective, rel=1e-9)
+    space: dict[str, Any] = {}
+    exec(found.python(), space)
+    assert space["optimum"](1.0) == pytest.approx(design.objective, rel=1e-9)
+    sympy = pytest.importorskip("sympy")
+    plain = found.sympy().subs(sympy.Symbol("epsilon", positive=True), 1)
+    assert float(plain) == pytest.approx(design.objective, rel=1e-9)
 
 
 @pytest.mark.parametrize(

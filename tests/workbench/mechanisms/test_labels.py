@@ -42,7 +42,7 @@ def close(count: np.ndarray, law: np.ndarray, size: int) -> bool:
 )
 def test_randomized_response_is_exactly_private_and_no_more_than_asked(make, epsilon):
     made = make(epsilon)
-    channel, m = made.channel, made.outputs.size
+    channel, m = made._rows(made.distinct()), made.outputs.size
     pairs = list(combinations(range(len(channel.rows)), 2)) if len(channel.rows) > 1 else None
     if pairs is None:
         assert m == 1
@@ -72,7 +72,7 @@ def test_a_large_audit_is_the_full_one():
     labels = Labels.uniform(0, 59)
     made = k_ary(labels, 1)
     assert len(made.audit_rows.rows) == 2
-    full = audit(Channel.of(made.channel, [(i, j) for i in (0, 7, 59) for j in (3, 30)]), 1)
+    full = audit(Channel.of(made._rows(made.distinct()), [(i, j) for i in (0, 7, 59) for j in (3, 30)]), 1)
     assert audit(Channel.of(made.audit_rows, [(0, 1)]), 1).pure_ratio == full.pure_ratio
 
 

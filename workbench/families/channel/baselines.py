@@ -31,7 +31,7 @@ from workbench.exact.time_limit import go_on
 from workbench.families.channel.losses import Integers
 from workbench.families.channel.repair import channel_loss
 from workbench.families.frontier_plan import NotApplicable
-from workbench.families.integer_laws import NAMES, SOURCES, Number, clamped_rows, fitted_laws
+from workbench.families.integer_laws import NAMES, SOURCES, FittedLaw, Number, clamped_rows, fitted_laws
 from workbench.families.published import Published, Reference
 from workbench.mechanisms.answer_grid import MOST_PLACES, AnswerGrid, answer_grid
 from workbench.mechanisms.channel import Channel
@@ -56,17 +56,13 @@ BudgetedQuery: TypeAlias = "ChannelRequest | Query"  # a finite query, what its 
 def audited(query: Query, channel: Channel) -> Reference:
     """Any channel for a query: its exact loss, and the audit. Raises InvalidRequest where it does not fit the query."""
     q = query.question
-    if (len(channel.rows), len(channel.outputs)) != (q.k, q.m):
-        InvalidRequest.must(
-            "baseline", f"a channel of {q.k} inputs and {q.m} outputs", f"{len(channel.rows)} x {len(channel.outputs)}"
-        )
+    k, m = len(channel.rows), len(channel.outputs)
+    if (k, m) != (q.k, q.m):
+        InvalidRequest.must("baseline", f"a channel of {q.k} inputs and {q.m} outputs", f"{k} x {m}")
     pairs, epsilon = budgets_of(query)
-    audited_channel = Channel.of([row.integers for row in channel.rows], pairs)
-    budget = query.parameters or {"epsilon": epsilon, "delta": query.delta}
-    claim = Claim.of(query.notion, audited_channel, dict(budget))
-    return Reference(
-        float(channel_loss(channel, query.losses, q.prior)), holds(audited_channel, claim), audited_channel
-    )
+    of_pairs = Channel.of([row.integers for row in channel.rows], pairs)
+    claim = Claim.of(query.notion, of_pairs, {**(query.parameters or {"epsilon": epsilon, "delta": query.delta})})
+    return Reference(float(channel_loss(channel, query.losses, q.prior)), holds(of_pairs, claim), of_pairs)
 
 
 def budgets_of(query: BudgetedQuery) -> tuple[Any, Any]:
@@ -89,12 +85,11 @@ def epsilon_delta(query: BudgetedQuery) -> RationalPair:
 def _bound(query: BudgetedQuery) -> Requirement:
     """The one bound on a ratio that a notion with a budget (ε, δ) puts on neighbours. Raises NotApplicable."""
     measured = notion(query.notion)
-    bounds: tuple[Requirement, ...] = ()
     if {*measured.parameters} == {"epsilon", "delta"} and not measured.per_distance:
         bounds = Claim(measured, *epsilon_delta(query)).requirements(())
-    if len(bounds) != 1:
-        raise NotApplicable(f"its parameter is not known for the notion {query.notion}")
-    return bounds[0]
+        if len(bounds) == 1:
+            return bounds[0]
+    raise NotApplicable(f"its parameter is not known for the notion {query.notion}")
 
 
 def expected(query: BudgetedQuery, rows: Iterable[Integers]) -> float:
@@ -122,28 +117,26 @@ def _grid(query: BudgetedQuery) -> AnswerGrid:
     return grid
 
 
-def _rows(query: BudgetedQuery, grid: AnswerGrid, law: IntegerLaw, number: Number) -> Iterator[Any]:
-    """The masses of the outputs for every answer; nothing is computed before the first is asked for, at the precision
-    that is set then."""
-    yield from grid.rows_of([*clamped_rows(law, grid.last + 1, number)], query.question.m)
-
-
-def _roughly(query: BudgetedQuery, grid: AnswerGrid, law: IntegerLaw) -> float:
-    """What clamped noise costs, in floating point."""
-    rows, prior = _rows(query, grid, law, float), query.question.prior
-    each = [float(row @ loss) for row, loss in zip(rows, query.losses.floats, strict=True)]
-    return max(each) if prior is None else float(np.dot([float(p) for p in prior], each))
-
-
 def _clamped(name: str) -> Callable[[BudgetedQuery], Reference]:
-    def make(query: BudgetedQuery) -> Reference:
+    def cost(query: BudgetedQuery) -> Reference:
         grid = _grid(query)
-        fitted = fitted_laws(name, grid.reach, *epsilon_delta(query), query.notion)
-        best = min(fitted, key=lambda fit: _roughly(query, grid, fit.law)) if len(fitted) > 1 else fitted[0]
-        loss = expected(query, _rows(query, grid, best.law, ball))
-        return Reference(loss, best.holds(), best.mechanism, best.symbol, best.value)
 
-    return make
+        def rows(law: IntegerLaw, number: Number) -> Iterator[Any]:
+            """The masses of the outputs for every answer; nothing is computed before the first is asked for, at the
+            precision that is set then."""
+            yield from grid.rows_of([*clamped_rows(law, grid.last + 1, number)], query.question.m)
+
+        def roughly(fit: FittedLaw) -> float:
+            """What it costs, in floating point."""
+            each = [float(row @ loss) for row, loss in zip(rows(fit.law, float), query.losses.floats, strict=True)]
+            prior = query.question.prior
+            return max(each) if prior is None else float(np.dot([float(p) for p in prior], each))
+
+        fitted = fitted_laws(name, grid.reach, *epsilon_delta(query), query.notion)
+        best = min(fitted, key=roughly) if len(fitted) > 1 else fitted[0]
+        return Reference(expected(query, rows(best.law, ball)), best.holds(), best.mechanism, best.symbol, best.value)
+
+    return cost
 
 
 def _on_the_grid(query: BudgetedQuery, largest: int | None) -> NDArray[Any]:
@@ -203,8 +196,7 @@ def selection(
         for slack in (1e-12, 1e-9, 1e-7, 1e-5, 1e-3):
             log_ratio = low * (1 - slack)
             mechanism = Channel.of(exact(gap.tolist(), log_ratio), pairs)
-            claim = Claim.of(query.notion, mechanism, {"epsilon": epsilon, "delta": delta})
-            if holds(mechanism, claim):
+            if holds(mechanism, Claim.of(query.notion, mechanism, {"epsilon": epsilon, "delta": delta})):
                 loss = expected(query, (row.array for row in mechanism.rows))
                 return Reference(loss, True, mechanism, "r", value(log_ratio))
         raise NotApplicable("no parameter of it was proven to meet the budget")
@@ -223,13 +215,12 @@ def _exponential_rows(gaps: list[list[int]], log_ratio: float) -> list[list[int]
 def _flipped(weights: Vector) -> Vector:
     """Pr[j|i] of permute-and-flip: w_ij ∫ Π_{l != j} (1 - w_il t) dt over [0, 1], by a Gauss rule that is exact."""
     nodes, shares = np.polynomial.legendre.leggauss(weights.shape[1] // 2 + 1)
-    t, rest = (nodes + 1) / 2, np.ones((weights.shape[0], nodes.size))
-    factors = 1 - weights[:, :, None] * t
+    factors = 1 - weights[:, :, None] * ((nodes + 1) / 2)
     before, after = np.ones_like(factors), np.ones_like(factors)  # products, with no division by what may be 0
     for j in range(1, weights.shape[1]):
         before[:, j] = before[:, j - 1] * factors[:, j - 1]
         after[:, -1 - j] = after[:, -j] * factors[:, -j]
-    return weights * ((before * after) @ (shares / 2)) * rest[:, :1]
+    return weights * ((before * after) @ (shares / 2))
 
 
 def _flipped_rows(gaps: list[list[int]], log_ratio: float) -> list[list[int]]:
@@ -245,8 +236,7 @@ def _flipped_row(weights: list[int]) -> list[int]:
     sums = [1]
     for weight in weights:
         sums = [a + weight * b for a, b in zip([*sums, 0], [0, *sums], strict=True)]
-    scale = math.factorial(n + 1)
-    row = []
+    scale, row = math.factorial(n + 1), []
     for weight in weights:
         others, total = 1, 0  # e_d without this weight: e_d - w e_(d-1) of the others
         for d in range(n + 1):
@@ -266,8 +256,7 @@ def _randomized_response(query: BudgetedQuery) -> Reference:
     bound, (epsilon, delta) = _bound(query), epsilon_delta(query)
     odds = Fraction(threshold(epsilon), 1 << _BITS)
     total = q.m - 1 + odds
-    whole = isinstance(bound, MassAboveRatio)
-    chance = max(odds / total, delta) if whole else (delta * (q.m - 1) + odds) / total
+    chance = max(odds / total, delta) if isinstance(bound, MassAboveRatio) else (delta * (q.m - 1) + odds) / total
     rest = (1 - chance) / (q.m - 1)
     two = [[chance, rest, (q.m - 2) * rest], [rest, chance, (q.m - 2) * rest]]
     pair = Channel.of(two if q.m > 2 else [row[:2] for row in two], [(0, 1), (1, 0)])

@@ -17,7 +17,9 @@ the number told.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -71,8 +73,7 @@ def laplace(query: BudgetedQuery) -> Reference:
     elif query.question.norm == "Linf":
         raise NotApplicable("its noise is private per Euclidean distance, which is more than Linf")
     with ctx.workprec(_ENCLOSED):
-        corners = _Corners(epsilon, plane.unit)
-        law = _law(corners, x, y, at)
+        law = _law(_corners(epsilon, plane.unit), x, y, at)
         weights = np.array([ball(p) for p in query.question.prior], dtype=object)
         joint = (weights[:, None] * law).T  # of cell and place
         floats = np.array([[float(mass.mid()) for mass in row] for row in joint.tolist()])
@@ -92,29 +93,18 @@ def _grid(plane: Plane) -> tuple[list[int], list[int], list[Pair]]:
     return x, y, [(x.index(a), y.index(b)) for a, b in points]
 
 
-class _Corners:
+def _corners(epsilon: Fraction, unit: int) -> Callable[[int, int], Any]:
     """The masses of [0, a] x [0, b], odd in a and b, for lengths in halves of a unit."""
+    from flint import acb, arb
 
-    def __init__(self, epsilon: Fraction, unit: int) -> None:
-        self._epsilon, self._halves = epsilon, 2 * unit
-        self._far = math.ceil(_FAR / epsilon * self._halves)
-        self._known: dict[Pair, Any] = {}
+    halves = 2 * unit
+    far = math.ceil(_FAR / epsilon * halves)
 
-    def __call__(self, a: int, b: int) -> Any:
-        if a < 0 or b < 0:
-            return self(abs(a), abs(b)) * ((1 if a >= 0 else -1) * (1 if b >= 0 else -1))
-        a, b = min(a, self._far), min(b, self._far)
-        key = (a, b) if a <= b else (b, a)
-        if key not in self._known:
-            self._known[key] = self._edge(a, b) + self._edge(b, a)
-        return self._known[key]
-
-    def _edge(self, a: int, b: int) -> Any:
-        from flint import acb, arb
-
+    @cache
+    def edge(a: int, b: int) -> Any:
         if not a or not b:
             return arb(0)
-        scaled = acb(ball(self._epsilon * a / self._halves))
+        scaled = acb(ball(epsilon * a / halves))
 
         def mass(angle: Any, _: Any) -> Any:
             reach = scaled / angle.cos()
@@ -123,8 +113,16 @@ class _Corners:
         angle = acb((arb(b) / arb(a)).atan())
         return acb.integral(mass, acb(0), angle).real / (2 * arb.pi())
 
+    def corner(a: int, b: int) -> Any:
+        if a < 0 or b < 0:
+            return corner(abs(a), abs(b)) * ((1 if a >= 0 else -1) * (1 if b >= 0 else -1))
+        a, b = min(a, far), min(b, far)
+        return edge(a, b) + edge(b, a)
 
-def _law(corners: _Corners, x: list[int], y: list[int], at: list[Pair]) -> Any:
+    return corner
+
+
+def _law(corners: Callable[[int, int], Any], x: list[int], y: list[int], at: list[Pair]) -> Any:
     """The mass of every place's cell from every place; outermost cells have no end. (k, k) balls."""
     far = 1 << 62
 

@@ -65,8 +65,9 @@ def _prior(value: Any, name: str) -> Rationals | str:
 
     if isinstance(value, str) and value.strip() == "uniform":
         return "uniform"
-    spelled = isinstance(value, str) and not names_file(value)
-    return listed(exact)(value if spelled else cells_of(value, name, "uniform, or weights, in a list or a file"), name)
+    if not isinstance(value, str) or names_file(value):
+        value = cells_of(value, name, "uniform, or weights, in a list or a file")
+    return listed(exact)(value, name)
 
 
 def _outputs(value: Any, name: str) -> tuple[float, ...]:
@@ -82,14 +83,13 @@ def _outputs(value: Any, name: str) -> tuple[float, ...]:
 
 def _neighbours(value: Any, name: str) -> Any:
     """A named relation, or pairs of label positions, "0-1,1-2" or [(0, 1), (1, 2)]."""
-    expected = 'all, consecutive, or pairs of positions such as "0-1,1-2"'
-    if isinstance(value, str) and (value in ("all", "consecutive") or "-" not in value):
+    if isinstance(value, str) and "-" not in value:
         return one_of("all", "consecutive")(value, name)
     parts = [pair.split("-") for pair in value.split(",")] if isinstance(value, str) else value
     try:
         return tuple((int(i), int(j)) for i, j in parts)
     except (ValueError, TypeError):
-        InvalidRequest.must(name, expected, repr(value))
+        InvalidRequest.must(name, 'all, consecutive, or pairs of positions such as "0-1,1-2"', repr(value))
 
 
 def _loss(value: Any, name: str) -> Any:
@@ -160,10 +160,10 @@ class _LabelFamily(Family):
 
     def spelled_question(self, values: Values) -> Labels:
         labels: Labels = values["labels"]
-        if values["prior"] is None:
+        prior = values["prior"]
+        if prior is None:
             return labels
-        uniform = values["prior"] == "uniform"
-        return self.question(labels.values, None if uniform else [nearest_float(share) for share in values["prior"]])
+        return self.question(labels.values, None if prior == "uniform" else [*map(nearest_float, prior)])
 
     def question_options(self, question: Any) -> Record:
         """See `Family.question_options`."""
@@ -212,8 +212,7 @@ class _LabelFamily(Family):
         """The expected loss of a randomizer of the same labels, under their prior."""
         labels = request.question
         channel = getattr(mechanism, "certified_form", lambda: mechanism)()
-        inputs = getattr(mechanism, "inputs", ())
-        if not hasattr(channel, "matrix") or [*map(float, inputs)] != labels.values.tolist():
+        if not hasattr(channel, "matrix") or [*map(float, getattr(mechanism, "inputs", ()))] != labels.values.tolist():
             InvalidRequest.must("baseline", "a randomizer of the request's labels", repr(mechanism))
         losses = request.named_loss.matrix(np.asarray(mechanism.outputs, dtype=float), labels.values)
         return float((labels.prior @ (channel.matrix * losses)).sum())
@@ -238,14 +237,12 @@ class _LabelFamily(Family):
 
     def json(self, design: Design) -> Record:
         request, mechanism = design.request, design.mechanism
-        budget = (
-            design.claim.to_dict()
-            if not design.claim.in_epsilon_delta
-            else {"epsilon": float(request.epsilon), "delta": float(request.delta)}
-        )
+        budget, of_bounds = design.claim.to_dict(), not design.claim.in_epsilon_delta
+        if not of_bounds:
+            budget = {"epsilon": float(request.epsilon), "delta": float(request.delta)}
         exact = {name: jsonable(value) for name, value in design.exact.items()}
         exact["epsilon"] = exact["pure_epsilon"]
-        if design.claim.notion.has_delta or not design.claim.in_epsilon_delta:
+        if of_bounds or design.claim.notion.has_delta:
             exact["delta"] = exact["dp_delta"]
         if request.runs > 1:
             budget |= {"runs": request.runs}

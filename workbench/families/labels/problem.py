@@ -162,8 +162,7 @@ class ChannelOfLabels(ChannelProblem):
         rows, bound = refined
         proven = max(Fraction(known) for known in (bound, answer.bound) if known is not None and known > -np.inf)
         closer = replace(answer, bound=proven, law=(_integers(rows), None))
-        better = float(self.loss(self.repaired(closer)[0])) < loss
-        return closer if better else replace(answer, bound=proven)
+        return closer if float(self.loss(self.repaired(closer)[0])) < loss else replace(answer, bound=proven)
 
 
 def within_curve(request: LabelRequest, curve: Sequence[RationalPair]) -> Design:
@@ -173,10 +172,9 @@ def within_curve(request: LabelRequest, curve: Sequence[RationalPair]) -> Design
 
 def _integers(channel: Channel) -> Integers:
     """Rows over one sum."""
-    bits = _DIGITS
-    K = np.array([[(v << bits) // row.total for v in row.integers] for row in channel.rows], dtype=object)
+    K = np.array([[(v << _DIGITS) // row.total for v in row.integers] for row in channel.rows], dtype=object)
     for row in K:
-        row[int(np.argmax(row))] += (1 << bits) - int(row.sum())
+        row[int(np.argmax(row))] += (1 << _DIGITS) - int(row.sum())
     return K
 
 

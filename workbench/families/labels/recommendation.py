@@ -56,8 +56,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
     if query.delta:
         words += "; with probability δ the best output for the answer itself"
         words += "" if q.k == 2 else "; the best of all (ε, δ) mechanisms is the best channel"
-        yield Candidate(_NAME, words, None, partial(_with_delta, query, given))
-    elif given:
+    if query.delta or given:
         yield Candidate(_NAME, words, None, partial(_with_delta, query, given))
     else:
         yield _pure(query, words)
@@ -97,16 +96,12 @@ def _with_delta(query: Query, given: bool) -> Value:
         with translated_errors():
             own = optimal_bins(labels, prior, float(query.epsilon), query.losses.named or "squared").values
         outputs = [*q.inputs, *({Fraction(float(value)) for value in own} - {*q.inputs})]
-        wider = FiniteQuery(q.inputs, outputs, neighbours="all", prior=[*(q.prior or ())])
-        query = replace(query, question=wider)
+        query = replace(query, question=FiniteQuery(q.inputs, outputs, neighbours="all", prior=[*(q.prior or ())]))
     table, k, m = query.losses.floats, query.question.k, query.question.m
     if k * k * m > _MASSES:
         raise NotCertified(f"its audit compares {k * k * m} masses, more than {_MASSES}.")
     bins = listed_bins(table[order], prior, float(query.epsilon))
-    own_output = [0] * k
-    for place, output in zip(order, bins, strict=True):
-        own_output[place] = output
-    channel = _channel(query, own_output, table)
+    channel = _channel(query, [output for _, output in sorted(zip(order, bins, strict=True))], table)
     reference = audited(query, channel)
     bound = reference.objective * (1 - 1e-12) if k == 2 and not given else None
     mechanism = replace(channel, labelled=(query.question.inputs, query.question.outputs))
@@ -116,7 +111,7 @@ def _with_delta(query: Query, given: bool) -> Value:
 
 def _channel(query: Query, own: Sequence[int], table: Vector) -> Channel:
     """Randomized response on the outputs of bins, after what is published with probability δ."""
-    odds, used = Fraction(threshold(query.epsilon), 1 << _BITS), sorted({*own})
+    odds, used = Fraction(threshold(query.epsilon), 1 << _BITS), {*own}
     total = odds + len(used) - 1
     rows = []
     for x, output in enumerate(own):

@@ -98,11 +98,6 @@ class LabelRequest(BudgetRequest):
         """Unordered neighbouring positions; None for all."""
         return self.channel.pairs if self.method == "lp" else None
 
-    @property
-    def size(self) -> Pair:
-        """(labels, outputs) of lp."""
-        return self.question.k, self.question.k if self.outputs is None else len(self.outputs)
-
     @cached_property
     def channel(self) -> ChannelRequest:
         """The request of lp, on the exact values of labels, outputs and prior. Raises InvalidRequest."""
@@ -147,7 +142,12 @@ class LabelRequest(BudgetRequest):
             )
         self.check_runs()
         if self.method == "lp":
-            self._check_lp()
+            k, m = self.question.k, self.question.k if self.outputs is None else len(self.outputs)
+            if m * k > _MOST:
+                InvalidRequest.must("the channel", f"of at most {_MOST} masses", f"{k} labels and {m} outputs")
+            if self.certified or k == 1:
+                check_size(k, m, None if k == 1 else self.pairs)
+            _ = self.channel  # checked when it is made
             return
         if not isinstance(self.loss, (str, Loss)):
             InvalidRequest.must("loss", f"a name where method is {self.method}", "a matrix or function")
@@ -166,14 +166,6 @@ class LabelRequest(BudgetRequest):
             InvalidRequest.must("method", f"bins for more than {_PRINTED} labels (printed takes O(k³))", "'printed'")
         if self.method == "unbiased":
             self._check_unbiased()
-
-    def _check_lp(self) -> None:
-        k, m = self.size
-        if m * k > _MOST:
-            InvalidRequest.must("the channel", f"of at most {_MOST} masses", f"{k} labels and {m} outputs")
-        if self.certified or k == 1:
-            check_size(k, m, None if k == 1 else self.pairs)
-        _ = self.channel  # checked when it is made
 
     def _check_unbiased(self) -> None:
         if self.named_loss.kind != "squared":

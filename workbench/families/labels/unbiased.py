@@ -72,8 +72,7 @@ class UnbiasedProblem(RandomizerProblem):
         """By the bound. Raises NotProven, with the design."""
         loss, bound = reached.objective, reached.details["bound"]
         if _far(loss, bound):
-            words = f"The program ended with the optimum between {bound:.9g} and {loss:.9g}."
-            raise NotProven(words, design=reached)
+            raise NotProven(f"The program ended with the optimum between {bound:.9g} and {loss:.9g}.", design=reached)
         return reached
 
     def _solved(self) -> Optimum:

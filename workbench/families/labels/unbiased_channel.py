@@ -85,8 +85,7 @@ def _channel(labels: Vector, odds: Fraction, point: Optimum, digits: Pair) -> Ch
 def _masses(tree: _Tree, t: Vector, digits: Pair) -> list[int]:
     """n of all sets, those with hardly a mass left out. Raises ArithmeticError."""
     speck, bits = digits
-    light = (t < 2.0**-speck * t.max()) & ~np.isin(np.arange(t.size), tree.edges)
-    heavy = np.where(light, 0.0, t)
+    heavy = np.where((t < 2.0**-speck * t.max()) & ~np.isin(np.arange(t.size), tree.edges), 0.0, t)
     n = tree.completed([round(Fraction(mass) * 2**bits) for mass in (heavy / heavy.max()).tolist()], [0] * tree.nodes)
     if min((n[e] for e in tree.edges), default=1) < 0:
         raise ArithmeticError("the solver's masses are too far from a randomizer")

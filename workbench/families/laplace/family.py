@@ -60,8 +60,8 @@ class LaplaceRequest(Request):
     def __post_init__(self) -> None:
         from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
 
-        for name in ("epsilon", "bits"):
-            positive_float(getattr(self, name), name)
+        positive_float(self.epsilon, "epsilon")
+        positive_float(self.bits, "bits")
 
 
 class _Laplace(Family):
@@ -125,8 +125,7 @@ class _Laplace(Family):
     def key(self, values: Values) -> Record:
         """low and high are spelled out, unless the datum is a point."""
         ends = {} if values["point"] is not None else {"low": -1, "high": 1}
-        spelled = {name: spell(Fraction(end)) for name, end in ends.items() if values[name] is None}
-        return super().key(values) | spelled
+        return super().key(values) | {name: spell(Fraction(end)) for name, end in ends.items() if values[name] is None}
 
     def solve(self, request: Any) -> Design:
         from workbench.families.laplace.least_ell import least_ell, verdict_on
@@ -157,17 +156,8 @@ class _Laplace(Family):
             "mean_bits": least.mean_bits,
             "least_bits": least.least_bits,
         }
-        verdict = verdict_on(reached, epsilon, bits, code, request.question)
-        return Design(
-            request,
-            mechanism,
-            reached,
-            None,
-            Claim("metric", request.epsilon),
-            verdict,
-            words=tuple(words),
-            details=details,
-        )
+        verdict, claim = verdict_on(reached, epsilon, bits, code, request.question), Claim("metric", request.epsilon)
+        return Design(request, mechanism, reached, None, claim, verdict, words=tuple(words), details=details)
 
     # Mechanisms from elsewhere.
 
@@ -195,9 +185,8 @@ class _Laplace(Family):
     def columns(self, design: Design) -> Record:
         answer = design.details
         missing = None if answer["reachable"] else f"no ell brings the mean length to {answer['bits']:g} bits"
-        return {"failure": missing, "objective": answer["decoder_epsilon"]} | {
-            name: answer[name] for name in ("ell", "mse", "mean_bits", "least_bits")
-        }
+        shown = {name: answer[name] for name in ("ell", "mse", "mean_bits", "least_bits")}
+        return {"failure": missing, "objective": answer["decoder_epsilon"], **shown}
 
     def json(self, design: Design) -> Record:
         return {**design.details, "objective": design.details["decoder_epsilon"]}
@@ -205,14 +194,11 @@ class _Laplace(Family):
     def facts(self, design: Design) -> Facts:
         answer = design.details
         if not answer["reachable"]:
-            return [
-                (
-                    "not reachable",
-                    f"Not reachable: no ell brings the mean length for epsilon = {answer['epsilon']:g} "
-                    f"and {answer['data']} to {answer['bits']:g} bits of Elias {answer['code']}; the least is "
-                    f"{answer['least_bits']:.6g}.",
-                ),
-            ]
+            words = (
+                "Not reachable: no ell brings the mean length for epsilon = {epsilon:g} and {data} to {bits:g} bits of "
+                "Elias {code}; the least is {least_bits:.6g}."
+            )
+            return [("not reachable", words.format(**answer))]
         # an epsilon in full, because nine digits could understate it
         rows = [
             (name, f"{value:.9g}" if isinstance(value, float) and "epsilon" not in name else str(value))

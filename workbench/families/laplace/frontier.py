@@ -45,7 +45,6 @@ def plan(question: Any, values: Values) -> Plan:
 
 
 def _known(curve: str, epsilon: Fraction, **more: object) -> Row:
-    mse = 2 / float(epsilon) ** 2
     return {
         "curve": curve,
         "mechanism": "DQL",
@@ -53,7 +52,7 @@ def _known(curve: str, epsilon: Fraction, **more: object) -> Row:
         "loss": "squared",
         "epsilon": float(epsilon),
         "delta": 0.0,
-        "objective": mse,
+        "objective": 2 / float(epsilon) ** 2,
         "pure_epsilon": math.inf,
         **more,
     }
@@ -62,19 +61,13 @@ def _known(curve: str, epsilon: Fraction, **more: object) -> Row:
 def _point(point: Row, request: LaplaceRequest, code: Code) -> list[Row]:
     clock = Deadline()
     least = least_ell(float(request.epsilon), float(request.bits), code)
-    row = (
-        _known("point", request.epsilon)
-        | point
-        | {
-            "ell": least.ell,
-            "decoder_epsilon": least.decoder_epsilon,
-            "mean_bits": least.mean_bits,
-            "status": "unreachable" if least.ell is None else "optimal",
-            "seconds": clock.elapsed,
-        }
-    )
-    missing = f"no ell fits; the least mean length met is {least.least_bits:.6g} bits"
-    return [row if least.ell is not None else row | {"objective": None, "failure": missing}]
+    row = _known("point", request.epsilon) | point
+    row |= {name: getattr(least, name) for name in ("ell", "decoder_epsilon", "mean_bits")}
+    row |= {"status": "optimal", "seconds": clock.elapsed}
+    if least.ell is None:
+        missing = f"no ell fits; the least mean length met is {least.least_bits:.6g} bits"
+        row |= {"status": "unreachable", "objective": None, "failure": missing}
+    return [row]
 
 
 def _level(epsilon: Fraction, ell: float, code: Code) -> list[Row]:

@@ -117,15 +117,12 @@ def _first_crossing(length: _Length, bits: float) -> float | None:
         return float(octaves[0])
     near = np.flatnonzero(coarse <= max(bits, float(coarse.min())) + _SLACK)
     lowest = (math.inf, _HIGHEST)
-    before: list[float] = []  # the last points of the previous octave, to see minima across its end
-    values: list[float] = []
-    at = float(octaves[max(0, near[0] - 1)])
-    while at < _HIGHEST:
-        grid = at + np.arange(1, SCAN + 1) / SCAN
-        if not before:
-            grid = np.insert(grid, 0, at)
-        grid = np.minimum(grid, _HIGHEST)
-        points, heights = before + grid.tolist(), values + length.many(grid).tolist()
+    points = [float(octaves[max(0, near[0] - 1)])]
+    heights = [length(points[0])]
+    while (at := points[-1]) < _HIGHEST:
+        grid = np.minimum(at + np.arange(1, SCAN + 1) / SCAN, _HIGHEST)
+        # after the last points of the previous octave, to see minima across its end
+        points, heights = points[-2:] + grid.tolist(), heights[-2:] + length.many(grid).tolist()
         for i in range(1, len(points)):
             if heights[i] <= bits:
                 return _bisect(length, bits, points[i - 1], points[i])
@@ -135,8 +132,6 @@ def _first_crossing(length: _Length, bits: float) -> float | None:
                 low = _minimum(length, bits, points[i - 1], points[i + 1])
                 if low is not None:
                     return _bisect(length, bits, points[i - 1], low)
-        before, values = points[-2:], heights[-2:]
-        at += 1
     _minimum(length, bits, lowest[1] - 1 / SCAN, min(lowest[1] + 1 / SCAN, _HIGHEST))  # sharpens length.least
     return None
 

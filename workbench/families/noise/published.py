@@ -24,6 +24,7 @@ from models.oracles import line_noise
 from models.oracles.canonical_noise import discrete_gaussian, rounded_gaussian
 from solvers.arrays import Pair, Vector
 from solvers.search import bisect
+from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ln_up
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.integer_laws import NAMES, SOURCES, FittedLaw, fitted_laws
@@ -139,8 +140,9 @@ def _integer_laws(request: NoiseRequest) -> dict[str, Pair]:
     laws = {}
     for name in NAMES:
         with suppress(NotApplicable):
-            laws[name] = _fit(name, request)[0]
-    return {name: _drawn(fit) for name, fit in laws.items() if _size(fit) <= _WIDEST}
+            if (size := _size(law := _fit(name, request)[0].law)) <= _WIDEST:
+                laws[name] = np.arange(-size, size + 1.0), masses_of(law, size)[0]
+    return laws
 
 
 def _run_law(name: str, request: NoiseRequest) -> Pair:
@@ -191,14 +193,8 @@ def _listed(name: str, request: NoiseRequest) -> bool:
     return name in NAMES and not request.worst and (request.runs == 1 or name in SHAPED)
 
 
-def _drawn(fitted: FittedLaw) -> Pair:
-    """(values, masses), as far as a float shows mass."""
-    size = _size(fitted)
-    return np.arange(-size, size + 1.0), masses_of(fitted.law, size)[0]
-
-
-def _size(fitted: FittedLaw) -> int:
-    law = fitted.law
+def _size(law: IntegerLaw) -> int:
+    """The value of noise as far as which a float shows mass."""
     blocks = math.ceil(45 / -ln_up(law.ratio)) if law.ratio else 0
     return int(max(abs(law.first), abs(law.last)) + law.period * blocks)
 

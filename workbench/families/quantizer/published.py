@@ -89,8 +89,7 @@ def _pbm(request: QuantizerRequest) -> Reference:
 
 
 def _errors(request: QuantizerRequest, mechanism: Any, private: float, status: str = "closed form") -> Reference:
-    a, b = error_function(request.loss)
-    density = request.question.density
+    (a, b), density = error_function(request.loss), request.question.density
     mae, mse = mechanism.mae(density), mechanism.mse(density)
     more = {"pure_epsilon": private, "mae": mae, "mse": mse, "reach": float(mechanism.outputs[-1])}
     return Reference(a * mae + b * mse, status=status, more=more)

@@ -28,7 +28,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -106,17 +106,20 @@ def data_independent(question: ModuloNoise, error_rate: Real) -> AdditiveNoise:
 
     error_rate: ρ in [0, 1]. Raises InvalidRequest.
     """
-    rho = probability(error_rate, "error_rate")
-    others = question.order - 1
+    rho, others = probability(error_rate, "error_rate"), question.order - 1
     return AdditiveNoise(question, [1 - rho, *[rho / others] * others])
+
+
+def _gaps(n: int) -> Any:
+    """k - q. Shape (n+1, n+1)."""
+    return np.arange(n + 1)[None, :] - np.arange(n + 1)[:, None]
 
 
 def _clamped(n: int, tails: Vector) -> Vector:
     """Pr[k|q] of clamped symmetric noise from Pr[η >= m], m = 1..n+1, no small one as a difference from 1. Shape
     (n+1, n+1)."""
     law = np.concatenate([[1 - 2 * tails[0]], tails[:-1] - tails[1:]])  # of |η| = 0..n, one sign
-    answers = np.arange(n + 1)
-    table = law[np.abs(answers[None, :] - answers[:, None])]
+    table = law[np.abs(_gaps(n))]
     table[0, 0] = table[n, n] = 1 - tails[0]
     table[1:, 0], table[:-1, n] = tails[:-1], tails[n - 1 :: -1]
     return np.asarray(table)
@@ -134,8 +137,7 @@ def _gaussian(n: int, log_variance: float) -> Vector:
 
 
 def _exponential(n: int, scale: float) -> Vector:
-    answers = np.arange(n + 1)
-    weights = np.exp(-np.abs(answers[None, :] - answers[:, None]) / scale)
+    weights = np.exp(-np.abs(_gaps(n)) / scale)
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
@@ -171,9 +173,7 @@ def fit(family: str, n: int, *, mse: Real | None = None, error_rate: Real | None
     from scipy.optimize import brentq
 
     table, (low, high), parameter, _ = FAMILIES[family]
-    gap = np.arange(n + 1)[None, :] - np.arange(n + 1)[:, None]
-    loss = gap**2 if mse is not None else gap != 0
-    name, wanted = ("mse", mse) if mse is not None else ("error_rate", error_rate)
+    name, wanted, loss = ("error_rate", error_rate, _gaps(n) != 0) if mse is None else ("mse", mse, _gaps(n) ** 2)
     target = float(positive(wanted, name))
 
     def miss(x: float) -> float:

@@ -53,27 +53,24 @@ def built(mechanism: str, *, c: Real = 1, **given: Any) -> Quantizer | NonAffine
     bins: increasing; q: in [0, 1); gamma, beta: >= 0; theta: in (0, 1/2); levels: >= 2; epsilon: > 0.
     """
     InvalidRequest.unless_among(MECHANISMS, "mechanism", mechanism)
-    needs = {name: name.split(" or ") for name in MECHANISMS[mechanism]}
+    needs = {words: {*words.split(" or ")} for words in MECHANISMS[mechanism]}
     given = {name: value for name, value in given.items() if value is not None}
     for name, value in given.items():
-        if not any(name in parts for parts in needs.values()):
+        if name not in set().union(*needs.values()):
             raise InvalidRequest(f"{name} must be left out for {mechanism}. Got {value}.")
-    for name, parts in needs.items():
-        if not given.keys() & set(parts):
-            raise InvalidRequest(f"{name} must be given for {mechanism}. Got none.")
+    for words, names in needs.items():
+        if not given.keys() & names:
+            raise InvalidRequest(f"{words} must be given for {mechanism}. Got none.")
     return _BUILD[mechanism](**given, c=c)
 
 
 def bounds(mechanism: str, quantizer: Quantizer | NonAffine, parameters: Record) -> dict[str, float]:
     """Theorems 1 and 2 of Cai et al. 2024 and the bound of Youn et al. 2023: for equally spaced bins only."""
     gaps = [b - a for a, b in pairwise(quantizer.bins)]
+    extra = quantizer.bins[-1] - quantizer.c
     if mechanism not in ("erm", "rqm") or max(gaps) - min(gaps) > max(gaps) / 100:
         return {}
-    extra = quantizer.bins[-1] - quantizer.c
     if mechanism == "rqm":
-        if not extra:
-            return {}
-        return {"epsilon": rqm_epsilon_bound(quantizer.m, parameters["q"], extra, quantizer.c)}
-    gamma = exact(parameters["gamma"], "gamma")
-    published = {"epsilon": erm_epsilon_bound(quantizer.m, gamma, extra, quantizer.c)}
-    return published | ({"error": erm_error_bound(quantizer.m, gamma, extra, quantizer.c)} if gamma > 0 else {})
+        return {"epsilon": rqm_epsilon_bound(quantizer.m, parameters["q"], extra, quantizer.c)} if extra else {}
+    given = quantizer.m, (gamma := exact(parameters["gamma"], "gamma")), extra, quantizer.c
+    return {"epsilon": erm_epsilon_bound(*given)} | ({"error": erm_error_bound(*given)} if gamma > 0 else {})

@@ -64,8 +64,8 @@ class NonAffine(RealErrors):
 
     def expected(self, loss: Any = "absolute", density: Density | None = None) -> float:
         """E error under a density (uniform by default)."""
-        law = density_of("uniform" if density is None else density, float(self.c))
         half = float(self.c)
+        law = density_of("uniform" if density is None else density, half)
         law = replace(law, shape=law.heights)  # the mechanism's is curved: three nodes would not do
         x, w = law.grid(np.concatenate([self.outputs, np.linspace(-half, half, 17)]))
         return math.fsum(w * self.error_at(np.clip(x, -half, half), loss))
@@ -82,8 +82,7 @@ class NonAffine(RealErrors):
         """p(x, i) against x, at 201 inputs."""
         half = float(self.c)
         x = np.linspace(-half, half, 201)
-        ends = np.repeat(self.probabilities(x), 2, axis=0)[1:-1]
-        return affine_figure(self.outputs, x, ends)
+        return affine_figure(self.outputs, x, np.repeat(self.probabilities(x), 2, axis=0)[1:-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +102,7 @@ class PoissonBinomial(NonAffine, ShownMechanism):
 
     def law(self, x: Any) -> Distribution:
         """The exact law at a rational x in [-c, c]; a float is the rational it is. Raises InvalidRequest."""
-        at = real_input(x, -self.c, self.c)
-        n, p = self.m - 1, Fraction(1, 2) + self.theta * at / self.c
+        n, p = self.m - 1, Fraction(1, 2) + self.theta * real_input(x, -self.c, self.c) / self.c
         return Distribution([math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)])
 
     def budgets(self, epsilon: Budget) -> Budgets:
@@ -154,8 +152,7 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         n = self.m - 1
         p = 0.5 + float(self.theta) * x[:, None] / float(self.c)
         k = np.arange(n + 1)
-        ways = np.array([math.comb(n, i) for i in range(n + 1)], dtype=float)
-        return ways * p**k * (1 - p) ** (n - k)
+        return np.array([math.comb(n, i) for i in range(n + 1)], dtype=float) * p**k * (1 - p) ** (n - k)
 
     @property
     def ratio(self) -> Fraction:
@@ -183,5 +180,4 @@ def poisson_binomial(m: int, *, theta: Real | None = None, epsilon: Real | None 
         value = Fraction(math.tanh(float(positive(epsilon, "epsilon")) / (2 * (m - 1))) / 2 * (1 - 2.0**-50))
     if not 0 < value < Fraction(1, 2):
         InvalidRequest.must("theta", "a number in (0, 1/2)", theta)
-    bins = tuple(half * (Fraction(2 * i, m - 1) - 1) / (2 * value) for i in range(m))
-    return PoissonBinomial(bins, half, value)
+    return PoissonBinomial(tuple(half * (Fraction(2 * i, m - 1) - 1) / (2 * value) for i in range(m)), half, value)

@@ -87,7 +87,6 @@ class DyadicLaplace(Shown):
     def __post_init__(self) -> None:
         for name in ("epsilon", "ell", "reach"):
             self.__dict__[name] = positive_float(getattr(self, name), name)
-        delta_zero(self.ell)
         if self.max_level < 0:
             finest = max(_FINEST, self.reach / MAX_QUOTIENT)
             InvalidRequest.must("ell", f"larger, so that delta0 >= {finest:.3g} for reach {self.reach:g}", self.ell)
@@ -100,8 +99,7 @@ class DyadicLaplace(Shown):
     @cached_property
     def max_level(self) -> int:
         """t_max: the last t with reach/δ_t <= 2^61 and δ_t >= 2^-45; -1 if there is none."""
-        finest = max(_FINEST, self.reach / MAX_QUOTIENT)
-        return max(-1, math.floor(math.log2(self.delta0 / finest)))
+        return max(-1, math.floor(math.log2(self.delta0 / max(_FINEST, self.reach / MAX_QUOTIENT))))
 
     @cached_property
     def law(self) -> Levels:
@@ -176,7 +174,7 @@ class DyadicLaplace(Shown):
             noise = tables.noise(level, own[:, 0], own[:, 1])
             return dithered_round(part * tables.per_step[level], noise, symmetric_uniform(own[:, 2]), u)
 
-        return encoded(x, self.reach / self.epsilon, "reach / epsilon, a public bound", (shared, local), chunk)
+        return encoded(x, self.reach / self.epsilon, "reach / epsilon, a public bound", shared, local, chunk)
 
     def decode(self, m: npt.ArrayLike, shared: SharedStream) -> Any:
         """X̂ = δ_T (M + U)/ε (6), in the shape of m (a float for a scalar).

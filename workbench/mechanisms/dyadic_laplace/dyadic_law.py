@@ -43,18 +43,16 @@ from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecew
 _DEPTH = 72  # levels below δ = 1 and below δ₀: the mass beyond is under 2^-70
 _SERIES_TERMS = 12
 _NODE = 1 / math.sqrt(3)
-_DIGITS = 100
 _LARGEST = 2.0**500  # so that 1 + δ₀ℓ is a double
 
 
-def _context() -> decimal.Context:
-    return decimal.Context(
-        prec=_DIGITS,
-        rounding=decimal.ROUND_HALF_EVEN,
-        Emin=-999999,
-        Emax=999999,
-        traps=[decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow],
-    )
+_CONTEXT = decimal.Context(
+    prec=100,
+    rounding=decimal.ROUND_HALF_EVEN,
+    Emin=-999999,
+    Emax=999999,
+    traps=[decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow],
+)
 
 
 @lru_cache(maxsize=256)
@@ -64,7 +62,7 @@ def _delta_zero(ell: float) -> Decimal:
     h is convex with h(0) = 0 and h'(0) = 1 - ℓ < 0, so Newton's method falls monotonically to δ₀ from any start above
     it; the start ln(2ℓ ln ℓ + 1) >= δ₀ is the proof of Theorem 8's.
     """
-    with decimal.localcontext(_context()):
+    with decimal.localcontext(_CONTEXT):
         slope = Decimal(ell)
         delta = (2 * slope * slope.ln() + 1).ln() * (1 + Decimal(10) ** -60)
         for _ in range(200):
@@ -90,7 +88,7 @@ def level_thresholds(ell: float, max_level: int) -> tuple[int, ...]:
     For a uniform 64-bit word, #{t : word >= c_t} has the law of T given T <= max_level, to 2^-64. A ratio of F_T is
     the finite product of (4) over i = t+1, ..., max_level.
     """
-    with decimal.localcontext(_context()):
+    with decimal.localcontext(_CONTEXT):
         delta = _delta_zero(ell) / 2**max_level
         slope, scale = Decimal(ell), Decimal(2) ** 64
         ratio = Decimal(1)
@@ -155,8 +153,7 @@ def _law(deltas: Vector, ell: Vector, excess: Vector) -> tuple[Vector, Vector]:
     keep = 4 * power * (inner * excess - _excess_exp(inner)) / ((1 + power) ** 2 * gap[..., 1:])
     logs = np.where(fall[..., 1:] < 0.5, np.log1p(-np.minimum(fall[..., 1:], 0.5)), np.log(keep))
     beyond = -deltas[..., -1:] / (2 * excess)  # Σ of ln ρ after the last row
-    sums = np.concatenate([logs, beyond], axis=-1)
-    cdf = np.exp(np.cumsum(sums[..., ::-1], axis=-1)[..., ::-1])
+    cdf = np.exp(np.cumsum(np.concatenate([logs, beyond], axis=-1)[..., ::-1], axis=-1)[..., ::-1])
     return cdf, cdf * fall
 
 
@@ -170,8 +167,7 @@ def levels_at(delta0: npt.ArrayLike) -> tuple[Vector, Vector, Vector]:
     """(ℓ, δ_t, P(T = t)) of the ideal law for many δ₀ at once. delta0: (n,); returns (n,), (n, rows), (n, rows)."""
     first = np.asarray(delta0, dtype=np.float64)
     ell, excess = ell_of(first)
-    rows = _DEPTH + max(0, math.ceil(math.log2(first.max())))
-    deltas = np.ldexp(first[:, None], -np.arange(rows))
+    deltas = np.ldexp(first[:, None], -np.arange(_DEPTH + max(0, math.ceil(math.log2(first.max())))))
     return ell, deltas, _law(deltas, ell[:, None], excess[:, None])[1]
 
 
@@ -184,8 +180,7 @@ def levels(ell: float, max_level: int | None = None) -> Levels:
     first = delta_zero(ell)
     if max_level is not None:
         whole_number(max_level, "max_level", 0, constraint="an integer >= 0, or None")
-    rows = _DEPTH + max(0, math.ceil(math.log2(first)))
-    deltas = np.ldexp(first, -np.arange(max(rows, (max_level or 0) + 1)))
+    deltas = np.ldexp(first, -np.arange(max(_DEPTH + max(0, math.ceil(math.log2(first))), (max_level or 0) + 1)))
     cdf, pmf = _law(deltas, np.array([float(ell)]), np.array([ell - 1.0]))
     if max_level is not None:
         kept = slice(0, max_level + 1)
@@ -231,8 +226,7 @@ def _first_period(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
     """`tail` at 0 <= v <= 2, from the weights of f_t: a quadratic on [0, 1], and one on [1, 2]."""
     first, second = np.maximum(1 - v, 0), 2 - v
     near = b * first + (a - b) * first**2 / 2 + (b + q * a) / 2
-    late = q * a * (second - second**2 / 2) + b * second**2 / 2
-    return np.where(v <= 1, near, late) + q / 2
+    return np.where(v <= 1, near, q * a * (second - second**2 / 2) + b * second**2 / 2) + q / 2
 
 
 def tail_mean(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> Vector:

@@ -47,9 +47,7 @@ def check_code(code: str) -> Code:
 def class_length(n: npt.ArrayLike, code: Code) -> Integers:
     """Bits of the codeword of every k with ⌊log2 k⌋ = n >= 0. Any shape."""
     size = np.asarray(n, dtype=np.int64)
-    if code == "gamma":
-        return 2 * size + 1
-    return size + 2 * _log2((size + 1).astype(np.uint64)) + 1
+    return size + 1 + (size if code == "gamma" else 2 * _log2((size + 1).astype(np.uint64)))
 
 
 def encode(m: npt.ArrayLike, code: Code) -> bytes:
@@ -67,8 +65,7 @@ def encode(m: npt.ArrayLike, code: Code) -> bytes:
         _put(words, k, ends)
     else:
         _put(words, (n + 1).astype(np.uint64), ends - n)
-        top = np.left_shift(np.uint64(1), n.astype(np.uint64))
-        _put(words, k - top, ends)
+        _put(words, k - np.left_shift(np.uint64(1), n.astype(np.uint64)), ends)
     return words.astype(">u8").tobytes()[: (total + 7) // 8]
 
 
@@ -145,16 +142,14 @@ def _fold(m: npt.ArrayLike) -> Words:
     signed = integers(m)
     if signed.size and int(signed.min()) == -(2**63):
         InvalidRequest.must("m", "integers below 2^63 in size", -(2**63))
-    doubled = np.left_shift(np.abs(signed).astype(np.uint64), np.uint64(1))
-    return doubled + (signed <= 0)
+    return np.left_shift(np.abs(signed).astype(np.uint64), np.uint64(1)) + (signed <= 0)
 
 
 def _log2(k: Words) -> Integers:
     """⌊log2 k⌋ of k >= 1, exactly."""
-    guess = np.frexp(k.astype(np.float64))[1].astype(np.int64) - 1  # one too large if rounding reached a power of 2
-    guess = np.minimum(guess, 63)
-    too_large = np.left_shift(np.uint64(1), guess.astype(np.uint64)) > k
-    return guess - too_large
+    # one too large if rounding reached a power of 2
+    guess = np.minimum(np.frexp(k.astype(np.float64))[1].astype(np.int64) - 1, 63)
+    return guess - (np.left_shift(np.uint64(1), guess.astype(np.uint64)) > k)
 
 
 def _put(words: Words, values: Words, ends: Integers) -> None:

@@ -53,14 +53,16 @@ class DataLaw:
         number = finite_numbers(x, "x", "a finite number")
         if number.ndim:
             InvalidRequest.must("x", "a finite number", x)
-        return cls((float(number),), (float(number),), (1.0,), f"x = {float(number):g}")
+        place = float(number)
+        return cls((place,), (place,), (1.0,), f"x = {place:g}")
 
     @classmethod
     def uniform(cls, low: float, high: float) -> DataLaw:
         """x ~ Unif(low, high). Raises InvalidRequest unless low < high are finite."""
-        ends = plain_numbers([low, high], "low and high", "finite numbers with low < high")
+        wanted = "low and high", "finite numbers with low < high"
+        ends = plain_numbers([low, high], *wanted)
         if ends.shape != (2,) or not -math.inf < ends[0] < ends[1] < math.inf:
-            InvalidRequest.must("low and high", "finite numbers with low < high", f"{low} and {high}")
+            InvalidRequest.must(*wanted, f"{low} and {high}")
         return cls((float(low),), (float(high),), (1.0,), f"x ~ Unif({float(low):g}, {float(high):g})")
 
     @classmethod
@@ -74,8 +76,7 @@ class DataLaw:
             InvalidRequest.must("low, high", "finite with low < high", (low, high))
         nodes, weights = np.polynomial.legendre.leggauss(20)
         half = (high - low) / panels / 2
-        centres = low + half * (2 * np.arange(panels) + 1)
-        x = (centres[:, None] + half * nodes).reshape(-1)
+        x = ((low + half * (2 * np.arange(panels) + 1))[:, None] + half * nodes).reshape(-1)
         masses = np.asarray(density(x), dtype=np.float64) * np.tile(weights * half, panels)
         if masses.shape != x.shape or not (masses >= 0).all() or abs(masses.sum() - 1) > 1e-6:
             InvalidRequest.must("density", f"a density on [{low:g}, {high:g}] with integral 1", float(np.sum(masses)))
@@ -102,15 +103,13 @@ UNIFORM = DataLaw.uniform(-1.0, 1.0)  # the data of the paper's Fig. 3
 
 def mean_bits(epsilon: float, law: Levels, code: Code, data: DataLaw = UNIFORM) -> float:
     """E[bits of M] for one scalar x ~ data at scale ε, T ~ law. Raises InvalidRequest for an unknown code."""
-    ell = np.array([law.ell])
-    return float(mean_bits_at(epsilon, ell, law.deltas[None, :], law.pmf[None, :], code, data)[0])
+    return float(mean_bits_at(epsilon, np.array([law.ell]), law.deltas[None, :], law.pmf[None, :], code, data)[0])
 
 
 def mean_bits_at(epsilon: float, ell: Vector, deltas: Vector, pmf: Vector, code: Code, data: DataLaw) -> Vector:
     """`mean_bits` of many ℓ at once. ell: (n,); deltas, pmf: (n, rows); returns (n,)."""
     check_code(code)
-    reach = epsilon * data.largest / deltas.min() + 800 / deltas.min()
-    classes = np.arange(math.ceil(math.log2(reach)) + 3)
+    classes = np.arange(math.ceil(math.log2(epsilon * data.largest / deltas.min() + 800 / deltas.min())) + 3)
     sizes = class_length(classes, code).astype(np.float64)
     gains, halves = np.diff(sizes), np.ldexp(1.0, classes[1:] - 1) - 0.5  # h - 1/2
     used = pmf.max(axis=0) > _NEGLIGIBLE
@@ -123,8 +122,7 @@ def mean_bits_at(epsilon: float, ell: Vector, deltas: Vector, pmf: Vector, code:
         here = slice(start, start + step)
         low, high = (epsilon * np.array(ends[here])[:, None] / delta for ends in (data.lows, data.highs))
         chance = tail_mean(halves - high, halves - low, delta, slope)
-        symmetric = np.array_equal(low, -high)
-        chance += chance if symmetric else tail_mean(halves + low, halves + high, delta, slope)
+        chance += chance if np.array_equal(low, -high) else tail_mean(halves + low, halves + high, delta, slope)
         bits += np.einsum("nt,ntpj,p,j->n", pmf, chance, data.masses[here], gains)
     return bits
 

@@ -36,8 +36,7 @@ from workbench.exact.plain import plain_array, whole_number
 from workbench.mechanisms.dyadic_laplace.randomness import (
     LocalStream,
     SharedStream,
-    check_local,
-    check_shared,
+    check_streams,
     symmetric_uniform,
 )
 
@@ -99,24 +98,24 @@ def encoded(
     x: npt.ArrayLike,
     largest: float,
     bound: str,
-    streams: tuple[SharedStream, LocalStream | None],
+    shared: SharedStream,
+    given: LocalStream | None,
     chunk: Callable[[Vector, Words, Words], Integers],
 ) -> Any:
     """M, one integer a scalar, in the shape of x (an int for a scalar), so many scalars at a time.
 
-    largest, bound: as of `finite_reals`. chunk: numbers, their shared words (n, 2) and local words (n, 3) -> M.
+    largest, bound: as of `finite_reals`; given: a fresh local stream when None; chunk: numbers, their shared (n, 2)
+    and local words (n, 3) -> M.
     Raises InvalidRequest, also for generators in each other's place.
     """
-    shared, local = streams[0], LocalStream() if streams[1] is None else streams[1]
-    check_shared(shared)
-    check_local(local)
-    values = finite_reals(x, largest, bound)
+    check_streams(shared, given)
+    local, values = LocalStream() if given is None else given, finite_reals(x, largest, bound)
     return _in_chunks(values, np.int64, lambda part: chunk(part, shared.take(part.size), local.take(part.size, 3)))
 
 
 def decoded(m: npt.ArrayLike, shared: SharedStream, chunk: Callable[[Integers, Words], Vector]) -> Any:
     """X̂ in the shape of m (a float for a scalar). chunk: integers and their shared words (n, 2) -> numbers."""
-    check_shared(shared)
+    check_streams(shared)
     return _in_chunks(integers(m), np.float64, lambda part: chunk(part, shared.take(part.size)))
 
 
@@ -168,8 +167,7 @@ class QuantizedPiecewiseLinear:
         if not 0 < total < math.inf:
             InvalidRequest.must("core", "weights with a positive, finite sum", total)
         cdf = np.cumsum(blocks / total)
-        cdf /= cdf[-1]
-        self.__dict__.update(step=step, core=tuple((weights / total).tolist()), _cdf=cdf)
+        self.__dict__.update(step=step, core=tuple((weights / total).tolist()), _cdf=cdf / cdf[-1])
 
     def weight(self, k: npt.ArrayLike) -> Vector:
         """a_k for whole numbers k, any shape."""
@@ -178,8 +176,7 @@ class QuantizedPiecewiseLinear:
         after = np.maximum(0, (at - size) // period + 1)
         before = np.maximum(0, (-at - 1) // period + 1)
         inside = np.clip(at - period * after + period * before, 0, size - 1)
-        weights: Vector = core[inside] * np.power(self.right, after) * np.power(self.left, before)
-        return weights
+        return np.asarray(core[inside] * np.power(self.right, after) * np.power(self.left, before))
 
     def density(self, x: npt.ArrayLike) -> Vector:
         """f(x) of (1): the linear interpolation of the points (kδ, a_k/δ). Any shape."""
@@ -214,7 +211,7 @@ class QuantizedPiecewiseLinear:
             noise, u = self._sample(own[:, 0], own[:, 1]), symmetric_uniform(both[:, 1])
             return dithered_round(part / self.step, noise, symmetric_uniform(own[:, 2]), u)
 
-        return encoded(x, MAX_QUOTIENT * self.step, "2^61 steps", (shared, local), chunk)
+        return encoded(x, MAX_QUOTIENT * self.step, "2^61 steps", shared, local, chunk)
 
     def decode(self, m: npt.ArrayLike, shared: SharedStream) -> Any:
         """X̂ = δ (M + U) in the shape of m (a float for a scalar); shared advances by m.size. Raises InvalidRequest."""
@@ -222,14 +219,11 @@ class QuantizedPiecewiseLinear:
 
     def _sample(self, choice: Words, repeat: Words) -> Vector:
         """K ~ a: a block by the inverse CDF, then within a tail a geometric number of periods >= 1."""
-        v = symmetric_uniform(choice) + 0.5
-        block = np.searchsorted(self._cdf, v, side="left").astype(np.int64)
+        block = np.searchsorted(self._cdf, symmetric_uniform(choice) + 0.5, side="left").astype(np.int64)
         period, size = self.period, len(self.core)
         at = block - period
         exponential = -np.log(symmetric_uniform(repeat) + 0.5)
         for ratio, mask, sign in ((self.left, at < 0, -1), (self.right, at >= size, 1)):
-            if ratio > 0 and mask.any():
-                count = 1 + np.floor(exponential[mask] / -math.log(ratio)).astype(np.int64)
-                base = at[mask] + period if sign < 0 else at[mask] - period
-                at[mask] = base + sign * period * count
+            if ratio > 0 and mask.any():  # so many periods more
+                at[mask] += sign * period * np.floor(exponential[mask] / -math.log(ratio)).astype(np.int64)
         return (at + self.first).astype(np.float64)

@@ -61,25 +61,17 @@ def symmetric_uniform(words: Words) -> Vector:
     return top
 
 
-class _CounterStream:
-    """Bytes of AES-256-CTR under one 32-byte key, starting at a 16-byte block."""
+def _counter_stream(key: bytes, first_block: int = 0) -> CipherContext:
+    """AES-256-CTR under one 32-byte key, starting at a 16-byte block."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-    def __init__(self, key: bytes, first_block: int = 0) -> None:
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+    return Cipher(algorithms.AES(key), modes.CTR(first_block.to_bytes(_BLOCK, "big"))).encryptor()
 
-        counter = modes.CTR(first_block.to_bytes(_BLOCK, "big"))
-        self._context: CipherContext = Cipher(algorithms.AES(key), counter).encryptor()
-        self._zeros = b""
 
-    def words(self, rows: int, columns: int) -> Words:
-        """The next rows x columns words of 64 bits, row by row."""
-        size = 8 * rows * columns
-        if len(self._zeros) < size:
-            self._zeros = bytes(size)
-        out = bytearray(size + _BLOCK - 1)
-        self._context.update_into(memoryview(self._zeros)[:size], out)
-        flat = np.frombuffer(out, dtype="<u8", count=rows * columns)
-        return flat.astype(np.uint64, copy=False).reshape(rows, columns)
+def _words(stream: CipherContext, rows: int, columns: int) -> Words:
+    """The next rows x columns words of 64 bits, row by row."""
+    flat = np.frombuffer(stream.update(bytes(8 * rows * columns)), dtype="<u8")
+    return flat.astype(np.uint64, copy=False).reshape(rows, columns)
 
 
 class SharedStream:
@@ -89,8 +81,6 @@ class SharedStream:
     set; position: the index of the next scalar. Two streams with equal (key, nonce, position) yield equal numbers.
     Raises InvalidRequest for a short key, a nonce of another size, or a position < 0.
     """
-
-    __slots__ = ("_key", "_stream", "nonce", "position")
 
     def __init__(self, key: bytes, nonce: bytes, position: int = 0) -> None:
         for name, given, most, words in (
@@ -103,8 +93,8 @@ class SharedStream:
         whole_number(position, "position", 0, 2**63 - 1, "an integer >= 0 and < 2^63")
         self.nonce = bytes(nonce)
         self.position = position
-        self._key = hmac.new(bytes(key), _SHARED_LABEL + self.nonce, hashlib.sha256).digest()
-        self._stream = _CounterStream(self._key, position)
+        own = hmac.new(bytes(key), _SHARED_LABEL + self.nonce, hashlib.sha256).digest()
+        self._stream = _counter_stream(own, position)
 
     @classmethod
     def fresh(cls, key: bytes) -> SharedStream:
@@ -114,7 +104,7 @@ class SharedStream:
     def take(self, count: int) -> Words:
         """The next `count` rows (word for T, word for U); shape (count, 2)."""
         self.position += count
-        return self._stream.words(count, SHARED_WORDS)
+        return _words(self._stream, count, SHARED_WORDS)
 
     def __repr__(self) -> str:
         return f"SharedStream(nonce={self.nonce.hex()}, position={self.position})"
@@ -127,20 +117,18 @@ class LocalStream:
     one stream used for two data sets would no longer hide their difference.
     """
 
-    __slots__ = ("_process", "_stream")
-
     def __init__(self) -> None:
         self._rekey()
 
     def _rekey(self) -> None:
         self._process = os.getpid()
-        self._stream = _CounterStream(os.urandom(32))
+        self._stream = _counter_stream(os.urandom(32))
 
     def take(self, count: int, columns: int) -> Words:
         """The next `count` rows of `columns` words; shape (count, columns)."""
         if self._process != os.getpid():
             self._rekey()
-        return self._stream.words(count, columns)
+        return _words(self._stream, count, columns)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a LocalStream cannot be copied or pickled: the copy would repeat its randomness.")
@@ -155,27 +143,21 @@ class InsecureLocalStream(LocalStream):
     seed: an integer >= 0. Raises InvalidRequest for any other.
     """
 
-    __slots__ = ("seed",)
-
     def __init__(self, seed: int) -> None:
         self.seed = whole_number(seed, "seed", 0)
         super().__init__()
 
     def _rekey(self) -> None:
         self._process = os.getpid()
-        self._stream = _CounterStream(hashlib.sha256(_INSECURE_LABEL + str(self.seed).encode()).digest())
+        self._stream = _counter_stream(hashlib.sha256(_INSECURE_LABEL + str(self.seed).encode()).digest())
 
     def __repr__(self) -> str:
         return f"InsecureLocalStream(seed={self.seed})"
 
 
-def check_shared(shared: Any) -> None:
-    """Refuse anything but a SharedStream; raises InvalidRequest."""
+def check_streams(shared: Any, local: Any = None) -> None:
+    """Refuse anything but a SharedStream, and a LocalStream or none; raises InvalidRequest."""
     if not isinstance(shared, SharedStream):
         InvalidRequest.must("shared", "a SharedStream", type(shared).__name__)
-
-
-def check_local(local: Any) -> None:
-    """Refuse anything but a LocalStream; raises InvalidRequest."""
-    if not isinstance(local, LocalStream):
+    if local is not None and not isinstance(local, LocalStream):
         InvalidRequest.must("local", "a LocalStream, which the decoder never sees", type(local).__name__)

@@ -67,8 +67,7 @@ class Header:
 
 
 def _digest(key: bytes, label: bytes, nonce: bytes, message: bytes) -> bytes:
-    inner = hmac.new(key, label + nonce, hashlib.sha256).digest()
-    return hmac.new(inner, message, hashlib.sha256).digest()
+    return hmac.new(hmac.new(key, label + nonce, hashlib.sha256).digest(), message, hashlib.sha256).digest()
 
 
 def _check_of(key: bytes, nonce: bytes) -> bytes:
@@ -158,10 +157,8 @@ def read_stream(
     sealed, seal = data[: -_SEAL - _CHECKSUM], data[-_SEAL - _CHECKSUM : -_CHECKSUM]
     if not hmac.compare_digest(_digest(key, _SEAL_LABEL, header.nonce, sealed), seal):
         raise CorruptFile("The DQL stream was altered after it was encoded: its seal does not match.")
-    for name, wanted, actual in (
-        ("epsilon", epsilon, header.mechanism.epsilon),
-        ("ell", ell, header.mechanism.ell),
-    ):
+    for name, wanted in (("epsilon", epsilon), ("ell", ell)):
+        actual = getattr(header.mechanism, name)
         if wanted is not None and float(wanted) != actual:
             InvalidRequest.must(name, f"the {actual!r} the stream was encoded with", wanted)
     m = elias.decode(data[_LAYOUT.size : _LAYOUT.size + header.size], header.count, header.code)

@@ -130,9 +130,8 @@ class LabelNoise:
         if outside.any():
             InvalidRequest.must("labels", f"in [{self.low:g}, {self.high:g}]", y[outside][0])
         power = 2 if loss == "squared" else 1
-        u, v = y - self.low, self.high - y
+        u, v, b = y - self.low, self.high - y, self.scale
         if self.kind == "exponential":
-            b = self.scale
             mass = -np.expm1(-u / b) - np.expm1(-v / b)
             return np.asarray((_moment(u / b, power) + _moment(v / b, power)) * b**power / mass)
         if not self.clip:

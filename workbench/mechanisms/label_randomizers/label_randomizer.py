@@ -74,8 +74,7 @@ def project(noisy: ArrayLike, projection: str = "clip") -> Vector:
     # the nearest x >= 0 with Σ x = 1 is max(h - θ, 0) for one θ, found from the sorted values
     down = np.sort(h)[::-1]
     excess = (np.cumsum(down) - 1.0) / np.arange(1, h.size + 1)
-    theta = excess[np.flatnonzero(down > excess)[-1]]
-    kept = np.maximum(h - theta, 0.0)
+    kept = np.maximum(h - excess[np.flatnonzero(down > excess)[-1]], 0.0)
     return np.asarray(kept / kept.sum())
 
 
@@ -177,11 +176,9 @@ class LabelRandomizer:
         if given.ndim != 1 or given.size == 0:
             InvalidRequest.must("labels", "a non-empty column", f"shape {given.shape}")
         source = source or Source()
-        first, second = self.budgets(int(given.size))
-        at = self.labels.positions(given)
-        counts = np.bincount(at, minlength=self.labels.k)
-        prior = private_prior(counts, first, projection=self.projection, source=source)
-        known = Labels(self.labels.values, prior)
+        first, second = self.budgets(given.size)
+        counts = np.bincount(self.labels.positions(given), minlength=self.labels.k)
+        known = Labels(self.labels.values, private_prior(counts, first, projection=self.projection, source=source))
         mechanism = self.optimise(known, second)
         shown = mechanism.audit_rows if isinstance(mechanism, RandomizedResponse) else mechanism
         for masses in zip(*shown.rows, strict=True):  # of one output, for every kind of label

@@ -85,21 +85,16 @@ class Labels(OneLine):
                 InvalidRequest.must("labels", 'LOW..HIGH, "a,b,c" or a CSV file', repr(text))
             return cls.read(text)
         if ".." not in text:
-            return cls(
-                sorted(
-                    float(exact(part, "every label", "a number (names are counted: 0, 1, 2, ...)"))
-                    for part in text.split(",")
-                )
-            )
+            number = "a number (names are counted: 0, 1, 2, ...)"
+            return cls(sorted(float(exact(part, "every label", number)) for part in text.split(",")))
         ends, _, by = text.partition(":")
-        numbers = [rational(part) for part in (*ends.partition("..")[::2], by or 1)]
+        numbers = (rational(part) for part in (*ends.partition("..")[::2], by or 1))
         known = [number for number in numbers if number is not None]
         if len(known) == 3 and known[2] > 0:
             scale = math.lcm(*(number.denominator for number in known))
             low, high, step = (int(number * scale) for number in known)
-            if (
-                0 <= high - low < MAX_LABELS * step and max(-low, high) < 1 << 53
-            ):  # then quotients are correctly rounded
+            fits = 0 <= high - low < MAX_LABELS * step
+            if fits and max(-low, high) < 1 << 53:  # then quotients are correctly rounded
                 return cls(np.arange(low, high + 1, step) / scale)
         wanted = f"LOW..HIGH or LOW..HIGH:STEP with LOW <= HIGH and at most {MAX_LABELS} values"
         return InvalidRequest.must("labels", wanted, repr(text))
@@ -121,8 +116,8 @@ class Labels(OneLine):
             weights[label] = Fraction(weight)
         if not weights:
             InvalidRequest.must(Path(path).name, "a CSV with at least one label", "none")
-        ordered = sorted(weights)
-        return cls([float(label) for label in ordered], [float(weights[label]) for label in ordered])
+        labels, shares = zip(*sorted(weights.items()), strict=True)
+        return cls([*map(float, labels)], [*map(float, shares)])
 
     @classmethod
     def stored(cls, values: Vector, prior: Vector) -> Labels:

@@ -113,15 +113,9 @@ class RandomizedResponse(ShownMechanism):
         return np.concatenate([first[kinds < 0], owned if limit is None else owned[:limit]])
 
     @cached_property
-    def channel(self) -> Channel:
-        """The exact channel of the labels at `distinct()`, at most 200 of them. Shape (rows, m)."""
-        return self._rows(self.distinct())
-
-    @cached_property
     def audit_rows(self) -> Channel:
         """Rows that show every ratio of masses (see `distinct`): all of up to 40, else two and the uniform one."""
-        limit = None if self.outputs.size <= 40 else 2
-        at = self.distinct(limit)
+        at = self.distinct(None if self.outputs.size <= 40 else 2)
         return self._rows(at if at.size > 1 else np.concatenate([at, at]))
 
     def _rows(self, at: Positions) -> Channel:
@@ -177,12 +171,11 @@ class RandomizedResponse(ShownMechanism):
     def position(self, label: Any) -> int:
         """Where a label stands. Raises InvalidRequest for a value that is none."""
         values = self.labels.values
-        at = None if label is None else float(exact(label, "answer"))
-        place = -1 if at is None else int(np.searchsorted(values, at))
-        if at is None or place == values.size or values[place] != at:
+        places = [] if label is None else np.flatnonzero(values == float(exact(label, "answer"))).tolist()
+        if not places:
             where = f"one of the {values.size} labels from {values[0]:g} to {values[-1]:g}"
             InvalidRequest.must("answer", where, label)
-        return place
+        return int(places[0])
 
     def law(self, x: Any) -> Distribution:
         """The exact law of the output's position for a label. Raises InvalidRequest."""
@@ -249,8 +242,7 @@ def on_bins(labels: Labels, starts: ArrayLike, values: ArrayLike, epsilon: Real)
 
 def k_ary(labels: Labels, epsilon: Real) -> RandomizedResponse:
     """k-ary randomized response over all labels. Raises InvalidRequest."""
-    own = np.arange(labels.k, dtype=np.int64)
-    return RandomizedResponse(labels, labels.values, own, *odds_below(epsilon), "RR")
+    return RandomizedResponse(labels, labels.values, np.arange(labels.k, dtype=np.int64), *odds_below(epsilon), "RR")
 
 
 def top_k(labels: Labels, count: int, epsilon: Real, name: str = "") -> RandomizedResponse:
@@ -268,6 +260,5 @@ def top_k(labels: Labels, count: int, epsilon: Real, name: str = "") -> Randomiz
 def with_prior(labels: Labels, epsilon: Real) -> RandomizedResponse:
     """RRWithPrior: RRTop-k with the k that maximises Pr[o = y] = e^ε/(e^ε + k - 1) Σ_{top k} p (the least such k)."""
     odds, _ = odds_below(epsilon)
-    likely = np.cumsum(np.sort(labels.prior)[::-1])
-    count = int(np.argmax(likely / (float(odds) + np.arange(labels.k)))) + 1
+    count = int(np.argmax(np.cumsum(np.sort(labels.prior)[::-1]) / (float(odds) + np.arange(labels.k)))) + 1
     return top_k(labels, count, epsilon, "RRWithPrior")
