@@ -184,7 +184,7 @@ def problems(query: Query, *, commands: bool = True) -> tuple[list[str], float]:
     if table[0]["objective"] > least * (1 + slack) + tiny:
         wrong.append(f"{table[0]['class']} costs {table[0]['objective']}, a plain program {least}")
     best = rows["channel on a grid" if "range" in query else "best channel"]
-    if best["bound"] > least * (1 + 1e-6) + tiny:
+    if (best["bound"] or 0.0) > least * (1 + 1e-6) + tiny:
         wrong.append(f"bound {best['bound']} of all channels above {least}")
     for row in table:
         served, bound = row["objective"], row["bound"]
@@ -218,7 +218,8 @@ def _moved(query: Query, rows: dict[str, Any]) -> Iterator[str]:
 
 def _near(here: float, there: float, within: float, *rows: Any) -> bool:
     """Within so much, or what lies between the bounds that are proven."""
-    lowest = min(row["bound"] if row["bound"] is not None else row["objective"] for row in rows)
+    lowest = min((row["bound"] or 0.0) if "stopped" in row["notes"] or row["bound"] is not None else row["objective"]
+                 for row in rows)  # fmt: skip
     return abs(here - there) <= within * abs(here) + 1e-12 or (
         lowest <= here * (1 + 1e-9) and abs(here - there) <= abs(max(here, there) - lowest) * (1 + 1e-9)
     )
@@ -246,7 +247,7 @@ def _commanded(row: Any) -> Iterator[str]:
         return
     most = 1e-9 * abs(here) + 1e-15
     if stopped:  # no worse than it was, unless that was another class's
-        low, high = row["bound"], math.inf if "best so far" in row["notes"] else here
+        low, high = row["bound"] or 0.0, math.inf if "best so far" in row["notes"] else here
         right = low - most <= again <= high + most
     else:
         right = again is not None and abs(again - here) <= most

@@ -28,6 +28,7 @@ from solvers.search import Deadline
 from workbench.comparison.recommend_queries import restated
 from workbench.comparison.recommend_words import (
     BORROWED,
+    STOPPED,
     certified,
     of_reals,
     recommended,
@@ -72,7 +73,6 @@ _OF_LAWS = ("rmse", "worst", "bias", "bits")
 COLUMNS = ("class", "objective", "bound", "certified", *_OF_LAWS, "command", "notes")
 _LOSS = FAMILY.option("loss")
 _LIMIT = Option("time_limit", seconds, Fraction(20), "Seconds for all classes together.")
-_STOPPED = "stopped"
 _MASSES = 1_000_000  # of a mechanism, up to which its other columns are computed
 _MORE = 600  # seconds of the command that goes on
 
@@ -301,14 +301,14 @@ def _best_so_far(rows: list[Row], candidates: Sequence[Candidate], values: dict[
     """The rows; a class that was stopped is that of the best mechanism in it that others found, where it costs less,
     and costs no less than what is proven of a class that contains it."""
     contains = {candidate.name: candidate.contains for candidate in candidates}
-    bounds = {row["class"]: row["bound"] or 0.0 for row in rows}
+    bounds = {row["class"]: row["bound"] for row in rows if (row["bound"] or 0.0) > 0}  # 0 says nothing
     for row in rows:
         name = row["class"]
-        if _STOPPED not in row["notes"]:
+        if STOPPED not in row["notes"]:
             yield row
             continue
-        above = [bounds[other] for other in bounds if name in contains[other]]
-        row = row | {"bound": max([0.0, bounds[name], *above])}
+        bound = max((bounds[other] for other in bounds if other == name or name in contains[other]), default=None)
+        row = row | {"bound": bound, "notes": row["notes"] + ("; no bound is known" if bound is None else "")}
         inside = [other for other in certified(rows) if other["class"] in contains[name]]
         least = min(inside, key=_by_loss, default=None)
         if least is not None and (row["objective"] is None or least["objective"] < row["objective"]):
@@ -331,15 +331,15 @@ def _row(query: AnyQuery, candidate: Candidate, values: dict[str, Value]) -> Row
         return row | {"notes": str(error)}
     except (NotProven, OutOfTime) as error:
         command = command and f"{command} --time-limit {_MORE}"
-        why = f"{_STOPPED}: {str(error).rstrip('.') or 'not certified in time'}"
-        return row | {"command": command, "notes": why, "bound": max(0.0, error.bound or 0.0)}
+        why = f"{STOPPED}: {str(error).rstrip('.') or 'not certified in time'}"
+        return row | {"command": command, "notes": why, "bound": error.bound}
     except WorkbenchError as error:
         return row | {"command": command, "notes": str(error)}
     values[candidate.name] = value
     notes = ": ".join(filter(None, (candidate.needs, value.parameter)))
     if value.stopped:
         what = "loss" if query.max_loss is None else "epsilon"
-        notes += f"; {_STOPPED}: the optimum of its class lies between the bound and this {what}"
+        notes += f"; {STOPPED}: the optimum of its class is at most this {what}"
         command = command and f"{command} --time-limit {_MORE}"
     known = {"objective": value.objective, "bound": value.bound, "certified": value.certified}
     return row | known | _of_laws(query, value) | {"command": command, "notes": notes}

@@ -14,7 +14,7 @@ from workbench.families.recommendation import AnyQuery, Candidate, Query, RealQu
 from workbench.io.result import Row
 from workbench.mechanisms.points import shown
 
-BORROWED = "best so far:"
+BORROWED, STOPPED = "best so far:", "stopped"
 _NONE = "No class serves this query with a certificate."
 _TOLD = Fraction(42)  # the answer whose published law is told, where it is one
 _OFTEN = 3  # published values that are told
@@ -69,7 +69,8 @@ def sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate], me
     if query.max_loss is not None:
         yield _least(query, best)
         return
-    lows = [row["objective"] if row["bound"] is None else row["bound"] for row in rows]
+    proven = [row["bound"] is not None or STOPPED in row["notes"] for row in rows]
+    lows = [(row["bound"] or 0.0) if of else row["objective"] for row, of in zip(rows, proven, strict=True)]
     yield _use(best, lowest=min(low for low in lows if low is not None))
     yield from _below(rows, best)
     if others := [row["class"] for row in _tied(served) if row is not best]:

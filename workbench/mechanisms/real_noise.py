@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -38,6 +37,7 @@ from workbench.io.files import spelled
 from workbench.io.plain_figures import SEEN, Figure, lines, series
 from workbench.io.records import RATIO, RATIOS, WHOLE
 from workbench.io.shown import Facts
+from workbench.mechanisms.cut_noise import CutNoise
 from workbench.mechanisms.integer_noise import LineNoise, UnboundedNoise
 from workbench.mechanisms.mechanism import ColumnInputs
 from workbench.mechanisms.quantization import read_range, spelled_range
@@ -185,63 +185,34 @@ class AdditiveRealNoise(LineNoise):
 
     def loss(self, name: str) -> Fraction:
         """The exact mean of |η| ("absolute") or η² ("squared"), before rounding to the grid."""
-        if name not in ("absolute", "squared"):
-            InvalidRequest.must("objective", "absolute or squared for noise on the reals", name)
         beta, zero = self.width, ZERO
-        if name == "absolute":
+        if _power(name) == 1:
             mean = self.cells.mean(lambda j: beta * (abs(j) or Fraction(1, 4)), (zero, beta))
         else:
             mean = self.cells.mean(lambda j: beta**2 * (j * j + Fraction(1, 12)), (beta**2 / 12, zero, beta**2))
         return mean * self.cells.total / self.total
 
-    def clamped_loss(self, name: str, weights: Sequence[Fraction] = (ONE,)) -> Fraction:
-        """E c of published minus true answer where the sum is clamped into [low, high], a range of width R on which
-        the answer is uniform, or on each of its equal parts, with these weights; exact. With h = |η|, and R for h > R,
+    def clamped_loss(self, name: str, weights: Sequence[Fraction] | None = (ONE,)) -> Fraction:
+        """E c of published minus true answer where the sum is clamped into [low, high], the answer uniform on each of
+        so many equal parts of the range, with these weights; exact. None: the worst answer's, or a little more.
 
-            E |published - true| = h - h²/(2R)          E (published - true)² = h² - 2h³/(3R)
-
-        An even η costs an answer u below the upper end (g(u) + g(R - u))/2 in the mean, g rising from 0, so that R
-        times these is G(R) = ∫_0^R g, and on a part of the range differences of G tell the mean. Raises InvalidRequest.
+        An even η costs an answer u below the upper end (g(u) + g(R - u))/2 in the mean, g(u) = E c(min(|η|, u)), so
+        that R times the mean over the range is G(R) = ∫_0^R g, and on a part of it differences of G tell the mean.
+        Raises InvalidRequest.
         """
         low, high = self.question.clamp
         width: Fraction = high - low
-        part, parts = width / len(weights), len(weights)
-        if parts == 1:
-            return self._clamped_loss(name, width)
-        law, last = self.cells, max(-self.cells.first, self.cells.last)
-        if list(law.window(-last, last)) != list(law.window(-last, last))[::-1]:
-            raise InvalidRequest("weights must be equal where the noise is not even.")
-        G = [i * part * self._clamped_loss(name, i * part) if i else ZERO for i in range(parts + 1)]
-        rises = [b - a for a, b in pairwise(G)]
+        cut = CutNoise(self, _power(name), width)
+        if weights is not None and len(weights) == 1:
+            return cut.integral(width) / width
+        if not cut.even:
+            raise InvalidRequest("prior must be left out where the noise is not even.")
+        if weights is None:
+            return cut.largest(width)
+        part = width / len(weights)
+        rises = [cut.integral((i + 1) * part) - cut.integral(i * part) for i in range(len(weights))]
         sums = (w * (near + far) for w, near, far in zip(weights, rises, reversed(rises), strict=True))
-        return sum(sums, ZERO) / (2 * part)
-
-    def _clamped_loss(self, name: str, width: Fraction) -> Fraction:
-        """That of uniform answers on a range of some width."""
-        cells, beta = self.cells, self.width
-
-        def integral(h: Fraction) -> Fraction:
-            """Of these from 0 to h."""
-            inside = min(h, width)
-            if name == "absolute":
-                return inside**2 / 2 - inside**3 / (6 * width) + (h - inside) * width / 2
-            return inside**3 / 3 - inside**4 / (6 * width) + (h - inside) * width**2 / 3
-
-        half = beta / 2
-
-        def mean(j: int) -> Fraction:
-            if not j:
-                return 2 * integral(half) / beta
-            return (integral(abs(j) * beta + half) - integral(abs(j) * beta - half)) / beta
-
-        # beyond the width every cell costs the same, which the mean over a law with tails takes as a constant
-        reach = -(-width // beta) + 1
-        law = cells
-        if law.ratio and min(-law.first, law.last) < reach + law.period:
-            grown = int(reach) + law.period + max(0, -law.last, law.first)
-            law = IntegerLaw(-grown, law.window(-grown, grown), law.period, law.ratio)
-        most = width / 2 if name == "absolute" else width**2 / 3
-        return law.mean(mean, (most,)) * law.total / (law.total + self.atom)
+        return sum(sums, ZERO) / (2 * part * sum(weights))
 
     # Repair, files, words.
 
@@ -311,6 +282,13 @@ class AdditiveRealNoise(LineNoise):
 
     def __repr__(self) -> str:
         return f"AdditiveRealNoise({self.question!r}, {self.steps} steps, {len(self.cells.weights)} cells)"
+
+
+def _power(name: str) -> int:
+    """Of |η|. Raises InvalidRequest."""
+    if name not in ("absolute", "squared"):
+        InvalidRequest.must("objective", "absolute or squared for noise on the reals", name)
+    return 1 if name == "absolute" else 2
 
 
 def _exactly(value: Any) -> Fraction:

@@ -33,7 +33,7 @@ from workbench.mechanisms.density import spelled as density_named
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism, for_reals
 from workbench.mechanisms.points import shown
-from workbench.mechanisms.quantization import rationals, real_input
+from workbench.mechanisms.quantization import rationals, real_input, spelled_range
 from workbench.privacy.objective import expected_losses
 
 _REAL = ("absolute", "squared")
@@ -94,6 +94,10 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
     if subject.inputs is None and subject.segments is not None and not subject.segments:  # noise on all numbers
         if data is not None:
             InvalidRequest.must("data", "left out: noise on all numbers is off by the same law everywhere", repr(data))
+        clamp = getattr(subject.question, "clamp", None)
+        if clamp is not None:
+            mean, worst = subject.clamped_loss(loss), subject.clamped_loss(loss, None)
+            return ExpectedError(loss, f"uniform on {spelled_range(clamp)}", mean, worst, None)
         of_noise: Fraction = subject.loss(loss)
         return ExpectedError(loss, "every input alike", of_noise, of_noise, None)
     return _on_real_inputs(subject, loss, data) if for_reals(subject) else _finite(subject, loss, data)

@@ -27,7 +27,6 @@ from workbench.families.option import (
     listed,
     one_of,
     or_zero,
-    probabilities,
 )
 from workbench.families.requirements import convex_notions, hockey_stick_notions
 from workbench.io.files import names_file
@@ -89,12 +88,16 @@ def _of_differences(loss: Any, question: Any) -> AnswerLoss:
 
 
 def _prior(value: Any, name: str) -> Rationals | str | None:
-    """Probabilities of the clamped answers: a list, or a CSV file of them; worst, or uniform (None)."""
+    """Shares of the clamped answers from weights: a list, or a CSV file of them; worst, or uniform (None)."""
+    from workbench.mechanisms.points import cells_of
+
     if isinstance(value, (str, Path)) and str(value) in ("worst", "uniform") and not Path(value).is_file():
         return "worst" if str(value) == "worst" else None
     if isinstance(value, Path) and "," in str(value) and not names_file(str(value)):
         value = str(value)
-    return probabilities(value, name, "uniform, worst, or probabilities, in a list or a file")
+    wanted = "uniform, worst, or weights, in a list or a file"
+    weights = listed(or_zero)(value if isinstance(value, str) else cells_of(value, name, wanted), name)
+    return tuple(weight / (sum(weights) or 1) for weight in weights)
 
 
 class _NoiseFamily(Family):
@@ -128,7 +131,8 @@ class _NoiseFamily(Family):
         ),
         Option("unit", positive, Fraction(1), "What a step of clamped answers is worth to the loss."),
         Option(
-            "prior", _prior, help="CSV with probabilities of the clamped answers, or worst; uniform by default.",
+            "prior", _prior,
+            help="Weights of clamped answers, of the reals of equal parts of the range; or worst; uniform by default.",
             kind=Path,
         ),
         Option("notion", _notion, "dp", "dp, pure, curve, tradeoff, renyi, zcdp or gdp."),
@@ -188,10 +192,10 @@ class _NoiseFamily(Family):
         """Noise on the reals is designed before it is clamped."""
         from workbench.families.noise.problem import clamped_design
 
-        clamp = request.question.clamp
-        if clamp is None or not request.reals:
+        if request.question.clamp is None or not request.reals:
             return super().designed(request)
-        return clamped_design(super().designed(replace(request, question=replace(request.question, clamp=None))), clamp)
+        plain = replace(request, question=replace(request.question, clamp=None), prior=None)
+        return clamped_design(super().designed(plain), request)
 
     # Mechanisms from elsewhere.
 

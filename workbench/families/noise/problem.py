@@ -7,7 +7,6 @@ else     the bracket of `workbench.families.noise.bracket`, its law repaired by 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -53,31 +52,32 @@ def is_open(design: Design) -> bool:
     return bool(design.objective - design.bound > max(design.request.target, 1e-8) * design.objective)
 
 
-def clamped_design(
-    design: Design, ends: tuple[Fraction, Fraction], weights: Sequence[Fraction] = (Fraction(1),)
-) -> Design:
-    """Noise on the reals, the best before it is clamped, clamped into a range on which the answers are uniform, or on
-    each of its equal parts, which have weights."""
-    question = replace(design.question, clamp=ends)
-    mechanism = replace(design.mechanism, question=question)
-    loss = mechanism.clamped_loss(design.request.loss_name, weights)
-    certificate, none = design.certificate, OracleVerdict.none("no closed form is known for clamped noise.")
+def clamped_design(design: Design, request: NoiseRequest) -> Design:
+    """Noise on the reals, the best before it is clamped, clamped as a request says."""
+    mechanism = replace(design.mechanism, question=request.question)
+    loss, certificate = exact_loss(mechanism, request), design.certificate
     if certificate is not None:
         certificate = Certificate(mechanism, certificate.claim, record={**certificate.record, "bound": None})
-    where = "the range" if len(weights) == 1 else "each part of it"
+    answers = "of the worst answer" if request.worst else "answers uniform on the range"
+    if not request.worst and request.prior is not None:
+        answers = f"answers uniform on each of {len(request.prior)} equal parts of the range"
     words = (
         f"The noise is the best before it is clamped ({design.objective:.9g}); the loss is that of what is published, "
-        f"answers uniform on {where}. Of other clamped mechanisms nothing is claimed."
+        f"{answers}. Of other clamped mechanisms nothing is claimed."
     )
-    return replace(design, request=replace(design.request, question=question), mechanism=mechanism, bound=None,
-                   objective=float(loss), certificate=certificate, oracle=none, words=(*design.words, words),
+    none = OracleVerdict.none("no closed form is known for clamped noise.")
+    return replace(design, request=request, mechanism=mechanism, bound=None, objective=float(loss),
+                   certificate=certificate, oracle=none, words=(*design.words, words),
                    details={**design.details, "loss": loss, "bound": None})  # fmt: skip
 
 
 def exact_loss(mechanism: LineNoise, request: NoiseRequest) -> Fraction:
-    """The exact mean loss of a mechanism for a request; of clamped noise on the reals, before it is clamped."""
+    """The exact mean loss of a mechanism for a request."""
     if isinstance(mechanism, AdditiveRealNoise):
-        return mechanism.loss(request.loss_name)
+        if mechanism.question.clamp is None:
+            return mechanism.loss(request.loss_name)
+        weights = request.prior or (Fraction(1),)
+        return mechanism.clamped_loss(request.loss_name, None if isinstance(weights, str) else weights)
     if request.worst:
         return max(_each_answer(mechanism, request))
     (loss,), law = request.line_losses, mechanism.noise

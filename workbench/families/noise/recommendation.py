@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any
@@ -91,7 +92,7 @@ def _command(query: Query, grid: AnswerGrid, named: str) -> str | None:
 
 def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     """The best noise on the reals, as it is and clamped into the range, and published noise beside it."""
-    question = RealNoise(query.sensitivity)
+    question, ends, weights = RealNoise(query.sensitivity), (query.low, query.high), query.question.weights
 
     @cache
     def solved(**budget: Any) -> tuple[Design, bool]:
@@ -102,18 +103,19 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
 
     def clamped() -> Value:
         design, stopped = solved(**query.budget)
-        return Value.of(clamped_design(design, (query.low, query.high), query.question.weights or ()), stopped)
+        prior = {} if query.uniform else {"prior": "worst" if weights is None else weights}
+        request = replace(design.request, question=replace(question, clamp=ends), **prior)
+        return Value.of(clamped_design(design, request), stopped)
 
     options = {"on": "reals", "sensitivity": spelled(query.sensitivity)}
     command = query.command("design noise", **options, loss=query.loss)
     yield Candidate("real noise", "unbiased; the same for every answer; publishes outside the range", command, plain,
                     programs=True, minimises=True)  # fmt: skip
-    words, ends = "its best noise before it is clamped into the range; biased", (query.low, query.high)
-    into = None
-    if query.max_loss is None and query.uniform:
-        into = query.command("design noise", **options, clamp=spelled_range(ends), loss=query.loss)
-    none = "its loss is worked out under a prior" if query.question.weights is None else None
-    yield Candidate("real noise, clamped", words, into, None if none else clamped, none, programs=True)
+    words, into = "its best noise before it is clamped into the range; biased", None
+    if query.max_loss is None:
+        prior = {} if query.uniform else {"prior": "worst" if weights is None else ",".join(map(spelled, weights))}
+        into = query.command("design noise", **options, clamp=spelled_range(ends), loss=query.loss, **prior)
+    yield Candidate("real noise, clamped", words, into, clamped, programs=True)
 
     def closed_form(entry: Published) -> Value:
         return published_value(entry, FAMILY.request(question, loss=query.loss, **query.budget))

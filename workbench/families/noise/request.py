@@ -118,7 +118,7 @@ class NoiseRequest(BudgetRequest):
         """That the loss and the prior are of the question."""
         if self.reals and self.question.clamp is not None and self.minimise != "loss":
             raise InvalidRequest("clamp must be left out where epsilon or delta of noise on the reals is minimised.")
-        clamp = self.clamp
+        clamp, clamped = self.clamp, self.question.clamp
         if self.reals and self.loss not in ("absolute", "squared"):
             words = (
                 "absolute or squared for noise on the reals; others are designed in steps, on the integers, with the "
@@ -134,14 +134,14 @@ class NoiseRequest(BudgetRequest):
             InvalidRequest.must(
                 "loss", "absolute or squared, or a list of losses, for noise that is not clamped", "error-rate"
             )
-        if self.worst and clamp is None:
+        if self.worst and clamped is None:
             raise InvalidRequest("prior must be left out for noise that is not clamped. Got 'worst'.")
         if self.worst and self.convex and self.tailed:
             InvalidRequest.must("prior", f"uniform or probabilities when notion is {self.notion}", "'worst'")
         if self.prior is not None and not self.worst:
-            answers = 0 if clamp is None else clamp[1] - clamp[0] + 1
-            if clamp is None or len(self.prior) != answers or not any(self.prior):
-                InvalidRequest.must("prior", f"{answers} probabilities, one for each clamped answer", len(self.prior))
+            answers = len(self.prior) if self.reals else 0 if clamp is None else clamp[1] - clamp[0] + 1
+            if clamped is None or len(self.prior) != answers or not any(self.prior):
+                InvalidRequest.must("prior", f"{answers} weights, one for each clamped answer", len(self.prior))
         assert self.reals or self.line_losses
 
     def check_max_loss(self) -> None:

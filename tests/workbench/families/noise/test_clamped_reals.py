@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.privacy.expected_error import expected_error
 
 
 def test_what_clamping_leaves_of_real_noise():
@@ -27,6 +28,13 @@ def test_what_clamping_leaves_of_real_noise():
             weights = [Fraction(1, 10), Fraction(2, 10), Fraction(0), Fraction(7, 10)]
             own = np.average(each, weights=np.repeat([1, 2, 0, 7], 100))
             assert float(law.clamped_loss(name, weights)) == pytest.approx(own, rel=1e-4)
+            finest = [
+                (mass * np.abs(np.clip(u + eta, 0, width) - u) ** power).sum() for u in np.linspace(0, width, 801)
+            ]
+            assert float(law.clamped_loss(name, None)) == pytest.approx(max(finest), rel=1e-4)
+    narrow, wide = (replace(plain, question=wb.RealNoise(1, clamp=ends)) for ends in ((0, "1/8"), (0, 9)))
+    assert narrow.clamped_loss("squared", None) > narrow.clamped_loss("squared")
+    assert wide.clamped_loss("squared", None) == plain.loss("squared")
     uneven = wb.AdditiveRealNoise.of(law.question, 2, -1, [1, 2, 2], 5)
     with pytest.raises(wb.InvalidRequest, match="not even"):
         uneven.clamped_loss("squared", weights)
@@ -49,3 +57,30 @@ def test_clamped_noise_publishes_what_its_loss_is_of(tmp_path):
     assert np.abs(drawn - x).mean() == pytest.approx(clamped.objective, abs=0.03)
     with pytest.raises(wb.InvalidRequest, match="clamp must be left out where epsilon"):
         wb.design(question, minimise="epsilon", max_loss=1)
+
+
+@pytest.mark.parametrize(("prior", "words"), [("1,3", "each of 2 equal parts"), ("worst", "of the worst answer")])
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+def test_a_prior_of_the_range(prior: str, words: str, loss: str):
+    """`recommend` says the same, and its command makes the row."""
+    query = {"range": "-1..2", "loss": loss, "prior": prior, "epsilon": "1", "delta": "0.01"}
+    (row,) = wb.recommend(**query, only="real noise, clamped", time_limit=60)
+    made = wb.design(wb.RealNoise(3, clamp="-1..2"), loss=loss, prior=prior, epsilon=1, delta="0.01")
+    assert made.objective == row["objective"]
+    assert words in made.words[-1]
+    assert (
+        f"--prior {'1/4,3/4' if prior == '1,3' else prior}" in row["command"] or "--prior 0.25,0.75" in row["command"]
+    )
+    plain = wb.design(wb.RealNoise(3), loss=loss, epsilon=1, delta="0.01")
+    assert made.mechanism.cells == plain.mechanism.cells
+    assert made.objective < plain.objective
+    error = expected_error(made.mechanism, loss)
+    assert (error.mean, error.worst) == tuple(made.mechanism.clamped_loss(loss, each) for each in ((1,), None))
+    assert error.mean < plain.mechanism.loss(loss)
+
+
+def test_a_prior_needs_a_range():
+    with pytest.raises(wb.InvalidRequest, match="prior must be left out for noise that is not clamped"):
+        wb.design(wb.RealNoise(1), prior="worst", epsilon=1)
+    with pytest.raises(wb.InvalidRequest, match="weights, one for each clamped answer"):
+        wb.design(wb.RealNoise(1), prior="1,3", epsilon=1)
