@@ -71,7 +71,7 @@ def both_checkers() -> Iterator[None]:
 
     def write_whole(path: Path, content: bytes) -> None:
         data = json.loads(content)
-        if data["format"] == certificate_file.FORMAT and decided(data):
+        if data["format"] == certificate_module.FORMAT and decided(data):
             assert verdict(data) == "proven"
         write(path, content)
 

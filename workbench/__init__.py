@@ -35,7 +35,7 @@ _HOMES = {
     "Labels": "workbench.mechanisms.label_randomizers.labels",
     "Ledger": "workbench.sweeps.ledger",
     "LicenceLimit": "workbench.errors",
-    "ModuloNoise": "workbench.mechanisms.additive",
+    "ModuloNoise": "workbench.mechanisms.modulo",
     "NotCertified": "workbench.errors",
     "NotInstalled": "workbench.errors",
     "NotProven": "workbench.errors",

@@ -23,7 +23,6 @@ from workbench.frontiers.run import frontier as frontier
 from workbench.io.plugins import register as register
 from workbench.io.result import Result as Result
 from workbench.mechanisms.additive import AdditiveNoise as AdditiveNoise
-from workbench.mechanisms.additive import ModuloNoise as ModuloNoise
 from workbench.mechanisms.channel import Channel as Channel
 from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace as DyadicLaplace
 from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw as DataLaw
@@ -33,6 +32,7 @@ from workbench.mechanisms.integer_noise import IntegerNoise as IntegerNoise
 from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer as LabelRandomizer
 from workbench.mechanisms.label_randomizers.labels import Labels as Labels
 from workbench.mechanisms.mechanism import sample as sample
+from workbench.mechanisms.modulo import ModuloNoise as ModuloNoise
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine as PiecewiseAffine
 from workbench.mechanisms.quantization import Quantization as Quantization
 from workbench.mechanisms.real_noise import AdditiveRealNoise as AdditiveRealNoise

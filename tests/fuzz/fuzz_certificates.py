@@ -167,7 +167,7 @@ def beyond(source: random.Random, mechanism: Data, pairs: Pairs, notion: str) ->
         least = max(needed, default=Fraction(0))
     else:
         bounds = [Concentrated(laws) for laws in moments]
-        least = max((b.least[0] for b in bounds if not b.unbounded and not b.loss.same), default=Fraction(0))
+        least = max((b.least[0] for b in bounds if not b.unbounded and not b.same), default=Fraction(0))
     value = max(Fraction(0), least * (1 + source.choice([1, 1, -1]) * far)).limit_denominator(10**80)
     others = {"alpha": str(order)} if notion == "renyi" else {}
     return claim_of(mechanism, notion=notion, **{checker.PARAMETERS[notion][0]: str(value)}, **others)

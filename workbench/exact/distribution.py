@@ -130,9 +130,7 @@ class Distribution:
     @cached_property
     def array(self) -> NDArray[np.object_]:
         """The integers as an object array (exact arithmetic, elementwise). Shape (len,)."""
-        values = np.empty(len(self.integers), dtype=object)
-        values[:] = self.integers
-        return values
+        return np.array(self.integers, dtype=object)
 
     @cached_property
     def logs(self) -> Vector:

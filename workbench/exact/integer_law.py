@@ -121,9 +121,9 @@ class IntegerLaw:
         low, high = self.first - abs(shift), self.last + abs(shift)
         p, q = self.window(low, high), self.window(low + shift, high + shift)
         if self.ratio:
-            beyond = [*range(high + 1, high + 1 + self.period), *range(low - self.period, low)]
-            p += [self.weight(eta, whole=True) for eta in beyond]
-            q += [self.weight(eta + shift, whole=True) for eta in beyond]
+            for eta in (*range(high + 1, high + 1 + self.period), *range(low - self.period, low)):
+                p.append(self.weight(eta, whole=True))
+                q.append(self.weight(eta + shift, whole=True))
         return p, q, low
 
     def clamped(self, low: int, high: int) -> Distribution:
@@ -149,7 +149,7 @@ class IntegerLaw:
         self,
         loss: Callable[[int], Fraction],
         beyond: Rationals = (),
-        below: Rationals | None = None,
+        below: Rationals = (),
     ) -> Fraction:
         """E loss(η). beyond: coefficients of 1, |η|, |η|² of the loss in the tails, none for a law without tails;
         below: those of the left tail, where they are others."""
@@ -157,9 +157,8 @@ class IntegerLaw:
         if self.ratio:
             if not beyond:
                 InvalidRequest.must("loss", "known beyond the weights of a law with tails", "a list")
-            left_beyond = beyond if below is None else below
             right = [(eta, eta, beyond) for eta in range(self.last + 1 - self.period, self.last + 1)]
-            left = [(eta, -eta, left_beyond) for eta in range(self.first, self.first + self.period)]
+            left = [(eta, -eta, below or beyond) for eta in range(self.first, self.first + self.period)]
             for eta, outwards, terms in right + left:  # |η| = outwards + b period in block b
                 if outwards < 1 - self.period:
                     InvalidRequest.must("first", "far enough from 0 for its tails", self.first)
@@ -168,14 +167,10 @@ class IntegerLaw:
 
     def _tail_mean(self, start: int, beyond: Rationals) -> Fraction:
         """Σ_{b >= 1} ratio^b Σ_k beyond_k (start + b period)^k, k <= 2."""
-        r = self.ratio
-        sums = (r / (1 - r), r / (1 - r) ** 2, r * (1 + r) / (1 - r) ** 3)  # Σ r^b, Σ b r^b, Σ b² r^b
-        step = self.period
-        powers = (
-            sums[0],
-            start * sums[0] + step * sums[1],
-            start * start * sums[0] + 2 * start * step * sums[1] + step * step * sums[2],
-        )
+        r, step = self.ratio, self.period
+        one, linear = r / (1 - r), step * r / (1 - r) ** 2  # Σ r^b, Σ b period r^b
+        square = step * step * r * (1 + r) / (1 - r) ** 3  # Σ (b period)² r^b
+        powers = one, start * one + linear, start * start * one + 2 * start * linear + square
         return sum((c * power for c, power in zip(beyond, powers, strict=False)), ZERO)
 
     def draw(self, count: int, source: Source) -> Integers:
@@ -183,10 +178,8 @@ class IntegerLaw:
         left, right = (self.ratio / (1 - self.ratio) * end for end in self.ends)
         which = Sampler(Distribution([left, *self.weights, right]), source).draw(count)
         drawn = which + (self.first - 1)
-        for outside, block, sign in (
-            (np.flatnonzero(which == 0), self.weights[: self.period], -1),
-            (np.flatnonzero(which == len(self.weights) + 1), self.weights[-self.period :], 1),
-        ):
+        for end, start, sign in ((0, self.first, -1), (len(self.weights) + 1, self.last + 1 - self.period, 1)):
+            outside = np.flatnonzero(which == end)
             if not outside.size:
                 continue
             steps = np.ones(outside.size, dtype=np.int64)
@@ -194,8 +187,8 @@ class IntegerLaw:
             while going.size:
                 going = going[source.bernoulli(self.ratio.numerator, self.ratio.denominator, going.size)]
                 steps[going] += 1
+            block = self.weights[start - self.first :][: self.period]
             place = Sampler(Distribution(block), source).draw(outside.size)
-            start = self.first if sign < 0 else self.last + 1 - self.period
             drawn[outside] = start + place + sign * steps * self.period
         return drawn
 

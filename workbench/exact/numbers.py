@@ -63,9 +63,8 @@ def number_where(value: Any, name: str, constraint: str, allowed: Callable[[Frac
 
 def positive(value: Any, name: str, *, or_zero: bool = False) -> Fraction:
     """`exact(value)`, required > 0 (or >= 0): the budgets ε. Raises InvalidRequest."""
-    if or_zero:
-        return number_where(value, name, "a finite number >= 0", lambda number: number >= 0)
-    return number_where(value, name, "a finite number > 0", lambda number: number > 0)
+    words = f"a finite number {'>=' if or_zero else '>'} 0"
+    return number_where(value, name, words, lambda number: number > 0 or (or_zero and not number))
 
 
 def probability(value: Any, name: str) -> Fraction:
@@ -253,8 +252,8 @@ class ExpNumber:
 
     def ends(self, bits: int) -> Interval:
         """Rationals (lo, hi) with lo <= a - b e^ε <= hi, from 2^-bits enclosures of e^ε."""
-        ends = sorted(self.a - self.b * end for end in exp_interval(self.epsilon, bits))
-        return ends[0], ends[1]
+        low, high = sorted(self.a - self.b * end for end in exp_interval(self.epsilon, bits))
+        return low, high
 
     def sharp(self) -> Interval:
         """Rationals (lo, hi) around the number, at most 2^-60 of it apart."""

@@ -29,11 +29,12 @@ from workbench.families.infeasible import no_point
 from workbench.families.oracle import ABSOLUTE
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.mechanism import Bias
 from workbench.privacy.audit import Privacy, audit, audit_extremes
-from workbench.privacy.certificate import Bias, Certificate, ExpectedLoss
+from workbench.privacy.certificate import Certificate
 from workbench.privacy.certify import certify
 from workbench.privacy.claim import Claim
-from workbench.privacy.objective import is_exact_loss
+from workbench.privacy.objective import ExpectedLoss, is_exact_loss
 
 _ENOUGH = 1e-5  # relative gap of what counts as an optimum
 

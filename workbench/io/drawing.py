@@ -87,7 +87,7 @@ _OURS = {
     "offset",
     "at",
 }
-_OF_LINES = ("marker", "linestyle")
+
 _MAPPED = 10  # colours taken of a map
 _FAINT = 1e-6  # a probability that still has a colour
 
@@ -244,6 +244,10 @@ class _Curve:
             own["label"] = _filled(own["label"], self.table, self.words)
         return {**(SOLVER if self.look.get("hollow") else {}), **own, "color": self.colour}
 
+    def without(self, *names: str) -> Record:
+        """The style but for these properties."""
+        return {key: value for key, value in self.style.items() if key not in names}
+
     def line(self) -> None:
         self.axis.plot(self.x, self.y, **self.style)
 
@@ -254,8 +258,7 @@ class _Curve:
         self.axis.step(x, y, where="post", **self.style)
 
     def bars(self) -> None:
-        style = {key: value for key, value in self.style.items() if key not in _OF_LINES}
-        self.axis.bar(self.x, self.y, width=self.look["width"], **style)
+        self.axis.bar(self.x, self.y, width=self.look["width"], **self.without("marker", "linestyle"))
 
     def stairs(self) -> None:
         self.axis.stairs(self.y, np.append(self.x - 0.5, self.x[-1] + 0.5), baseline=None, **self.style)
@@ -264,7 +267,7 @@ class _Curve:
         self.axis.errorbar(self.x, self.y, yerr=np.nan_to_num(self.values(self.look["error"])), **self.style)
 
     def band(self) -> None:
-        style = {key: value for key, value in self.style.items() if key not in _OF_LINES}
+        style = self.without("marker", "linestyle")
         self.axis.fill_between(self.x, *map(self.values, self.look["y"]), linewidth=0, **style)
 
     def across(self) -> None:
@@ -297,7 +300,7 @@ class _Curve:
         percent_bar(percent_map(self.axis, table, (look["x"], look["y"]), "percent"), [self.axis], look["label"])
 
     def text(self) -> None:
-        style = {key: value for key, value in self.style.items() if key != "label"}
+        style, offset = self.without("label"), self.look.get("offset", (0, 0))
         for at, place in enumerate(zip(self.x, self.y, strict=True)):
             text = _filled(self.look["text"], self.table, {**self.words, "value": place[1]}, at)
-            self.axis.annotate(text, place, self.look.get("offset", (0, 0)), textcoords="offset points", **style)
+            self.axis.annotate(text, place, offset, textcoords="offset points", **style)

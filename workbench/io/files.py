@@ -160,12 +160,11 @@ def _identity(path: Path) -> tuple[object, ...] | None:
     try:
         status = path.stat()
     except (OSError, ValueError):
-        real = Path(os.path.realpath(path)) if "\0" not in str(path) else path
-        try:
+        real = path if "\0" in str(path) else Path(os.path.realpath(path))
+        with contextlib.suppress(OSError, ValueError):
             folder = real.parent.stat()
-        except (OSError, ValueError):
-            return str(real), None
-        return folder.st_dev, folder.st_ino, real.name
+            return folder.st_dev, folder.st_ino, real.name
+        return (str(real),)
     kind = status.st_mode
     return (status.st_dev, status.st_ino) if stat.S_ISREG(kind) or stat.S_ISDIR(kind) else None
 

@@ -75,7 +75,7 @@ def law_record(law: Distribution) -> Record:
 
 def read_law(data: Any, what: str) -> Distribution:
     """Weights that add up to the total beside them. Raises CorruptFile."""
-    entries = take(data, what, {"total", "weights"})
+    entries = take(data, what, {*_LAW})
     weights = [whole(k, "A weight") for k in listed(entries["weights"], "weights")]
     total = whole(entries["total"], "The total")
     if sum(weights) != total or not total:
@@ -90,13 +90,10 @@ def column_records(laws: Sequence[Distribution]) -> list[list[Any]]:
     """Laws on the same outcomes as `read_columns` reads them, over one total."""
     common = math.lcm(*{law.total for law in laws})
     rows = [law.integers if law.total == common else [k * (common // law.total) for k in law.integers] for law in laws]
-    records = []
-    for column in zip(*rows, strict=True):
-        record = []
-        for weight, run in groupby(column):
-            record += [sum(1 for _ in run), hex(weight)]
-        records.append(record)
-    return records
+    return [
+        [entry for weight, run in groupby(column) for entry in (len([*run]), hex(weight))]
+        for column in zip(*rows, strict=True)
+    ]
 
 
 def read_columns(data: Any, count: Any) -> tuple[Distribution, ...]:
@@ -114,10 +111,10 @@ def read_columns(data: Any, count: Any) -> tuple[Distribution, ...]:
         if len(weights) != count or len(column) % 2:
             refuse("A column", f"runs and weights for {count} rows")
         table.append(weights)
-    rows = [[*row] for row in zip(*table, strict=True)]
+    rows = [*zip(*table, strict=True)]
     if not all(map(any, rows)):
         refuse("Every row", "a law: not all zero")
-    return tuple(map(Distribution.from_integers, rows))
+    return tuple(map(Distribution.from_integers, map(list, rows)))
 
 
 def refuse(what: str, constraint: str) -> NoReturn:
@@ -167,12 +164,8 @@ def held(read: Callable[[Any], Any]) -> Entry:
 
 AS_IS = Entry(lambda value: value, lambda data, what: data)
 WHOLE, FLAG, OBJECT = typed(int, "an integer"), typed(bool, "true or false"), typed(dict, "an object")
-TEXT, RATIO, LAW, DOUBLES = (
-    Entry(str, short_text),
-    Entry(spelled, ratio),
-    Entry(law_record, read_law),
-    Entry(floats, float_array),
-)
+TEXT, RATIO, LAW = Entry(str, short_text), Entry(spelled, ratio), Entry(law_record, read_law)
+DOUBLES = Entry(floats, float_array)
 WHOLES, RATIOS, LAWS = many(WHOLE), many(RATIO), many(LAW)
 
 

@@ -41,8 +41,6 @@ from workbench.mechanisms.mechanism import (
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
-__all__ = ["PART_LOSSES", "AdditiveNoise", "ModuloNoise", "known_losses"]
-
 PART_LOSSES: dict[str, Callable[[int, int], int]] = {
     "squared": lambda part, size: part * (size - part),
     "eta-squared": lambda part, size: part**2,
@@ -119,8 +117,8 @@ class AdditiveNoise(ShownMechanism):
     @property
     def one_sided(self) -> bool:
         """Whether a difference is in M without its negative."""
-        question = self.question
-        return not {*map(question.negative, question.differences)} <= {*question.differences}
+        differences = self.question.differences
+        return not {*map(self.question.negative, differences)} <= {*differences}
 
     def budgets(self, epsilon: Budget) -> Budgets:
         """The budget of every difference; 0 is allowed here. Raises InvalidRequest."""
@@ -195,9 +193,9 @@ class AdditiveNoise(ShownMechanism):
         """
         n = self.question.order
         steps, f = np.arange(n), self.pmf
-        above, below = np.cumsum(f * steps), np.cumsum((f * (n - steps))[::-1])  # of η <= k; of η >= N - 1 - k
-        below = np.append(0.0, below[:-1])  # of η >= N - x, for every x
-        off, shift = above[::-1] + below, above[::-1] - below
+        above = np.cumsum(f * steps)[::-1]  # of η < N - x, for every x
+        below = np.append(0.0, np.cumsum((f * (n - steps))[::-1])[:-1])  # of η >= N - x
+        off, shift = above + below, above - below
         return {
             "probability of a wrong answer": self.error_rate,
             "mean distance modulo n + 1": self.expected(np.minimum(steps, n - steps)),

@@ -38,8 +38,8 @@ class AffineSampler:
         number: dict[Distribution, int] = {}
         self.law_of = np.array([number.setdefault(end, len(number)) for end in ends], dtype=np.int32)
         self.sampler = Sampler(tuple(number), self.source)
-        self.cuts = np.array([float(k) for k in knots[1:-1]])
-        self.lefts = np.array([float(k) for k in knots[:-1]])
+        self.lefts = np.array([*map(float, knots[:-1])])
+        self.cuts = self.lefts[1:]
         widths = [b - a for a, b in pairwise(knots)]
         self.scales = np.array([_BYTE / float(width) for width in widths])
         # t 2^8 in floats is off by less than this: some roundings of numbers as large as the knots
@@ -89,9 +89,6 @@ class AffineSampler:
         a, b = self.knots[piece], self.knots[piece + 1]
         t = min(max((x - a) / (b - a), Fraction(0)), Fraction(1))
         value, whole = word, _BYTE * _WORD
-        while True:
-            if value + 1 <= t * whole:
-                return True
-            if value >= t * whole:
-                return False
+        while t * whole - 1 < value < t * whole:
             value, whole = value * _WORD + int(self.source.short_words(1)[0]), whole * _WORD
+        return value < t * whole

@@ -130,7 +130,7 @@ def normal(mu: float, sigma: float, c: float = 1.0) -> Density:
     Raises InvalidRequest unless |mu| <= 10^6 c and 10^-4 c <= sigma <= 10^6 c: a narrower one is a point to the grid,
     a farther one sits at an end.
     """
-    mean, deviation = _double(mu, "mu"), _double(sigma, "sigma")
+    mean, deviation = float(exact(mu, "mu")), float(exact(sigma, "sigma"))
     if not c * _NARROWEST <= deviation <= c * _FARTHEST:
         InvalidRequest.must("sigma", f"a number in [{c * _NARROWEST:g}, {c * _FARTHEST:g}]", sigma)
     if not abs(mean) <= c * _FARTHEST:
@@ -140,22 +140,13 @@ def normal(mu: float, sigma: float, c: float = 1.0) -> Density:
         z = np.minimum(np.abs(x - mean) / deviation, 38.0)  # e^(-38²/2) is the last double
         return np.exp(-(z**2) / 2) / (deviation * math.sqrt(2 * math.pi))
 
-    def tail(z: float) -> float:
-        return math.erfc(z / math.sqrt(2)) / 2
-
-    atoms = ((-c, tail((mean + c) / deviation)), (c, tail((c - mean) / deviation)))
+    atoms = tuple(
+        (end, math.erfc((c + side * mean) / deviation / math.sqrt(2)) / 2) for end, side in ((-c, 1), (c, -1))
+    )
     # 24 nodes integrate a normal density to rounding on intervals of two standard deviations
     count = max(2, math.ceil(c / deviation) + 1)
     breaks = tuple(np.linspace(-c, c, count + 1)[1:-1].tolist())
     return Density(f"normal:{mu},{sigma}", float(c), shape, breaks, atoms, symmetric=mean == 0)
-
-
-def _double(value: Any, name: str) -> float:
-    """A request's number as a double. Raises InvalidRequest, also for one that none can hold."""
-    try:
-        return float(exact(value, name))
-    except OverflowError:
-        InvalidRequest.must(name, "a number that a double can hold", value)
 
 
 def from_function(
@@ -185,8 +176,8 @@ def spelled(text: Any, c: float = 1.0, middle: float = 0.0) -> Density:
     kind, _, rest = str(text).partition(":")
     if kind == "uniform" and not rest:
         return uniform(c)
-    parts = [part.strip() for part in rest.split(",")]
+    parts = [*map(str.strip, rest.split(","))]
     if kind == "normal" and len(parts) == 2:
-        law = normal(_double(parts[0], "mu") - middle, _double(parts[1], "sigma"), c).checked()
+        law = normal(float(exact(parts[0], "mu")) - middle, float(exact(parts[1], "sigma")), c).checked()
         return replace(law, name=f"normal:{','.join(parts)}") if middle else law
     return InvalidRequest.must("density", 'uniform, or normal:MU,SIGMA such as "normal:0.5,0.1"', repr(text))

@@ -132,9 +132,8 @@ class FiniteQuery(OneLine):
 
     def placed(self, outputs: tuple[Point, ...]) -> FiniteQuery:
         """The same question with these outputs."""
-        names = ("inputs", "pairs", "distances", "prior", "free", "norm")
         other = object.__new__(FiniteQuery)
-        other.__dict__.update({name: self.__dict__[name] for name in names}, outputs=outputs)
+        other.__dict__.update({name: getattr(self, name) for name in self.__dataclass_fields__}, outputs=outputs)
         return other
 
     def freed(self) -> FiniteQuery:

@@ -29,7 +29,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Positions
 from workbench.exact.numbers import Real
 from workbench.exact.objects import Record
-from workbench.exact.plain import is_whole, whole_number
+from workbench.exact.plain import is_whole, plain_list, whole_number
 from workbench.io.shown import OneLine
 from workbench.mechanisms.mechanism import label_budgets
 
@@ -82,9 +82,7 @@ class ModuloNoise(OneLine):
                 raise InvalidRequest("max_shift is for scalar queries; give the shifts of a vector query one by one.")
             top = min(self.sizes[0] - 1, MAX_SHIFTS)
             shifts = range(1, whole_number(max_shift, "max_shift", 1, top) + 1)
-        if isinstance(shifts, (str, bytes)) or not isinstance(shifts, Iterable):
-            InvalidRequest.must("shifts", "a list of shifts", shifts)
-        given = {self.canonical(shift) for shift in shifts}
+        given = {self.canonical(shift) for shift in plain_list(shifts, "shifts", "a list of shifts")}
         if not 1 <= len(given) <= MAX_SHIFTS:
             InvalidRequest.must("shifts", f"1 to {MAX_SHIFTS} different shifts", len(given))
         self.__dict__["shifts"] = tuple(sorted(given))
@@ -178,9 +176,8 @@ class ModuloNoise(OneLine):
 
     def __repr__(self) -> str:
         where = f"n={self.sizes[0] - 1}" if self.scalar else f"sizes={self.sizes}"
-        shifts = [shift[0] for shift in self.shifts] if self.scalar else list(self.shifts)
-        bounded = self.scalar and shifts == list(range(1, len(shifts) + 1))
-        relation = f"max_shift={len(shifts)}" if bounded else f"shifts={shifts}"
+        shifts: list[Any] = [shift[0] for shift in self.shifts] if self.scalar else [*self.shifts]
+        relation = f"max_shift={len(shifts)}" if shifts == [*range(1, len(shifts) + 1)] else f"shifts={shifts}"
         return f"ModuloNoise({where}, {relation}{', directed=True' if self.directed else ''})"
 
     def __str__(self) -> str:
@@ -192,12 +189,11 @@ class ModuloNoise(OneLine):
 def _sizes(n: object, sizes: object) -> tuple[int, ...]:
     if n is not None:
         return (whole_number(n, "n", 1, MAX_ORDER - 1) + 1,)
-    if isinstance(sizes, (str, bytes)) or not isinstance(sizes, Iterable):
-        InvalidRequest.must("sizes", "a list of integers >= 1", sizes)
-    orders = tuple(sizes)
+    words = "a list of integers >= 1"
+    orders = tuple(plain_list(sizes, "sizes", words))
     if not all(is_whole(size) and size >= 1 for size in orders):
-        InvalidRequest.must("sizes", "a list of integers >= 1", orders)
-    factors = tuple(int(size) for size in orders)
+        InvalidRequest.must("sizes", words, orders)
+    factors = tuple(map(int, orders))
     if len(factors) > MAX_FACTORS:
         InvalidRequest.must("sizes", f"at most {MAX_FACTORS} integers", len(factors))
     if not 2 <= math.prod(factors) <= MAX_ORDER:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Flags
 from workbench.exact.distribution import over_common
-from workbench.exact.numbers import Rationals, exact
+from workbench.exact.numbers import Rationals, exact, number_where
 from workbench.exact.objects import Pair, Pairs
 from workbench.io.files import read_table, spelled
 
@@ -47,8 +47,7 @@ def read_places(path: Any, name: str) -> tuple[list[Rationals], list[Fraction] |
     if len({len(row) for row in rows}) != 1:
         InvalidRequest.must("places", "a CSV file of rows x, y[, weight]", "rows of several widths")
     cells = [[exact(cell, f"row {at} of the places") for cell in row] for at, row in enumerate(rows, 1)]
-    places = [(row[0], row[1]) for row in cells]
-    return list(places), [row[2] for row in cells] if len(cells[0]) == 3 else None
+    return [tuple(row[:2]) for row in cells], [row[2] for row in cells] if len(rows[0]) == 3 else None
 
 
 def planar(values: Sequence[Any]) -> bool:
@@ -56,25 +55,22 @@ def planar(values: Sequence[Any]) -> bool:
     return all(isinstance(v, tuple) and len(v) == 2 and all(isinstance(c, Fraction) for c in v) for v in values)
 
 
-def norm_of(words: str, name: str) -> str:
+def norm_of(words: str) -> str:
     """The norm that a text names, L2 where it names none. Raises InvalidRequest."""
     named = {norm.lower(): norm for norm in NORMS}.get(words.strip().lower() or "l2")
-    return named or InvalidRequest.must(name, "L1, L2 or Linf", repr(words))
+    return named or InvalidRequest.must("the norm of neighbours", "L1, L2 or Linf", repr(words))
 
 
 def relation(words: str) -> tuple[Fraction | None, str] | None:
     """(R, norm) of "within R NORM", (None, norm) of "all NORM"; None for another text. Raises InvalidRequest."""
     first, _, rest = words.strip().partition(" ")
     if first == "all" and rest:
-        return None, norm_of(rest, "the norm of neighbours")
+        return None, norm_of(rest)
     if first != "within":
         return None
     radius, _, norm = rest.strip().partition(" ")
     wanted = 'such as "within 1 L1", a radius > 0 and L1, L2 or Linf'
-    reach = exact(radius, "neighbours", wanted)
-    if reach <= 0:
-        InvalidRequest.must("neighbours", wanted, repr(words))
-    return reach, norm_of(norm, "the norm of neighbours")
+    return number_where(radius, "neighbours", wanted, lambda r: r > 0), norm_of(norm)
 
 
 class Plane:
@@ -96,7 +92,7 @@ class Plane:
     def within(self, radius: Fraction) -> Flags:
         """Whether distances are at most a radius, exactly. (k, m)"""
         reach = radius * self.unit
-        limit = math.floor(reach) if self.norm != "L2" else math.floor(reach * reach)
+        limit = math.floor(reach if self.norm != "L2" else reach * reach)
         if self.table.dtype != object:
             limit = min(limit, np.iinfo(np.int64).max)
         return np.asarray(self.table <= limit, dtype=bool)
@@ -151,10 +147,9 @@ def near_pairs(places: Sequence[Any], radius: Fraction | None, norm: str) -> Pai
 def metric_pairs(places: Sequence[Any], pairs: Sequence[Pair] | None, norm: str) -> tuple[Pairs, Rationals]:
     """Pairs from which the budgets of all given ones (None: of every two) follow, and their distances, rounded down."""
     plane = Plane(places, places, norm)
-    near = np.ones((len(places), len(places)), dtype=bool)
+    near = np.full(plane.table.shape, pairs is None)
     if pairs is not None:
-        near[:] = False
         i, j = np.array(pairs).T
         near[i, j] = near[j, i] = True
-    kept = [(i, j) for i, j in np.argwhere(np.triu(plane.direct(near), 1)).tolist()]
-    return tuple(kept), tuple(plane.distance(i, j) for i, j in kept)
+    kept = tuple((i, j) for i, j in np.argwhere(np.triu(plane.direct(near), 1)).tolist())
+    return kept, tuple(plane.distance(i, j) for i, j in kept)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.numbers import ExpNumber, Real, jsonable, positive, round_up
@@ -38,8 +38,20 @@ if TYPE_CHECKING:
     from workbench.privacy.expected_error import ExpectedError
 
 
-Measured: TypeAlias = "tuple[Claim, tuple[Result, ...]]"
 REPORTED = tuple(map(notion, ("pdp", "dp", "pure")))  # by every audit at a budget
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the notion of a claim measures of every comparison."""
+
+    claim: Claim
+    results: tuple[Result, ...]
+
+    @cached_property
+    def held(self) -> bool:
+        """Whether every one meets the claim, decided exactly."""
+        return all(map(self.claim.met_by, self.results))
 
 
 @dataclass(frozen=True)
@@ -85,13 +97,12 @@ class Privacy(Shown):
     error: ExpectedError | None = field(default=None, repr=False, compare=False)
     _few: bool = field(default=False, repr=False, compare=False)  # of `extremes`, which may be all there are
     _measured: list[Measured] = field(default_factory=list, repr=False, compare=False)
-    _held: list[tuple[Any, bool]] = field(default_factory=list, repr=False, compare=False)
 
     @cached_property
     def epsilon(self) -> Fraction | None:
         """The common budget."""
-        different = {id(pair.epsilon): pair.epsilon for pair in self.pairs}.values()  # one number for all is one object
-        return self.pairs[0].epsilon if len(different) == 1 or len({*different}) == 1 else None
+        each = [pair.epsilon for pair in self.pairs]
+        return each[0] if each.count(each[0]) == len(each) else None
 
     def __repr__(self) -> str:
         at = "budgets of their own" if self.epsilon is None else f"epsilon={float(self.epsilon):g}"
@@ -218,12 +229,16 @@ class Privacy(Shown):
 
     def results(self, claim: Claim) -> tuple[Result, ...]:
         """What the notion of a claim measures of every comparison, measured once. Raises InvalidRequest."""
+        return self._of(claim).results
+
+    def _of(self, claim: Claim) -> Measured:
+        """That of a claim, one object for equal claims, in copies of this audit as well."""
         claim = claim.on(self.mechanism)
-        for earlier, results in self._measured:
-            if earlier == claim:
-                return results
-        self._measured.append((claim, tuple(self._results(claim))))
-        return self._measured[-1][1]
+        for measured in self._measured:
+            if measured.claim == claim:
+                return measured
+        self._measured.append(Measured(claim, tuple(self._results(claim))))
+        return self._measured[-1]
 
     def _results(self, claim: Claim) -> Iterable[Result]:
         quantity = claim.notion.quantity
@@ -263,19 +278,17 @@ class Privacy(Shown):
 
     def holds(self, claim: Claim) -> bool:
         """Whether every comparison meets a claim, decided exactly."""
-        results = self.results(claim)  # one object for equal claims, in copies of this audit as well
-        if not any(measured is results for measured, _ in self._held):
-            self._held.append((results, all(map(claim.met_by, results))))
-        return next(held for measured, held in self._held if measured is results)
+        return self._of(claim).held
 
     def words(self, claim: Claim, subject: str = "The mechanism") -> str:
         """The verdict on a claim."""
         measuring, results = claim.notion, self.results(claim)
         broken = [result for result in results if not claim.met_by(result)]
         worst = measuring.worst(results)
-        budget = claim.budget_words(one_sided=self.mechanism.one_sided)
-        opening = f"{subject} {'misses' if broken else 'meets'} the request"
-        sentence = f"{opening}: {measuring.finding(worst.measured, worst.values, budget)}"
+        finding = measuring.finding(
+            worst.measured, worst.values, claim.budget_words(one_sided=self.mechanism.one_sided)
+        )
+        sentence = f"{subject} {'misses' if broken else 'meets'} the request: {finding}"
         if not broken or not worst.label:  # no single comparison stands for a mechanism measured as a whole
             return sentence
         result = measuring.most_broken(broken)
@@ -342,7 +355,7 @@ def audit_for(mechanism: Mechanism, claim: Claim) -> Privacy | None:
             known.append(Result(comparison.label, claim.notion.measure(laws, values), values))
             if not claim.met_by(known[-1]):
                 return None
-    return Privacy(tuple(pairs), mechanism, None, few, [(claim, tuple(known))])
+    return Privacy(tuple(pairs), mechanism, None, few, [Measured(claim, tuple(known))])
 
 
 def audit(mechanism: Any, epsilon: Budget | None = None, *, loss: str | None = None, data: Any = None) -> Privacy:
@@ -361,40 +374,28 @@ def audit(mechanism: Any, epsilon: Budget | None = None, *, loss: str | None = N
     """
     subject = as_mechanism(mechanism)
     if epsilon is None:
-        epsilon = _own_budget(mechanism, subject)
+        claim: Any = getattr(getattr(mechanism, "certificate", mechanism), "claim", None)
+        without = claim is None or (subject.segments and claim.notion.per_distance)
+        epsilon = 0 if without else claim.values.get("epsilon", 0)
     error = None
     if loss is not None or data is not None:
         from workbench.privacy.expected_error import expected_error
 
         error = expected_error(subject, "absolute" if loss is None else loss, data)
-    return _audit(subject, subject.comparisons(), subject.budgets(epsilon), error)
-
-
-def _own_budget(given: Any, subject: Mechanism) -> Any:
-    """The ε that a Certificate or the certificate of a Design claims, where its comparisons have one; else 0."""
-    claim = getattr(getattr(given, "certificate", given), "claim", None)
-    if claim is None or (subject.segments and claim.notion.per_distance):
-        return 0
-    return claim.values.get("epsilon", 0)
+    budgets = subject.budgets(epsilon)
+    pairs = (_pair(pair.label, Laws(pair.p, pair.q), budgets[pair.label]) for pair in subject.comparisons())
+    return Privacy(tuple(pairs), subject, error)
 
 
 def audit_extremes(mechanism: Any, epsilon: Real) -> Privacy:
     """The audit of the comparisons that decide pure ε: linear in a channel whose rows are all neighbours. Its pure ε is
     that of all, and so are its δ's, for which all are compared where pure ε fails. Raises InvalidRequest."""
     subject, value = as_mechanism(mechanism), positive(epsilon, "epsilon", or_zero=True)
-    extremes = tuple(subject.extremes())
-    return _audit(subject, extremes, {comparison.label: value for comparison in extremes}, few=True)
-
-
-def _audit(
-    mechanism: Mechanism, comparisons: Iterable[Comparison], budgets: Mapping[Any, Fraction],
-    error: ExpectedError | None = None, *, few: bool = False,
-) -> Privacy:  # fmt: skip
-    pairs = (_pair(pair.label, Laws(pair.p, pair.q), budgets[pair.label]) for pair in comparisons)
-    return Privacy(tuple(pairs), mechanism, error, few)
+    pairs = (_pair(pair.label, Laws(pair.p, pair.q), value) for pair in subject.extremes())
+    return Privacy(tuple(pairs), subject, _few=True)
 
 
 def _pair(label: Label, laws: Laws, epsilon: Fraction) -> PairAudit:
     """One comparison at ε."""
-    values = {"epsilon": epsilon}
-    return PairAudit(label, epsilon, {measure.quantity: measure.measure(laws, values) for measure in REPORTED})
+    measured = {notion.quantity: notion.measure(laws, {"epsilon": epsilon}) for notion in REPORTED}
+    return PairAudit(label, epsilon, measured)

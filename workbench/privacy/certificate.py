@@ -38,21 +38,11 @@ from workbench.privacy.audit_work import affordable, work
 from workbench.privacy.claim import Claim
 from workbench.privacy.composition import ComposedClaim
 from workbench.privacy.notions import Notion
-from workbench.privacy.objective import ExpectedLoss, Objective, read_objective
+from workbench.privacy.objective import ExpectedLoss, Objective, read_objective, rounds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "FORMAT",
-    "VERSION",
-    "Bias",
-    "Certificate",
-    "ExpectedLoss",
-    "Mechanism",
-    "Objective",
-    "check_work",
-]
 
 FORMAT, VERSION = "dp-workbench certificate", 1
 FORM = RecordForm(
@@ -111,9 +101,8 @@ class Certificate(Shown):
             raise NotCertified(self.deciding.words(claim))
         if composed is not None:
             composed.check(mechanism)
-        if objective is not None and not objective.holds(mechanism):
-            exact = round_up(objective.of(mechanism))
-            raise NotCertified(f"The {objective.name} is {exact!r}, not {round_up(objective.value)!r}.")
+        if objective is not None and not rounds(objective.value, cost := objective.of(mechanism)):
+            raise NotCertified(f"The {objective.name} is {round_up(cost)!r}, not {round_up(objective.value)!r}.")
         if bias is not None:
             actual = Bias.of(mechanism, bias.outputs, bias.inputs)
             if actual != bias:
@@ -182,8 +171,7 @@ class Certificate(Shown):
     @property
     def words(self) -> tuple[str, ...]:
         """What this certificate proves, one sentence each."""
-        sentences = [f"{self.mechanism.describe()}."]
-        sentences.append(self.deciding.words(self.claim))
+        sentences = [f"{self.mechanism.describe()}.", self.deciding.words(self.claim)]
         sentences += getattr(self.mechanism, "proof_words", ())
         whole = not self.deciding.results(self.claim)[0].label  # measured over all real inputs: not pair by pair
         if "epsilon" in self.claim.values and not whole:

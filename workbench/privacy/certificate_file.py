@@ -38,22 +38,11 @@ from workbench.errors import CorruptFile, InvalidRequest, NotCertified, NotProve
 from workbench.io.files import named, parse_json, read_text
 from workbench.io.plugins import plugins
 from workbench.io.records import FORMULA, refuse
-from workbench.mechanisms.mechanism import Mechanism as AnyMechanism
 from workbench.mechanisms.mechanism import as_mechanism
-from workbench.mechanisms.shown_mechanism import MECHANISM, ShownMechanism
+from workbench.mechanisms.shown_mechanism import ShownMechanism
 from workbench.privacy.audit_work import LIMIT, affordable, work
-from workbench.privacy.certificate import FORM, FORMAT, Certificate, Mechanism, check_work
+from workbench.privacy.certificate import FORM, Certificate, check_work
 from workbench.privacy.notions.notion import limited
-
-__all__ = [
-    "FORMAT",
-    "MECHANISM",
-    "any_mechanism",
-    "check",
-    "from_dict",
-    "mechanism_of",
-    "save",
-]
 
 # kind of a record -> its class; these are what a certificate can hold
 KINDS = {
@@ -72,8 +61,6 @@ OTHERS = {
     "randomized-response": "workbench.mechanisms.label_randomizers.randomized_response:RandomizedResponse",
 }
 OURS = (*KINDS, *OTHERS)
-
-_PROVERS = {FORMULA: "workbench.families.formula_certificate"}  # format -> module with `from_dict`, loaded when needed
 
 
 def save(given: Any, path: Path | str) -> None:
@@ -102,8 +89,9 @@ def check(path: Path | str) -> Any:
     text = read_text(path)
     with named(path):
         data = parse_json(text)
-        module = _PROVERS.get(str(data.get("format"))) if isinstance(data, dict) else None
-        return from_dict(data) if module is None else importlib.import_module(module).from_dict(data)
+        if isinstance(data, dict) and data.get("format") == FORMULA:
+            return importlib.import_module("workbench.families.formula_certificate").from_dict(data)
+        return from_dict(data)
 
 
 def from_dict(data: Any) -> Certificate:
@@ -124,14 +112,11 @@ def from_dict(data: Any) -> Certificate:
     return proven
 
 
-def any_mechanism(data: Any) -> AnyMechanism:
+def mechanism_of(data: Any) -> Any:
     """The mechanism of any kind that its `to_dict` wrote, which claims nothing. Raises CorruptFile, InvalidRequest."""
-    return _built(data, OTHERS) if isinstance(data, dict) and data.get("kind") in [*OTHERS] else mechanism_of(data)
-
-
-def mechanism_of(data: Any) -> Mechanism:
-    """The mechanism its `to_dict` wrote, which claims nothing. Raises CorruptFile and InvalidRequest."""
-    mechanism: Mechanism = _built(data)
+    if isinstance(data, dict) and data.get("kind") in [*OTHERS]:
+        return _built(data, OTHERS)
+    mechanism = _built(data)
     affordable(work(mechanism))
     return mechanism
 

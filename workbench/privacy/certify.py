@@ -12,7 +12,6 @@ found by `solvers.rational_refinement` at the level of designs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,13 +19,13 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Rationals, Real, positive
 from workbench.exact.objects import Values
-from workbench.mechanisms.mechanism import Budget, as_mechanism
+from workbench.mechanisms.mechanism import Bias, Budget, as_mechanism
 from workbench.mechanisms.quantization import rationals
 from workbench.privacy.audit import audit_for, holds
-from workbench.privacy.certificate import Bias, Certificate, Objective
+from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import Notion
-from workbench.privacy.objective import ExpectedLoss, rounded_value
+from workbench.privacy.objective import ExpectedLoss
 from workbench.privacy.repair import repair_line, repair_noise
 from workbench.privacy.repair_channel import repair_rows
 
@@ -126,8 +125,3 @@ def _means(
             )
         return values, means
     return getattr(subject, "unbiased_means", (None, None))
-
-
-def rounded_objective(name: str, value: Fraction, losses: Rationals | None) -> Objective:
-    """An exact loss, rounded up to a decimal of 17 significant digits or more."""
-    return Objective(name, rounded_value(value), losses)

@@ -14,6 +14,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import reduce
+from operator import mul
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -119,16 +121,13 @@ def compose(
         raise InvalidRequest("compose must be given exactly one of delta and epsilon.")
     if not isinstance(interval, (int, float)) or not 1e-7 <= interval <= 1:
         InvalidRequest.must("interval", "a number in [1e-7, 1]", interval)
-    given = None if delta is None else probability(delta, "delta")
-    at = None if epsilon is None else positive(epsilon, "epsilon", or_zero=True)
+    at = positive(epsilon, "epsilon", or_zero=True) if delta is None else probability(delta, "delta")
     runs = [(dominating_pair(subject), count) for subject, count in zip(subjects, counts, strict=True)]
-    shown = tuple(counts) if several else counts[0]
-    if given is not None:
-        high, low = _epsilons(subjects, runs, given, Fraction(interval))
-        return Composition(shown, high, low, float(given), float(given), runs)
-    assert at is not None
-    deltas = _deltas(subjects, runs, at, Fraction(interval))
-    return Composition(shown, round_up(at), round_down(at), round_up(deltas[0]), round_down(deltas[1]), runs)
+    shown, step = tuple(counts) if several else counts[0], Fraction(interval)
+    if delta is not None:
+        return Composition(shown, *_epsilons(subjects, runs, at, step), float(at), float(at), runs)
+    high, low = _deltas(subjects, runs, at, step)
+    return Composition(shown, round_up(at), round_down(at), round_up(high), round_down(low), runs)
 
 
 def composed_delta(mechanism: Any, times: int, epsilon: Fraction, wanted: Fraction | None = None) -> Fraction:
@@ -265,14 +264,11 @@ def _epsilons(subjects: list[Any], runs: Runs, delta: Fraction, interval: Fracti
 def _largest_losses(runs: Runs) -> Interval | None:
     """Bounds from above and below of the sum of the largest losses, each one of fixed neighbours; None: it is
     infinite."""
-    above = below = ZERO
-    for pair, times in runs:
-        ratio = pair.max_ratio[0]
-        if ratio is None:
-            return None
-        above += Fraction(ln_up(ratio)) * times
-        below -= Fraction(ln_up(1 / ratio)) * times
-    return above, below
+    ratios = [(ratio, times) for pair, times in runs if (ratio := pair.max_ratio[0])]
+    if len(ratios) < len(runs):
+        return None
+    above, below = (sum(Fraction(ln_up(r**side)) * times * side for r, times in ratios) for side in (1, -1))
+    return Fraction(above), Fraction(below)
 
 
 def _deltas(subjects: list[Any], runs: Runs, epsilon: Fraction, interval: Fraction) -> Interval:
@@ -300,12 +296,10 @@ def _above(runs: Runs, epsilon: Fraction, steps: Iterable[Fraction], wanted: Fra
 def _law(runs: Runs, step: Fraction, *, upper: bool, bits: int = 160) -> LossLaw:
     """The loss of all runs, from above or below."""
     floor = not upper and sum(times for _, times in runs) <= _FEW
-    first, *others = [
-        LossLaw.of(pair.p, pair.q, step, upper=upper, floor=floor, bits=bits).power(times) for pair, times in runs
-    ]
-    for law in others:
-        first = first * law
-    return first
+    return reduce(
+        mul,
+        (LossLaw.of(pair.p, pair.q, step, upper=upper, floor=floor, bits=bits).power(times) for pair, times in runs),
+    )
 
 
 def _grids(runs: Runs, anchor: Fraction, points: int, interval: Fraction = ZERO) -> list[Fraction]:

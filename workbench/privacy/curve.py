@@ -97,13 +97,11 @@ class Profile(Shown):
 
     def heights(self, epsilons: Vector) -> Vector:
         """δ at many ε >= 0 in floating point, within 1e-12: for pictures. Same shape."""
-        heights = np.zeros(epsilons.shape)
+        heights, growth = np.zeros(epsilons.shape), np.exp(np.minimum(epsilons, 700.0))
         for curve in self.curves:
             at = np.searchsorted([self._logs[piece.low] for piece in curve], epsilons, side="right") - 1
-            height = np.array([float(piece.p) for piece in curve])[at]
-            mass = np.array([float(piece.q) for piece in curve])[at]
-            height = height - mass * np.exp(np.minimum(epsilons, 700.0))
-            heights = np.maximum(heights, height)
+            height, mass = np.array([(float(piece.p), float(piece.q)) for piece in curve])[at].T
+            heights = np.maximum(heights, height - mass * growth)
         return heights
 
     def save(self, path: str | Path) -> list[Path]:

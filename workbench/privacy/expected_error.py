@@ -150,8 +150,6 @@ def _weights(mechanism: Mechanism, inputs: list[Any], data: Any) -> tuple[list[F
             known = [*places]
             InvalidRequest.must("data", f"inputs of the mechanism, from {known[0]} to {known[-1]}", x)
         weights[places[x]] = weight
-    if not any(weights):
-        InvalidRequest.must("data", "at least one input of positive weight", "none")
     return weights, words
 
 
@@ -160,6 +158,8 @@ def _counted(data: Any) -> tuple[dict[Any, Fraction], str]:
     its rows."""
     if isinstance(data, Mapping):
         given = {x: positive(weight, "a weight", or_zero=True) for x, weight in data.items()}
+        if not any(given.values()):
+            InvalidRequest.must("data", "at least one input of positive weight", "none")
         return given, f"weights of {len(given)} inputs"
     if isinstance(data, str):
         InvalidRequest.must("data", "a column of inputs, or their weights", repr(data))
@@ -173,40 +173,27 @@ def _counted(data: Any) -> tuple[dict[Any, Fraction], str]:
     return dict(zip(entries, map(Fraction, counts.tolist()), strict=True)), f"a column of {sum(counts.tolist())} inputs"
 
 
-@dataclass(frozen=True)
 class _Piece:
     """The quadratic on [low, high] with these values at the two ends and in the middle."""
 
-    low: Fraction
-    high: Fraction
-    left: Fraction
-    middle: Fraction
-    right: Fraction
-
-    @property
-    def _slope_and_bend(self) -> RationalPair:
-        """(b, c) of left + b t + c t², t the way from low to high."""
-        bend = 2 * (self.left + self.right - 2 * self.middle)
-        return self.right - self.left - bend, bend
+    def __init__(self, low: Fraction, high: Fraction, left: Fraction, middle: Fraction, right: Fraction) -> None:
+        self.low, self.high, self.left = low, high, left
+        # left + slope t + bend t², t the way from low to high
+        self.bend = 2 * (left + right - 2 * middle)
+        self.slope = right - left - self.bend
+        self.integral = (high - low) / 6 * (left + 4 * middle + right)  # by Simpson's rule, which is exact
 
     def __call__(self, x: Fraction) -> Fraction:
-        slope, bend = self._slope_and_bend
         t = (x - self.low) / (self.high - self.low)
-        return self.left + t * (slope + t * bend)
+        return self.left + t * (self.slope + t * self.bend)
 
     @property
     def largest(self) -> RationalPair:
         """(value, place) of the maximum."""
         places = [self.low, self.high]
-        slope, bend = self._slope_and_bend
-        if bend < 0 < slope < -2 * bend:
-            places.append(self.low - slope / (2 * bend) * (self.high - self.low))
+        if self.bend < 0 < self.slope < -2 * self.bend:
+            places.append(self.low - self.slope / (2 * self.bend) * (self.high - self.low))
         return max((self(x), x) for x in places)
-
-    @property
-    def integral(self) -> Fraction:
-        """By Simpson's rule, which is exact."""
-        return (self.high - self.low) / 6 * (self.left + 4 * self.middle + self.right)
 
 
 def _pieces(mechanism: Any, loss: str) -> Iterator[_Piece]:
@@ -240,8 +227,6 @@ def _on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError:
     if data is None or isinstance(data, (str, Density)):
         return ExpectedError(loss, *_under_a_law(mechanism, loss, data, pieces), worst, where)
     given, words = _counted(data)
-    if not any(given.values()):
-        InvalidRequest.must("data", "at least one input of positive weight", "none")
     mean = Distribution(given.values()).mean([_at(mechanism, loss, pieces, x) for x in given])
     return ExpectedError(loss, words, mean, worst, where)
 

@@ -28,9 +28,9 @@ from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel, within
 from workbench.mechanisms.mechanism import Mechanism
 from workbench.mechanisms.modulo import ModuloNoise
-from workbench.mechanisms.shown_mechanism import FILE
-from workbench.privacy.certificate import Certificate
-from workbench.privacy.certificate_file import FORMAT, MECHANISM, any_mechanism, from_dict
+from workbench.mechanisms.shown_mechanism import FILE, MECHANISM
+from workbench.privacy.certificate import FORMAT, Certificate
+from workbench.privacy.certificate_file import from_dict, mechanism_of
 
 _LARGEST = Fraction(sys.float_info.max)  # of a decimal: 1e999 is a mistake
 _SUM = Fraction(1, 10**6)  # how far decimals, which may be rounded, may be from adding up to 1
@@ -117,7 +117,7 @@ def _json(text: str) -> FileContents:
             proven = from_dict(data)
             return FileContents(proven.mechanism, proven)
         if data.get("format") == MECHANISM:
-            return FileContents(any_mechanism(FILE.read(data)["mechanism"]))
+            return FileContents(mechanism_of(FILE.read(data)["mechanism"]))
     data = parse_json(text, decimals=True)
     if isinstance(data, dict):
         named = [data[key] for key in ("pmf", "rows", "matrix") if key in data]

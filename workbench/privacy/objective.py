@@ -81,10 +81,6 @@ class Objective:
             raise InvalidRequest("objective must be an expected loss for a channel, and left out for a quantizer.")
         return exact(self.name, self.losses)
 
-    def holds(self, mechanism: object) -> bool:
-        """Whether `value` is what the mechanism costs, rounded up by at most 1e-15 of it."""
-        return _rounds(self.value, self.of(mechanism))
-
     @property
     def words(self) -> str:
         """The loss in one sentence, for an objective that holds."""
@@ -139,10 +135,6 @@ class ExpectedLoss:
         """The same question with the `value` that the mechanism has. Raises InvalidRequest."""
         return replace(self, value=rounded_value(self.of(mechanism)))
 
-    def holds(self, mechanism: Any) -> bool:
-        """Whether `value` is what the mechanism costs, rounded up by at most 1e-15 of it."""
-        return _rounds(self.value, self.of(mechanism))
-
     @property
     def words(self) -> str:
         """The loss in one sentence, for an objective that holds."""
@@ -191,7 +183,8 @@ def rounded_value(value: Fraction) -> Fraction:
     return Fraction(math.ceil(value * 10**places), 10**places)
 
 
-def _rounds(value: Fraction, exact: Fraction) -> bool:
+def rounds(value: Fraction, exact: Fraction) -> bool:
+    """Whether a value is what a mechanism costs exactly, rounded up by at most 1e-15 of it."""
     return exact <= value <= exact + max(abs(exact), Fraction(1, 10**300)) / 10**15
 
 

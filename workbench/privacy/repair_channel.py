@@ -56,11 +56,10 @@ def repair_rows(
     if means is not None and outputs is not None:
         try:
             whole, scale = over_common(outputs)
-            misses = [y - row.mean_over(whole, scale) for row, y in zip(mechanism.rows, means, strict=True)]
-            unbiased = [
-                _with_mean(row, outputs, y, miss) for row, y, miss in zip(mechanism.rows, means, misses, strict=True)
-            ]
-            start = mechanism.with_rows(unbiased)
+            start = mechanism.with_rows([
+                _with_mean(row, outputs, y, y - row.mean_over(whole, scale))
+                for row, y in zip(mechanism.rows, means, strict=True)
+            ])  # fmt: skip
         except NotCertified:
             if not allow_bias:
                 raise
@@ -126,16 +125,12 @@ def _unbiased_centres(
     for common, power in tries + [(uniform, power) for power in (12, 16, 20, 24, 28, 32, 40, 48)]:
         middle = Distribution(common).mean(outputs)
         alpha = Fraction(1, 1 << power)
-        centre = []
-        for y in means:
-            up = ((y - alpha * middle) / (1 - alpha) - lowest) / (highest - lowest)
-            if not 0 < up < 1:
-                break
-            row = [alpha * p for p in common]
-            row[left] += (1 - alpha) * (1 - up)
-            row[right] += (1 - alpha) * up
-            centre.append(row)
-        if len(centre) == len(means):
+        ups = [((y - alpha * middle) / (1 - alpha) - lowest) / (highest - lowest) for y in means]
+        if all(0 < up < 1 for up in ups):
+            centre = [[alpha * p for p in common] for _ in ups]
+            for row, up in zip(centre, ups, strict=True):
+                row[left] += (1 - alpha) * (1 - up)
+                row[right] += (1 - alpha) * up
             yield centre
 
 
@@ -143,12 +138,12 @@ def _with_mean(row: Distribution, outputs: Sequence[Fraction], y: Fraction, miss
     """The row with mean exactly y, which it misses: mass moves between its two heaviest outputs of different value."""
     if not miss:
         return row
-    heavy = sorted(range(len(row)), key=lambda i: -row.integers[i])
-    a = heavy[0]
-    for b in heavy[1:]:
+    a, *lighter = sorted(range(len(row)), key=lambda i: -row.integers[i])
+    for b in lighter:
         if outputs[b] != outputs[a]:
             move = miss / (outputs[b] - outputs[a])  # from a to b
-            moved = [row[i] + (move if i == b else -move if i == a else 0) for i in range(len(row))]
+            moved = [*row]
+            moved[a], moved[b] = moved[a] - move, moved[b] + move
             if min(moved) >= 0:
                 return Distribution(moved, "a row of the channel")
     raise NotCertified(f"A row cannot be given the mean {float(y):g} exactly: it misses it by {float(miss):.3g}.")

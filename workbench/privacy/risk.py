@@ -113,12 +113,11 @@ class Risk(Shown):
     def rho(self) -> tuple[float, float]:
         """An interval of the least ρ of zCDP, rounded outwards; the upper end is proven. (inf, inf): unbounded."""
         low = high = Fraction(0)
-        for measured in sorted(
-            map(Concentrated, self._laws), key=lambda measured: measured.loss.upper(Fraction(2)), reverse=True
-        ):
+        every = map(Concentrated, self._laws)
+        for measured in sorted(every, key=lambda measured: measured.upper(Fraction(2)), reverse=True):
             if measured.unbounded:
                 return math.inf, math.inf
-            if measured.loss.same or (high and measured.within(high)):
+            if measured.same or (high and measured.within(high)):
                 continue  # its least ρ is no larger
             least = measured.least
             low, high = max(low, least[0]), max(high, least[1])
@@ -131,20 +130,17 @@ class Risk(Shown):
 
     def facts(self) -> Facts:
         """What was found, in words."""
-        factor = "unbounded" if self.bayes_factor is None else repr(round_up(self.bayes_factor))
+        factor = math.inf if self.bayes_factor is None else round_up(self.bayes_factor)
         low, high = self.rho
-        prior = f"{float(self.prior):g}"
+        prior, known = f"{float(self.prior):g}", f" (proven; no rho below {_words(low)} is)" if low < high else ""
         return [
             ("mechanism", self.mechanism.describe()),
             ("attack advantage", f"{round_up(self.advantage)!r} at most (1 - type I - type II error)"),
-            ("Bayes factor", f"{factor} at most: prior {prior} becomes {self.posterior!r} at most"),
+            ("Bayes factor", f"{_words(factor)} at most: prior {prior} becomes {self.posterior!r} at most"),
             ("right guesses", f"{round_up(self.guess)!r} at most, with prior {prior}"),
-            (
-                "least zCDP rho",
-                f"{_words(high)} (proven; no rho below {_words(low)} is)" if low < high else _words(high),
-            ),
+            ("least zCDP rho", f"{_words(high)}{known}"),
             ("least GDP mu", _words(self.mu)),
-            ("Rényi divergence", ", ".join(f"{_words(self.renyi[a])} at {a}" for a in map(Fraction, (2, 4, 16)))),
+            ("Rényi divergence", ", ".join(f"{_words(self.renyi[Fraction(a)])} at {a}" for a in (2, 4, 16))),
         ]
 
     def to_dict(self) -> Record:
@@ -152,12 +148,11 @@ class Risk(Shown):
 
         tradeoff: points [α, β] on or below the exact curve.
         """
-        factor = None if self.bayes_factor is None else round_up(self.bayes_factor)
         low, high = self.rho
         return {
-            "tradeoff": [[round_down(a), round_down(b)] for a, b in self.trade_off],
+            "tradeoff": [[*map(round_down, point)] for point in self.trade_off],
             "advantage": round_up(self.advantage),
-            "bayes_factor": "inf" if factor is None else factor,
+            "bayes_factor": "inf" if self.bayes_factor is None else round_up(self.bayes_factor),
             "prior": float(self.prior),
             "posterior": self.posterior,
             "right_guesses": round_up(self.guess),
@@ -224,15 +219,10 @@ def risk(mechanism: Any, prior: Real = Fraction(1, 2)) -> Risk:
                 f"The comparisons of the mechanism must have at most {_LIMIT} masses in all for its risk. Got more."
             )
         laws.append(Laws(comparison.p, comparison.q))
-    ratios = [pair.max_ratio[0] for pair in laws]
-    factor = None if None in ratios else max(ratio for ratio in ratios if ratio is not None)
-    return Risk(subject, _vertices(dominating_pair(subject)), factor, value, tuple(laws))
-
-
-def _vertices(pair: Laws) -> Points:
-    """(1 - P*(A), Q*(A)) for the sets A of largest ratios of a dominating pair, from the smallest α upwards."""
-    sets = [(1 - p, q) for ratio, p, q in pair.steps if ratio != 0]  # what Q* alone can produce leaves α at 0
-    return (*reversed(sets), (Fraction(1), Fraction(0)))
+    worst = dominating_pair(subject)
+    # (1 - P*(A), Q*(A)) for its sets A of largest ratios; what Q* alone can produce leaves α at 0
+    sets = [(1 - p, q) for ratio, p, q in worst.steps if ratio != 0]
+    return Risk(subject, (*reversed(sets), (Fraction(1), Fraction(0))), worst.max_ratio[0], value, tuple(laws))
 
 
 def _claimed(claim: Claim | None) -> dict[str, tuple[Vector, Vector]]:

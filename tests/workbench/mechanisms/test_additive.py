@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
-from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
+from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.modulo import ModuloNoise
 
 
 @st.composite
@@ -80,7 +81,7 @@ SCALAR = "max_shift is for scalar queries; give the shifts of a vector query one
         ({"n": 8, "shifts": [True]}, "a shift must be an integer in 1..8 or its negative. Got True."),
         ({"n": 8, "shifts": [(1, 2)]}, "a shift must be 1 integers, one for each size. Got (1, 2)."),
         ({"n": 8, "shifts": []}, "shifts must be 1 to 1000000 different shifts. Got 0."),
-        ({"n": 8, "shifts": "12"}, "shifts must be a list of shifts. Got 12."),
+        ({"n": 8, "shifts": "12"}, "shifts must be a list of shifts. Got '12'."),
         ({"n": 8, "shifts": 3}, "shifts must be a list of shifts. Got 3."),
         ({"n": 8, "max_shift": 0}, "max_shift must be an integer in 1..8. Got 0."),
         ({"n": 8, "max_shift": 9}, "max_shift must be an integer in 1..8. Got 9."),

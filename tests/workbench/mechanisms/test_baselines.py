@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from workbench.errors import InvalidRequest
 from workbench.exact.integer_law import IntegerLaw
-from workbench.mechanisms.additive import ModuloNoise
 from workbench.mechanisms.baselines.count_queries import (
     FAMILIES,
     clamped,
@@ -24,6 +23,7 @@ from workbench.mechanisms.baselines.count_queries import (
     geometric_alpha,
 )
 from workbench.mechanisms.channel import Channel, within
+from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.audit import audit
 from workbench.privacy.curve import profile
 

@@ -8,7 +8,8 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
+from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.modulo import ModuloNoise
 
 __all__ = ["DIGITS", "Slow", "decimal", "mechanisms", "slow_audit"]
 

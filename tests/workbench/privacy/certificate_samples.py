@@ -6,8 +6,8 @@ import json
 from fractions import Fraction
 
 import workbench as wb
-from workbench.privacy.certificate import Certificate, Objective
-from workbench.privacy.certify import rounded_objective
+from workbench.privacy.certificate import Certificate
+from workbench.privacy.objective import Objective, rounded_value
 
 __all__ = [
     "ALL",
@@ -65,7 +65,8 @@ def vector() -> Certificate:
     question = wb.ModuloNoise(sizes=(2, 3), shifts=[(0, 1), (1, 0)])
     losses = tuple(map(Fraction, (0, 2, 2, 1, 3, 3)))
     made = wb.AdditiveNoise(question, [6, 4, 4, 5, 4, 4])
-    value = rounded_objective("squared", Objective("squared", Fraction(0), losses).of(made), losses)
+    loss = rounded_value(Objective("squared", Fraction(0), losses).of(made))
+    value = Objective("squared", loss, losses)
     return Certificate(made, "dp", {(0, 1): Fraction(1, 2), (1, 0): Fraction("0.2")}, Fraction("0.01"), value)
 
 

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 import workbench as wb
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exp_bounds, sign_exp
-from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
+from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.audit import audit
 
 

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.io.files import parse_json, ratio, spelled, whole
-from workbench.privacy.certificate import Bias, Certificate, Objective
+from workbench.mechanisms.mechanism import Bias
+from workbench.privacy.certificate import Certificate
 from workbench.privacy.certificate_file import check, from_dict, save
 from workbench.privacy.certify import certify
+from workbench.privacy.objective import Objective
 
 
 @pytest.mark.parametrize("name", ALL)

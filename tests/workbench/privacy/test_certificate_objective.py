@@ -13,9 +13,9 @@ import workbench as wb
 from models.losses import Loss, loss_named
 from models.modulo import LOSSES, loss_vector
 from workbench.mechanisms.additive import known_losses
-from workbench.privacy.certificate import Certificate, ExpectedLoss, Objective
+from workbench.privacy.certificate import Certificate
 from workbench.privacy.certificate_file import from_dict
-from workbench.privacy.objective import is_exact_loss
+from workbench.privacy.objective import ExpectedLoss, Objective, is_exact_loss
 
 STATED = ("squared", "absolute", "error-rate", "pinball:0.3", "huber:1.5")
 

@@ -48,7 +48,7 @@ from workbench.io.result import Row
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.privacy.audit import Privacy, audit
 from workbench.privacy.certificate import Certificate
-from workbench.privacy.certify import rounded_objective
+from workbench.privacy.objective import Objective, rounded_value
 from workbench.privacy.repair import exact_loss
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ class ModuloProblem(Problem):
         stated = None
         if request.minimise == "loss" and request.losses.ndim == 1:  # it can be recomputed from the file
             losses = None if request.loss == "error-rate" else tuple(map(Fraction, request.losses.tolist()))
-            stated = rounded_objective(request.loss, loss, losses)
+            stated = Objective(request.loss, rounded_value(loss), losses)
         record = {
             "workbench": __version__,
             "solver": solution.solver,

@@ -32,8 +32,8 @@ from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNois
 from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise, best_gamma
 from workbench.privacy.audit import Privacy, audit
 from workbench.privacy.audit_work import LIMIT, work
-from workbench.privacy.certificate import Certificate, ExpectedLoss
-from workbench.privacy.certify import rounded_objective
+from workbench.privacy.certificate import Certificate
+from workbench.privacy.objective import ExpectedLoss, Objective, rounded_value
 from workbench.privacy.repair import inverse_exponential, staircase
 
 _BITS = 64
@@ -132,14 +132,14 @@ def stated_loss(mechanism: LineNoise, request: NoiseRequest) -> ExpectedLoss | A
             each = _each_answer(mechanism, request)
             prior = tuple(Fraction(int(k == each.index(loss))) for k in range(len(each)))
         stated = ExpectedLoss(name, Fraction(0), answers, prior, answers, tuple(range(len(answers))))
-        return replace(stated, value=rounded_objective("loss", loss, None).value)
+        return replace(stated, value=rounded_value(loss))
     own = None
     if isinstance(mechanism, AdditiveIntegerNoise) and not request.line_losses[0].power:
         name = "own"
         if mechanism.noise.ratio:
             return None  # a file lists losses of weights alone
         own = tuple(map(request.line_losses[0].at, range(mechanism.noise.first, mechanism.noise.last + 1)))
-    return rounded_objective(name, loss, own)
+    return Objective(name, rounded_value(loss), own)
 
 
 class NoiseProblem(Problem):

@@ -25,7 +25,8 @@ from workbench.exact.numbers import Real, exact, exp_interval
 from workbench.exact.objects import Record
 from workbench.families.modulo.family import FAMILY
 from workbench.families.requirements import ratio_kind
-from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
+from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.modulo import ModuloNoise
 from workbench.papers.artifact import Comparison, printed
 from workbench.privacy.audit import audit
 

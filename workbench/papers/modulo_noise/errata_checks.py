@@ -14,11 +14,11 @@ from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exact
 from workbench.exact.objects import Record
 from workbench.families.api import design
-from workbench.mechanisms.additive import ModuloNoise
 from workbench.mechanisms.baselines.count_queries import (
     clamped_geometric,
     discrete_gaussian,
 )
+from workbench.mechanisms.modulo import ModuloNoise
 from workbench.papers.modulo_noise.common import law, needed, numbers, question_of, solve_each, staircase
 from workbench.papers.modulo_noise.curves import clamped
 from workbench.papers.modulo_noise.figures import levels, table1_staircases

@@ -22,7 +22,8 @@ Stick = RationalPair  # (ε or slope, δ)
 
 
 class HockeySticks(Notion):
-    """A notion that is several hockey sticks at once, each at a number of its own (an ε, a slope) and at most a δ.
+    """A notion that is several hockey sticks at once, each at a number of its own (an ε, a slope) and at most a δ; its
+    only parameter has its name.
 
     WORK: of one outcome for each of them; WHAT: a pair of the budget in words.
     """
@@ -30,10 +31,6 @@ class HockeySticks(Notion):
     convex = True
     WORK = 1
     WHAT: ClassVar[str]
-
-    @property
-    def _points(self) -> str:
-        return self.parameters[0]
 
     def read_pairs(self, value: Any) -> list[tuple[Any, Any]]:
         """The pairs of a budget: a list or a mapping of them, or "0.5:0.1,1:0.01". Raises InvalidRequest."""
@@ -43,7 +40,7 @@ class HockeySticks(Notion):
         try:
             return [(first, second) for first, second in given]
         except (TypeError, ValueError):
-            return InvalidRequest.must(self._points, self.WHAT, repr(value))
+            return InvalidRequest.must(self.name, self.WHAT, repr(value))
 
     @abstractmethod
     def sticks(self, values: Values) -> Sequence[Stick]:
@@ -63,18 +60,18 @@ class HockeySticks(Notion):
 
     def work_per_outcome(self, values: Values) -> int:
         """That of every point of the budget."""
-        points = values.get(self._points, ())
-        return self.WORK * (max(1, len(points)) if isinstance(points, tuple) else 1)
+        points = values.get(self.name)
+        return self.WORK * (len(points) or 1 if isinstance(points, tuple) else 1)
 
     def meets(self, measured: Any, values: Values) -> bool:
         """Whether every hockey stick is at most its δ."""
         sticks = self.sticks(values)
-        return all(reached.compare(delta) <= 0 for reached, (_, delta) in zip(measured, sticks, strict=True))
+        return all(reached <= delta for reached, (_, delta) in zip(measured, sticks, strict=True))
 
     def tightest(self, measured: Any, values: Values) -> tuple[bool, float, int]:
         """(whether it is missed, the largest excess over its δ, which one), of what is missed where something is."""
         sticks = enumerate(zip(measured, self.sticks(values), strict=True))
-        return max((at.compare(delta) > 0, at.upper - float(delta), k) for k, (at, (_, delta)) in sticks)
+        return max((at > delta, at.upper - float(delta), k) for k, (at, (_, delta)) in sticks)
 
     def size(self, measured: Any, values: Values) -> Any:
         """That, to choose what to show."""

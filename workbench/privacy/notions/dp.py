@@ -37,7 +37,7 @@ class DeltaNotion(Notion):
 
     def meets(self, measured: Any, values: Values) -> bool:
         """Whether the exact δ is at most the one asked."""
-        return bool(measured.compare(values["delta"]) <= 0)
+        return bool(measured <= values["delta"])
 
     def size(self, measured: Any, values: Values) -> Any:
         """The δ, compared exactly."""

@@ -120,9 +120,8 @@ class GDP(LeastParameter):
         """The hockey sticks at the tangents of f at the vertices that lie furthest below it."""
         normal, mu = NormalDist(), float(values["mu"])
         order = np.argsort(-np.log(np.maximum(p, 1e-300)) + np.log(np.maximum(q, 1e-300)))
-        above, below = np.cumsum(p[order]), np.cumsum(q[order])
         sticks = []
-        for a, b in zip(above.tolist(), below.tolist(), strict=True):
+        for a, b in np.cumsum([p[order], q[order]], axis=1).T.tolist():
             if _SPECK < a < 1 - _SPECK and b < a:
                 told = b > _SPECK * a
                 z = normal.inv_cdf(b) if told else normal.inv_cdf(a) - mu

@@ -44,13 +44,9 @@ class Metric(Pure):
         """The least ε for the distance |x - x'|."""
         if any(first.high == second.low and first.right != second.left for first, second in pairwise(segments)):
             return Slope(None)
-        steepest = ZERO
-        for segment in segments:
-            rise = _largest_rise(segment.left, segment.right)
-            if rise is None:
-                return Slope(None)
-            steepest = max(steepest, rise / (segment.high - segment.low))
-        return Slope(steepest)
+        rises = [(_largest_rise(segment.left, segment.right), segment.high - segment.low) for segment in segments]
+        steepest = [rise / width for rise, width in rises if rise is not None]
+        return Slope(max(steepest, default=ZERO) if len(steepest) == len(rises) else None)
 
     def meets(self, measured: Any, values: Values) -> bool:
         """Whether every loss is within its own budget."""

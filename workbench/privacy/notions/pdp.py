@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from functools import cmp_to_key
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -67,11 +66,10 @@ def _on_pieces(p: Lines, q: Lines, epsilon: Fraction) -> Iterable[ExpNumber]:
     """Distribution whose largest is the supremum over s, t in [0, 1]."""
     zero, certain = ExpNumber.of(ZERO, ZERO, epsilon), ExpNumber.of(ONE, ZERO, epsilon)
     yield zero
-    inside = [s for s in _critical(p, q, epsilon) if s.compare(zero) > 0 and s.compare(certain) < 0]
-    for low, high in pairwise(_sorted([zero, certain, *inside])):
+    inside = {s for s in _critical(p, q, epsilon) if zero < s < certain}
+    for low, high in pairwise([zero, *sorted(inside), certain]):
         for held in _violations(p, q, _between(low, high), epsilon):
-            mass = sum((p[i][0] for i in held), ZERO)
-            slope = sum((p[i][1] for i in held), ZERO)
+            mass, slope = (sum((p[i][part] for i in held), ZERO) for part in (0, 1))
             for s in (low, high):
                 yield ExpNumber.of(mass + slope * s.a, slope * s.b, epsilon)
 
@@ -102,17 +100,9 @@ def _violations(p: Lines, q: Lines, s: Fraction, epsilon: Fraction) -> Iterable[
                 always.append(i)
         else:
             (below if db > 0 else above)[i] = ExpNumber.of(here / db, b / db, epsilon)  # E t_i
-    ends = [t for t in (*below.values(), *above.values()) if t.compare(zero) > 0 and t.compare(growth) < 0]
-    for low, high in pairwise(_sorted([zero, growth, *ends])):
-        yield tuple(
-            always
-            + [i for i, t in below.items() if t.compare(high) >= 0]
-            + [i for i, t in above.items() if t.compare(low) <= 0]
-        )
-
-
-def _sorted(numbers: Iterable[ExpNumber]) -> list[ExpNumber]:
-    return sorted(dict.fromkeys(numbers), key=cmp_to_key(ExpNumber.compare))
+    ends = {t for t in (*below.values(), *above.values()) if zero < t < growth}
+    for low, high in pairwise([zero, *sorted(ends), growth]):
+        yield tuple(always + [i for i, t in below.items() if t >= high] + [i for i, t in above.items() if t <= low])
 
 
 def _between(low: ExpNumber, high: ExpNumber) -> Fraction:

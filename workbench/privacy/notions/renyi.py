@@ -26,9 +26,10 @@ class Loss:
     def __init__(self, laws: Laws) -> None:
         k, l = laws.p.integers, laws.q.integers
         self.totals = laws.p.total, laws.q.total
-        self.outside = next((i for i, (a, b) in enumerate(zip(k, l, strict=True)) if a and not b), None)
+        masses = [*zip(k, l, strict=True)]
+        self.outside = next((i for i, (a, b) in enumerate(masses) if a and not b), None)
         self.same = laws.p == laws.q
-        self.masses = Counter((a, b) for a, b in zip(k, l, strict=True) if a and b)
+        self.masses = Counter((a, b) for a, b in masses if a and b)
         self._known: dict[int, list[tuple[Any, Any]]] = {}
 
     @property

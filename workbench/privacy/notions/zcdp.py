@@ -19,7 +19,7 @@ import numpy as np
 
 from workbench.errors import NotProven
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import Interval, ball_ends, ln_up, nearest_float, round_up
+from workbench.exact.numbers import ONE, Interval, ball_ends, ln_up, nearest_float, round_up
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.notion import (
     LeastParameter,
@@ -39,19 +39,14 @@ _CUT, _SPECK = 1e-7, 1e-9  # relative excess of ρ that is cut off; masses that 
 _STEEPEST = 690.0  # exponent of a bound on Σ P^α Q^(1-α) that programs take
 
 
-class Concentrated:
+class Concentrated(Loss):
     """The loss of a comparison and the pure ε that bounds it."""
 
     def __init__(self, laws: Laws) -> None:
-        self.loss = Loss(laws)
+        super().__init__(laws)
         self._ratio = laws.max_ratio[0]
         self._moments: dict[Fraction, Interval] = {}
         self._decided: dict[Fraction, bool | None] = {}
-
-    @property
-    def unbounded(self) -> bool:
-        """Whether Q misses mass of P: every D_α is infinite."""
-        return self.loss.unbounded
 
     @cached_property
     def pure(self) -> Fraction:
@@ -60,14 +55,14 @@ class Concentrated:
         return Fraction(ln_up(self._ratio))
 
     @cached_property
-    def mean(self) -> Interval:
+    def divergence(self) -> Interval:
         """Rationals around Σ P ln P/Q."""
-        return ball_ends(self.loss.mean(_BITS))
+        return ball_ends(self.mean(_BITS))
 
     def moment(self, order: Fraction) -> Interval:
         """Rationals around g(α)."""
         if order not in self._moments:
-            self._moments[order] = ball_ends(self.loss.log_moment(order, _BITS))
+            self._moments[order] = ball_ends(self.log_moment(order, _BITS))
         return self._moments[order]
 
     def within(self, rho: Fraction) -> bool | None:
@@ -77,23 +72,22 @@ class Concentrated:
         return self._decided[rho]
 
     def _decide(self, rho: Fraction) -> bool | None:
-        if self.loss.same or self.unbounded:
-            return self.loss.same
-        if not rho or self.mean[0] > rho:
+        if self.same or self.unbounded:
+            return self.same
+        if not rho or self.divergence[0] > rho:
             return False
-        unit = Fraction(1)
-        last = max(Fraction(2), Fraction(math.ceil(self.pure / rho)))
+        last = Fraction(max(2, math.ceil(self.pure / rho)))
         if last > _LAST:
             return None
         if self._breaks(last, rho):
             return False
-        pieces = [(unit, last)]
-        for _ in range(max(_LEAST, min(_PIECES, _WORK // max(1, len(self.loss.masses))))):
+        pieces = [(ONE, last)]
+        for _ in range(max(_LEAST, min(_PIECES, _WORK // max(1, len(self.masses))))):
             if not pieces:
                 return True
             a, b = pieces.pop()
             high = self.moment(b)[1]
-            if a == unit:
+            if a == 1:
                 decided = high <= rho * (b - 1)
             else:
                 start = self.moment(a)[1]
@@ -102,7 +96,7 @@ class Concentrated:
                 decided = start + slope * (at - a) <= rho * at * (at - 1)
             if not decided:
                 middle = (a + b) / 2
-                if middle not in self._moments and not count_work(40 * len(self.loss.masses)):
+                if middle not in self._moments and not count_work(40 * len(self.masses)):
                     return None
                 if self._breaks(middle, rho):
                     return False
@@ -116,10 +110,9 @@ class Concentrated:
     @cached_property
     def least(self) -> Interval:
         """An interval of the least ρ: the largest D_α/α seen, and a ρ that is proven (pure ε²/2 at worst)."""
-        low = max(Fraction(0), self.mean[0])
-        for k in range(-8, 13):
-            order = 1 + Fraction(2) ** k
-            low = max(low, self.moment(order)[0] / (order * (order - 1)))
+        orders = [1 + Fraction(2) ** k for k in range(-8, 13)]
+        reached = (self.moment(order)[0] / (order * (order - 1)) for order in orders)
+        low = max(Fraction(0), self.divergence[0], *reached)
         high, step = self.pure**2 / 2, _NEAR  # ε-DP is ε²/2-zCDP
         while low and (rho := low * (1 + step)) < high:
             decided = self.within(rho)
@@ -157,8 +150,8 @@ class ZCDP(LeastParameter):
 
     def size(self, measured: Any, values: Values) -> float:
         """A ρ that is proven, close to the least."""
-        if measured.unbounded or measured.loss.same:
-            return 0.0 if measured.loss.same else math.inf
+        if measured.unbounded or measured.same:
+            return 0.0 if measured.same else math.inf
         return round_up(measured.least[1])
 
     def least_words(self, measured: Any, values: Values) -> str:
