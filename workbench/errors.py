@@ -66,6 +66,9 @@ class InvalidRequest(WorkbenchError, ValueError):
             cls.must(name, f"one of {', '.join(known)}", repr(value))
 
 
+must = InvalidRequest.must  # what callers say: must("epsilon", "a finite number > 0", -1)
+
+
 class Infeasible(WorkbenchError):
     """No mechanism meets the request."""
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Positions, Vector
 from workbench.exact.plain import is_whole, plain_array, plain_list, plain_numbers
 
@@ -51,10 +51,10 @@ class Distribution:
             return cls([_finite(value, name) for value in given.tolist()], name)
         array = plain_numbers(values, name, "an array of finite numbers >= 0")
         if array.ndim != 1:
-            InvalidRequest.must(name, "a 1-D array", f"shape {array.shape}")
+            must(name, "a 1-D array", f"shape {array.shape}")
         bad = ~(np.isfinite(array) & (array >= 0))
         if bad.any():
-            InvalidRequest.must(name, "an array of finite numbers >= 0", array[bad][0])
+            must(name, "an array of finite numbers >= 0", array[bad][0])
         fraction, power = np.frexp(array)
         digits = (fraction * 2.0**53).astype(np.int64).tolist()  # exact: a double has 53 bits
         shift = (power - power.min(initial=0)).tolist()
@@ -91,7 +91,7 @@ class Distribution:
     def _set(self, integers: list[int], name: str) -> None:
         divisor = math.gcd(*integers)
         if divisor == 0:
-            InvalidRequest.must(name, "not all zero", "an empty list" if not integers else "zeros only")
+            must(name, "not all zero", "an empty list" if not integers else "zeros only")
         self.integers = tuple(integers) if divisor == 1 else tuple(k // divisor for k in integers)
         self.total = sum(self.integers)
 
@@ -158,7 +158,7 @@ def _finite(value: Any, name: str) -> Any:
     if not isinstance(value, float):
         return value
     if not math.isfinite(value):
-        InvalidRequest.must(name, "an array of finite numbers >= 0", value)
+        must(name, "an array of finite numbers >= 0", value)
     return Fraction(value)
 
 
@@ -168,5 +168,5 @@ def _rational(value: Any, name: str) -> Fraction | int:
         return exact
     number = int(value) if is_whole(value) else value
     if not isinstance(number, (int, Fraction)) or isinstance(number, bool) or number < 0:
-        InvalidRequest.must(name, "exact numbers >= 0 (int or Fraction)", value)
+        must(name, "exact numbers >= 0 (int or Fraction)", value)
     return number

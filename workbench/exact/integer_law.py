@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.arrays import Integers, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ZERO, Rationals, number_where
@@ -61,7 +61,7 @@ class IntegerLaw:
         self.weights = self.held.integers
         self.ratio = number_where(ratio, "ratio", "a number in [0, 1)", lambda number: 0 <= number < 1)
         if not is_whole(first):
-            InvalidRequest.must("first", "an integer", first)
+            must("first", "an integer", first)
         self.first, self.period = int(first), whole_number(period, "period", 1, len(self.weights))
 
     @property
@@ -156,12 +156,12 @@ class IntegerLaw:
         total = sum((w * loss(self.first + i) for i, w in enumerate(self.weights) if w), ZERO)
         if self.ratio:
             if not beyond:
-                InvalidRequest.must("loss", "known beyond the weights of a law with tails", "a list")
+                must("loss", "known beyond the weights of a law with tails", "a list")
             right = [(eta, eta, beyond) for eta in range(self.last + 1 - self.period, self.last + 1)]
             left = [(eta, -eta, below or beyond) for eta in range(self.first, self.first + self.period)]
             for eta, outwards, terms in right + left:  # |η| = outwards + b period in block b
                 if outwards < 1 - self.period:
-                    InvalidRequest.must("first", "far enough from 0 for its tails", self.first)
+                    must("first", "far enough from 0 for its tails", self.first)
                 total += self.weights[eta - self.first] * self._tail_mean(outwards, terms)
         return total / self.total
 
@@ -195,7 +195,7 @@ class IntegerLaw:
     def mixed(self, other: IntegerLaw, share: Fraction) -> IntegerLaw:
         """(1 - share) of this law, which has no tails, and share of another."""
         if self.ratio:
-            InvalidRequest.must("law", "without tails", f"ratio {float(self.ratio):g}")
+            must("law", "without tails", f"ratio {float(self.ratio):g}")
         pad = other.period if other.ratio else 0
         low, high = min(self.first - pad, other.first), max(self.last + pad, other.last)
         weights = [

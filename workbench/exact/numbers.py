@@ -24,7 +24,7 @@ from fractions import Fraction
 from functools import lru_cache, total_ordering
 from typing import Any, TypeAlias
 
-from workbench.errors import InvalidRequest, NotProven
+from workbench.errors import NotProven, must
 from workbench.exact.objects import Pair
 
 Real: TypeAlias = "str | int | float | Decimal | Fraction"
@@ -49,16 +49,16 @@ def exact(value: Any, name: str, constraint: str = "a finite number") -> Fractio
     """
     number = rational(value)
     if number is None:
-        InvalidRequest.must(name, constraint, value)
+        must(name, constraint, value)
     if abs(number) > _LARGEST or (number and abs(number) < _LEAST and not isinstance(value, Fraction)):
-        InvalidRequest.must(name, "0, or of a size from 5e-324 to 1.79e308", value)
+        must(name, "0, or of a size from 5e-324 to 1.79e308", value)
     return number
 
 
 def number_where(value: Any, name: str, constraint: str, allowed: Callable[[Fraction], bool]) -> Fraction:
     """`exact(value)`, required to be allowed. constraint: the same in words. Raises InvalidRequest."""
     number = exact(value, name, constraint)
-    return number if allowed(number) else InvalidRequest.must(name, constraint, value)
+    return number if allowed(number) else must(name, constraint, value)
 
 
 def positive(value: Any, name: str, *, or_zero: bool = False) -> Fraction:

@@ -16,7 +16,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.arrays import Integers, Vector
 
 _MOST = 10_000_000  # entries of a list: a range may have any number of them
@@ -33,26 +33,26 @@ def plain_numbers(values: Any, name: str, constraint: str = "finite numbers") ->
         for entry in array.flat:
             number = isinstance(entry, (int, float, Fraction, Decimal, np.integer, np.floating))
             if not number or isinstance(entry, np.timedelta64):
-                InvalidRequest.must(name, constraint, repr(entry)[:60])
+                must(name, constraint, repr(entry)[:60])
     elif array.dtype.kind not in "biuf":
-        InvalidRequest.must(name, constraint, f"an array of {array.dtype}")
+        must(name, constraint, f"an array of {array.dtype}")
     try:
         return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        return InvalidRequest.must(name, constraint, type(values).__name__)
+        return must(name, constraint, type(values).__name__)
 
 
 def finite_numbers(values: Any, name: str, constraint: str = "finite numbers") -> Vector:
     """`plain_numbers`, all finite. Raises InvalidRequest."""
     array = plain_numbers(values, name, constraint)
-    return array if np.isfinite(array).all() else InvalidRequest.must(name, constraint, values)
+    return array if np.isfinite(array).all() else must(name, constraint, values)
 
 
 def finite_table(values: Any, name: str, *shapes: tuple[int, ...]) -> Vector:
     """Finite numbers as floats, in one of these shapes. Raises InvalidRequest."""
     array = plain_numbers(values, name)
     if array.shape not in shapes:
-        InvalidRequest.must(name, f"an array of shape {shapes[0]}", f"shape {array.shape}")
+        must(name, f"an array of shape {shapes[0]}", f"shape {array.shape}")
     return finite_numbers(array, name, "an array of finite numbers")
 
 
@@ -61,7 +61,7 @@ def whole_column(values: Any, name: str, low: int, high: int, constraint: str) -
     array = plain_array(values, name, constraint)
     column = array.dtype.kind in "iu" and array.ndim == 1
     if not column or (array.size and not low <= array.min() <= array.max() <= high):
-        InvalidRequest.must(name, constraint, values)
+        must(name, constraint, values)
     return array.astype(np.int64)
 
 
@@ -71,7 +71,7 @@ def plain_array(values: Any, name: str, constraint: str) -> NDArray[Any]:
     try:
         return np.asarray(_frame(values))
     except (TypeError, ValueError):
-        return InvalidRequest.must(name, constraint, type(values).__name__)
+        return must(name, constraint, type(values).__name__)
 
 
 def is_whole(value: object) -> TypeGuard[int]:
@@ -83,7 +83,7 @@ def whole_number(value: Any, name: str, least: int, most: int | None = None, con
     """An integer in least..most, NumPy's or Python's. constraint: the same in other words. Raises InvalidRequest."""
     if not is_whole(value) or value < least or (most is not None and value > most):
         words = f"an integer >= {least}" if most is None else f"an integer in {least}..{most}"
-        InvalidRequest.must(name, constraint or words, value)
+        must(name, constraint or words, value)
     return int(value)
 
 
@@ -96,10 +96,10 @@ def plain_list(values: Any, name: str, constraint: str = "a list") -> list[Any]:
             raise TypeError
         entries = list(islice(_frame(values), _MOST + 1))
         if len(entries) > _MOST:
-            InvalidRequest.must(name, f"at most {_MOST} entries long", type(values).__name__)
+            must(name, f"at most {_MOST} entries long", type(values).__name__)
         return entries
     except TypeError:
-        return InvalidRequest.must(name, constraint, repr(values))
+        return must(name, constraint, repr(values))
 
 
 def _frame(values: Any) -> Any:
@@ -114,7 +114,7 @@ def refuse_marked(values: Any, name: str, constraint: str = "finite numbers") ->
     """Raise InvalidRequest for a masked array or one with units, or a (nested) list with such an entry."""
     mark = _mark(values)
     if mark is not None:
-        InvalidRequest.must(name, f"{constraint}, none of them {mark}", type(values).__name__)
+        must(name, f"{constraint}, none of them {mark}", type(values).__name__)
 
 
 def _mark(values: Any, depth: int = 3) -> str | None:

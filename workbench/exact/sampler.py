@@ -24,7 +24,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.alias_table import MOST, AliasTable
 from workbench.exact.arrays import Integers, Words
 from workbench.exact.distribution import Distribution
@@ -48,7 +48,7 @@ class Sampler:
     def __init__(self, laws: Distribution | Sequence[Distribution], source: Source | None = None) -> None:
         self.laws = (laws,) if isinstance(laws, Distribution) else tuple(laws)
         if not 1 <= len(self.laws) <= _LAWS:
-            InvalidRequest.must("laws", f"1 to {_LAWS} distributions", len(self.laws))
+            must("laws", f"1 to {_LAWS} distributions", len(self.laws))
         self.source = source or Source()
         self.bits = max(8, min(_WORD, (_CELLS // len(self.laws)).bit_length() - 1))
         self.depth = 64 if len(self.laws) == 1 else 64 - _WORD

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from solvers.search import Deadline
-from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.errors import WorkbenchError, must
 from workbench.exact.objects import Values
 from workbench.families.base import Family
 from workbench.families.baseline import joined, own_baselines, read_baselines
@@ -107,7 +107,7 @@ def _meant(known: Iterable[str], word: str) -> list[str]:
     """The published mechanisms that a word names, whole or in part. Raises InvalidRequest."""
     named = [name for name in known if name.lower() == word.lower()]
     named = named or [name for name in known if word.lower() in name.lower()]
-    return named or InvalidRequest.must("baseline", f"a file, or one of {', '.join(known)}", repr(word))
+    return named or must("baseline", f"a file, or one of {', '.join(known)}", repr(word))
 
 
 def with_frontiers(name: str | None = None) -> dict[str, Family]:
@@ -128,7 +128,7 @@ def _help() -> str:
 
 def _named(name: str) -> Family:
     known = with_frontiers(name).get(name)
-    return known or InvalidRequest.must("family", f"one of {', '.join(with_frontiers())}", repr(name))
+    return known or must("family", f"one of {', '.join(with_frontiers())}", repr(name))
 
 
 def run(plan: Plan, progress: Progress = silent, jobs: int = 1) -> Result:

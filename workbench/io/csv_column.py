@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Flags, Vector
 from workbench.io.files import is_name, lines_of, read_rows
 
@@ -48,14 +48,14 @@ class CsvColumn:
         """
         rows, path = read_rows(path), Path(path)
         if not rows:
-            InvalidRequest.must("input", "a CSV file with at least one number", f"{path.name}, which is empty")
+            must("input", "a CSV file with at least one number", f"{path.name}, which is empty")
         at, header = locate(rows[0], column, path.name)
         table = cls(path.name, rows, at, header)
         if not table.body:
-            InvalidRequest.must("input", "a CSV file with at least one number", f"{path.name}, which has only a header")
+            must("input", "a CSV file with at least one number", f"{path.name}, which has only a header")
         for index, row in enumerate(table.body):
             if len(row) != table.width:
-                InvalidRequest.must(table.line(index), f"{table.width} cells wide", f"{len(row)} cells")
+                must(table.line(index), f"{table.width} cells wide", f"{len(row)} cells")
         return table
 
     @property
@@ -128,10 +128,10 @@ def _place(head: list[str], column: str | None, name: str) -> int:
     """The index of the chosen column in the first row."""
     if column is None:
         if len(head) != 1:
-            InvalidRequest.must("column", f"given for {name}, which has {len(head)} columns", "none")
+            must("column", f"given for {name}, which has {len(head)} columns", "none")
         return 0
     if not isinstance(column, str):
-        InvalidRequest.must("column", "a name, or a number from 1 as text", repr(column))
+        must("column", "a name, or a number from 1 as text", repr(column))
     names = [cell.strip() for cell in head]
     same = [str(at) for at, cell in enumerate(names, 1) if cell == column.strip()]
     if len(same) == 1:
@@ -139,9 +139,7 @@ def _place(head: list[str], column: str | None, name: str) -> int:
     if column.isascii() and column.isdecimal() and len(column) < 10 and 1 <= int(column) <= len(head):
         return int(column) - 1
     if same:
-        InvalidRequest.must(
-            "column", f"one of {' and '.join(same)}, by number: {name} has {len(same)} columns {column}", column
-        )
+        must("column", f"one of {' and '.join(same)}, by number: {name} has {len(same)} columns {column}", column)
     raise InvalidRequest(
         f"column must be a column of {name}: one of {', '.join(names)}, or 1 to {len(head)}. Got {column!r}."
     )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.objects import Pair, Record
 from workbench.io.files import PICTURES, write_whole
 
@@ -245,7 +245,7 @@ def inches(width: Any) -> float:
         wide = float(WIDTHS.get(width, width))
         if _NARROW <= wide <= _WIDE:
             return wide
-    return InvalidRequest.must("width", f"{', '.join(WIDTHS)}, or between {_NARROW:g} and {_WIDE:g} inches", width)
+    return must("width", f"{', '.join(WIDTHS)}, or between {_NARROW:g} and {_WIDE:g} inches", width)
 
 
 def _fit(figure: Figure, width: float) -> None:
@@ -281,14 +281,14 @@ def _fit(figure: Figure, width: float) -> None:
     except UserWarning:
         fits = False
     if not fits:
-        InvalidRequest.must("width", "enough for the figure's legend and axes", width)
+        must("width", "enough for the figure's legend and axes", width)
 
 
 def save_figure(figure: Figure, path: Path, width: Width = None) -> None:
     """Save a figure in the format of the path's ending, as `figure_bytes` makes it."""
     form = path.suffix.lstrip(".").lower()
     if form not in PICTURES:
-        InvalidRequest.must("plot file", "named .png, .svg or .pdf", path.name)
+        must("plot file", "named .png, .svg or .pdf", path.name)
     write_whole(path, figure_bytes(figure, form, width))
 
 

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from workbench.errors import CorruptFile, InvalidRequest
+from workbench.errors import CorruptFile, InvalidRequest, must
 
 PICTURES = ("png", "svg", "pdf")  # files of a figure
 LIMIT = 16 << 20  # bytes; a mechanism of 10^5 masses is a tenth of that
@@ -46,9 +46,9 @@ def no_files() -> Iterator[None]:
 def named_file(value: Any, name: str) -> str:
     """The name of a file that is written, of whoever may have files read. Raises InvalidRequest."""
     if not _reading.get():
-        InvalidRequest.must(name, "given on a command line or in Python, as it names a file", repr(value))
+        must(name, "given on a command line or in Python, as it names a file", repr(value))
     if not isinstance(value, str) or not value.strip():
-        InvalidRequest.must(name, "the name of a file", repr(value))
+        must(name, "the name of a file", repr(value))
     return value.strip()
 
 
@@ -68,7 +68,7 @@ def names_file(given: object) -> bool:
 def file_path(path: object, name: str = "file") -> Path:
     """A path of a file, as text or Path. name: what a message calls it. Raises InvalidRequest."""
     if not isinstance(path, (str, os.PathLike)) or not isinstance(text := os.fspath(path), str) or "\0" in text:
-        InvalidRequest.must(name, "the path of a file", path)
+        must(name, "the path of a file", path)
     return Path(text)
 
 
@@ -121,9 +121,9 @@ def write_new(path: Path, content: bytes | Iterable[bytes], *, private: bool = F
 def not_read_only(path: Path, name: str) -> None:
     """Refuse a folder, and a file that nobody may write: renaming another onto it would. Raises InvalidRequest."""
     if path.is_dir():
-        InvalidRequest.must(name, "a file", f"the folder {path.name or path}")
+        must(name, "a file", f"the folder {path.name or path}")
     if path.is_file() and not path.stat().st_mode & 0o222:
-        InvalidRequest.must(name, "a file that can be written", f"{path.name}, which is read-only")
+        must(name, "a file that can be written", f"{path.name}, which is read-only")
 
 
 def try_folder(folder: Path) -> None:
@@ -151,7 +151,7 @@ def distinct_files(inputs: Mapping[str, Path | str | None], outputs: Mapping[str
             if mark is None:
                 continue
             if files is outputs and mark in seen:
-                InvalidRequest.must(name, f"another file than the {seen[mark]}", path)
+                must(name, f"another file than the {seen[mark]}", path)
             seen[mark] = f"{name} {path}"
 
 
@@ -178,7 +178,7 @@ def read_bytes(path: Path | str, limit: int, name: str = "file") -> bytes:
     where = file_path(path, name)
     called = where.name or str(path)
     if not _reading.get():
-        InvalidRequest.must(name, "spelled out, because no file is read here", repr(str(path)))
+        must(name, "spelled out, because no file is read here", repr(str(path)))
     try:
         kind = where.stat().st_mode
         if stat.S_ISREG(kind):  # a device may act when it is opened
@@ -188,10 +188,10 @@ def read_bytes(path: Path | str, limit: int, name: str = "file") -> bytes:
                 kind = status.st_mode
                 content = file.read(limit + 1) if stat.S_ISREG(kind) and status.st_size <= limit else b""
     except OSError as error:
-        InvalidRequest.must(name, "a file that can be read", f"{called}: {error.strerror or error}")
+        must(name, "a file that can be read", f"{called}: {error.strerror or error}")
     if not stat.S_ISREG(kind):
         words = "a folder" if stat.S_ISDIR(kind) else "a device, pipe or socket"
-        InvalidRequest.must(name, "a regular file", f"{called}: {words}")
+        must(name, "a regular file", f"{called}: {words}")
     if max(status.st_size, len(content)) > limit:
         raise CorruptFile(f"{called} is larger than {limit} bytes.")
     return content

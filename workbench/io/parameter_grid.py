@@ -8,13 +8,13 @@ Parts separated by commas add up. In Python a grid may also be one number, or a 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
-from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.numbers import Real, exact, round_up
 
 MOST = 10_000  # numbers in one grid
@@ -33,7 +33,7 @@ def whole_grid(value: Grid, name: str) -> list[int]:
     numbers = grid(value, name)
     for number in numbers:
         if number.denominator != 1:
-            InvalidRequest.must(name, "integers", f"{round_up(number):g}")
+            must(name, "integers", f"{round_up(number):g}")
     return [int(number) for number in numbers]
 
 
@@ -42,7 +42,7 @@ def integers(text: str, name: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")] if text.strip() else []
     except ValueError:
-        InvalidRequest.must(name, "integers", repr(text))
+        must(name, "integers", repr(text))
 
 
 def in_order(value: Grid, name: str, most: int = MOST) -> list[Fraction]:
@@ -55,9 +55,9 @@ def in_order(value: Grid, name: str, most: int = MOST) -> list[Fraction]:
             else [exact(part, name)]
         )
         if len(numbers) > most:
-            InvalidRequest.must(name, f"a grid of at most {most} numbers", repr(value))
+            must(name, f"a grid of at most {most} numbers", repr(value))
     if not numbers:
-        InvalidRequest.must(name, "at least one number", repr(value))
+        must(name, "at least one number", repr(value))
     return numbers
 
 
@@ -71,7 +71,7 @@ def _parts(value: Grid, name: str) -> Iterable[Any]:
     if isinstance(value, str):
         parts = value.split(",")
         if not all(part.strip() for part in parts):
-            InvalidRequest.must(name, "numbers and grids such as 0.1:4:40, separated by commas", repr(value))
+            must(name, "numbers and grids such as 0.1:4:40, separated by commas", repr(value))
         return parts
     if isinstance(value, Iterable):
         return [part for item in value for part in (_parts(item, name) if isinstance(item, str) else [item])]
@@ -81,20 +81,17 @@ def _parts(value: Grid, name: str) -> Iterable[Any]:
 def _range(text: str, name: str, most: int) -> list[Fraction]:
     match = _RANGE.fullmatch(text)
     if match is None:
-        InvalidRequest.must(name, "FIRST:LAST:COUNT, or FIRST:LAST:COUNT:log, such as 0.1:4:40", repr(text))
+        must(name, "FIRST:LAST:COUNT, or FIRST:LAST:COUNT:log, such as 0.1:4:40", repr(text))
     low, high = exact(match[1], name), exact(match[2], name)
     count = int(match[3]) if len(match[3]) < 9 else most + 1
     if count == 1 and low == high:
         return [low]
     if not 2 <= count <= most:
-        InvalidRequest.must(name, f"FIRST:LAST:COUNT with COUNT in 2..{most}", repr(text))
+        must(name, f"FIRST:LAST:COUNT with COUNT in 2..{most}", repr(text))
     if match[4] is None:
         step = (high - low) / (count - 1)
         return [low + step * k for k in range(count)]
     if low <= 0 or high <= 0:
-        InvalidRequest.must(name, "FIRST:LAST:COUNT:log with FIRST and LAST > 0", repr(text))
-    digits = Context(prec=6)
-    ends = [Decimal(end.numerator) / Decimal(end.denominator) for end in (low, high)]
-    log_step = (ends[1].ln() - ends[0].ln()) / (count - 1)
-    inside = [Fraction(digits.plus((ends[0].ln() + log_step * k).exp())) for k in range(1, count - 1)]
-    return [low, *inside, high]
+        must(name, "FIRST:LAST:COUNT:log with FIRST and LAST > 0", repr(text))
+    first, log_step = math.log(low), (math.log(high) - math.log(low)) / (count - 1)
+    return [low, *(Fraction(f"{math.exp(first + log_step * k):.6g}") for k in range(1, count - 1)), high]

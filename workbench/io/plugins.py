@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.errors import InvalidRequest, WorkbenchError, must
 from workbench.exact.objects import Record
 
 # group -> (module and name of the base class of its things, module and name of the names that are ours). By their
@@ -92,7 +92,7 @@ def load_file(path: Path | str) -> None:
     file = Path(path).resolve()
     spec = importlib.util.spec_from_file_location(f"workbench_plugin_{file.stem}", file)
     if not file.is_file() or spec is None or spec.loader is None:
-        InvalidRequest.must("plugin", "a Python file", path)
+        must("plugin", "a Python file", path)
     if str(file) in _read:
         return
     _read.add(str(file))
@@ -129,12 +129,12 @@ def _add(thing: Any, package: str, wanted: str | None = None) -> None:
     group = _group(thing)
     if group is None or (wanted is not None and group != wanted):
         what = "a Family, a Notion, a Backend class, a Baseline or a mechanism class with kind and from_dict"
-        InvalidRequest.must("plugin", what if wanted is None else f"one for workbench.{wanted}", repr(thing))
+        must("plugin", what if wanted is None else f"one for workbench.{wanted}", repr(thing))
     if group in _SINGLE and isinstance(thing, type):
         thing = thing()
     name = thing.kind if group == "mechanisms" else thing.name
     if not isinstance(name, str) or not name:
-        InvalidRequest.must("the name of a plugin", "a string", repr(name))
+        must("the name of a plugin", "a string", repr(name))
     before = _plugins[group].get(name)
     if before is not None and before.package == package and before.thing == thing:
         return

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import jsonable
 from workbench.exact.objects import Record
 from workbench.io.files import PICTURES
@@ -42,7 +42,7 @@ def silent(done: int, total: int, what: str) -> None:
 def check_progress(progress: Any) -> None:
     """Raise InvalidRequest for what cannot be told how far a computation is."""
     if not callable(progress):
-        InvalidRequest.must("progress", "a function of (done, total, what)", repr(progress))
+        must("progress", "a function of (done, total, what)", repr(progress))
 
 
 def _no_plots(table: pd.DataFrame) -> Plots:
@@ -113,7 +113,7 @@ class Result(Sequence[Row]):
         """
         plots = self.draw(self._table)
         if which is not None and which not in plots:
-            InvalidRequest.must("which", f"one of {', '.join(plots) or 'no plots'}", repr(which))
+            must("which", f"one of {', '.join(plots) or 'no plots'}", repr(which))
         for name in plots if which is None else [which]:
             figure = plots[name]()
             if figure is not None:
@@ -138,7 +138,7 @@ class Result(Sequence[Row]):
         elif ending in _TABLES:
             _write(target, _TABLES[ending](self))
         elif ending and not target.is_dir():
-            InvalidRequest.must(
+            must(
                 "path",
                 "named .csv, .tex, .json, .png, .svg or .pdf, or a folder without an ending (--html writes a page)",
                 target,
@@ -153,7 +153,7 @@ class Result(Sequence[Row]):
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            InvalidRequest.must("path", f"a folder that can be written ({error.strerror})", folder)
+            must("path", f"a folder that can be written ({error.strerror})", folder)
         files = [folder / f"{self.name}.csv"]
         _write(files[0], csv_bytes(self._table))
         for name, plot in self.draw(self._table).items():
@@ -276,5 +276,5 @@ def _write(path: Path, content: bytes) -> None:
     from workbench.io.files import write_whole
 
     if not path.absolute().parent.is_dir():
-        InvalidRequest.must("path", "in an existing folder", path)
+        must("path", "in an existing folder", path)
     write_whole(path, content)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Rationals
@@ -75,7 +75,7 @@ class AdditiveNoise(ShownMechanism):
     def __init__(self, question: ModuloNoise, weights: Iterable[Any] | Distribution) -> None:
         masses = weights if isinstance(weights, Distribution) else Distribution(weights)
         if len(masses) != _question(question).order:
-            InvalidRequest.must("weights", f"a list of {question.order} masses", f"{len(masses)}")
+            must("weights", f"a list of {question.order} masses", f"{len(masses)}")
         self.__dict__.update(question=question, masses=masses)
 
     @classmethod
@@ -89,7 +89,7 @@ class AdditiveNoise(ShownMechanism):
         order, sizes = _question(question).order, question.sizes
         array = plain_array(pmf, "pmf", f"an array of {order} masses")
         if array.shape not in {(order,), sizes}:
-            InvalidRequest.must("pmf", f"an array of {order} masses", f"shape {array.shape}")
+            must("pmf", f"an array of {order} masses", f"shape {array.shape}")
         return cls(question, Distribution.from_floats(array.reshape(-1)))
 
     # What a mechanism is.
@@ -154,7 +154,7 @@ class AdditiveNoise(ShownMechanism):
         insecure_seed: a repeatable draw, for experiments only.
         """
         if not self.question.scalar:
-            InvalidRequest.must("mechanism", "noise on scalar answers", self.describe())
+            must("mechanism", "noise on scalar answers", self.describe())
         top = self.question.order - 1
         given = whole_column(answers, "answers", 0, top, f"a column of integers in 0..{top}")
         noise = self.draws(None, given.size, Source(insecure_seed))
@@ -244,7 +244,7 @@ class AdditiveNoise(ShownMechanism):
         if losses is None:
             return 1 - self.masses[0]
         if len(losses) != len(self.masses):
-            InvalidRequest.must("losses", f"{len(self.masses)} numbers", len(losses))
+            must("losses", f"{len(self.masses)} numbers", len(losses))
         if known_losses(name, self.question.sizes) not in (None, losses):
             raise InvalidRequest(f"losses must be those of {name}, or have a name of their own.")
         return self.masses.mean(losses)
@@ -284,4 +284,4 @@ class AdditiveNoise(ShownMechanism):
 
 
 def _question(question: Any) -> ModuloNoise:
-    return question if isinstance(question, ModuloNoise) else InvalidRequest.must("question", "a ModuloNoise", question)
+    return question if isinstance(question, ModuloNoise) else must("question", "a ModuloNoise", question)

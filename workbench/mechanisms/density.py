@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.arrays import Positions, Vector
 from workbench.exact.numbers import exact
 
@@ -101,10 +101,10 @@ class Density:
         """Itself, when it is a density. Raises InvalidRequest when it is negative, not finite or not of mass 1."""
         _x, w = self.grid(np.linspace(-self.c, self.c, 65))
         if not np.isfinite(w).all() or (w < 0).any():
-            InvalidRequest.must("density", "finite and >= 0 on [-c, c]", self.name)
+            must("density", "finite and >= 0 on [-c, c]", self.name)
         total = math.fsum(w)
         if abs(total - 1) > 1e-6:
-            InvalidRequest.must("density", "of total mass 1 on [-c, c]", f"mass {total:.6g} for {self.name}")
+            must("density", "of total mass 1 on [-c, c]", f"mass {total:.6g} for {self.name}")
         return self
 
 
@@ -132,9 +132,9 @@ def normal(mu: float, sigma: float, c: float = 1.0) -> Density:
     """
     mean, deviation = float(exact(mu, "mu")), float(exact(sigma, "sigma"))
     if not c * _NARROWEST <= deviation <= c * _FARTHEST:
-        InvalidRequest.must("sigma", f"a number in [{c * _NARROWEST:g}, {c * _FARTHEST:g}]", sigma)
+        must("sigma", f"a number in [{c * _NARROWEST:g}, {c * _FARTHEST:g}]", sigma)
     if not abs(mean) <= c * _FARTHEST:
-        InvalidRequest.must("mu", f"a number in [{-c * _FARTHEST:g}, {c * _FARTHEST:g}]", mu)
+        must("mu", f"a number in [{-c * _FARTHEST:g}, {c * _FARTHEST:g}]", mu)
 
     def shape(x: Vector) -> Vector:
         z = np.minimum(np.abs(x - mean) / deviation, 38.0)  # e^(-38²/2) is the last double
@@ -159,7 +159,7 @@ def from_function(
     cuts = tuple(sorted({*map(float, breaks), *np.linspace(-1, 1, 9)[1:-1].tolist()}))
     x = np.linspace(0.0, 1.0, 33)
     if symmetric and not np.allclose(shape(x), shape(-x)):
-        InvalidRequest.must("density", "symmetric, as it says", "one that is not")
+        must("density", "symmetric, as it says", "one that is not")
     density = Density("function", 1.0, lambda x: np.asarray(shape(x), dtype=float), cuts, (), symmetric)
     return density.checked()
 
@@ -171,7 +171,7 @@ def spelled(text: Any, c: float = 1.0, middle: float = 0.0) -> Density:
     """
     if isinstance(text, Density):
         if text.c != c:
-            InvalidRequest.must("density", f"one on [-{c:g}, {c:g}]", f"one on [-{text.c:g}, {text.c:g}]")
+            must("density", f"one on [-{c:g}, {c:g}]", f"one on [-{text.c:g}, {text.c:g}]")
         return text.checked()
     kind, _, rest = str(text).partition(":")
     if kind == "uniform" and not rest:
@@ -180,4 +180,4 @@ def spelled(text: Any, c: float = 1.0, middle: float = 0.0) -> Density:
     if kind == "normal" and len(parts) == 2:
         law = normal(float(exact(parts[0], "mu")) - middle, float(exact(parts[1], "sigma")), c).checked()
         return replace(law, name=f"normal:{','.join(parts)}") if middle else law
-    return InvalidRequest.must("density", 'uniform, or normal:MU,SIGMA such as "normal:0.5,0.1"', repr(text))
+    return must("density", 'uniform, or normal:MU,SIGMA such as "normal:0.5,0.1"', repr(text))

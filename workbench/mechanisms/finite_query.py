@@ -9,6 +9,7 @@ p(x)                             prior (k,), sums to 1; None: the worst input co
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Rationals, exact, positive
 from workbench.exact.objects import Pair, Pairs, Record
@@ -74,7 +75,7 @@ class FiniteQuery(OneLine):
         listed = values if outputs is None or free else points(outputs if read is None else read[0], "outputs")
         self.__dict__.update(inputs=values, outputs=listed, free=free, norm="L2")
         if len(values) < 2:
-            InvalidRequest.must("inputs", "at least two for a neighbour relation", len(values))
+            must("inputs", "at least two for a neighbour relation", len(values))
         if (neighbours is None) == (max_shift is None):
             raise InvalidRequest("A neighbour relation must be given by exactly one of max_shift and neighbours.")
         pairs, distances = self._relation(neighbours if max_shift is None else {"max_distance": max_shift})
@@ -153,7 +154,7 @@ class FiniteQuery(OneLine):
         x = rationals_of(self.inputs)
         if x is None:
             words = "a matrix or list of distances for metric privacy of inputs that are no numbers"
-            InvalidRequest.must("neighbours", words, "none")
+            must("neighbours", words, "none")
         pairs = self.pairs
         if pairs is None:
             order = sorted(range(self.k), key=x.__getitem__)
@@ -190,20 +191,18 @@ class FiniteQuery(OneLine):
     def _relation(self, given: Any) -> tuple[Pairs | None, Rationals | None]:
         if isinstance(given, Mapping):
             if set(given) != {"max_distance"}:
-                InvalidRequest.must("neighbours", '{"max_distance": D}', dict(given))
+                must("neighbours", '{"max_distance": D}', dict(given))
             return self._within(exact(given["max_distance"], "max_shift")), None
         if isinstance(given, str) and given in ("all", "consecutive"):
             return (None if given == "all" else tuple((i, i + 1) for i in range(self.k - 1))), None
         if isinstance(given, str) and (near := relation(given)) is not None:
             if not self.planar:
-                InvalidRequest.must(
-                    "neighbours", "without a norm for inputs that are no places of the plane", repr(given)
-                )
+                must("neighbours", "without a norm for inputs that are no places of the plane", repr(given))
             self.__dict__["norm"] = near[1]
             return (None if near[0] is None else near_pairs(self.inputs, *near)), None
         if isinstance(given, (str, Path)):
             if not names_file(given):
-                InvalidRequest.must("neighbours", "all, consecutive, or a CSV file of pairs", repr(str(given)))
+                must("neighbours", "all, consecutive, or a CSV file of pairs", repr(str(given)))
             rows = read_table(given, "neighbours", header=True)
             if rows and not self._known(rows[0]) and any(self._known(row) for row in rows[1:]):
                 rows = rows[1:]  # a header
@@ -217,22 +216,17 @@ class FiniteQuery(OneLine):
 
     def _within(self, most: Fraction) -> Pairs:
         if most <= 0:
-            InvalidRequest.must("max_shift", "a number > 0", spelled(most))
+            must("max_shift", "a number > 0", spelled(most))
         x = rationals_of(self.inputs)
         if x is None:
-            InvalidRequest.must("max_shift", "left out for inputs that are no numbers", spelled(most))
+            must("max_shift", "left out for inputs that are no numbers", spelled(most))
         order = sorted(range(self.k), key=x.__getitem__)
-        pairs = []
-        for at, i in enumerate(order):
-            for j in order[at + 1 :]:
-                if x[j] - x[i] > most:
-                    break
-                pairs.append((min(i, j), max(i, j)))
-            if len(pairs) > _PAIRS:
-                InvalidRequest.must("max_shift", f"one that leaves at most {_PAIRS} pairs of neighbours", spelled(most))
-        if not pairs:
-            InvalidRequest.must("max_shift", "at least the least distance of two inputs", spelled(most))
-        return tuple(sorted(pairs))
+        beyond = [bisect_right(order, x[i] + most, key=x.__getitem__) for i in order]
+        if sum(beyond) - self.k * (self.k + 1) // 2 > _PAIRS:
+            must("max_shift", f"one that leaves at most {_PAIRS} pairs of neighbours", spelled(most))
+        near = ((i, j) for at, i in enumerate(order) for j in order[at + 1 : beyond[at]])
+        pairs = tuple(sorted((min(pair), max(pair)) for pair in near))
+        return pairs or must("max_shift", "at least the least distance of two inputs", spelled(most))
 
     def _known(self, row: Any) -> bool:
         try:
@@ -249,24 +243,24 @@ class FiniteQuery(OneLine):
         for entry in entries:
             row = plain_list(entry, "a pair of neighbours", "two inputs")
             if len(row) not in (2, 3):
-                InvalidRequest.must("a pair of neighbours", "two inputs, and perhaps their distance", row)
+                must("a pair of neighbours", "two inputs, and perhaps their distance", row)
             ends = []
             for cell in row[:2]:
                 end = point(cell, "a neighbour")
                 if end not in self._positions:
-                    InvalidRequest.must("neighbours", "pairs of inputs", f"{shown(end)}, which is no input")
+                    must("neighbours", "pairs of inputs", f"{shown(end)}, which is no input")
                 ends.append(self._positions[end])
             if ends[0] == ends[1]:
-                InvalidRequest.must("neighbours", "pairs of different inputs", f"{shown(self.inputs[ends[0]])} twice")
+                must("neighbours", "pairs of different inputs", f"{shown(self.inputs[ends[0]])} twice")
             pair = min(ends), max(ends)
             distance = None
             if len(row) == 3:
                 distance = positive(row[2], f"the distance of {' and '.join(str(shown(self.inputs[i])) for i in pair)}")
             if pair in measured and measured[pair] != distance:
-                InvalidRequest.must("neighbours", "pairs with one distance each", f"two for {row[:2]}")
+                must("neighbours", "pairs with one distance each", f"two for {row[:2]}")
             measured[pair] = distance
         if not measured:
-            InvalidRequest.must("neighbours", "at least one pair of inputs", "none")
+            must("neighbours", "at least one pair of inputs", "none")
         if len({distance is None for distance in measured.values()}) > 1:
             raise InvalidRequest("Distances must be given for every pair of neighbours, or for none.")
         pairs = tuple(sorted(measured))
@@ -280,14 +274,14 @@ class FiniteQuery(OneLine):
             distance = table[i][j]
             if i == j:
                 if not is_zero(distance):
-                    InvalidRequest.must("a matrix of distances", "0 on its diagonal", distance)
+                    must("a matrix of distances", "0 on its diagonal", distance)
             elif distance != table[j][i]:
                 words = f"{distance} and {table[j][i]} for {(i, j)}"
-                InvalidRequest.must("a matrix of distances", "symmetric", words)
+                must("a matrix of distances", "symmetric", words)
             elif i < j and not (is_number(distance) and float(distance) == math.inf):
                 entries.append((self.inputs[i], self.inputs[j], distance))
         if not entries:
-            InvalidRequest.must("a matrix of distances", "finite for some pair", "none")
+            must("a matrix of distances", "finite for some pair", "none")
         return self._listed(entries)
 
     def _prior(self, given: Any) -> Rationals | None:
@@ -298,15 +292,15 @@ class FiniteQuery(OneLine):
         if isinstance(given, str) and "," in given and not names_file(given):
             given = given.split(",")
         elif isinstance(given, (str, Path)) and not names_file(given):
-            InvalidRequest.must("prior", "uniform, worst, weights or a CSV file of them", repr(str(given)))
+            must("prior", "uniform, worst, weights or a CSV file of them", repr(str(given)))
         given = read_table(given, "prior") if isinstance(given, (str, Path)) else plain_list(given, "prior", "a list")
         if any(isinstance(row, list) for row in given):
             given = self._paired(given)
         weights = [exact(weight, "every weight of the prior") for weight in given]
         if len(weights) != self.k:
-            InvalidRequest.must("prior", f"uniform, worst, or {self.k} weights, one for every input", len(weights))
+            must("prior", f"uniform, worst, or {self.k} weights, one for every input", len(weights))
         if min(weights) < 0 or not any(weights):
-            InvalidRequest.must("prior", "weights >= 0, not all 0", spelled(min(weights)))
+            must("prior", "weights >= 0, not all 0", spelled(min(weights)))
         total = sum(weights)
         return tuple(weight / total for weight in weights)
 
@@ -319,7 +313,7 @@ class FiniteQuery(OneLine):
         for row in rows:
             at = self._positions.get(point(row[0], "an input of the prior")) if len(row) == 2 else None
             if at is None or at in seen:
-                InvalidRequest.must("prior", "a CSV of inputs, each once, and their weights", ",".join(map(str, row)))
+                must("prior", "a CSV of inputs, each once, and their weights", ",".join(map(str, row)))
             seen.add(at)
             weights[at] = row[1]
         return weights

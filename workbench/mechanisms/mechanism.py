@@ -48,7 +48,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Positions
 from workbench.exact.distribution import NEAR, Distribution
 from workbench.exact.numbers import Rationals, Real, positive
@@ -150,9 +150,7 @@ class Distances:
         if hasattr(mechanism, "distances"):
             return cls(**vars(mechanism.distances))
         if not hasattr(mechanism, "within"):
-            InvalidRequest.must(
-                "mechanism", "one that says its law for any distance of neighbours (`within`)", mechanism
-            )
+            must("mechanism", "one that says its law for any distance of neighbours (`within`)", mechanism)
         column = mechanism.column_inputs
         farthest = column.high - column.low if column.bounded else math.inf
         return cls("whole" if column.whole else "real", ((column.low, column.high),), farthest=farthest)
@@ -256,7 +254,7 @@ def as_mechanism(given: Any) -> Mechanism:
         raise InvalidRequest(f"mechanism must have exact laws. {reason}")
     if not all(hasattr(mechanism, name) for name in ("law", "comparisons", "budgets")):
         file = " (wb.load reads a file)" if isinstance(given, str) else ""
-        InvalidRequest.must("mechanism", f"a mechanism, a Design or a Certificate{file}", type(given).__name__)
+        must("mechanism", f"a mechanism, a Design or a Certificate{file}", type(given).__name__)
     return mechanism
 
 

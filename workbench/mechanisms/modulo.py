@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Positions
 from workbench.exact.numbers import Real
 from workbench.exact.objects import Record
@@ -75,7 +75,7 @@ class ModuloNoise(OneLine):
         if (shifts is None) == (max_shift is None):
             raise InvalidRequest("A neighbour relation must be given by exactly one of shifts and max_shift.")
         if not isinstance(directed, bool):
-            InvalidRequest.must("directed", "True or False", directed)
+            must("directed", "True or False", directed)
         self.__dict__.update(sizes=_sizes(n, sizes), directed=directed)
         if max_shift is not None:
             if len(self.sizes) != 1:
@@ -84,7 +84,7 @@ class ModuloNoise(OneLine):
             shifts = range(1, whole_number(max_shift, "max_shift", 1, top) + 1)
         given = {self.canonical(shift) for shift in plain_list(shifts, "shifts", "a list of shifts")}
         if not 1 <= len(given) <= MAX_SHIFTS:
-            InvalidRequest.must("shifts", f"1 to {MAX_SHIFTS} different shifts", len(given))
+            must("shifts", f"1 to {MAX_SHIFTS} different shifts", len(given))
         self.__dict__["shifts"] = tuple(sorted(given))
 
     @property
@@ -115,13 +115,13 @@ class ModuloNoise(OneLine):
         """
         parts = (shift,) if self.scalar and not isinstance(shift, (tuple, list)) else shift
         if not isinstance(parts, (tuple, list, np.ndarray)) or len(parts) != len(self.sizes):
-            InvalidRequest.must("a shift", f"{len(self.sizes)} integers, one for each size", shift)
+            must("a shift", f"{len(self.sizes)} integers, one for each size", shift)
         if not all(is_whole(part) and abs(part) < size for part, size in zip(parts, self.sizes, strict=True)):
             if self.scalar:
-                InvalidRequest.must("a shift", f"an integer in 1..{self.sizes[0] - 1} or its negative", shift)
-            InvalidRequest.must("a shift", f"integers, each below its size in {self.sizes}", shift)
+                must("a shift", f"an integer in 1..{self.sizes[0] - 1} or its negative", shift)
+            must("a shift", f"integers, each below its size in {self.sizes}", shift)
         if not any(parts):
-            InvalidRequest.must("a shift", "different from zero", shift)
+            must("a shift", "different from zero", shift)
         return tuple(int(part) % size for part, size in zip(parts, self.sizes, strict=True))
 
     def answer(self, x: Any) -> Shift:
@@ -131,7 +131,7 @@ class ModuloNoise(OneLine):
         inside = all(is_whole(p) and 0 <= p < size for p, size in zip(parts, self.sizes, strict=False))
         if len(parts) != len(self.sizes) or not inside:
             where = f"an answer of the query, in 0..{self.sizes[0] - 1}"
-            InvalidRequest.must(
+            must(
                 "answer", where if self.scalar else f"{len(self.sizes)} integers, each in 0..size-1 of {self.sizes}", x
             )
         return tuple(int(part) for part in parts)
@@ -192,10 +192,10 @@ def _sizes(n: object, sizes: object) -> tuple[int, ...]:
     words = "a list of integers >= 1"
     orders = tuple(plain_list(sizes, "sizes", words))
     if not all(is_whole(size) and size >= 1 for size in orders):
-        InvalidRequest.must("sizes", words, orders)
+        must("sizes", words, orders)
     factors = tuple(map(int, orders))
     if len(factors) > MAX_FACTORS:
-        InvalidRequest.must("sizes", f"at most {MAX_FACTORS} integers", len(factors))
+        must("sizes", f"at most {MAX_FACTORS} integers", len(factors))
     if not 2 <= math.prod(factors) <= MAX_ORDER:
-        InvalidRequest.must("sizes", f"orders with a product in 2..{MAX_ORDER}", factors)
+        must("sizes", f"orders with a product in 2..{MAX_ORDER}", factors)
     return factors

@@ -20,10 +20,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.arrays import Flags
 from workbench.exact.distribution import over_common
-from workbench.exact.numbers import Rationals, exact, number_where
+from workbench.exact.numbers import ZERO, Rationals, exact, number_where
 from workbench.exact.objects import Pair, Pairs
 from workbench.io.files import read_table, spelled
 
@@ -43,9 +43,9 @@ def read_places(path: Any, name: str) -> tuple[list[Rationals], list[Fraction] |
     if not rows or len(rows[0]) not in (2, 3):
         return None
     if len(rows) > _MOST:
-        InvalidRequest.must("places", f"at most {_MOST}", len(rows))
+        must("places", f"at most {_MOST}", len(rows))
     if len({len(row) for row in rows}) != 1:
-        InvalidRequest.must("places", "a CSV file of rows x, y[, weight]", "rows of several widths")
+        must("places", "a CSV file of rows x, y[, weight]", "rows of several widths")
     cells = [[exact(cell, f"row {at} of the places") for cell in row] for at, row in enumerate(rows, 1)]
     return [tuple(row[:2]) for row in cells], [row[2] for row in cells] if len(rows[0]) == 3 else None
 
@@ -58,7 +58,7 @@ def planar(values: Sequence[Any]) -> bool:
 def norm_of(words: str) -> str:
     """The norm that a text names, L2 where it names none. Raises InvalidRequest."""
     named = {norm.lower(): norm for norm in NORMS}.get(words.strip().lower() or "l2")
-    return named or InvalidRequest.must("the norm of neighbours", "L1, L2 or Linf", repr(words))
+    return named or must("the norm of neighbours", "L1, L2 or Linf", repr(words))
 
 
 def relation(words: str) -> tuple[Fraction | None, str] | None:
@@ -140,7 +140,7 @@ def near_pairs(places: Sequence[Any], radius: Fraction | None, norm: str) -> Pai
     pairs = np.argwhere(np.triu(near, 1))
     if not len(pairs):
         least = "the least distance of two places"
-        InvalidRequest.must("neighbours", f"within {least} at least", f"within {spelled(radius or Fraction(0))}")
+        must("neighbours", f"within {least} at least", f"within {spelled(radius or ZERO)}")
     return tuple((i, j) for i, j in pairs.tolist())
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import Rationals, exact, positive, rational
 from workbench.exact.plain import plain_list
 from workbench.io.files import is_number, names_file, read_table
@@ -23,10 +23,10 @@ def points(given: Any, name: str) -> tuple[Point, ...]:
         given = _spelled(given, name)
     read = [point(value, f"every one of the {name}") for value in plain_list(given, name, "a list")][: MOST + 1]
     if not 1 <= len(read) <= MOST:
-        InvalidRequest.must(name, f"1 to {MOST} of them", "none" if not read else f"more than {MOST}")
+        must(name, f"1 to {MOST} of them", "none" if not read else f"more than {MOST}")
     if len({*read}) < len(read):
         twice = next(repeated for at, repeated in enumerate(read) if repeated in read[:at])
-        InvalidRequest.must(name, "all different (1, 1.0 and '1' are one number)", f"{shown(twice)} twice")
+        must(name, "all different (1, 1.0 and '1' are one number)", f"{shown(twice)} twice")
     return tuple(read)
 
 
@@ -36,18 +36,18 @@ def _spelled(given: str | Path, name: str) -> Iterable[Any]:
     if names_file(given):
         rows = read_table(given, name)
         if any(len(row) != 1 for row in rows):
-            InvalidRequest.must(name, "a CSV file of one column", Path(given).name)
+            must(name, "a CSV file of one column", Path(given).name)
         return [row[0] for row in rows]
     if ".." in text:
         ends, _, by = text.partition(":")
         low, _, high = ends.partition("..")
         first, last, step = exact(low, name, expected), exact(high, name, expected), exact(by or 1, name, expected)
         if step <= 0 or first > last:
-            InvalidRequest.must(name, expected, repr(text))
+            must(name, expected, repr(text))
         count = int((last - first) / step) + 1
         return [first + step * i for i in range(min(count, MOST + 1))]
     if "," not in text:
-        InvalidRequest.must(name, expected, repr(text))
+        must(name, expected, repr(text))
     return [part.strip() for part in text.split(",")]
 
 
@@ -57,7 +57,7 @@ def cells_of(given: Any, name: str, constraint: str = "numbers, as a list or as 
     if isinstance(given, (str, Path)):
         rows = [[cell for cell in row if cell] for row in read_table(given, name)]
         if len(rows) > 1 and (widest := max(map(len, rows))) > 1:  # read in a row, they would be something else
-            InvalidRequest.must(name, "one row or one column of a file", f"{len(rows)} rows of up to {widest} cells")
+            must(name, "one row or one column of a file", f"{len(rows)} rows of up to {widest} cells")
         return [cell for row in rows for cell in row]
     return plain_list(given, name, constraint)
 
@@ -102,5 +102,5 @@ def number_table(given: Any, name: str, shape: tuple[int, ...]) -> list[list[Fra
     entries = [plain_list(row, name, expected) for row in plain_list(given, name, expected)]
     if len(entries) != shape[0] or any(len(row) != shape[1] for row in entries):
         widths = sorted({len(row) for row in entries})
-        InvalidRequest.must(name, expected, f"{len(entries)} rows of {' or '.join(map(str, widths[:3])) or 0} columns")
+        must(name, expected, f"{len(entries)} rows of {' or '.join(map(str, widths[:3])) or 0} columns")
     return [[positive(cell, f"every entry of {name}", or_zero=True) for cell in row] for row in entries]

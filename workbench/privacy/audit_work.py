@@ -38,7 +38,7 @@ from fractions import Fraction
 from typing import Any
 
 from workbench.errors import CorruptFile
-from workbench.exact.numbers import bits_of
+from workbench.exact.numbers import ZERO, bits_of
 from workbench.exact.objects import Values
 from workbench.mechanisms.mechanism import AuditSize, Mechanism
 from workbench.privacy.notions import Notion
@@ -67,7 +67,7 @@ def work(
         few = notion.ratio_decides(values) or (notion.per_distance and bool(mechanism.segments))
         comparisons = size.extremes if few else comparisons
     budgets = dict(values)
-    delta = budgets.pop("delta", None) or Fraction(0)
+    delta = budgets.pop("delta", None) or ZERO
     bits = size.bits + max(map(bits_of, _fractions(budgets)), default=0) + bits_of(delta)
     wide = bits + _common_bits([*numbers, *size.numbers])
     each = 1 if notion is None else notion.work_per_outcome(values)

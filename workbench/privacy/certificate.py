@@ -23,7 +23,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import CorruptFile, InvalidRequest, NotCertified
+from workbench.errors import CorruptFile, InvalidRequest, NotCertified, must
 from workbench.exact.numbers import round_up
 from workbench.exact.objects import Record, Values
 from workbench.exact.plain import plain_list
@@ -82,18 +82,16 @@ class Certificate(Shown):
         else:
             claim = Claim.of(notion, mechanism, {"epsilon": epsilon, "delta": delta, **parameters})
         if getattr(mechanism, "rounded", False) and not claim.notion.convex and claim.values.get("delta") != 0:
-            InvalidRequest.must(
-                "notion", "one that rounding preserves, as what is published is rounded", claim.notion.name
-            )
+            must("notion", "one that rounding preserves, as what is published is rounded", claim.notion.name)
         self.__dict__.update(
             mechanism=mechanism, claim=claim, objective=objective, bias=bias, composed=composed,
             record=MappingProxyType(dict(record)),
         )  # fmt: skip
         if getattr(mechanism, "for_reals", False) and claim.notion.per_distance:
-            InvalidRequest.must("notion", "one without distances for a channel of a range", claim.notion.name)
+            must("notion", "one without distances for a channel of a range", claim.notion.name)
         if audited is not None:
             if audited.mechanism is not mechanism:
-                InvalidRequest.must("audited", "an audit of the mechanism itself", audited.mechanism)
+                must("audited", "an audit of the mechanism itself", audited.mechanism)
             audited = audited.at(claim.values.get("epsilon", 0))
             if claim.by_ratio or audited.complete:
                 self.__dict__["deciding"] = audited

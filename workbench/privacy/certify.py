@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import Rationals, Real, positive
 from workbench.exact.objects import Values
 from workbench.mechanisms.mechanism import Bias, Budget, as_mechanism
@@ -120,8 +120,6 @@ def _means(
         values, means = rationals(outputs, "outputs"), rationals(unbiased_for, "unbiased_for")
         shape = (len(subject.outputs), len(getattr(subject, "rows", means)))
         if (len(values), len(means)) != shape:
-            InvalidRequest.must(
-                "outputs and unbiased_for", f"{shape[0]} and {shape[1]} numbers", f"{len(values)} and {len(means)}"
-            )
+            must("outputs and unbiased_for", f"{shape[0]} and {shape[1]} numbers", f"{len(values)} and {len(means)}")
         return values, means
     return getattr(subject, "unbiased_means", (None, None))

@@ -29,13 +29,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import jsonable, rational, round_up
+from workbench.exact.numbers import ONE, ZERO, jsonable, rational, round_up
 from workbench.exact.objects import Record
 from workbench.io.csv_column import CsvColumn, locate
 from workbench.io.files import named, parse_json, read_text, write_json
-from workbench.io.records import FLAG, RATIO, TEXT, RecordForm, held, many, optional, refuse
+from workbench.io.records import FLAG, RATIO, TEXT, RecordForm, many, optional, refuse
 from workbench.mechanisms.mechanism import ColumnInputs, ColumnPublisher, for_reals
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.certificate import Certificate
@@ -52,7 +52,7 @@ class PrivacyBudget:
     """(ε, δ) of one person's part in a release; ε None: unbounded. per_distance: ε is per unit of |x - x'|."""
 
     epsilon: Fraction | None
-    delta: Fraction = Fraction(0)
+    delta: Fraction = ZERO
     per_distance: bool = False
 
     def __str__(self) -> str:
@@ -76,9 +76,9 @@ def together(budgets: Sequence[PrivacyBudget | None], rows: int = 1) -> PrivacyB
     if len(known) < len(budgets) or len(units) > 1:
         return None
     finite = [budget.epsilon for budget in known if budget.epsilon is not None]
-    epsilon = sum(finite, Fraction(0)) * rows if len(finite) == len(known) else None
-    delta = sum((budget.delta for budget in known), Fraction(0)) * rows
-    return PrivacyBudget(epsilon, min(Fraction(1), delta), any(units))
+    epsilon = sum(finite, ZERO) * rows if len(finite) == len(known) else None
+    delta = sum((budget.delta for budget in known), ZERO) * rows
+    return PrivacyBudget(epsilon, min(ONE, delta), any(units))
 
 
 _BUDGET = RecordForm("The budget", epsilon=optional(RATIO), delta=RATIO, per_distance=FLAG)
@@ -89,7 +89,8 @@ _RELEASE = RecordForm(
 
 @dataclass(frozen=True)
 class Release:
-    """One release in a ledger: of which column, under which notion, what it costs (None: no ε and δ), written where."""
+    """One release in a ledger: of which column, under which notion, what it costs (None: no ε and δ), written where.
+    Raises CorruptFile for a budget that is none."""
 
     column: str
     digest: str
@@ -97,18 +98,10 @@ class Release:
     budget: PrivacyBudget | None
     output: str
 
-    def to_dict(self) -> Record:
-        """JSON-ready."""
-        return _RELEASE.write(self)
-
-    @classmethod
-    def from_dict(cls, data: Any) -> Release:
-        """What `to_dict` wrote. Raises CorruptFile."""
-        release = cls(**_RELEASE.read(data))
-        budget = release.budget
+    def __post_init__(self) -> None:
+        budget = self.budget
         if budget is not None and ((budget.epsilon or 0) < 0 or not 0 <= budget.delta <= 1):
             refuse("The budget", "numbers epsilon >= 0 and delta in [0, 1]")
-        return release
 
 
 @dataclass(frozen=True)
@@ -145,7 +138,7 @@ class ReleaseLedger:
 
 
 _LEDGER = RecordForm(
-    "The ledger", {"format": FORMAT, "version": VERSION}, key=TEXT, releases=many(held(Release.from_dict))
+    "The ledger", {"format": FORMAT, "version": VERSION}, key=TEXT, releases=many(_RELEASE.of(Release))
 )
 _CALLED = {
     "noise": "additive noise on the answers 0..n, on the integers or on the reals",
@@ -186,14 +179,12 @@ class ColumnMechanism:
         stated = self.mechanism.published_error()
         if stated is not None:
             return stated
-        error = expected_error(self.mechanism)
-        real = for_reals(self.mechanism)
-        if error.worst is not None:
-            name = "input" if real else "answer"
-            stated = {f"largest mean absolute error of any {name}": round_up(error.worst)}
-        return (stated or {}) | (
-            {"mean absolute error of inputs spread evenly": round_up(Fraction(error.mean))} if real else {}
-        )
+        error, real = expected_error(self.mechanism), for_reals(self.mechanism)
+        name = f"largest mean absolute error of any {'input' if real else 'answer'}"
+        stated = {} if error.worst is None else {name: round_up(error.worst)}
+        if real:
+            stated["mean absolute error of inputs spread evenly"] = round_up(Fraction(error.mean))
+        return stated
 
 
 def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnMechanism:
@@ -206,11 +197,11 @@ def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnM
     inputs = getattr(mechanism, "column_inputs", None)
     if inputs is None or inputs.command != kind:
         got = mechanism.describe() if stored.relates and hasattr(mechanism, "describe") else "no such mechanism"
-        InvalidRequest.must("mechanism", _CALLED[kind], f"{path.name}: {got}")
+        must("mechanism", _CALLED[kind], f"{path.name}: {got}")
     words = []
     if stored.certificate is None:
         if not raw:
-            InvalidRequest.must("mechanism", "a certificate (or use --raw)", f"{path.name}, which proves no privacy")
+            must("mechanism", "a certificate (or use --raw)", f"{path.name}, which proves no privacy")
         words.append("The mechanism has no certificate and claims no privacy: the budget is its exact pure epsilon.")
     return _for_column(mechanism, stored.certificate, words)
 
@@ -326,7 +317,7 @@ class Account:
         try:
             after.save(path)
         except OSError as error:
-            InvalidRequest.must("ledger", "a file that can be written", f"{path.name}: {error.strerror}")
+            must("ledger", "a file that can be written", f"{path.name}: {error.strerror}")
         return lambda: path.unlink(missing_ok=True) if before is None else before.save(path)
 
 
@@ -335,7 +326,7 @@ def rows_of_one_person(private: Sequence[CsvColumn], person: str) -> int:
     table = private[0]
     at, _ = locate(table.rows[0], person, table.file)
     if at in {column.at for column in private}:
-        InvalidRequest.must("person", "another column than the private one", repr(person))
+        must("person", "another column than the private one", repr(person))
     names = [row[at].strip() for row in table.body]
     if "" in names:
         raise InvalidRequest(f"{table.line(names.index(''))} must say whose row it is. Got an empty cell.")
@@ -346,10 +337,8 @@ def _sum_words(releases: list[Release], what: str) -> list[str]:
     """What the last of some releases makes of their sum; nothing of one alone."""
     if len(releases) == 1:
         return []
-    total, number = (
-        together([release.budget for release in releases]),
-        f"This is release {len(releases)} of {what} in the ledger",
-    )
+    total = together([release.budget for release in releases])
+    number = f"This is release {len(releases)} of {what} in the ledger"
     if total is None:
         return [f"{number}; their budgets are of kinds that are not added up here, but they do add up."]
     return [f"{number}: budgets add up to {total} (basic composition)."]

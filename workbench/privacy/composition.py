@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from workbench.errors import InvalidRequest, NotCertified, NotProven
+from workbench.errors import InvalidRequest, NotCertified, NotProven, must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import (
     ONE,
@@ -115,12 +115,12 @@ def compose(
         times = parts[0] if len(parts) == 1 else parts
     counts: list[Any] = list(times) if isinstance(times, (list, tuple)) else [times] * len(subjects)
     if not subjects or len(counts) != len(subjects):
-        InvalidRequest.must("times", "one count, or one for each mechanism", times)
+        must("times", "one count, or one for each mechanism", times)
     counts = [whole_number(count, "times", 1, _RUNS) for count in counts]
     if (delta is None) == (epsilon is None):
         raise InvalidRequest("compose must be given exactly one of delta and epsilon.")
     if not isinstance(interval, (int, float)) or not 1e-7 <= interval <= 1:
-        InvalidRequest.must("interval", "a number in [1e-7, 1]", interval)
+        must("interval", "a number in [1e-7, 1]", interval)
     at = positive(epsilon, "epsilon", or_zero=True) if delta is None else probability(delta, "delta")
     runs = [(dominating_pair(subject), count) for subject, count in zip(subjects, counts, strict=True)]
     shown, step = tuple(counts) if several else counts[0], Fraction(interval)

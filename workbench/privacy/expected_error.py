@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import RationalPair, nearest_float, positive, round_up
+from workbench.exact.numbers import ONE, ZERO, RationalPair, nearest_float, positive, round_up
 from workbench.exact.objects import Record
 from workbench.exact.plain import plain_numbers
 from workbench.io.csv_column import read_column
@@ -93,7 +93,7 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
         data = read_column(Path(data))
     if subject.inputs is None and subject.segments is not None and not subject.segments:  # noise on all numbers
         if data is not None:
-            InvalidRequest.must("data", "left out: noise on all numbers is off by the same law everywhere", repr(data))
+            must("data", "left out: noise on all numbers is off by the same law everywhere", repr(data))
         clamp = getattr(subject.question, "clamp", None)
         if clamp is not None:
             mean, worst = subject.clamped_loss(loss), subject.clamped_loss(loss, None)
@@ -108,14 +108,14 @@ def _finite(mechanism: Mechanism, loss: str, data: Any) -> ExpectedError:
     published = mechanism.outputs if labelled is None else labelled[1]
     inputs, outputs = ([*map(_plain, values)] for values in (mechanism.inputs, published))
     if len(inputs) * len(outputs) > _CELLS:
-        InvalidRequest.must("inputs times outputs", f"at most {_CELLS} for expected losses", len(inputs) * len(outputs))
+        must("inputs times outputs", f"at most {_CELLS} for expected losses", len(inputs) * len(outputs))
     laws = [mechanism.law(x) for x in inputs]
     if not all(isinstance(value, (int, float, Fraction)) for value in (*inputs, *outputs)):
         if loss != "error-rate":  # a vector or a text: right in every part, or wrong
             what = "a vector query" if labelled is None else "inputs and outputs that are no numbers"
-            InvalidRequest.must("loss", f"error-rate for {what}", repr(loss))
+            must("loss", f"error-rate for {what}", repr(loss))
         places = {output: k for k, output in enumerate(outputs)}
-        losses = [1 - (law[places[x]] if x in places else Fraction(0)) for x, law in zip(inputs, laws, strict=True)]
+        losses = [1 - (law[places[x]] if x in places else ZERO) for x, law in zip(inputs, laws, strict=True)]
     else:
         labels, values = rationals(inputs, "inputs"), rationals(outputs, "outputs")
         losses = expected_losses(loss, labels, laws, values)
@@ -136,7 +136,7 @@ def _weights(mechanism: Mechanism, inputs: list[Any], data: Any) -> tuple[list[F
     if data is None:
         data = getattr(mechanism, "labels", None)
     if data is None:
-        return [Fraction(1)] * len(inputs), f"{len(inputs)} inputs, equally likely"
+        return [ONE] * len(inputs), f"{len(inputs)} inputs, equally likely"
     if isinstance(data, Labels):
         given = dict(zip(data.values.tolist(), map(Fraction, data.prior.tolist()), strict=True))
         words = repr(data)
@@ -144,11 +144,11 @@ def _weights(mechanism: Mechanism, inputs: list[Any], data: Any) -> tuple[list[F
         given, words = _counted(data)
     labelled = getattr(mechanism, "labelled", None)
     places = {x if labelled is None else shown(x): k for k, x in enumerate(inputs)}
-    weights = [Fraction(0)] * len(inputs)
+    weights = [ZERO] * len(inputs)
     for x, weight in given.items():
         if x not in places:
             known = [*places]
-            InvalidRequest.must("data", f"inputs of the mechanism, from {known[0]} to {known[-1]}", x)
+            must("data", f"inputs of the mechanism, from {known[0]} to {known[-1]}", x)
         weights[places[x]] = weight
     return weights, words
 
@@ -159,13 +159,13 @@ def _counted(data: Any) -> tuple[dict[Any, Fraction], str]:
     if isinstance(data, Mapping):
         given = {x: positive(weight, "a weight", or_zero=True) for x, weight in data.items()}
         if not any(given.values()):
-            InvalidRequest.must("data", "at least one input of positive weight", "none")
+            must("data", "at least one input of positive weight", "none")
         return given, f"weights of {len(given)} inputs"
     if isinstance(data, str):
-        InvalidRequest.must("data", "a column of inputs, or their weights", repr(data))
+        must("data", "a column of inputs, or their weights", repr(data))
     column = plain_numbers(data, "data", "a column of numbers")
     if not column.size or column.ndim > 2 or not np.isfinite(column).all():
-        InvalidRequest.must("data", "a column of finite numbers, at least one", f"shape {column.shape}")
+        must("data", "a column of finite numbers, at least one", f"shape {column.shape}")
     values, counts = np.unique(
         column.reshape(len(column), -1) if column.ndim else [[column]], axis=0, return_counts=True
     )
@@ -215,7 +215,7 @@ def _pieces(mechanism: Any, loss: str) -> Iterator[_Piece]:
 
 def _on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError:
     if loss not in _REAL:
-        InvalidRequest.must("loss", " or ".join(_REAL) + " on real inputs", repr(loss))
+        must("loss", " or ".join(_REAL) + " on real inputs", repr(loss))
     pieces = [*_pieces(mechanism, loss)] if mechanism.segments else []
     worst, place = max((piece.largest for piece in pieces), default=(None, None))
     stated = getattr(mechanism, "errors", None)
@@ -237,11 +237,11 @@ def _under_a_law(mechanism: Any, loss: str, data: Any, pieces: list[_Piece]) -> 
     if data is None or (isinstance(data, str) and data.strip() == "uniform"):
         words = _uniform(low, high)
         if pieces:
-            return words, sum((piece.integral for piece in pieces), Fraction(0)) / (high - low)
+            return words, sum((piece.integral for piece in pieces), ZERO) / (high - low)
         law = density_named("uniform", float(high))
     else:
         if low != -high:
-            InvalidRequest.must("data", "a column, or uniform, for inputs that are not in [-c, c]", repr(data))
+            must("data", "a column, or uniform, for inputs that are not in [-c, c]", repr(data))
         law = density_named(data, float(high))
         words = law.name
     return words, float(mechanism.mae(law) if loss == "absolute" else mechanism.mse(law))

@@ -22,7 +22,7 @@ from typing import Any
 
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import rational, round_up
+from workbench.exact.numbers import ZERO, rational, round_up
 from workbench.io.files import is_name, named, parse_json, read_text
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel, within
@@ -105,7 +105,7 @@ def read(path: Path | str) -> FileContents:
         with named(path):
             if start in {"{", "["} or Path(path).suffix.lower() == ".json":
                 return _json(text)
-            return FileContents(_numbers(_csv(text)), relates=False)
+            return FileContents(_csv(text), relates=False)
     except InvalidRequest as error:
         raise CorruptFile(f"{Path(path).name} holds no mechanism: {error}") from None
 
@@ -133,31 +133,25 @@ def _json(text: str) -> FileContents:
     return FileContents(_masses(table[0]) if not isinstance(data[0], list) else _channel(table), relates=False)
 
 
-def _csv(text: str) -> list[list[Fraction]]:
+def _csv(text: str) -> Distribution | Channel:
+    table = [
+        (number, [cell.strip() for cell in line.split(next((mark for mark in ";,\t" if mark in line), None))])
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    if table and all(map(is_name, table[0][1])):
+        del table[0]
     rows = []
-    first = True
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        mark = next((mark for mark in ";,\t" if mark in line), None)
-        cells = [cell.strip() for cell in line.split(mark)]
-        if not (first and all(map(is_name, cells))):
-            try:
-                rows.append([_value(cell) for cell in cells])
-            except CorruptFile as error:
-                raise CorruptFile(f"Line {number}: {error}") from None
-        first = False
+    for number, cells in table:
+        try:
+            rows.append([*map(_value, cells)])
+        except CorruptFile as error:
+            raise CorruptFile(f"Line {number}: {error}") from None
     if not rows:
         raise CorruptFile("The file holds no numbers.")
-    return rows
-
-
-def _numbers(rows: list[list[Fraction]]) -> Distribution | Channel:
-    if len(rows) == 1:
-        return _masses(rows[0])
     if all(len(row) == 1 for row in rows):
-        return _masses([row[0] for row in rows])
-    return _channel(rows)
+        rows = [[row[0] for row in rows]]
+    return _masses(rows[0]) if len(rows) == 1 else _channel(rows)
 
 
 def _value(cell: Any) -> Fraction:
@@ -172,7 +166,7 @@ def _value(cell: Any) -> Fraction:
 def _masses(values: list[Fraction]) -> Distribution:
     if min(values) < 0:
         raise CorruptFile(f"A probability is negative: {round_up(min(values)):g}.")
-    total = sum(values, Fraction(0))
+    total = sum(values, ZERO)
     weights = all(value.denominator == 1 for value in values)
     if not weights and abs(total - 1) > _SUM:
         raise CorruptFile(f"The probabilities add up to {round_up(total):.9g}, not 1.")

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import CorruptFile, InvalidRequest
+from workbench.errors import CorruptFile, InvalidRequest, must
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ONE, ZERO, Rationals, round_up
 from workbench.exact.objects import Record
@@ -63,7 +63,7 @@ class Objective:
     def __post_init__(self) -> None:
         # it is printed among what is proven, where a file must not write sentences of its own
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,39}", self.name):
-            InvalidRequest.must("the name of an objective", "a word such as squared", repr(self.name))
+            must("the name of an objective", "a word such as squared", repr(self.name))
 
     @property
     def numbers(self) -> Rationals:
@@ -110,7 +110,7 @@ class ExpectedLoss:
         if not len(self.labels) == len(self.prior) == len(self.rows):
             raise InvalidRequest("labels, prior and rows of an expected loss must be lists of one length.")
         if min(self.prior, default=ZERO) < 0 or not any(self.prior):
-            InvalidRequest.must("prior", "a list of weights >= 0, not all 0", "another")
+            must("prior", "a list of weights >= 0, not all 0", "another")
 
     @property
     def numbers(self) -> Rationals:
@@ -200,9 +200,7 @@ def _loss(name: str) -> tuple[str, Fraction]:
             parameter = ZERO
         if (kind == "pinball" and 0 < parameter < 1) or (kind == "huber" and parameter > 0):
             return kind, parameter
-    return InvalidRequest.must(
-        "a loss", "squared, absolute, error-rate, pinball:τ (τ in (0, 1)) or huber:h", repr(name)
-    )
+    return must("a loss", "squared, absolute, error-rate, pinball:τ (τ in (0, 1)) or huber:h", repr(name))
 
 
 def integer_loss(

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.errors import InvalidRequest, WorkbenchError, must
 from workbench.exact.numbers import Real, positive, round_up
 from workbench.exact.random_source import Source
 from workbench.io.extras import need
@@ -134,7 +134,7 @@ def _privacy_map(mechanism: Any, farthest: float, measure: str, epsilon: Fractio
     def mapped(d_in: Any) -> Any:
         distance = min(d_in, farthest)
         if distance < 0:
-            InvalidRequest.must("d_in", "a number >= 0", d_in)
+            must("d_in", "a number >= 0", d_in)
         pure = audited(distance).pure_epsilon if distance else 0.0
         if measure == "max_divergence":
             return pure

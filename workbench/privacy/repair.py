@@ -31,7 +31,7 @@ import numpy as np
 from workbench.errors import NotCertified, NotProven
 from workbench.exact.arrays import Flags
 from workbench.exact.integer_law import IntegerLaw, closed_upwards
-from workbench.exact.numbers import ONE, exp_bounds
+from workbench.exact.numbers import ONE, ZERO, exp_bounds
 from workbench.exact.objects import Pair
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise, Shift
@@ -210,4 +210,4 @@ def repair_line(mechanism: Noise, claim: Claim) -> tuple[Noise, Fraction]:
         raise NotCertified("The noise misses the claim and could not be repaired.")
     before, after = noise.window(raised.first, raised.last), raised.window(raised.first, raised.last)
     differences = (abs(a / noise.total - b / raised.total) for a, b in zip(before, after, strict=True))
-    return candidate, sum(differences, Fraction(0)) / 2
+    return candidate, sum(differences, ZERO) / 2

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import RationalPair, Real, jsonable, probability, round_down, round_up
+from workbench.exact.numbers import ONE, ZERO, RationalPair, Real, jsonable, probability, round_down, round_up
 from workbench.exact.objects import Record
 from workbench.io.figures import COLOURS, panels, styled
 from workbench.io.files import write_json
@@ -92,7 +92,7 @@ class Risk(Shown):
         Of ordered pairs: π stands on either side unless neighbours are one-sided.
         """
         priors = (self.prior,) if self.mechanism.one_sided else (self.prior, 1 - self.prior)
-        tests = (*self.trade_off, (Fraction(0), Fraction(1)), (Fraction(1), Fraction(0)))
+        tests = (*self.trade_off, (ZERO, ONE), (ONE, ZERO))
         return max(prior * (1 - a) + (1 - prior) * (1 - b) for a, b in tests for prior in priors)
 
     def beta(self, alpha: Real) -> Fraction:
@@ -101,7 +101,7 @@ class Risk(Shown):
         for (a, b), (c, d) in pairwise(self.trade_off):
             if value <= c:
                 return b + (d - b) * (value - a) / (c - a)
-        return Fraction(0)
+        return ZERO
 
     @cached_property
     def renyi(self) -> dict[Fraction, float]:
@@ -112,7 +112,7 @@ class Risk(Shown):
     @cached_property
     def rho(self) -> tuple[float, float]:
         """An interval of the least ρ of zCDP, rounded outwards; the upper end is proven. (inf, inf): unbounded."""
-        low = high = Fraction(0)
+        low = high = ZERO
         every = map(Concentrated, self._laws)
         for measured in sorted(every, key=lambda measured: measured.upper(Fraction(2)), reverse=True):
             if measured.unbounded:
@@ -175,7 +175,7 @@ class Risk(Shown):
     def figure(self, claim: Claim | None = None) -> Figure:
         """The trade-off curve and the Rényi curve. claim: one whose own trade-off function is drawn beside it."""
         figure, (left, right) = panels(2, height=3.2)
-        ends = [(Fraction(0), Fraction(1)), *self.trade_off] if self.trade_off[0][1] < 1 else self.trade_off
+        ends = [(ZERO, ONE), *self.trade_off] if self.trade_off[0][1] < 1 else self.trade_off
         left.plot([float(a) for a, _ in ends], [float(b) for _, b in ends], color=COLOURS[0], label="this mechanism")
         left.plot([0, 1], [1, 0], color=COLOURS[7], linestyle=":", label="no information")
         for name, (alphas, least) in _claimed(claim).items():
@@ -222,7 +222,7 @@ def risk(mechanism: Any, prior: Real = Fraction(1, 2)) -> Risk:
     worst = dominating_pair(subject)
     # (1 - P*(A), Q*(A)) for its sets A of largest ratios; what Q* alone can produce leaves α at 0
     sets = [(1 - p, q) for ratio, p, q in worst.steps if ratio != 0]
-    return Risk(subject, (*reversed(sets), (Fraction(1), Fraction(0))), worst.max_ratio[0], value, tuple(laws))
+    return Risk(subject, (*reversed(sets), (ONE, ZERO)), worst.max_ratio[0], value, tuple(laws))
 
 
 def _claimed(claim: Claim | None) -> dict[str, tuple[Vector, Vector]]:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import workbench
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.objects import Record, Values
 from workbench.io.extras import need
 from workbench.io.files import spreadsheet_text, write_json, write_whole
@@ -57,7 +57,7 @@ def _cell(value: Any) -> Any:
 def writable(path: Path) -> None:
     """Refuse a file of another ending (InvalidRequest), or Parquet without pyarrow (NotInstalled)."""
     if path.suffix.lower() not in FORMATS:
-        InvalidRequest.must("export file", f"named {' or '.join(FORMATS)}", path.name)
+        must("export file", f"named {' or '.join(FORMATS)}", path.name)
     if path.suffix.lower() == ".parquet":
         need("parquet", "Parquet")
 

@@ -28,7 +28,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import quote
 
-from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
+from workbench.errors import CorruptFile, WorkbenchError, must
 from workbench.exact.objects import Values
 from workbench.io.files import file_path
 
@@ -110,11 +110,11 @@ class Ledger:
     def __init__(self, path: Path | str = DEFAULT, *, create: bool = True, patience: float = 10.0) -> None:
         self.path, self.patience = file_path(path, "ledger"), _seconds(patience)
         if not isinstance(create, bool):
-            InvalidRequest.must("create", "True or False", create)
+            must("create", "True or False", create)
         if not create and not self.path.is_file():
-            InvalidRequest.must("ledger", "an existing file", self.path)
+            must("ledger", "an existing file", self.path)
         if self.path.exists() and not self.path.is_file():
-            InvalidRequest.must("ledger", "a regular file", self.path)
+            must("ledger", "a regular file", self.path)
         if create:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -290,13 +290,13 @@ class Ledger:
     def find(self, prefix: str) -> Row:
         """The one row whose key begins so. Raises InvalidRequest for none or several."""
         if not prefix or not set(prefix) <= set("0123456789abcdef"):
-            InvalidRequest.must("key", "hexadecimal digits, as `workbench results list` shows them", repr(prefix))
+            must("key", "hexadecimal digits, as `workbench results list` shows them", repr(prefix))
         with self._translated_errors():
             row = self._db.execute(
                 f"select {_COLUMNS} from results where key >= ? and key < ? limit 2", (prefix, prefix + "g")
             ).fetchall()
         if len(row) != 1:
-            InvalidRequest.must("key", "the beginning of one key in the ledger", f"{prefix}, which begins {len(row)}")
+            must("key", "the beginning of one key in the ledger", f"{prefix}, which begins {len(row)}")
         return self._checked(row[0])
 
     def rows(self) -> Iterator[Row]:
@@ -335,7 +335,7 @@ class Ledger:
         """
         damaged, lost = file_path(path, "ledger"), 0
         if not damaged.is_file():
-            InvalidRequest.must("ledger", "an existing file", damaged)
+            must("ledger", "an existing file", damaged)
         with TemporaryDirectory() as folder:
             copy = Path(folder) / damaged.name
             Ledger(copy).close()
@@ -393,7 +393,7 @@ class Ledger:
 
 def _seconds(patience: Any) -> float:
     if isinstance(patience, bool) or not isinstance(patience, (int, float)) or not 0 <= patience <= _DAY:
-        InvalidRequest.must("patience", f"a number of seconds in [0, {_DAY}]", patience)
+        must("patience", f"a number of seconds in [0, {_DAY}]", patience)
     return float(patience)
 
 

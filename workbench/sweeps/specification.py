@@ -23,7 +23,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.errors import InvalidRequest, WorkbenchError, must
 from workbench.exact.objects import Values
 from workbench.families.base import Family
 from workbench.families.option import spell
@@ -170,7 +170,7 @@ def _axis(value: Any, key: str) -> list[Any]:
     """The values of one key: a list, a range, or the one value."""
     if isinstance(value, list):
         if not value:
-            InvalidRequest.must(key, "a value or a list of values", "an empty list")
+            must(key, "a value or a list of values", "an empty list")
         return [part for item in value for part in (_axis(item, key) if has_range(item) else [item])]
     return [spelled(number) for number in in_order(value, key, MOST)] if has_range(value) else [value]
 

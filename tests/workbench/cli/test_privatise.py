@@ -341,20 +341,13 @@ def test_damaged_ledgers_are_refused(tmp_path: Path, damage: dict):
     path.write_text(json.dumps(json.loads(path.read_text()) | damage))
     with pytest.raises(wb.CorruptFile, match="account"):
         ReleaseLedger.read(path)
+    ledger.save(path)
+    whole = json.loads(path.read_text())
     for wrong in ("-1", 1, "1_0", "nan"):
-        data = json.loads(
-            json.dumps(
-                {
-                    "column": "a",
-                    "digest": "b",
-                    "notion": "dp",
-                    "output": "o",
-                    "budget": {"epsilon": wrong, "delta": "0", "per_distance": False},
-                }
-            )
-        )
+        budget = {"epsilon": wrong, "delta": "0", "per_distance": False}
+        path.write_text(json.dumps({**whole, "releases": [{**whole["releases"][0], "budget": budget}]}))
         with pytest.raises(wb.CorruptFile):
-            Release.from_dict(data)
+            ReleaseLedger.read(path)
 
 
 def test_largest_error_is_found_inside_pieces():

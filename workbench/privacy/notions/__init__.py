@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.io import plugins
 from workbench.privacy.notions.curve import Curve
 from workbench.privacy.notions.dp import DP, DeltaNotion
@@ -68,7 +68,7 @@ def notion(given: str | Notion) -> Notion:
         named = OURS.get(given) or plugins.added("notions").get(given)
         if isinstance(named, Notion):
             return named
-    return InvalidRequest.must("notion", f"one of {', '.join(known())}", given)
+    return must("notion", f"one of {', '.join(known())}", given)
 
 
 def delta_notion(given: str | Notion) -> DeltaNotion:
@@ -76,12 +76,12 @@ def delta_notion(given: str | Notion) -> DeltaNotion:
     measure = OURS.get(given) or plugins.added("notions").get(given) if isinstance(given, str) else given
     if not isinstance(measure, DeltaNotion):
         choices = [name for name in known() if isinstance(notion(name), DeltaNotion)]
-        InvalidRequest.must("notion", f"one of {', '.join(choices)}", getattr(given, "name", given))
+        must("notion", f"one of {', '.join(choices)}", getattr(given, "name", given))
     return measure
 
 
 def register(added: Notion) -> None:
     """Make a notion known by its name, as `workbench.register`. Raises InvalidRequest for a name that is taken."""
     if not isinstance(added, Notion):
-        InvalidRequest.must("notion", "a Notion", type(added).__name__)
+        must("notion", "a Notion", type(added).__name__)
     plugins.register(added)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.numbers import ExpNumber, RationalPair, positive, probability
 from workbench.privacy.notions.dp import DP
 from workbench.privacy.notions.laws import Laws, Names
@@ -40,7 +40,7 @@ class HockeySticks(Notion):
         try:
             return [(first, second) for first, second in given]
         except (TypeError, ValueError):
-            return InvalidRequest.must(self.name, self.WHAT, repr(value))
+            return must(self.name, self.WHAT, repr(value))
 
     @abstractmethod
     def sticks(self, values: Values) -> Sequence[Stick]:
@@ -93,12 +93,12 @@ class Curve(HockeySticks):
         pairs = self.read_pairs(value)
         points = {positive(epsilon, "epsilon", or_zero=True): probability(delta, "delta") for epsilon, delta in pairs}
         if not points or len(points) < len(pairs):
-            InvalidRequest.must(parameter, f"{self.WHAT}, each epsilon once", repr(value))
+            must(parameter, f"{self.WHAT}, each epsilon once", repr(value))
         curve = sorted(points.items())
         for (low, delta), (high, more) in itertools.pairwise(curve):
             if more > delta:  # what is (ε, δ)-private is so at every larger ε
                 growing = f"{float(delta):g} at {float(low):g} and {float(more):g} at {float(high):g}"
-                InvalidRequest.must(parameter, f"{self.WHAT} whose delta does not grow with epsilon", growing)
+                must(parameter, f"{self.WHAT} whose delta does not grow with epsilon", growing)
         return tuple(curve)
 
     def sticks(self, values: Values) -> Sequence[Stick]:

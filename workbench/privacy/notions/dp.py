@@ -6,7 +6,7 @@ from abc import abstractmethod
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from workbench.exact.numbers import ExpNumber, RationalPair, positive, probability
+from workbench.exact.numbers import ZERO, ExpNumber, RationalPair, positive, probability
 from workbench.privacy.notions.laws import Laws, Names
 from workbench.privacy.notions.notion import HockeyStick, Notion, Requirement, Result, Values, apart, decimal
 
@@ -15,7 +15,7 @@ class DeltaNotion(Notion):
     """A notion with a budget (ε, δ) whose measure is a δ, one number a - b e^ε for every ε."""
 
     parameters = ("epsilon", "delta")
-    defaults: ClassVar[Values] = {"delta": Fraction(0)}
+    defaults: ClassVar[Values] = {"delta": ZERO}
 
     @abstractmethod
     def coefficients(self, a: Fraction, b: Fraction) -> RationalPair:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Interval, ball_ends, nearest_float, round_up
 from workbench.privacy.notions.laws import Laws
@@ -108,7 +108,7 @@ class GDP(LeastParameter):
     def relaxed(self, values: Values) -> tuple[Requirement, ...]:
         """The hockey sticks at a few ε around μ²/2."""
         if values["mu"] > _LARGEST:
-            InvalidRequest.must("mu", f"at most {_LARGEST} in a program", f"{nearest_float(values['mu']):g}")
+            must("mu", f"at most {_LARGEST} in a program", f"{nearest_float(values['mu']):g}")
         mu = float(values["mu"])
         return tuple(_tangent(mu, mu * (mu / 2 + k)) for k in (-1, 0, 1, 2))
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from workbench.exact.arrays import Flags, Vector
 from workbench.exact.distribution import NEAR, Distribution
-from workbench.exact.numbers import ExpNumber, RationalPair, exp_bounds
+from workbench.exact.numbers import ZERO, ExpNumber, RationalPair, exp_bounds
 from workbench.exact.objects import Pair
 from workbench.exact.time_limit import go_on
 
@@ -34,7 +34,7 @@ class Laws:
     def __init__(self, p: Distribution, q: Distribution) -> None:
         go_on()
         self.p, self.q = p, q
-        self._above: tuple[Fraction | None, RationalPair] = None, (Fraction(0), Fraction(0))
+        self._above: tuple[Fraction | None, RationalPair] = None, (ZERO, ZERO)
 
     @cached_property
     def losses(self) -> Vector:

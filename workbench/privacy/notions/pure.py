@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.numbers import ONE, ZERO, ln_up, positive, probability, sign_exp
 from workbench.privacy.notions.laws import Laws, Names
 from workbench.privacy.notions.notion import HockeyStick, Notion, Requirement, Result, Values
@@ -48,7 +48,7 @@ class Pure(Notion):
         if parameter == "epsilon":
             return positive(value, "epsilon", or_zero=True)
         if probability(value, "delta"):
-            InvalidRequest.must("delta", f"0 for the notion {self.name}", value)
+            must("delta", f"0 for the notion {self.name}", value)
         return ZERO
 
     def ratio_decides(self, values: Values) -> bool:

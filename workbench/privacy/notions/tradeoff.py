@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.numbers import ONE, ZERO, ExpNumber, RationalPair, probability
 from workbench.privacy.notions.curve import HockeySticks, Stick
 from workbench.privacy.notions.laws import Laws, Names
@@ -59,22 +59,22 @@ class TradeOffFunction(HockeySticks):
         pairs = self.read_pairs(value)
         errors = {probability(alpha, "alpha"): probability(beta, "beta") for alpha, beta in pairs}
         if len(errors) < 2 or len(errors) < len(pairs):
-            InvalidRequest.must(parameter, f"{self.WHAT}, two or more, each alpha once", repr(value))
+            must(parameter, f"{self.WHAT}, two or more, each alpha once", repr(value))
         points = tuple(sorted(errors.items()))
         if points[0][0] or points[-1][1]:
             ends = f"from {_point(points[0])} to {_point(points[-1])}"
-            InvalidRequest.must(parameter, "a function from alpha = 0 to beta = 0", ends)
+            must(parameter, "a function from alpha = 0 to beta = 0", ends)
         if any(above := [point for point in points if sum(point) > 1]):
-            InvalidRequest.must(parameter, "at most 1 - alpha, the errors of a blind guess", _point(above[0]))
+            must(parameter, "at most 1 - alpha, the errors of a blind guess", _point(above[0]))
         slopes = [(b2 - b) / (a2 - a) for (a, b), (a2, b2) in pairwise(points)]
         for k, slope in enumerate(slopes):
             if slope > 0:
                 rise = f"{_point(points[k + 1])} after {_point(points[k])}"
-                InvalidRequest.must(parameter, "a function that does not rise", rise)
+                must(parameter, "a function that does not rise", rise)
             if k and slope < slopes[k - 1]:
-                InvalidRequest.must(parameter, "convex", f"{_point(points[k])} above the line of its neighbours")
+                must(parameter, "convex", f"{_point(points[k])} above the line of its neighbours")
         if not points[0][1]:
-            InvalidRequest.must(parameter, "a function that is above 0 somewhere", "0 throughout")
+            must(parameter, "a function that is above 0 somewhere", "0 throughout")
         return points
 
     def sticks(self, values: Values) -> Sequence[Stick]:
@@ -84,7 +84,7 @@ class TradeOffFunction(HockeySticks):
     def scaled(self, points: Sequence[Stick], scale: Fraction) -> Sequence[Stick]:
         """s f(α) + (1 - s) (1 - α), s in (0, 1]: f with probability s, else a blind guess."""
         if not 0 < scale <= 1:
-            InvalidRequest.must("scale", f"in (0, 1] for a {self.title}", f"{float(scale):g}")
+            must("scale", f"in (0, 1] for a {self.title}", f"{float(scale):g}")
         known = dict(points) | ({} if points[-1][0] == 1 else {ONE: ZERO})
         return tuple((alpha, scale * beta + (1 - scale) * (1 - alpha)) for alpha, beta in known.items())
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from workbench.errors import NotProven
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import ONE, Interval, ball_ends, ln_up, nearest_float, round_up
+from workbench.exact.numbers import ONE, ZERO, Interval, ball_ends, ln_up, nearest_float, round_up
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.notion import (
     LeastParameter,
@@ -112,7 +112,7 @@ class Concentrated(Loss):
         """An interval of the least ρ: the largest D_α/α seen, and a ρ that is proven (pure ε²/2 at worst)."""
         orders = [1 + Fraction(2) ** k for k in range(-8, 13)]
         reached = (self.moment(order)[0] / (order * (order - 1)) for order in orders)
-        low = max(Fraction(0), self.divergence[0], *reached)
+        low = max(ZERO, self.divergence[0], *reached)
         high, step = self.pure**2 / 2, _NEAR  # ε-DP is ε²/2-zCDP
         while low and (rho := low * (1 + step)) < high:
             decided = self.within(rho)
