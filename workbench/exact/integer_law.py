@@ -168,9 +168,9 @@ class IntegerLaw:
     def _tail_mean(self, start: int, beyond: Rationals) -> Fraction:
         """Σ_{b >= 1} ratio^b Σ_k beyond_k (start + b period)^k, k <= 2."""
         r, step = self.ratio, self.period
-        one, linear = r / (1 - r), step * r / (1 - r) ** 2  # Σ r^b, Σ b period r^b
+        constant, linear = r / (1 - r), step * r / (1 - r) ** 2  # Σ r^b, Σ b period r^b
         square = step * step * r * (1 + r) / (1 - r) ** 3  # Σ (b period)² r^b
-        powers = one, start * one + linear, start * start * one + 2 * start * linear + square
+        powers = constant, start * constant + linear, start * start * constant + 2 * start * linear + square
         return sum((c * power for c, power in zip(beyond, powers, strict=False)), ZERO)
 
     def draw(self, count: int, source: Source) -> Integers:
