@@ -283,10 +283,12 @@ class Channel(ShownMechanism):
         return Bias(tuple(outputs), tuple(inputs), worst)
 
     @property
-    def unbiased_means(self) -> tuple[Rationals | None, Rationals | None]:
+    def unbiased_means(self) -> tuple[Rationals, Rationals] | None:
         """(what is published, the inputs), which the mean is where the channel is unbiased; of numbers alone."""
-        inputs, outputs = (None, None) if self.labelled is None else map(rationals_of, self.labelled)
-        return (None, None) if inputs is None or outputs is None else (outputs, inputs)
+        if self.labelled is None:
+            return None
+        inputs, outputs = map(rationals_of, self.labelled)
+        return None if inputs is None or outputs is None else (outputs, inputs)
 
     def with_rows(self, rows: Sequence[Distribution]) -> Channel:
         """Other laws under the same relation."""

@@ -285,9 +285,8 @@ class Privacy(Shown):
         measuring, results = claim.notion, self.results(claim)
         broken = [result for result in results if not claim.met_by(result)]
         worst = measuring.worst(results)
-        finding = measuring.finding(
-            worst.measured, worst.values, claim.budget_words(one_sided=self.mechanism.one_sided)
-        )
+        budget = claim.budget_words(one_sided=self.mechanism.one_sided)
+        finding = measuring.finding(worst.measured, worst.values, budget)
         sentence = f"{subject} {'misses' if broken else 'meets'} the request: {finding}"
         if not broken or not worst.label:  # no single comparison stands for a mechanism measured as a whole
             return sentence

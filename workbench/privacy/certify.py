@@ -70,7 +70,7 @@ def certify(
     reason = getattr(subject, "not_certifiable", None)
     if reason is not None:
         raise InvalidRequest(f"mechanism must be one that a certificate can hold. {reason}")
-    values, means = _means(subject, outputs, unbiased_for)
+    means = _means(subject, outputs, unbiased_for)
     if hasattr(subject, "certified_form"):
         subject = subject.certified_form()
     if metric is not None:
@@ -96,15 +96,9 @@ def certify(
         return Certificate(rebuilt, claim, record=noted | {"repair_moved_mass": float(share)})
     if repaired_by != "rows":
         return Certificate(subject, claim, record=noted)
-    kept = unbiased or unbiased_for is not None
-    rebuilt, share = repair_rows(
-        subject,
-        lambda candidate: holds(candidate, claim),
-        outputs=values if kept else None,
-        means=means if kept else None,
-        allow_bias=allow_bias,
-    )
-    bias = None if values is None or means is None else Bias.of(rebuilt, values, means)
+    kept = means if unbiased or unbiased_for is not None else None
+    rebuilt, share = repair_rows(subject, lambda candidate: holds(candidate, claim), kept, allow_bias=allow_bias)
+    bias = None if means is None else Bias.of(rebuilt, *means)
     stated = None if objective is None else objective.at(rebuilt)
     noted |= {"repair_mixed_in": float(share)} if share else {}
     return Certificate(rebuilt, claim, objective=stated, bias=bias, record=noted)
@@ -112,7 +106,7 @@ def certify(
 
 def _means(
     subject: Any, outputs: Sequence[Any] | None, unbiased_for: Sequence[Any] | None
-) -> tuple[Rationals | None, Rationals | None]:
+) -> tuple[Rationals, Rationals] | None:
     """(published values, inputs they should have as means), where the mechanism or the request knows them."""
     if (outputs is None) != (unbiased_for is None):
         raise InvalidRequest("outputs and unbiased_for must be given together.")
@@ -122,4 +116,4 @@ def _means(
         if (len(values), len(means)) != shape:
             must("outputs and unbiased_for", f"{shape[0]} and {shape[1]} numbers", f"{len(values)} and {len(means)}")
         return values, means
-    return getattr(subject, "unbiased_means", (None, None))
+    return getattr(subject, "unbiased_means", None)

@@ -40,34 +40,34 @@ Rebuilt = TypeVar("Rebuilt", bound=_HasRows)  # a channel, or a law affine in re
 def repair_rows(
     mechanism: Rebuilt,
     private: Callable[[Rebuilt], bool],
+    unbiased: tuple[Sequence[Fraction], Sequence[Fraction]] | None,
     *,
-    outputs: Sequence[Fraction] | None = None,
-    means: Sequence[Fraction] | None = None,
     allow_bias: bool = False,
 ) -> tuple[Rebuilt, Fraction]:
     """The mechanism, or the nearest mixture of it that `private` accepts, and the share θ that was mixed in.
 
-    means: what every row's mean of `outputs` (m,) must be exactly. allow_bias: give that up rather than refuse.
+    unbiased: (values of the outputs (m,), what every row's mean of them must be exactly), where that is to be kept;
+    allow_bias: give it up rather than refuse.
 
     Raises:
-        NotCertified: no mixture is accepted; with `means`, or rows cannot be made exactly unbiased.
+        NotCertified: no mixture is accepted; where means are kept, or rows cannot be made exactly unbiased.
     """
     start = mechanism
-    if means is not None and outputs is not None:
+    if unbiased is not None:
         try:
-            whole, scale = over_common(outputs)
+            whole, scale = over_common(unbiased[0])
             start = mechanism.with_rows([
-                _with_mean(row, outputs, y, y - row.mean_over(whole, scale))
-                for row, y in zip(mechanism.rows, means, strict=True)
+                _with_mean(row, unbiased[0], y, y - row.mean_over(whole, scale))
+                for row, y in zip(mechanism.rows, unbiased[1], strict=True)
             ])  # fmt: skip
         except NotCertified:
             if not allow_bias:
                 raise
-            means = None
+            unbiased = None
     if private(start):
         return start, Fraction(0)
-    if means is not None and outputs is not None:
-        for centre in _unbiased_centres(start.rows, outputs, means):
+    if unbiased is not None:
+        for centre in _unbiased_centres(start.rows, *unbiased):
             with suppress(NotCertified):
                 return _mixed(mechanism, start.rows, centre, private)
         if not allow_bias:

@@ -45,8 +45,7 @@ def exact_certificate(
     private = partial(proves, claim=claim.on(channel))
     kept = q.numbers if "unbiased" in request.constraints else None
     if request.cut or kept is not None:
-        means, outputs = kept or (None, None)
-        channel, _ = repair_rows(channel, private, outputs=outputs, means=means, allow_bias=True)
+        channel, _ = repair_rows(channel, private, kept and (kept[1], kept[0]), allow_bias=True)
     elif not private(channel):
         raise NotCertified("The exact audit refuses the repaired channel.")
     record: Record = {

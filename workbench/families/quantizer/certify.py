@@ -110,9 +110,7 @@ def _mixed_back(
     """The repair with these outputs alone."""
     laws = tuple(Distribution([law.integers[i] for i in used], "an end law") for law in quantizer.ends)
     part = Quantizer(quantizer.knots, tuple(quantizer.bins[i] for i in used), laws, quantizer.name)
-    mixed, share = repair_rows(
-        part, lambda tried: is_private(tried, epsilon, metric), outputs=part.bins, means=part.places
-    )
+    mixed, share = repair_rows(part, lambda tried: is_private(tried, epsilon, metric), (part.bins, part.places))
     masses = [dict(zip(used, law.integers, strict=True)) for law in mixed.ends]
     whole = [Distribution([law.get(i, 0) for i in range(quantizer.m)], "an end law") for law in masses]
     return quantizer.with_rows(whole), share
