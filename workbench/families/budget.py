@@ -175,8 +175,7 @@ def composed_facts(design: Design) -> Facts:
     composed = design.details.get("composed")
     if composed is None:
         return []
-    words = "{runs} runs: delta at most {delta!r} at epsilon = {epsilon:g} (proven)"
-    return [("composed", words.format(**composed))]
+    return [("composed", "{runs} runs: delta at most {delta!r} at epsilon = {epsilon:g} (proven)".format(**composed))]
 
 
 def budget_json(design: Design) -> Record:

@@ -294,12 +294,11 @@ class Design(Shown):
     def row(self) -> Record:
         """One row of a table: the columns of `workbench.families.outcome`."""
         family, oracle, solution = self.family, self.oracle, self.solution
-        residuals = getattr(solution, "residuals", None)
         return {
             "status": self.status,
             "failure": None,
             **{name: getattr(self, name) for name in ("objective", "bound", "gap")},
-            "residual": getattr(residuals, "worst", None),
+            "residual": getattr(getattr(solution, "residuals", None), "worst", None),
             "start": "cold" if solution is None else str(solution.start),
             "audited": self.privacy is not None,
             "private": self.private,

@@ -81,8 +81,7 @@ def formula(question: Any, *, epsilon: Any = None, delta: Any = None, time_limit
 
 def formula_around(request: Any) -> Formula:
     """The piece of a request's formula that holds at its ε, at its δ. Raises as `formula`; NotProven."""
-    notion = getattr(request, "notion", None)
-    formulas = formula_of(Question(request.family, request.at, dict, notion), request.epsilon)
+    formulas = formula_of(Question(request.family, request.at, dict, getattr(request, "notion", None)), request.epsilon)
     if formulas.at is None:
         return formulas
     delta = float(request.delta)  # of patterns, whose pieces lie side by side in δ

@@ -210,8 +210,7 @@ def _explain(axis: Axes, points: pd.DataFrame, exact: Exact) -> None:
         axis.plot([], [], "--", color="black", label=f"dashed: {exact.dashed}")
     axis.plot([], [], color="black", marker="o", label=solver, **(SOLVER if dashes else {}))
     if {*(line.joined for line in exact.lines), "default" if dashes else drawstyle(points)} != {"default"}:
-        words = "steps (PDP): the last value, which still holds"
-        axis.plot([], [], color="black", drawstyle="steps-post", label=words)
+        axis.plot([], [], color="black", drawstyle="steps-post", label="steps (PDP): the last value, which still holds")
     if is_open(points):
         axis.fill_between([], [], [], color="black", alpha=0.25, linewidth=0, label="band: [bound, objective]")
 

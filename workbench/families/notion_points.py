@@ -62,7 +62,8 @@ def _given(values: Values, name: str, named: str) -> Any:
 
 
 def budget_points(values: Values) -> Iterator[tuple[Row, Record]]:
-    """(columns that name a point, the options of its request). Raises InvalidRequest."""
+    """(columns that name a point, the options of its request); those of the least ε of error budgets last. Raises
+    InvalidRequest."""
     for named in values["notion"]:
         measure = notion(named)
         parameters = measure.parameters
@@ -83,10 +84,6 @@ def budget_points(values: Values) -> Iterator[tuple[Row, Record]]:
         for chosen in product(*(deltas if name == "delta" else _given(values, name, named) for name in names)):
             point = dict(zip(names, chosen, strict=True))
             yield {"notion": named, **{name: float(point[name]) for name in names}}, {"notion": named, **point}
-
-
-def least_points(values: Values) -> Iterator[tuple[Row, Record]]:
-    """The same of the least ε of error budgets."""
     for named in values["notion"] if values["max_loss"] else ():
         measure = notion(named)
         if set(measure.parameters) != {"epsilon", "delta"}:
@@ -101,16 +98,10 @@ def notion_requests(kind: Family, question: Any, values: Values) -> Iterator[Poi
     """(columns that name a point, its request) of a family whose requests take a notion, a loss and perhaps runs."""
     query = question or kind.spelled_question(values)
     common = {name: values[name] for name in ("loss", "solver", "certify", "time_limit") if name in values}
-    for row, given in [*budget_points(values), *least_points(values)]:
+    for row, given in [*budget_points(values)]:
         for runs in [{"runs": number} for number in values.get("runs") or ()] or [{}]:
             request = kind.request(query, **runs, **common, **given)
             yield {**row, "loss": str(request.loss_name), **runs}, request
-
-
-def one_run(table: pd.DataFrame, notions: Iterable[str]) -> pd.DataFrame:
-    """The rows of budgets of one run under some notions."""
-    plain = table[table["notion"].isin(notions) & ~table["mechanism"].eq(LEAST_EPSILON)]
-    return plain[plain["runs"].eq(1)] if "runs" in plain else plain
 
 
 def notion_plan(
@@ -134,7 +125,8 @@ def notion_plan(
     def draw(table: pd.DataFrame) -> Plots:
         from workbench.families.frontier_plots import budget_plots
 
-        once = one_run(table, of_notions)
+        once = table[table["notion"].isin(of_notions) & ~table["mechanism"].eq(LEAST_EPSILON)]
+        once = once[once["runs"].eq(1)] if "runs" in once else once
         own = once[once["mechanism"].eq(name)]
         budgets = budget_plots(once, own, once if every else own, series, whole, words)
         return {**budgets, **notion_plots(table, series, whole, words)}
@@ -197,14 +189,13 @@ def _against_runs(table: pd.DataFrame, series: AllSeries, title: str, words: str
         [*table[table["runs"].notna()].groupby(["epsilon", "delta"])][:_FIGURES]
     ):
         drawn = rows.groupby("mechanism")["runs"].nunique()
-        shown = {name: look for name, look in all_series(series, rows).items() if drawn.get(name, 0) > 1}
         plots["loss_runs" + (f"_{k + 1}" if k else "")] = partial(
             lines,
             rows,
             Quantity("runs", "runs under one budget", True, whole=True),
             Quantity("objective", words, True),
             "mechanism",
-            shown,
+            {name: look for name, look in all_series(series, rows).items() if drawn.get(name, 0) > 1},
             f"{title}\nε = {epsilon:g}, δ = {delta:g}",
         )
     return plots
