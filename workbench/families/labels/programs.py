@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from models.channel import ChannelModel, consecutive
-from models.losses import loss_named
+from models.channel import ChannelModel
 from solvers.arrays import Vector
-from workbench.exact.numbers import exact
-from workbench.exact.objects import Pair, Record
+from workbench.exact.objects import Record
+from workbench.families.labels.family import FAMILY
 from workbench.families.programs import Built, Instance, Judged, certified_or_not
 from workbench.families.verification import product
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.privacy.audit import audit
 from workbench.privacy.certify import certify
 
@@ -40,42 +38,33 @@ class _Case:
 
     @property
     def instance(self) -> Instance:
-        relation = "counts" if "counts" in self.kind else "all pairs"
+        labels, relation = f"0..{self.k - 1}", "counts" if "counts" in self.kind else "all pairs"
         words = (
-            f"labels 0..{self.k - 1}, uniform, outputs {self.outputs or f'0..{self.k - 1}'}, {relation}, "
-            f"epsilon = {self.epsilon}, delta = {self.delta}, {self.loss} loss"
+            f"labels {labels}, uniform, outputs {self.outputs or labels}, {relation}, epsilon = {self.epsilon}, "
+            f"delta = {self.delta}, {self.loss} loss{self.constraint and f', {self.constraint}'}"
         )
-        words += f", {self.constraint}" if self.constraint else ""
         name = "channel-" + self.name.format(**vars(self))
         return Instance(name, f"channel LP, {self.kind}", self.build, self.judge, self.suite, words)
 
-    @property
-    def pairs(self) -> tuple[Pair, ...]:
-        return consecutive(self.k) if "counts" in self.kind else tuple(combinations(range(self.k), 2))
+    @cached_property
+    def request(self) -> Any:
+        relation = "consecutive" if "counts" in self.kind else "all"
+        given = {name: getattr(self, name) for name in ("loss", "epsilon", "delta")}
+        given |= {"outputs": self.outputs or None, "constraints": self.constraint, "neighbours": relation}
+        return FAMILY.spelled(labels=f"0..{self.k - 1}", method="lp", **given).channel
 
     @cached_property
     def model(self) -> ChannelModel:
-        labels = np.arange(self.k, dtype=float)
-        outputs = Labels.parse(self.outputs).values if self.outputs else labels
-        pairs = self.pairs if "counts" in self.kind or self.delta else None
-        return ChannelModel(
-            labels,
-            outputs,
-            np.full(self.k, 1 / self.k),
-            loss_named(self.loss).matrix(outputs, labels),
-            pairs,
-            (0,) * len(pairs or ()),
-            bool(self.delta),
-            (self.constraint,) if self.constraint else (),
-        )
+        stated: ChannelModel = self.request.model()
+        return stated
 
     def build(self) -> Built:
-        return self.model.program, self.model.values([float(exact(self.epsilon, "epsilon"))], float(self.delta))
+        values = self.model.values([float(self.request.epsilon)], float(self.delta))
+        return replace(self.model.program, scale=1.0), values
 
     def judge(self, x: Vector, objective: float) -> Judged:
-        model, epsilon = self.model, exact(self.epsilon, "epsilon")
-        channel = Channel.of(np.maximum(model.program.block("M").read(x), 0.0), self.pairs)
-        notion = "dp" if self.delta else "pure"
+        model, epsilon, notion = self.model, self.request.epsilon, self.request.notion
+        channel = Channel.of(np.maximum(model.program.block("M").read(x), 0.0), self.request.question.listed)
         privacy = audit(channel, epsilon)
         means: Record = {}
         if self.constraint == "unbiased":
