@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import cache, partial
+from operator import itemgetter
 from typing import Any
 
 from models.oracles import line_noise
@@ -222,10 +223,8 @@ def _summed(name: str, loss: str, mechanism: str, group: list[Row]) -> Row:
 
 def _where(close: list[Row]) -> str:
     """The ε of every δ, in words."""
-    by_delta: dict[float, list[float]] = {}
-    for row in close:
-        by_delta.setdefault(row["delta"], []).append(row["epsilon"])
-    return "; ".join(f"δ = {d:g}: ε = {', '.join(f'{e:g}' for e in sorted(es))}" for d, es in sorted(by_delta.items()))
+    by_delta = itertools.groupby(sorted((row["delta"], row["epsilon"]) for row in close), itemgetter(0))
+    return "; ".join(f"δ = {d:g}: ε = {', '.join(f'{e:g}' for _, e in pairs)}" for d, pairs in by_delta)
 
 
 def _designed(kind: Family, request: Any) -> Interval:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from workbench.families.base import Family
@@ -35,14 +36,14 @@ class _ByFamily:
 def _signature(kinds: Sequence[Family]) -> inspect.Signature:
     """The options of some families as keywords of `design`: what a notebook completes."""
     options: dict[str, list[Option]] = {}
-    for kind in kinds:
-        for option in kind.arguments:
-            options.setdefault(option.name, []).append(option)
+    for option in chain.from_iterable(kind.arguments for kind in kinds):
+        options.setdefault(option.name, []).append(option)
     first = inspect.Parameter("question", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Any)
     keywords = []
     for name, same in options.items():
-        defaults = [spell(option.default) for option in same]
-        shown = defaults[0] if all(default == defaults[0] for default in defaults) else _ByFamily()
+        shown, *others = (spell(option.default) for option in same)
+        if any(other != shown for other in others):
+            shown = _ByFamily()
         if len(same) == len(kinds) and all(option.required for option in same):
             shown = inspect.Parameter.empty
         keywords.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Any, default=shown))

@@ -59,11 +59,6 @@ class BudgetRequest(Request):
     options: Options = field(default_factory=Options)
 
     @property
-    def loss_name(self) -> str:
-        """The name of the loss."""
-        raise NotImplementedError
-
-    @property
     def per_distance(self) -> bool:
         """Whether ε is per unit of distance."""
         return False

@@ -168,8 +168,8 @@ def by_panel(
     values = list(dict.fromkeys(known)) if words else few(known, _PANELS)
     if not values or (points[x].nunique() < 2 and not any(np.unique(line.x).size > 1 for line in lines)):
         return None
-    columns = len(values) if len(values) <= _PANELS else -(-len(values) // 2)
-    deep = -(-len(values) // columns)
+    deep = 1 if len(values) <= _PANELS else 2
+    columns = -(-len(values) // deep)
     figure, axes = panels(columns, deep, width=PAGE if columns > 1 else SCREEN, height=2.6 if deep == 1 else 2.2)
     for axis, value in zip(axes, values, strict=False):
         here = rows[(rows[panel.column] == value) | rows[panel.column].isna()]

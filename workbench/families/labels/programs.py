@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from models.channel import ChannelModel
 from solvers.arrays import Vector
 from workbench.exact.objects import Record
 from workbench.families.labels.family import FAMILY
@@ -51,12 +50,12 @@ class _Case:
         relation = "consecutive" if "counts" in self.kind else "all"
         given = {name: getattr(self, name) for name in ("loss", "epsilon", "delta")}
         given |= {"outputs": self.outputs or None, "constraints": self.constraint, "neighbours": relation}
-        return FAMILY.spelled(labels=f"0..{self.k - 1}", method="lp", **given).channel
+        labels: Any = FAMILY.spelled(labels=f"0..{self.k - 1}", method="lp", **given)
+        return labels.channel
 
     @cached_property
-    def model(self) -> ChannelModel:
-        stated: ChannelModel = self.request.model()
-        return stated
+    def model(self) -> Any:
+        return self.request.model()
 
     def build(self) -> Built:
         values = self.model.values([float(self.request.epsilon)], float(self.delta))

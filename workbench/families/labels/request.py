@@ -137,9 +137,8 @@ class LabelRequest(BudgetRequest):
         if not self.cut:
             self.check_one_bound()
         if self.epsilon is not None and self.epsilon > LARGEST:
-            InvalidRequest.must(
-                "epsilon", f"at most {LARGEST} (e^epsilon is a coefficient of the program)", spelled(self.epsilon)
-            )
+            most = f"at most {LARGEST} (e^epsilon is a coefficient of the program)"
+            InvalidRequest.must("epsilon", most, spelled(self.epsilon))
         self.check_runs()
         if self.method == "lp":
             k, m = self.question.k, self.question.k if self.outputs is None else len(self.outputs)
@@ -153,15 +152,10 @@ class LabelRequest(BudgetRequest):
             InvalidRequest.must("loss", f"a name where method is {self.method}", "a matrix or function")
         with translated_errors():
             self.named_loss(1.0, self.question.values[:1])
-        if (
-            self.outputs is not None
-            or self.neighbours != "all"
-            or self.constraints
-            or not measure.ratio_decides({"delta": self.delta})
-        ):
-            InvalidRequest.must(
-                "method", "lp for other outputs, neighbours, notions and constraints", repr(self.method)
-            )
+        more = self.outputs is not None or self.neighbours != "all" or self.constraints
+        if more or not measure.ratio_decides({"delta": self.delta}):
+            wanted = "lp for other outputs, neighbours, notions and constraints"
+            InvalidRequest.must("method", wanted, repr(self.method))
         if self.method == "printed" and self.question.k > _PRINTED:
             InvalidRequest.must("method", f"bins for more than {_PRINTED} labels (printed takes O(k³))", "'printed'")
         if self.method == "unbiased":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from operator import itemgetter
-from typing import ClassVar, NoReturn
+from typing import ClassVar
 
 from models.unbiased_levels import NoPoint, Optimum, Search, optimum
 from solvers.search import Deadline
@@ -77,20 +77,17 @@ class UnbiasedProblem(RandomizerProblem):
 
     def _solved(self) -> Optimum:
         """The optimum. Raises NotProven, Infeasible."""
-        request, question = self.request, self.request.question
+        request, question, bound = self.request, self.request.question, 0.0
         try:
             with translated_errors():
                 search = Search(float(self.odds - 1), request.solver, request.options, progress=self.report)
                 point = optimum(search, question.values, question.prior)
+            if not (self.deadline.passed and request.certified and question.k * point.t.size > _CERTIFIED):
+                return point
+            bound = max(0.0, point.bound)
         except NoPoint as failed:
-            if self.deadline.passed:
-                self._late(0.0)
-            no_point(failed.solution, None, "randomized response with stretched outputs is private and unbiased")
-        if self.deadline.passed and request.certified and question.k * point.t.size > _CERTIFIED:
-            self._late(max(0.0, point.bound))
-        return point
-
-    def _late(self, bound: float) -> NoReturn:
+            if not self.deadline.passed:
+                no_point(failed.solution, None, "randomized response with stretched outputs is private and unbiased")
         raise NotProven("The time limit ended the search before a channel small enough for a certificate.", bound=bound)
 
     def _exact(self, answer: Optimum) -> tuple[float, Channel]:

@@ -19,6 +19,7 @@ mean exactly. That costs at most h²/4 of loss.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -113,11 +114,10 @@ def _table(k: int, columns: list[tuple[int, Fraction, int, int]], a: int, b: int
     """The outputs in order, and their integers (k, m)."""
     common = math.lcm(*{mass.denominator for _, mass, _, _ in columns})
     outputs = sorted({at for at, *_ in columns})
-    place = {at: j for j, at in enumerate(outputs)}
     table = np.zeros((k, len(outputs)), dtype=object)
     for at, mass, first, last in columns:
-        weight = mass.numerator * (common // mass.denominator)
-        column = table[:, place[at]]
+        weight = int(mass * common)
+        column = table[:, bisect_left(outputs, at)]
         column += b * weight
         column[first : last + 1] += (a - b) * weight
     return outputs, table
@@ -139,20 +139,17 @@ class _Tree:
         if len(self.edges) < k - 1:
             raise ArithmeticError("the sets in use do not tell all labels apart")
         self.order = []  # (node, the edge towards the ground), leaves last
-        seen, stack = {0}, [0]
+        stack = [(0, -1)]  # and the edge it was reached by
         while stack:
-            node = stack.pop()
+            node, by = stack.pop()
             for e in near[node]:
-                other = heads[e] if tails[e] == node else tails[e]
-                if other not in seen:
-                    seen.add(other)
-                    stack.append(other)
-                    self.order.append((other, e))
+                if e != by:
+                    stack.append((heads[e] if tails[e] == node else tails[e], e))
+                    self.order.append(stack[-1])
 
     def completed(self, values: list[Any], sources: list[Any]) -> list[Any]:
         """Values on the other edges as given, on the tree's such that Σ out - Σ in = source at every node but 0."""
-        flows, excess = list(values), list(sources)
-        inside = set(self.edges)
+        flows, excess, inside = list(values), list(sources), {*self.edges}
         for e, value in enumerate(values):
             if e not in inside and value:
                 excess[self.tails[e]] -= value

@@ -73,16 +73,16 @@ class LabelNoise:
         gamma: float | None = None,
     ) -> None:
         InvalidRequest.unless_among(NOISES, "kind", kind)
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        if not -math.inf < low < high < math.inf:
             InvalidRequest.must("low, high", "finite numbers with low < high", f"{low}, {high}")
         _check_loss(loss)
         budget = float(positive(epsilon, "epsilon"))
-        if kind != "staircase" and gamma is not None:
-            raise InvalidRequest(f"gamma must be left out for the {kind} mechanism. Got {gamma}.")
         if kind == "staircase":
             gamma = best_gamma(budget, loss) if gamma is None else gamma
             if not 0 < gamma < 1:
                 InvalidRequest.must("gamma", "a number in (0, 1)", gamma)
+        elif gamma is not None:
+            raise InvalidRequest(f"gamma must be left out for the {kind} mechanism. Got {gamma}.")
         self.__dict__.update(kind=kind, low=float(low), high=float(high), epsilon=budget, clip=clip, gamma=gamma)
 
     @property
@@ -171,13 +171,10 @@ class LabelNoise:
         """
         y = np.asarray(values, dtype=float)
         if self.kind == "exponential":
-            published = np.full(y.shape, np.nan)
-            open_ = np.arange(y.size)
+            published, open_ = np.full(y.shape, np.nan), np.arange(y.size)
             while open_.size:
-                drawn = y[open_] + rng.laplace(scale=self.scale, size=open_.size)
-                inside = (drawn >= self.low) & (drawn <= self.high)
-                published[open_[inside]] = drawn[inside]
-                open_ = open_[~inside]
+                published[open_] = y[open_] + rng.laplace(scale=self.scale, size=open_.size)
+                open_ = open_[(published[open_] < self.low) | (published[open_] > self.high)]
             return published
         noisy = y + self._noise(y.size, rng)
         return np.clip(noisy, self.low, self.high) if self.clip else noisy

@@ -231,8 +231,7 @@ def on_bins(labels: Labels, starts: ArrayLike, values: ArrayLike, epsilon: Real)
     Raises InvalidRequest.
     """
     first, published = np.asarray(starts, dtype=np.int64), np.array(values, dtype=float)
-    rising = first.ndim == 1 and first.size > 0 and first[0] == 0 and bool((np.diff(first) > 0).all())
-    if not rising or first[-1] >= labels.k:
+    if first.ndim != 1 or [*first[:1]] != [0] or not (np.diff(first) > 0).all() or first[-1] >= labels.k:
         InvalidRequest.must("starts", f"increasing positions in 0..{labels.k - 1} that begin with 0", first)
     if published.shape != first.shape or not np.isfinite(published).all():
         InvalidRequest.must("values", f"{first.size} finite numbers", published)
@@ -242,7 +241,7 @@ def on_bins(labels: Labels, starts: ArrayLike, values: ArrayLike, epsilon: Real)
 
 def k_ary(labels: Labels, epsilon: Real) -> RandomizedResponse:
     """k-ary randomized response over all labels. Raises InvalidRequest."""
-    return RandomizedResponse(labels, labels.values, np.arange(labels.k, dtype=np.int64), *odds_below(epsilon), "RR")
+    return top_k(labels, labels.k, epsilon, "RR")
 
 
 def top_k(labels: Labels, count: int, epsilon: Real, name: str = "") -> RandomizedResponse:
