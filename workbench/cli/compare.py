@@ -120,11 +120,10 @@ def _suite_report(result: Result, suite: str, time_limit: float, folder: Path | 
             write_artifact(artifact, folder)
         if folder.name in ("solver_comparison", "program_library") and (folder.parent / "README.md").exists():
             gallery(folder.parent)
-    runs = next(artifact.table for artifact in report if artifact.name == "performance_profile")
     values = {
         "suite": suite,
         "summary": records(report[0].table),
-        "runs": records(runs),
+        "runs": records(next(artifact.table for artifact in report if artifact.name == "performance_profile")),
         "recommendations": list(result.sentences),
         "interrupted": result.interrupted,
     }
@@ -194,11 +193,9 @@ def compare_command(kind: Family) -> Examples | None:
 
 def _spelled(question: Any, given: Values, result: Result) -> Values:
     """The request as it was given, and the rows."""
-    options = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
-    spelled = question.to_dict() if hasattr(question, "to_dict") else repr(question)
     return {
-        **options,
-        "question": spelled,
+        **{name: str(value) if isinstance(value, Path) else value for name, value in given.items()},
+        "question": question.to_dict() if hasattr(question, "to_dict") else repr(question),
         "rows": result.to_dict()["rows"],
         "recommendation": result.sentences[0],
         "interrupted": result.interrupted,

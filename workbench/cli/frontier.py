@@ -48,8 +48,7 @@ def frontier_command(kind: Family) -> Examples | None:
         for path in [out / "frontier.csv", *(path for end in ("csv", *PICTURES) for path in out.glob(f"*.{end}"))]:
             distinct_files(inputs, {"out": path})
         check_outputs(inputs, {"html file": html, "plot file": plot, "out": out if is_page(out) else None}, width)
-        values = read(options, present(given)) | {"certify": not raw}
-        plan = frontiers.plan_of(kind, None, values)
+        plan = frontiers.plan_of(kind, None, read(options, present(given)) | {"certify": not raw})
         if not is_page(out):
             output_folder(out, "out")
         result = under_a_bar(lambda tell: frontiers.run(plan, tell, jobs))

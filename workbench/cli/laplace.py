@@ -54,8 +54,7 @@ def encode(
 
 
 def _budgets(mechanism: Any, code: str) -> Values:
-    names = ("decoder_epsilon", "database_epsilon")
-    budgets = {name: getattr(mechanism, name) for name in names}
+    budgets = {name: getattr(mechanism, name) for name in ("decoder_epsilon", "database_epsilon")}
     return {"epsilon": mechanism.epsilon, "ell": mechanism.ell, "code": code, **budgets}
 
 

@@ -158,8 +158,7 @@ def _privatised(
     request must have."""
     files = {name: given.pop(name) for name in ("source", "target", "person", "ledger", "insecure_seed")}
     run = Publication({"mechanism": mechanism}, **files)
-    subject = _saved_or_best(kind, mechanism, needed, present(given), raw=raw)
-    return _through(run, kind, column, subject, clip)
+    return _through(run, kind, column, _saved_or_best(kind, mechanism, needed, present(given), raw=raw), clip)
 
 
 def _saved_or_best(

@@ -292,8 +292,7 @@ def _judge(name: str, known: Values) -> Any:
     instance = _ours().get(name)
     if instance is None or known.get("format") != FORMAT or known.get("parameters") != instance.parameters:
         return None
-    program = instance.fixed()
-    return instance.judge if program.shape == (known.get("rows"), known.get("columns")) else None
+    return instance.judge if instance.fixed().shape == (known.get("rows"), known.get("columns")) else None
 
 
 def solve_file(path: Path, solvers: Sequence[str], time_limit: float | None = None) -> list[Row]:

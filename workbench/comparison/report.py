@@ -82,8 +82,7 @@ COLUMNS = (
 
 def shifted_mean(seconds: Any) -> float:
     """The geometric mean of times shifted by SHIFT."""
-    times = np.asarray(seconds, dtype=float)
-    return float(np.exp(np.log(times + SHIFT).mean()) - SHIFT)
+    return float(np.exp(np.log(np.asarray(seconds, dtype=float) + SHIFT).mean()) - SHIFT)
 
 
 def summary(table: pd.DataFrame, time_limit: float) -> pd.DataFrame:
@@ -213,8 +212,7 @@ def draw_scatter(table: pd.DataFrame) -> Figure:
     points[["x", "y"]] = points[["x", "y"]].clip(lower=_FLOOR)
     extents = [points.groupby("panel")[["x", "y"]].agg(end).agg(end, axis=1) for end in ("min", "max")]
     ends = pd.concat(extents).rename("x").reset_index()
-    further = {"ends": ends.assign(y=ends["x"])}
-    figure = draw(Drawing(FIGURES["scatter"], {}, _looks(ran), further), points)
+    figure = draw(Drawing(FIGURES["scatter"], {}, _looks(ran), {"ends": ends.assign(y=ends["x"])}), points)
     figure.axes[0].set_xlabel(f"seconds of {reference}")
     return figure
 

@@ -205,8 +205,7 @@ class Tasks:
 
     def certify(self, request: PageRequest) -> View:
         """The certified mechanism, from a cold start, with its certificate's file."""
-        limited = request.request("certify", **request.within(_LONG))
-        design = _reached(partial(request.kind.designed, limited))
+        design = _reached(partial(request.kind.designed, request.request("certify", **request.within(_LONG))))
         self._last, proof = (request.key, design), design.certificate
         return views.view(design, request) | ({} if proof is None else {"certificate": proof.content().decode()})
 

@@ -101,8 +101,7 @@ class Comparison:
 
     def record(self) -> Record:
         """What is written of it."""
-        stated = {name: value for name, value in asdict(self).items() if name != "apart" or value}
-        return stated | {
+        return {name: value for name, value in asdict(self).items() if name != "apart" or value} | {
             "ours": self.shown,
             "difference": rounded(self.shown - self.printed, 4),
             "tolerance": float(f"{self.tolerance:.6g}"),
@@ -244,8 +243,7 @@ def tabled(paper: str, name: str, functions: Values, full: bool = False) -> pd.D
 
 def _there(paper: str, place: str) -> Any:
     """What stands at a place in printed/<paper>.toml, its keys joined by dots."""
-    there = printed(paper)
-    return functools.reduce(operator.getitem, place.split("."), there)
+    return functools.reduce(operator.getitem, place.split("."), printed(paper))
 
 
 def _compared(paper: str, name: str, table: pd.DataFrame) -> Iterator[Comparison]:

@@ -174,8 +174,7 @@ def codes() -> Record:
 def cancellation() -> Record:
     """p_T/F_T at T = 26: one minus the printed quotient in doubles, and the law's own."""
     ell, t = 2.0, 26
-    mechanism = DyadicLaplace(1.0, ell)
-    delta = mechanism.delta0 * 2.0**-t
+    delta = DyadicLaplace(1.0, ell).delta0 * 2.0**-t
     line, power = delta * ell + 1, np.exp(-delta)
     factor = (4 - 4 * line * power) / ((1 + power) ** 2 * (2 / (1 + power**2) - line))
     law = levels(ell)

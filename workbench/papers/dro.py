@@ -228,9 +228,8 @@ _ALL = list(product(printed("dro")["epsilon"], printed("dro")["delta"]))
 def lower_bound(epsilon: float, delta: float) -> Record:
     """Where the closed form of the lower bound exceeds what truncated Laplace noise costs."""
     losses = {place: truncated_laplace(*place, 1, "absolute") for place in _values("table4")}
-    above = sum(geng_formula(*place, 1) > loss for place, loss in losses.items())
     return {
-        "above": above,
+        "above": sum(geng_formula(*place, 1) > loss for place, loss in losses.items()),
         "cells": len(losses),
         "form": geng_formula(epsilon, delta, 1),
         "loss": losses[epsilon, delta],

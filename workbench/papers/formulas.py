@@ -100,8 +100,7 @@ def counts(n: Sequence[int], losses: Sequence[str]) -> Iterable[Row]:
         for loss in losses:
             solved = formula(FiniteQuery(range(last + 1), max_shift=1), loss=loss, notion="pure")
             table = _table(range(last + 1), range(last + 1), loss)
-            samples = map(_inside, solved.pieces)
-            theirs = [rational_forms.geometric_post_processing(table, x) for x in samples]
+            theirs = [rational_forms.geometric_post_processing(table, x) for x in map(_inside, solved.pieces)]
             yield from _rows(solved, theirs, {"answers": f"0..{last}", "loss": loss})
 
 
@@ -119,8 +118,7 @@ def bins(labels: str, outputs: Sequence[str], losses: Sequence[str]) -> Iterable
     for given in outputs:
         places = [Fraction(value) for value in given.split(",")]
         for loss in losses:
-            question = Labels(range(low, high + 1))
-            solved = formula(question, method="lp", outputs=tuple(places), loss=loss)
+            solved = formula(Labels(range(low, high + 1)), method="lp", outputs=tuple(places), loss=loss)
             table = _table(range(low, high + 1), places, loss)
             theirs = [rational_forms.bins(table, _inside(piece)) for piece in solved.pieces]
             yield from _rows(solved, theirs, {"outputs": given, "loss": loss})

@@ -166,8 +166,7 @@ def _text(words: str) -> str:
 def _sections(shown: _Shown) -> Iterator[Values]:
     paper = shown.paper
     citation = re.sub(r"\[([^\]]*)\]\(([^)]*)\)", r"\1, \2", paper.citation).replace("*", "")  # links written out
-    words = [citation, *paper.remarks, *shown.agreement]
-    texts = [{"kind": "text", "text": sentence} for sentence in words]
+    texts = [{"kind": "text", "text": sentence} for sentence in [citation, *paper.remarks, *shown.agreement]]
     yield {"title": paper.title, "level": 1, "id": paper.name, "parts": texts}
     for record in shown.records:
         yield {"title": record["title"], "parts": list(_record_parts(shown, record))}

@@ -86,7 +86,6 @@ def reproduce(
     finally:  # an artifact that fails costs none of those before it
         if Path(results).is_dir():
             gallery(Path(results))
-    sentences = ((f"{agreement(run.rows)}.",) if run.rows else ()) + notes
     return Result(
         "Printed numbers beside ours",
         run.rows,
@@ -96,7 +95,7 @@ def reproduce(
         done,
         len(tasks),
         time.perf_counter() - begin,
-        sentences,
+        ((f"{agreement(run.rows)}.",) if run.rows else ()) + notes,
     )
 
 

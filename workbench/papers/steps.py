@@ -173,8 +173,7 @@ class Reproduction:
         for outcome in outcomes:
             compute = self._paper(step.paper).artifacts.get(outcome.name)
             if isinstance(compute, InParts):
-                ended = self.parts.setdefault((step.paper, outcome.name), {})
-                ended[step.key] = outcome
+                self.parts.setdefault((step.paper, outcome.name), {})[step.key] = outcome
                 if compute.kept:
                     kept = self._kept(step.paper, outcome.name)
                     kept.parent.mkdir(parents=True, exist_ok=True)
@@ -236,11 +235,9 @@ def _taken(paper: Paper, step: Step, full: bool, formats: Collection[str]) -> li
     for name in step.names:
         clock, compute = Deadline(), paper.artifacts.get(name)
         if isinstance(compute, InParts):
-            data = compute.part(step.key, full)
-            outcomes.append(Outcome(name, clock.elapsed, data=data))
+            outcomes.append(Outcome(name, clock.elapsed, data=compute.part(step.key, full)))
         elif compute is not None:
-            artifact = compute(full)
-            outcomes.append(Outcome.of(paper.name, artifact, clock.elapsed, formats))
+            outcomes.append(Outcome.of(paper.name, compute(full), clock.elapsed, formats))
         else:
             assert paper.errata is not None
             content = json_bytes([asdict(e) for e in paper.errata()])

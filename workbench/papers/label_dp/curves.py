@@ -142,8 +142,7 @@ def splits(split: str, projection: str, records: Sequence[int], repeats: int) ->
 
 def timed(algorithm: str, k: int, loss: str, turns: int = 1) -> tuple[float, Bins]:
     """Best CPU seconds of one run on k labels, an uneven prior, ε = 2; and the bins it found."""
-    rng = np.random.default_rng(k)
-    labels, prior = np.arange(float(k)), rng.gamma(0.5, 1.0, k)
+    labels, prior = np.arange(float(k)), np.random.default_rng(k).gamma(0.5, 1.0, k)
     run = optimal_bins if algorithm == "fast" else printed_bins
     best = math.inf
     for _ in range(turns):

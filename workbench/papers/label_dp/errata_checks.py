@@ -69,11 +69,10 @@ def assumption() -> Record:
     table = deviance.matrix(y, y)
     turns = np.abs(np.diff(np.sign(np.diff(table, axis=0)), axis=0)).sum(axis=0)  # 2 for each
     same = np.array_equal(optimal_bins(y, None, 1.0, loss).starts, optimal_bins(y, None, 1.0, deviance).starts)
-    constant = max(shift) - min(shift)
     return {
         "at": at[9],
         "at_2": at[19],
-        "constant": constant,
+        "constant": max(shift) - min(shift),
         "least": table.min(),
         "turns": np.diff(turns).max(),
         "same": same,

@@ -69,8 +69,7 @@ def fig2(full: bool) -> Artifact:
         for key, ours in mse.items()
     ]
     drawn = {"bins": pd.DataFrame({"output": bins.outputs, "mechanism": "RR-on-Bins"})}
-    most = frame["probability"].max()
-    words = data.words | mse | {"CELL": _CELL, "most": most}
+    words = data.words | mse | {"CELL": _CELL, "most": frame["probability"].max()}
     return artifact("label_dp", "fig2", frame, comparisons, further=drawn, **words)
 
 
@@ -113,8 +112,7 @@ def table1(table: pd.DataFrame) -> Record:
 def table2(table: pd.DataFrame) -> Record:
     """Census: RR-on-Bins against RRWithPrior, the optimum for classification."""
     data, tolerances = census(), dict.fromkeys(("with_prior", "bins"), [0.1] * (len(table) - 1))
-    compared = _block(table, 2, data, tolerances, "stand-in, tolerance 0.1")
-    return {"comparisons": compared, **data.words}
+    return {"comparisons": _block(table, 2, data, tolerances, "stand-in, tolerance 0.1"), **data.words}
 
 
 def example() -> list[list[Fraction]]:

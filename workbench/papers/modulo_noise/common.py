@@ -84,8 +84,7 @@ def staircase(question: ModuloNoise, levels: Sequence[int], epsilon: Real) -> Ad
     levels: one per noise value, -1 for a zero mass. Rounding a up keeps f(η) <= e^ε f(η') where the levels differ by
     one, so that an audit counts no rounding accident as a violation.
     """
-    scale = 200
-    ratio = exp_interval(-exact(epsilon, "epsilon"), scale)[1]
+    ratio = exp_interval(-exact(epsilon, "epsilon"), 200)[1]
     return AdditiveNoise(question, [ratio**level if level >= 0 else Fraction(0) for level in levels])
 
 

@@ -135,8 +135,7 @@ def pmf_at(epsilon: float, delta: Numbers, **question: Any) -> pd.DataFrame:
 def theorem2(n: int, shift: int, epsilon: float) -> pd.DataFrame:
     """The ends of the flat regions of Theorem 2, (19), and the solver in the middle of every region."""
     question = question_of(n=n, shifts=[shift])
-    inner = [float(end(Fraction(math.exp(epsilon)))) for end, _ in exact_pieces(n + 1)]
-    ends = np.array([0.0, *inner, 1.0])
+    ends = np.array([0.0, *[float(end(Fraction(math.exp(epsilon)))) for end, _ in exact_pieces(n + 1)], 1.0])
     flat = pd.DataFrame({"kind": "flat", "k": np.arange(ends.size) // 2, "delta": ends})
     flat["name"] = [f"δ{bar}{'₀₁₂₃₄₅₆₇₈₉'[k]}" for k in range(n + 1) for bar in ("\u0332", "\u0304")]
     middles = [(a + b) / 2 for a, b in pairwise(ends[:-1].tolist())]

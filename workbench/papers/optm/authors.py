@@ -153,5 +153,4 @@ def _one_side(shape: TwoBinShape, low: float) -> tuple[list[Entries], list[Entri
     far = low * shape.shares(2, B3)[:, 1]  # beside the last bin
     at_b3, at_c = _law(shape, 3, B3), _law(shape, 3, c)
     larger = [_law(shape, 1, -c)[0], _law(shape, 2, B2)[0], at_b3[0], (q[1:], np.ones(1)), *at_b3[1:3]]
-    smaller = [_law(shape, 1, B2)[0], (q[:1], far[:1]), at_c[0], (q[1:], far[1:]), *at_c[1:3]]
-    return larger, smaller
+    return larger, [_law(shape, 1, B2)[0], (q[:1], far[:1]), at_c[0], (q[1:], far[1:]), *at_c[1:3]]

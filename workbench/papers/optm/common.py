@@ -47,8 +47,7 @@ def simulated(quantizer: Quantizer, x: Vector, rng: np.random.Generator) -> Vect
     """Every coordinate of x, clipped to [-c, c], through the quantizer, in floats from a seeded generator: for
     experiments, which publish nothing. Shape of x."""
     sums = np.cumsum(quantizer.probabilities(x, clip=True), axis=-1)[..., :-1]
-    index = (rng.random(x.shape)[..., None] >= sums).sum(axis=-1)
-    return np.asarray(quantizer.outputs[index])
+    return np.asarray(quantizer.outputs[(rng.random(x.shape)[..., None] >= sums).sum(axis=-1)])
 
 
 def optm_at(bins: str, epsilon: str, density: Density | None = None) -> Quantizer:

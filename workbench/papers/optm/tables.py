@@ -188,8 +188,7 @@ def standard_error(quantizer: Quantizer, density: Density) -> float:
     """Of the average of E|M(x) - x| over 1000 independent inputs x: outputs are averaged exactly, not drawn."""
     x, weights = density.grid([*map(float, quantizer.places), *quantizer.outputs])
     errors = quantizer.error_at(x)
-    mean = float(weights @ errors)
-    return math.sqrt(max(0.0, float(weights @ (errors - mean) ** 2)) / 1000)
+    return math.sqrt(max(0.0, float(weights @ (errors - float(weights @ errors)) ** 2)) / 1000)
 
 
 def no_rqm(epsilon: str) -> Quantizer | None:
