@@ -204,8 +204,7 @@ def _open(
         moves = list(integers(shifts.replace(";", ","), "shifts"))
     rows = None if pairs is None else [integers(part.replace("-", ","), "pairs") for part in pairs.split(",")]
     contents = read(file)
-    related = contents.related(sizes=orders, shifts=moves, max_shift=max_shift, directed=directed, pairs=rows)
-    return contents, related
+    return contents, contents.related(sizes=orders, shifts=moves, max_shift=max_shift, directed=directed, pairs=rows)
 
 
 def _plain(value: object) -> str:

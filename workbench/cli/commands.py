@@ -123,8 +123,9 @@ def _mount(group: typer.Typer, path: str, name: str, entry: Values) -> None:
     built = command(path, _loaded(entry["run"])) if "run" in entry else None
     panel = entry.get("panel")
     if "help" in entry or "families" in entry:
-        words = entry.get("help") or built.__doc__
-        group_of = typer.Typer(cls=_Group, help=words, epilog=help_end, rich_markup_mode="rich")
+        group_of = typer.Typer(
+            cls=_Group, help=entry.get("help") or built.__doc__, epilog=help_end, rich_markup_mode="rich"
+        )
         if built is not None:
             group_of.callback(invoke_without_command=True, epilog=help_end)(built)
         group.add_typer(group_of, name=name, no_args_is_help=built is None, rich_help_panel=panel)

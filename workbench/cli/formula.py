@@ -108,8 +108,9 @@ def _series(
         if len(result.formulas) < len(texts)
         else None
     )
-    values = result.to_dict() | ({"conjectures": [str(each) for each in conjectures]} if pattern else {})
-    return Report(values, shown(), stopped)
+    return Report(
+        result.to_dict() | ({"conjectures": [str(each) for each in conjectures]} if pattern else {}), shown(), stopped
+    )
 
 
 def _table(rows: pd.DataFrame, heads: Values) -> Any:

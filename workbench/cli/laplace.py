@@ -119,6 +119,5 @@ def _read_key(path: Path) -> bytes:
     if len(set(key)) < MIN_KEY_BYTES // 2:
         InvalidRequest.must("seed-file", rule, f"{path.name}, whose bytes take {len(set(key))} values")
     if others_can_read(path):
-        warning = f"note: other users can read the key {path.name}; chmod 600 keeps it to its owner."
-        err.print(warning, soft_wrap=True)
+        err.print(f"note: other users can read the key {path.name}; chmod 600 keeps it to its owner.", soft_wrap=True)
     return key

@@ -42,8 +42,7 @@ def entries() -> dict[str, Values]:
 
 def epilog(examples: Iterable[str], head: str = "Examples:") -> str:
     """Examples as the end of a help text."""
-    lines = [escape(text if text.startswith("(") else f"  workbench {text}") for text in examples]
-    return "\n\n".join([head, *lines])
+    return "\n\n".join([head, *[escape(text if text.startswith("(") else f"  workbench {text}") for text in examples]])
 
 
 class Plainly:
@@ -170,8 +169,9 @@ def _parameter(name: str, kind: Any, default: Any, about: str | Values, *, argum
         flag = f"--{table.get('name', name).replace('_', '-')}"
         flag = f"{flag}/--no-{flag[2:]}" if kind is bool and default is True else flag
         declared = typer.Option(flag, help=words, min=table.get("min"), max=table.get("max"))
-    annotation = Annotated[kind, declared]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared]
+    )
 
 
 _TYPES = {"text": str, "file": Path, "count": int, "number": float, "flag": bool}

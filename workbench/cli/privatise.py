@@ -94,8 +94,9 @@ class Publication:
 
         others, cells = columns[0].width > len(columns), columns[0].rows
         most = None if self.person is None else rows_of_one_person(columns, self.person)
-        name = " and ".join(column.name for column in columns)
-        account = Account.of(*budget, name, self.target.name, given, most, self.ledger)
+        account = Account.of(
+            *budget, " and ".join(column.name for column in columns), self.target.name, given, most, self.ledger
+        )
         words = [*report["words"], *account.words]
         words += [f"{self.protected}: the other columns are copied as they are."] if others else []
         words += [] if self.insecure_seed is None else [_SEEDED]
@@ -204,8 +205,9 @@ def _through(run: Publication, kind: str, column: str, read: Callable[[], Column
     drawn = subject.mechanism.publish(rows.values, insecure_seed=run.insecure_seed)
     lines = [("clipped", f"{rows.clipped} of {rows.values.size} rows")] if rows.clipped else []
     notion = "none" if claim is None else claim.notion.name
-    own = {"clipped_rows": rows.clipped}
-    return run.published([table], rows.given, [drawn], (subject.budget, notion), report, lines, own)
+    return run.published(
+        [table], rows.given, [drawn], (subject.budget, notion), report, lines, {"clipped_rows": rows.clipped}
+    )
 
 
 def privatise_labels(
@@ -247,8 +249,9 @@ def privatise_labels(
             return best_bins(prior, second, loss)
         return design(prior, epsilon=second, method=method).mechanism
 
-    randomizer = LabelRandomizer(known, epsilon, best, split=split, projection=projection, epsilon_prior=epsilon1)
-    release = randomizer.run(values, run.drawing)
+    release = LabelRandomizer(known, epsilon, best, split=split, projection=projection, epsilon_prior=epsilon1).run(
+        values, run.drawing
+    )
     mechanism = release.mechanism
     report = {
         "column": column, "labels": release.known.k,

@@ -69,8 +69,9 @@ def _channel(path: Path) -> tuple[Certificate, Vector, Vector]:
     certificate = read(path).certificate
     labelled = None if certificate is None else getattr(certificate.mechanism, "labelled", None)
     if certificate is None or labelled is None or not all(map(planar, labelled)):
-        wanted = "the certificate that `workbench design channel --places FILE.csv --save` wrote"
-        InvalidRequest.must("mechanism", wanted, path.name)
+        InvalidRequest.must(
+            "mechanism", "the certificate that `workbench design channel --places FILE.csv --save` wrote", path.name
+        )
     places, outputs = (np.array([[float(c) for c in point] for point in each]) for each in labelled)
     return certificate, places, outputs
 
@@ -90,8 +91,7 @@ def _budget(certificate: Certificate) -> tuple[PrivacyBudget | None, str]:
     from workbench.privacy.column_release import PrivacyBudget, budget_of
 
     norm = str(certificate.record.get("norm", "L2"))
-    epsilon = certificate.claim.values.get("epsilon")
-    if not certificate.claim.notion.per_distance or isinstance(epsilon, Fraction):
+    if not certificate.claim.notion.per_distance or isinstance(certificate.claim.values.get("epsilon"), Fraction):
         return budget_of(certificate.claim), norm
     channel: Any = certificate.mechanism
     plane = Plane(channel.labelled[0], channel.labelled[0], norm)
@@ -103,7 +103,6 @@ def _expected(channel: Any, places: Vector, outputs: Vector) -> dict[str, float]
     """How far a place is published from itself."""
     import numpy as np
 
-    gaps = np.hypot(*(places[:, None, :] - outputs[None, :, :]).transpose(2, 0, 1))
-    each = (channel.matrix * gaps).sum(axis=1)
+    each = (channel.matrix * np.hypot(*(places[:, None, :] - outputs[None, :, :]).transpose(2, 0, 1))).sum(axis=1)
     return {"largest mean distance from any place": float(each.max()),
             "mean distance, places equally often": float(each.mean())}  # fmt: skip

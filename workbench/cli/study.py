@@ -86,8 +86,9 @@ def list_programs(**given: Any) -> Report:
     from workbench.comparison.library import listing
 
     rows = listing(**given)
-    cells = [[row[head] for head in _LISTED] for row in rows]
-    return Report({"programs": rows}, [table(f"{len(rows)} programs", _LISTED, cells)])
+    return Report(
+        {"programs": rows}, [table(f"{len(rows)} programs", _LISTED, [[row[head] for head in _LISTED] for row in rows])]
+    )
 
 
 def export_programs(folder: Path, **given: Any) -> Report:
@@ -113,8 +114,7 @@ def solve_program(file: Path, *, solver: str = "highs", time_limit: float = 60.0
     caption = "No optimum is known." if known is None else f"The optimum is known to lie in [{low}, {known}]."
     cells = [[row[head] for head in _SOLVED] for row in rows]
     shown = [table(file.name, _SOLVED, cells, caption=caption), *(row["failure"] for row in rows if row["failure"])]
-    wrong = any(row["agrees"] is False for row in rows)
-    return Report({"file": str(file), "answers": rows}, shown, failed=wrong)
+    return Report({"file": str(file), "answers": rows}, shown, failed=any(row["agrees"] is False for row in rows))
 
 
 def verify_programs(folder: Path) -> Report:

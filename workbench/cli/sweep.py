@@ -54,8 +54,7 @@ def sweep(
     def work(tell: Progress) -> SweepResult:
         def progress(outcome: Outcome) -> None:
             failed = sum(n for status, n in outcome.statuses.items() if status not in _FOUND)
-            words = f"sweep, {failed} not optimal" if failed else "sweep"
-            tell(outcome.solved, outcome.points - outcome.known, words)
+            tell(outcome.solved, outcome.points - outcome.known, f"sweep, {failed} not optimal" if failed else "sweep")
 
         return run(read, ledger, **workers, progress=progress)
 
@@ -140,14 +139,16 @@ def export(
             source = Path(folder) / "salvaged.sqlite"
             lost = Ledger.salvage(ledger, source)
         with Ledger(source, create=False) as book:
-            origin = {"ledger": str(ledger), "unreadable_rows": lost}
-            files, count = write(book, target, keys=wanted, effort=effort, origin=origin)
+            files, count = write(
+                book, target, keys=wanted, effort=effort, origin={"ledger": str(ledger), "unreadable_rows": lost}
+            )
     missing = 0 if wanted is None else len(wanted) - count
     words = f"Wrote {count} rows to {' and '.join(file.name for file in files)}."
     words += f" {lost} rows of the ledger cannot be read." if lost else ""
     words += f" {missing} points of the specification have no row yet." if missing else ""
-    values = {"files": [str(file) for file in files], "rows": count, "unreadable_rows": lost, "missing": missing}
-    return Report(values, [words])
+    return Report(
+        {"files": [str(file) for file in files], "rows": count, "unreadable_rows": lost, "missing": missing}, [words]
+    )
 
 
 def merge(sources: list[Path], *, ledger: Path = DEFAULT, json: bool = False) -> Report:

@@ -264,8 +264,9 @@ def _files(folder: Path) -> list[Path]:
 
 def folder_instances(folder: Path, names: str | None = None) -> list[Instance]:
     """The programs of a folder as instances; those of the library that are unchanged are judged as mechanisms too."""
-    instances = [_instance(path) for path in _files(folder) if matches(_stem(path), names)]
-    return instances or InvalidRequest.must("instances", "patterns that match some of the folder", repr(names))
+    return [_instance(path) for path in _files(folder) if matches(_stem(path), names)] or InvalidRequest.must(
+        "instances", "patterns that match some of the folder", repr(names)
+    )
 
 
 def _stem(path: Path) -> str:
@@ -321,8 +322,7 @@ def solve_file(path: Path, solvers: Sequence[str], time_limit: float | None = No
 
 def _within(objective: float, bound: float | None, value: float) -> bool:
     """Whether an objective lies where the optimum is known to lie, to 1e-6 relative to max(1, |value|)."""
-    beyond = max(objective - value, (value if bound is None else bound) - objective)
-    return beyond <= GOOD * max(1.0, abs(value))
+    return max(objective - value, (value if bound is None else bound) - objective) <= GOOD * max(1.0, abs(value))
 
 
 def verify_folder(folder: Path) -> list[Row]:

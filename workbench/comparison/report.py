@@ -230,8 +230,7 @@ def recommendations(table: pd.DataFrame) -> tuple[str, ...]:
     for kind, part in table.groupby("kind", sort=False):
         most = max(zip(part["solved"], part["certified"], strict=True))
         equal = [row for row in records(part) if (row["solved"], row["certified"]) == most]
-        gap = "worst_certified_gap" if most[1] else "worst_gap_to_best"
-        best = preferred(equal, gap, "shifted_mean_seconds")
+        best = preferred(equal, "worst_certified_gap" if most[1] else "worst_gap_to_best", "shifted_mean_seconds")
         if not best["solved"]:
             sentences.append(f"For {kind}s no solver can be recommended: none solved any of them.")
             continue

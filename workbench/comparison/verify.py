@@ -124,8 +124,7 @@ def _kinds(named: str | Sequence[str]) -> list[Family]:
 
 def _asked(kind: Family, group: Group) -> bool:
     """Whether a solver takes part in the answers of a group."""
-    defaults = {option.name: option.default for option in kind.options}
-    return kind.backend(defaults | dict(group.options)) is not None
+    return kind.backend({option.name: option.default for option in kind.options} | dict(group.options)) is not None
 
 
 def _rows(kind: Family, group: Group, solver: str) -> Iterator[Row]:

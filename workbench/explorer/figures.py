@@ -176,15 +176,13 @@ def rivals(rows: Sequence[Values]) -> Figure:
     pieces = [row for row in rows if row.get("curve") == "piece" and row.get("objective") is not None]
     proven = [row for row in pieces if row.get("status") == "optimal"]
     drawn = _pieces("exact frontier, proven", "segments", 1, proven)
-    rest = [row for row in pieces if row not in proven]
-    drawn += _pieces("frontier, not proven in time", "dashed-segments", 1, rest)
+    drawn += _pieces("frontier, not proven in time", "dashed-segments", 1, [row for row in pieces if row not in proven])
     listed = [
         [row.get("mechanism"), row.get("objective"), row.get("bound"), _standing(row)]
         for row in sorted(rows, key=lambda row: (row.get("objective") is None, row.get("objective") or 0.0))
         if row.get("curve") in ("baseline", "limit")
     ]
-    heads = ["mechanism", "error", "no less than", "proof"]
-    table = _table("Other mechanisms at the same budget", heads, listed)
+    table = _table("Other mechanisms at the same budget", ["mechanism", "error", "no less than", "proof"], listed)
     table["note"] = "" if listed else "None is published for this budget."
     return {"overlays": {"delta": drawn} if drawn else {}, "table": table}
 
@@ -209,8 +207,7 @@ def tradeoffs(rows: Sequence[Values]) -> list[Figure]:
         pieces = [row for row in mine if row.get("curve") == "piece"]
         drawn = []
         for k, epsilon in enumerate(few({row["epsilon"] for row in pieces})):
-            part = [row for row in pieces if row["epsilon"] == epsilon]
-            drawn += _pieces(f"ε = {epsilon:g}", "segments", k, part)
+            drawn += _pieces(f"ε = {epsilon:g}", "segments", k, [row for row in pieces if row["epsilon"] == epsilon])
         if drawn:
             figures.append(lines(f"Error against δ: exact pieces{title}", "δ", "error", drawn))
     return figures

@@ -114,8 +114,7 @@ class Tasks:
         """The live session for all that is not hot; the least recently used one makes room."""
         kind = request.kind
         fixed = {name: value for name, value in request.given.items() if name not in kind.hot}
-        moved = [name for name in kind.hot if name in request.given]
-        key = json.dumps([kind.name, moved, fixed], sort_keys=True)
+        key = json.dumps([kind.name, [name for name in kind.hot if name in request.given], fixed], sort_keys=True)
         if key not in self._sessions:
             self._sessions[key] = _Live(kind.open(request.request("audit", **request.within(self._limit))))
             while len(self._sessions) > _SESSIONS:
@@ -200,8 +199,7 @@ class Tasks:
 
     def complete(self, request: PageRequest) -> View:
         """The mechanism as the solver gives it, from a live session, solved to its end."""
-        view = views.view(self._designed(request), request, proving=True)
-        return view | {"quick": not self._session(request).slow}
+        return views.view(self._designed(request), request, proving=True) | {"quick": not self._session(request).slow}
 
     def certify(self, request: PageRequest) -> View:
         """The certified mechanism, from a cold start, with its certificate's file."""
@@ -303,10 +301,8 @@ class Tasks:
 
     def _exported(self, request: PageRequest) -> View:
         """A design of an export, certified where that is quick."""
-        live = self._session(request)
-        quick = request.kind.certifies and not live.slow and (live.seconds or 0.0) <= _QUICK
-        proven = self._proven(request) if quick else None
-        return views.view(proven, request) if proven is not None else self.complete(request)
+        proven = self._proven(request)
+        return self.complete(request) if proven is None else views.view(proven, request)
 
 
 def _reached(solve: Callable[[], Design]) -> Design:

@@ -207,8 +207,7 @@ def _table(name: str, loss: str, cells: Sequence[Row]) -> Artifact:
         frame["both_percent"] = frame.upper_percent + frame.lower_percent
     comparisons = [c for table, ours, what in _COMPARED[loss] for c in _beside(frame, table, ours, what)]
     large = frame[frame.epsilon > 2].gap_percent.max()
-    more = "" if math.isnan(large) else f", {large:.2g} % at ε = 5"
-    return artifact("dro", name, frame, comparisons, more=more)
+    return artifact("dro", name, frame, comparisons, more="" if math.isnan(large) else f", {large:.2g} % at ε = 5")
 
 
 _COMPARED = {  # of each loss: a printed table, our column beside it, and what both are

@@ -85,8 +85,7 @@ def _theorem3(question: ModuloNoise, n: int, mu_bar: int, epsilon: float) -> Row
     regions = [stairs for stairs in staircases(n, mu_bar, epsilon) if stairs.h and stairs.lower < stairs.upper]
     for k, stairs in enumerate(regions):
         printed = rational_forms.staircase(stairs.lengths)
-        middle = Fraction((stairs.lower + stairs.upper) / 2).limit_denominator(10**9)
-        ours = pattern_value(question, epsilon, middle)
+        ours = pattern_value(question, epsilon, Fraction((stairs.lower + stairs.upper) / 2).limit_denominator(10**9))
         if ours != printed:
             region = {"from_delta": stairs.lower, "to_delta": stairs.upper}
             shown = {"printed": written(printed), "optimum": "not proven" if ours is None else written(ours)}
@@ -107,9 +106,11 @@ def counts(n: Sequence[int], losses: Sequence[str]) -> Iterable[Row]:
 def responses(n: Sequence[int]) -> Iterable[Row]:
     """The error rate of k answers, all neighbours."""
     for k in range(n[0], n[1] + 1):
-        solved = formula(FiniteQuery(range(k), neighbours="all"), loss="error-rate")
-        theirs = rational_forms.bins(_table(range(k), range(k), "error-rate"), Fraction(2))
-        yield from _rows(solved, [theirs], {"answers": k})
+        yield from _rows(
+            formula(FiniteQuery(range(k), neighbours="all"), loss="error-rate"),
+            [rational_forms.bins(_table(range(k), range(k), "error-rate"), Fraction(2))],
+            {"answers": k},
+        )
 
 
 def bins(labels: str, outputs: Sequence[str], losses: Sequence[str]) -> Iterable[Row]:

@@ -107,8 +107,7 @@ def _budgets(full: bool) -> Artifact:
         classes = classes[classes["objective"].notna()].assign(query=words, epsilon=epsilon, delta=delta)
         classes["objective"] = [rounded(value, 5) for value in classes["objective"]]
         tables.append(classes.sort_values(["objective", "class"]))  # ties by name
-    table = pd.concat(tables, ignore_index=True)
-    return artifact("frontier", "budgets", table[["query", *_BUDGET, *_OF_A_CLASS]])
+    return artifact("frontier", "budgets", pd.concat(tables, ignore_index=True)[["query", *_BUDGET, *_OF_A_CLASS]])
 
 
 _OWN = {name: partial(_drawn, name) for name, own in declared("frontier").items() if "of" in own}

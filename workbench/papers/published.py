@@ -30,8 +30,9 @@ def _rows(setting: str, full: bool) -> list[Row]:
 
 def _setting(name: str, full: bool) -> Artifact:
     table = pd.DataFrame(_rows(name, full))
-    known = int(table["most_percent"].notna().sum())
-    return artifact("published", name, table, draw=_draw, known=known, count=len(table))
+    return artifact(
+        "published", name, table, draw=_draw, known=int(table["most_percent"].notna().sum()), count=len(table)
+    )
 
 
 def _published(full: bool) -> Artifact:

@@ -235,7 +235,8 @@ def _taken(paper: Paper, step: Step, full: bool, formats: Collection[str]) -> li
     for name in step.names:
         clock, compute = Deadline(), paper.artifacts.get(name)
         if isinstance(compute, InParts):
-            outcomes.append(Outcome(name, clock.elapsed, data=compute.part(step.key, full)))
+            data = compute.part(step.key, full)
+            outcomes.append(Outcome(name, clock.elapsed, data=data))
         elif compute is not None:
             outcomes.append(Outcome.of(paper.name, compute(full), clock.elapsed, formats))
         else:

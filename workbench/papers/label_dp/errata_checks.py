@@ -68,14 +68,13 @@ def assumption() -> Record:
     shift = [float(deviance(o, 7.0) - loss(o, 7.0)) for o in (1.0, 3.0, 12.0)]
     table = deviance.matrix(y, y)
     turns = np.abs(np.diff(np.sign(np.diff(table, axis=0)), axis=0)).sum(axis=0)  # 2 for each
-    same = np.array_equal(optimal_bins(y, None, 1.0, loss).starts, optimal_bins(y, None, 1.0, deviance).starts)
     return {
         "at": at[9],
         "at_2": at[19],
         "constant": max(shift) - min(shift),
         "least": table.min(),
         "turns": np.diff(turns).max(),
-        "same": same,
+        "same": np.array_equal(optimal_bins(y, None, 1.0, loss).starts, optimal_bins(y, None, 1.0, deviance).starts),
     }
 
 
@@ -89,16 +88,14 @@ def all_clipped() -> Record:
 def caption() -> Record:
     """The signatures of the example with e^ε = 1/2 and 2."""
     half, two = (signature(example(), Fraction(exp_epsilon)) for exp_epsilon in ("1/2", "2"))
-    same = two == printed("label_dp")["fig5"]["signature"]
-    return {"two": two is not None, "half": half is not None, "same": same}
+    return {"two": two is not None, "half": half is not None, "same": two == printed("label_dp")["fig5"]["signature"]}
 
 
 def exponential() -> Record:
     """The exact ε of exponential noise on label ranges."""
     ranges = {high: lattice_noise("exponential", 0, high, 1).rows for high in (4, 10, 51)}
     epsilons = [audit(Channel.of(rows, within(high, high)), 1).pure_epsilon for high, rows in ranges.items()]
-    listed = ", ".join(f"{value:.6f}" for value in epsilons)
-    return {"listed": listed, "least": min(epsilons), "most": max(epsilons)}
+    return {"listed": ", ".join(f"{value:.6f}" for value in epsilons), "least": min(epsilons), "most": max(epsilons)}
 
 
 def infinite() -> Record:

@@ -117,8 +117,9 @@ def table2(table: pd.DataFrame) -> Record:
 
 def example() -> list[list[Fraction]]:
     """The M of Fig. 5."""
-    denominators = printed("label_dp")["fig5"]["denominators"]
-    return [[Fraction(0) if d == 0 else Fraction(1, d) for d in row] for row in denominators]
+    return [
+        [Fraction(0) if d == 0 else Fraction(1, d) for d in row] for row in printed("label_dp")["fig5"]["denominators"]
+    ]
 
 
 def signature(matrix: Sequence[Sequence[Fraction]], exp_epsilon: Fraction) -> list[str] | None:

@@ -62,8 +62,9 @@ def solve_each(
     values = []
     with FAMILY.open(request.at({"check": "bound"})) as session:
         for point in requests:
-            named = zip(("epsilon", second), point, strict=True)
-            row = session.row({name: FAMILY.option(name).of(value) for name, value in named})
+            row = session.row(
+                {name: FAMILY.option(name).of(value) for name, value in zip(("epsilon", second), point, strict=True)}
+            )
             if row["status"] != "optimal":
                 raise WorkbenchError(f"The solver stopped with {row['status']!r} before proving an optimum.")
             values.append(snap(float(row["objective"])))
@@ -72,8 +73,9 @@ def solve_each(
 
 def law(question: ModuloNoise, epsilon: float, delta: float = 0.0, notion: str = "pdp") -> ClosedForm:
     """The oracle of the least error rate, a closed form or an exact search; `kind` says whether it is proven."""
-    kind = ratio_kind(notion)
-    verdict = oracles.bounds(question.sizes, question.differences, question.directed, epsilon, delta, kind).strongest
+    verdict = oracles.bounds(
+        question.sizes, question.differences, question.directed, epsilon, delta, ratio_kind(notion)
+    ).strongest
     assert verdict is not None
     return verdict
 

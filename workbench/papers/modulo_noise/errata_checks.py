@@ -35,8 +35,7 @@ def post_processing(variance: float, at: float) -> Record:
     free, within = (clamped(n, IntegerLaw(-radius, noise)) for n in (None, 8))
     grid = np.linspace(0, 3, 301).tolist()
     before, after = (profile(mechanism, "pdp").delta(at) for mechanism in (free, within))
-    grows = max(profile(within).deltas(grid) - profile(free).deltas(grid))
-    return {"before": before, "after": after, "grows": grows}
+    return {"before": before, "after": after, "grows": max(profile(within).deltas(grid) - profile(free).deltas(grid))}
 
 
 def variables(n: int) -> Record:
@@ -137,8 +136,9 @@ def last_line(n: int) -> Record:
     inside = [sum(noise.weight(k - q) for k in range(1, n)) for q in range(n + 1)]
     kept = [noise.below(1 - q) + middle + noise.total - noise.below(n - q + 1) for q, middle in enumerate(inside)]
     rows = [value / noise.total for value in kept]
-    fixed = all(sum(row.integers) == row.total for row in clamped_geometric(n, ratio).rows)
-    exactly = fixed and all(1 - row == noise.weight(n - q) / noise.total for q, row in enumerate(rows))
+    exactly = all(sum(row.integers) == row.total for row in clamped_geometric(n, ratio).rows) and all(
+        1 - row == noise.weight(n - q) / noise.total for q, row in enumerate(rows)
+    )
     return {"missing": float(1 - min(rows)), "exactly": exactly}
 
 

@@ -63,8 +63,7 @@ def _made(by: str, epsilon: str, sigma: float | None) -> Quantizer:
         case "ERM beyond ±1":
             quantizer = no_erm(epsilon)[1]
         case "product":
-            nodes = 400 if sigma is None else 200
-            best = product_optimum(read_bins(bins), law_question(epsilon, density), nodes=nodes)
+            best = product_optimum(read_bins(bins), law_question(epsilon, density), nodes=400 if sigma is None else 200)
             assert best is not None
             quantizer = best.quantizer
         case "exact":

@@ -71,8 +71,9 @@ def vectors(inputs: str, epsilon: float) -> pd.DataFrame:
         deviation, mean_square = errors.std(ddof=1), float((errors**2).mean())
         rows.append([mechanism, errors.mean(), deviation, deviation / np.sqrt(_COUNT), mean_square**0.5])
     rows.append(["least root mean squared error", None, None, None, _least(budget, drawn)])
-    columns = ["mechanism", "mean error", "standard deviation", "standard error", "root mean squared error"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(
+        rows, columns=["mechanism", "mean error", "standard deviation", "standard error", "root mean squared error"]
+    )
 
 
 def words(table: pd.DataFrame) -> Record:
