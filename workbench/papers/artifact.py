@@ -228,15 +228,25 @@ def tabled(paper: str, name: str, functions: Values, full: bool = False) -> pd.D
     table: columns, those of the rows where none are named; beside: columns of printed numbers, each a place in
     printed/<paper>.toml.
     """
+    return _joined(paper, name, [_rows(paper, name, functions, key, full) for key in _keys(paper, name)])
+
+
+def _keys(paper: str, name: str) -> list[tuple[Any, ...]]:
+    """(number of a part, values of its `each`) of all rows."""
+    parts = enumerate(declared(paper)[name]["rows"])
+    return [(at, *values) for at, part in parts for values in itertools.product(*part.get("each", {}).values())]
+
+
+def _rows(paper: str, name: str, functions: Values, key: tuple[Any, ...], full: bool) -> pd.DataFrame:
+    part = declared(paper)[name]["rows"][key[0]]
+    chosen = dict(zip(part.get("each", {}), key[1:], strict=True))
+    rows = pd.DataFrame(functions[part["of"]](**given(part, full), **chosen)).assign(**chosen)
+    new: Row = {column: rows.eval(what) for column, what in part.get("let", {}).items()}
+    return rows.assign(**new, **part.get("add", {}))
+
+
+def _joined(paper: str, name: str, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     stated = declared(paper)[name]
-    parts = []
-    for part in stated["rows"]:
-        each = part.get("each", {})
-        for values in itertools.product(*each.values()):
-            chosen = dict(zip(each, values, strict=True))
-            rows = pd.DataFrame(functions[part["of"]](**given(part, full), **chosen)).assign(**chosen)
-            new: Row = {column: rows.eval(what) for column, what in part.get("let", {}).items()}
-            parts.append(rows.assign(**new, **part.get("add", {})))
     table = pd.concat(parts, ignore_index=True).reindex(columns=stated.get("columns"))
     return table.assign(**{column: np.ravel(_there(paper, at)) for column, at in stated.get("beside", {}).items()})
 
@@ -322,11 +332,6 @@ class InParts:
         return self.join([self.part(key, full) for key in self.keys], full)
 
 
-def rows_in_parts(paper: str, name: str, keys: Sequence[Any], rows: Callable[[Any, bool], list[Row]]) -> InParts:
-    """The artifact whose table is the rows of one part after the other."""
-    return InParts(keys, rows, lambda parts, full: artifact(paper, name, pd.DataFrame(itertools.chain(*parts))))
-
-
 @dataclass(frozen=True)
 class Paper:
     """A paper: its artifacts by name, each a function that computes it, and its errata.
@@ -358,11 +363,11 @@ def paper_stated(file: str, *spaces: Record) -> Paper:
 
     spaces: where the functions that it names are found. An artifact without rows is computed by that of its name; of
     one with rows, `more` names what says more of its table: comparisons, words (besides what its first part is given),
-    ...
+    ...; apart: whether each combination of its rows is a part, and kept: as of `InParts`.
     """
     own, functions = declared(file), ChainMap(*spaces)
     artifacts = {
-        name: partial(_stated, file, name, functions) if "rows" in stated else functions[name.replace("-", "_")]
+        name: _stated(file, name, functions) if "rows" in stated else functions[name.replace("-", "_")]
         for name, stated in own.items()
         if stated.keys() >= {"title", "caption"}
     }
@@ -371,10 +376,22 @@ def paper_stated(file: str, *spaces: Record) -> Paper:
     )
 
 
-def _stated(file: str, name: str, functions: Values, full: bool) -> Artifact:
-    stated, table = declared(file)[name], tabled(file, name, functions, full)
-    more = functions[stated["more"]](table) if "more" in stated else {}
-    return artifact(file, name, table, **given(stated["rows"][0], full) | more)
+def _stated(file: str, name: str, functions: Values) -> Compute:
+    """What computes an artifact with rows."""
+    stated = declared(file)[name]
+
+    def told(table: pd.DataFrame, full: bool) -> Artifact:
+        more = functions[stated["more"]](table) if "more" in stated else {}
+        return artifact(file, name, table, **given(stated["rows"][0], full) | more)
+
+    if not stated.get("apart"):
+        return lambda full: told(tabled(file, name, functions, full), full)
+    return InParts(
+        _keys(file, name),
+        lambda key, full: _rows(file, name, functions, key, full).to_dict("records"),
+        lambda parts, full: told(_joined(file, name, [*map(pd.DataFrame, parts)]), full),
+        stated.get("kept", False),
+    )
 
 
 def declared(paper: str) -> Record:

@@ -34,7 +34,7 @@ one by their ends nearest to 0: they are β/2 apart, and O is the mechanism's co
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
@@ -47,13 +47,10 @@ from workbench.exact.objects import Record
 from workbench.families.api import design
 from workbench.io.result import Row
 from workbench.mechanisms.real_noise import RealNoise
-from workbench.papers.artifact import Artifact, Comparison, InParts, artifact, paper_stated, printed
+from workbench.papers.artifact import Comparison, paper_stated, printed
 
 Interval = tuple[float, float]
 
-_SUBSET = [
-    (".05", ".05"), (".05", ".25"), (".2", ".1"), (".2", ".5"), (".5", ".2"), ("1", ".2"), ("1", ".25"), ("2", ".1"),
-]  # fmt: skip
 _SQUARED_GAP = 1e-3  # a bound for squared costs needs fine grids; twice that at ε = 5, where the largest leave more
 _HALF = 0.005  # of a unit of the last printed digit, in percent
 _USUAL = "their O is the midpoint of bounds up to 1 % of max(O, 1) apart; ours is proven"
@@ -79,14 +76,8 @@ def cell(request: tuple[str, str, str], gap: float | None = None) -> Record:
     }
 
 
-def _gap(epsilon: str, loss: str) -> float | None:
-    return None if loss != "squared" else _SQUARED_GAP * (1 if float(epsilon) <= 2 else 2)
-
-
-def _cells(name: str, loss: str, places: Sequence[tuple[str, str]], *, kept: bool = False) -> InParts:
-    """An artifact of cells, the same with `full`, each a part: (ε, δ, loss, to which gap)."""
-    keys = [(e, d, loss, _gap(e, loss)) for e, d in places]
-    return InParts(keys, lambda key, _: cell(key[:3], key[3]), lambda cells, _: _table(name, loss, cells), kept)
+def _gap(epsilon: float, loss: str) -> float | None:
+    return None if loss != "squared" else _SQUARED_GAP * (1 if epsilon <= 2 else 2)
 
 
 # What a printed cell implies.
@@ -192,22 +183,24 @@ def _beside(frame: pd.DataFrame, name: str, ours: str, what: str) -> list[Compar
     return comparisons
 
 
-def _table(name: str, loss: str, cells: Sequence[Row]) -> Artifact:
-    """Benchmarks against the optimum: for |η| both bounds, for η² the upper one."""
-    frame = pd.DataFrame(cells)
-    places = list(zip(frame.epsilon, frame.delta, strict=True))
-    frame["truncated_laplace"] = [truncated_laplace(e, d, 1, loss) for e, d in places]
-    middle = (frame.lower + frame.loss) / 2
-    unit = 100 / middle.clip(lower=1)
+def cells(loss: str, epsilon: float, delta: float) -> list[Row]:
+    """A cell: benchmarks against the optimum, for |η| both bounds, for η² the upper one."""
+    row = cell((f"{epsilon:g}", f"{delta:g}", loss), _gap(epsilon, loss))
+    middle, upper = (row["lower"] + row["loss"]) / 2, truncated_laplace(epsilon, delta, 1, loss)
+    unit = 100 / max(middle, 1)
+    row |= {"truncated_laplace": upper, "upper_percent": (upper - middle) * unit}
     if loss == "absolute":
-        frame["geng_formula"] = [geng_formula(e, d, 1) for e, d in places]
-    frame["upper_percent"] = (frame.truncated_laplace - middle) * unit
-    if loss == "absolute":
-        frame["lower_percent"] = (middle - frame.geng_formula) * unit
-        frame["both_percent"] = frame.upper_percent + frame.lower_percent
-    comparisons = [c for table, ours, what in _COMPARED[loss] for c in _beside(frame, table, ours, what)]
-    large = frame[frame.epsilon > 2].gap_percent.max()
-    return artifact("dro", name, frame, comparisons, more="" if math.isnan(large) else f", {large:.2g} % at ε = 5")
+        lower = geng_formula(epsilon, delta, 1)
+        row |= {"geng_formula": lower, "lower_percent": (middle - lower) * unit}
+        row["both_percent"] = row["upper_percent"] + row["lower_percent"]
+    return [row]
+
+
+def benchmarks(table: pd.DataFrame) -> Record:
+    """The printed cells beside those of a table, and how wide its intervals are at large ε."""
+    loss, large = "absolute" if "geng_formula" in table else "squared", table[table.epsilon > 2].gap_percent.max()
+    comparisons = [c for name, ours, what in _COMPARED[loss] for c in _beside(table, name, ours, what)]
+    return {"comparisons": comparisons, "more": "" if math.isnan(large) else f", {large:.2g} % at ε = 5"}
 
 
 _COMPARED = {  # of each loss: a printed table, our column beside it, and what both are
@@ -218,7 +211,6 @@ _COMPARED = {  # of each loss: a printed table, our column beside it, and what b
     ),
     "squared": (("table4_squared", "upper_percent", "of truncated Laplace noise, squared"),),
 }
-_ALL = list(product(printed("dro")["epsilon"], printed("dro")["delta"]))
 
 
 # The numbers of errata, on which declared/dro.toml states the conditions.
@@ -246,14 +238,8 @@ def grid(table: str, loss: str, epsilon: float, delta: float) -> Record:
     """The optimum that a printed cell implies, beside what no noise costs less than."""
     percent = _values(table)[epsilon, delta]
     low, high = implied_optimum(truncated_laplace(epsilon, delta, 1, loss), percent)
-    proven = cell((str(epsilon), str(delta), loss), _gap(str(epsilon), loss))
+    proven = cell((str(epsilon), str(delta), loss), _gap(epsilon, loss))
     return {"percent": percent, "low": low, "high": high, "least": proven["lower"]}
 
 
-ARTIFACTS = {
-    "table1": _cells("table1", "absolute", _SUBSET),
-    "table1_full": _cells("table1_full", "absolute", _ALL, kept=True),
-    "table6": _cells("table6", "squared", _SUBSET),
-    "table6_full": _cells("table6_full", "squared", _ALL, kept=True),
-}
-PAPER = paper_stated("dro", ARTIFACTS, globals())
+PAPER = paper_stated("dro", globals())

@@ -117,10 +117,10 @@ def test_parts_that_share_their_computation_are_in_one_process() -> None:
     known = load("optm")
     apart, _ = separate([known], [Step("optm", (name,)) for name in ("price-of-bits", "above")])
     assert [(step.names, step.key) for step in apart] == [
-        (("price-of-bits", "above"), "1.5"),
-        (("price-of-bits", "above"), "1"),
-        (("price-of-bits", "above"), "0.5"),
-        (("price-of-bits",), "2"),
+        (("price-of-bits", "above"), (0, "1.5")),
+        (("price-of-bits", "above"), (0, "1")),
+        (("price-of-bits", "above"), (0, "0.5")),
+        (("price-of-bits",), (0, "2")),
     ]
 
 

@@ -17,7 +17,7 @@ from workbench.io.result import Row
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, randomized_response
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.shown_mechanism import affine_figure
-from workbench.papers.artifact import Artifact, artifact, rows_in_parts
+from workbench.papers.artifact import Artifact, artifact
 from workbench.papers.optm.common import EPSILONS, best_exact, certified, law_question, limit, mvu_at
 from workbench.privacy.audit import audit_extremes
 
@@ -65,7 +65,7 @@ def _optm(levels: int, epsilon: str) -> Quantizer | None:
     return None if thinned is None else certified(thinned.quantizer, epsilon)
 
 
-def _bits(epsilon: str, full: bool) -> list[Row]:
+def bits(epsilon: str, *, full: bool = False) -> list[Row]:
     """Best MAE against the number of outputs at one ε: every mechanism at every number, and the limits."""
     rows: list[Row] = []
     for m in range(2, 17):
@@ -93,6 +93,3 @@ def _bits(epsilon: str, full: bool) -> list[Row]:
     limits["limit within the reach, reached"] = capped.upper
     ends = ({"epsilon": epsilon, "outputs": math.inf, "mechanism": n, "mae": value} for n, value in limits.items())
     return [*rows, *ends]
-
-
-price_of_bits = rows_in_parts("optm", "price-of-bits", ("0.5", "1", "1.5", "2"), _bits)

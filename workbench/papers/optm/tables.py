@@ -19,7 +19,7 @@ from workbench.mechanisms.baselines.two_bin import equal_bins, erm, rqm
 from workbench.mechanisms.density import Density, normal, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import read_bins
-from workbench.papers.artifact import Comparison, declared, rows_in_parts
+from workbench.papers.artifact import Comparison, declared
 from workbench.papers.optm.authors import authors_optm_gaussian
 from workbench.papers.optm.common import (
     EPSILONS,
@@ -220,20 +220,16 @@ def no_erm(epsilon: str) -> tuple[int, Quantizer]:
     return count, min(filter(private, beyond), key=lambda q: q.mae_51)
 
 
-def _above(epsilon: str, full: bool) -> list[Row]:
+def above(epsilon: str) -> list[Row]:
     """How far each published mechanism is above the limit at one ε."""
     best = {f"exact quantizer, {m} optimised bins": best_exact(m, epsilon) for m in (4, MOST)}
     rows = []
     for name, quantizer in (published(epsilon) | best).items():
         mae = quantizer.mae()
-        row = {"epsilon": float(epsilon), "mechanism": name, "mae": mae}
-        row["largest output"] = float(quantizer.outputs[-1])
+        row = {"epsilon": epsilon, "mechanism": name, "mae": mae, "largest output": float(quantizer.outputs[-1])}
         for what, above_what, capped in (("any outputs", "it", False), ("twice the least reach", "that", True)):
             bounds = limit(epsilon, capped=capped)
             row[f"limit, {what} (proven, reached)"] = f"{bounds.lower:.4f} .. {bounds.upper:.4f}"
             row[f"above {above_what}, %"] = 100 * (mae / bounds.upper - 1)
         rows.append(row)
     return rows
-
-
-above = rows_in_parts("optm", "above", EPSILONS, _above)
