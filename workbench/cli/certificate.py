@@ -18,7 +18,6 @@ from workbench.io.parameter_grid import integers
 
 if TYPE_CHECKING:
     from workbench.mechanisms.mechanism import Mechanism
-    from workbench.privacy.certificate import Certificate
     from workbench.privacy.loading import FileContents
 
 
@@ -74,14 +73,11 @@ def audit(
     if (html := outputs["html file"]) is not None:
         from workbench.explorer.page import audit_page, write_page
 
-        delta = None if epsilon is not None else _delta(certificate)
+        delta = None  # of a notion that has none
+        if epsilon is None and certificate is not None and "delta" in certificate.claim.values:
+            delta = certificate.delta
         write_page(html, audit_page(mechanism, rows, {"epsilon": privacy.epsilon or None, "delta": delta}))
     return Report({name: jsonable(value) for name, value in values.items()}, [facts(rows)])
-
-
-def _delta(certificate: Certificate | None) -> Any:
-    """The δ that a certificate proves, None where its notion has none."""
-    return None if certificate is None or "delta" not in certificate.claim.values else certificate.delta
 
 
 def _published(name: str, given: Sequence[str]) -> tuple[Any, Record]:

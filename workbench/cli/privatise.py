@@ -264,18 +264,14 @@ def privatise_labels(
         "bins": mechanism.bins() if isinstance(mechanism, RandomizedResponse) else None,
         "expected_error": release.expected_error, "words": [_UNKNOWN] if labels is None else [],
     }  # fmt: skip
-    lines = _label_lines(report, _LABEL_METHODS[method])
-    return run.published([table], given, [release.labels], (PrivacyBudget(release.epsilon), "pure"), report, lines)
-
-
-def _label_lines(report: Values, method: str) -> Facts:
-    """The budgets, the label set and the outputs in words."""
     shares = f"{report['epsilon1']:.6g} (prior) + {report['epsilon2']:.6g} (response)"
-    return [
+    outputs = f"{report['d']}, of {_LABEL_METHODS[method]}, best for the private prior, {loss} loss"
+    lines = [
         ("epsilon", f"{report['epsilon']:g} = {shares}"),
         ("labels", f"{report['labels']}, {report['label_set']}"),
-        ("outputs", f"{report['d']}, of {method}, best for the private prior, {report['loss']} loss"),
+        ("outputs", outputs),
     ]
+    return run.published([table], given, [release.labels], (PrivacyBudget(release.epsilon), "pure"), report, lines)
 
 
 def _labels(table: CsvColumn, given: NDArray[Any], labels: str | None, snap: bool) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -303,7 +303,6 @@ def solve_file(path: Path, solvers: Sequence[str], time_limit: float | None = No
     bound, value = known_range(known)
     rows = []
     for solver in solvers:
-        row: Row = {"solver": solver, **dict.fromkeys(_ANSWER), "known_bound": bound, "known_value": value}
         try:
             with translated_errors():
                 outcome = answer(
@@ -311,7 +310,8 @@ def solve_file(path: Path, solvers: Sequence[str], time_limit: float | None = No
                 )
         except WorkbenchError as error:
             outcome = {"failure": str(error)}
-        row |= {name: outcome.get(name) for name in _ANSWER}
+        row: Row = {"solver": solver, **{name: outcome.get(name) for name in _ANSWER}}
+        row |= {"known_bound": bound, "known_value": value}
         if row["failure"] is not None:
             row["status"] = "failed"
         if row["status"] == "optimal" and value is not None:

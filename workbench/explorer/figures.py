@@ -80,11 +80,16 @@ def other_laws(design: Design) -> list[Figure]:
     return [{"name": name, "x": x[:: cuts[name]], "y": y[:: cuts[name]]} for name, (x, y) in laws if len(y) < _BARS]
 
 
-def dots(rows: Iterable[Values], loss: str) -> Figure:
+def dots(rows: Iterable[Values]) -> Figure:
     """What the classes of a recommendation cost, and the proven bounds below."""
     keys = {"name": "class", "value": "objective", "low": "bound", "certified": "certified", "notes": "notes"}
     drawn = [{key: row[name] for key, name in keys.items()} for row in rows if row["objective"] is not None]
-    return {"kind": "dots", "title": "What each class costs, and what is proven of it", "x": loss, "rows": drawn}
+    return {
+        "kind": "dots",
+        "title": "What each class costs, and what is proven of it",
+        "x": "expected loss",
+        "rows": drawn,
+    }
 
 
 # Its privacy.

@@ -224,7 +224,7 @@ def _recommended(rows: Sequence[Row], texts: Sequence[Values], cells: Values) ->
     )
     commands = {"kind": "facts", "rows": [(row["class"], row["command"]) for row in served]}
     others = {"kind": "facts", "rows": [(row["class"], row["notes"]) for row in rows if row["objective"] is None]}
-    plot, whole = figures.dots(rows, "expected loss"), {**cells, "title": "All columns"}
+    plot, whole = figures.dots(rows), {**cells, "title": "All columns"}
     parts: list[list[Values]] = [[*texts, first | {"look": "classes"}], [plot], [second], [commands], [others, whole]]
     titles = "What to use", "", "What is published", "The command of each", "What does not apply, and why"
     sections = [_section(title, *part, narrow=False) for title, part in zip(titles, parts, strict=True)]

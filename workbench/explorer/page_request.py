@@ -15,7 +15,7 @@ from typing import Any
 
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.objects import Values
-from workbench.explorer.given import EMPTY, Files, Given, View, exact_values, known, option_range, words_of
+from workbench.explorer.given import EMPTY, Given, View, exact_values, known, option_range, words_of
 from workbench.families.base import Family, Request
 from workbench.families.option import Option
 from workbench.io.files import no_files
@@ -29,6 +29,10 @@ _TRIED = (True, "1", "0.5", "2", "0..10", "1,2,1")  # values of an option of whi
 _UNFIT = re.compile(
     r"left out|parameters of the notion|exactly one|only there|given without|not both|must be 0 when|"
     r"must be \w+ for other"
+)
+_NAMES = re.compile(  # the option of a sentence, and what it must be
+    r"parameters of the notion.* Got (?P<foreign>\w+)\.$|"
+    r"^(?P<own>\w+) must be (?P<must>given|left out|0 when|(?P<other>\w+) for other)"
 )
 _BEGIN = {  # of a budget that a page has to begin with
     "epsilon": "1", "delta": "1e-5", "alpha": "2", "rho": "0.1", "mu": "0.5", "curve": "0.5:0.1,1:0.01",
@@ -104,7 +108,7 @@ class PageRequest:
             numbers = {Fraction(1 << k) for k in range(int(most).bit_length())}
         now = self.numbers.get(name)
         zero = {Fraction(0)} if scale == "share" else set()
-        return sorted({min(max(number, low), high) for number in numbers} | zero | ({now} - {None} if now else set()))
+        return sorted({min(max(number, low), high) for number in numbers} | zero | ({now} if now else set()))
 
 
 def short(value: Any) -> Fraction:
@@ -135,10 +139,10 @@ def parameters(notion: Any) -> tuple[str, ...] | None:
     return tuple(name for name in named.parameters if name != "delta" or named.has_delta)
 
 
-def refusal(kind: Family, given: Given, files: Files = ()) -> str | None:
+def refusal(kind: Family, given: Given) -> str | None:
     """What the family says against a request, None where it takes it."""
     try:
-        values = exact_values(kind, given, files)
+        values = exact_values(kind, given)
         with no_files():
             kind.request_of({**values, "check": "audit"})
     except (WorkbenchError, ValueError, TypeError) as error:
@@ -150,7 +154,7 @@ def fields(kind: Family, given: Given) -> View:
     """Options of a page that are not given: those that cannot be, and those that can be given instead of others."""
     unfit = []
     instead = {}
-    fit = parameters(given.get("notion") or _default(kind, "notion"))
+    fit = parameters(given.get("notion") or getattr(known(kind).get("notion"), "default", None))
     for name, option in known(kind).items():
         if given.get(name) not in (*EMPTY, False):
             continue
@@ -167,11 +171,6 @@ def fields(kind: Family, given: Given) -> View:
         else:
             unfit.append(name)
     return {"unfit": unfit, "instead": instead}
-
-
-def _default(kind: Family, name: str) -> Any:
-    option = known(kind).get(name)
-    return None if option is None else option.default
 
 
 def _said(kind: Family, given: Given, option: Option) -> str | None:
@@ -201,17 +200,15 @@ def adapted(kind: Family, given: Given, changed: str, limit: str | None = None) 
         refused = refusal(kind, taken)
         if refused is None:
             break
-        foreign = re.search(r"Got (\w+)\.$", refused) if "parameters of the notion" in refused else None
-        missing = re.match(r"(\w+) must be given", refused)
-        left = re.match(r"(\w+) must be (?:left out|0 when)", refused)
-        other = re.match(r"(\w+) must be (\w+) for other", refused)
-        name = next((match[1] for match in (foreign, missing, left, other) if match), None)
-        if name is None or name == changed:
+        if (match := _NAMES.search(refused)) is None:
             break
-        if missing and name not in taken and name in begin and name in known(kind):
+        name: str = match["foreign"] or match["own"]
+        if name == changed:
+            break
+        if match["must"] == "given" and name not in taken and name in begin and name in known(kind):
             taken[name] = begin[name]
-        elif other and taken.get(name) != other[2]:
-            taken[name] = other[2]
+        elif match["other"] and taken.get(name) != match["other"]:
+            taken[name] = match["other"]
         elif name in taken:
             del taken[name]
         else:

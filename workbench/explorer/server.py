@@ -35,9 +35,7 @@ _HOSTS = ("127.0.0.1", "localhost")
 
 
 class _Refused(Exception):
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status, self.message = status, message
+    """Of a status and a message."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -161,8 +159,9 @@ class _Handler(BaseHTTPRequestHandler):
         """What was not read of a refused request is not taken for the next one."""
         self._sent()
         self.close_connection = True
-        content = json.dumps({"error": "Refused", "message": refused.message}).encode()
-        self._answer(refused.status, "application/json", content, ("Connection", "close"))
+        status, message = refused.args
+        content = json.dumps({"error": "Refused", "message": message}).encode()
+        self._answer(status, "application/json", content, ("Connection", "close"))
 
     def _compute(self, task: str, body: Values) -> None:
         self._head(200, "application/x-ndjson", ("Transfer-Encoding", "chunked"))

@@ -111,21 +111,6 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Erratum:
-    """A printed claim that is wrong, what is right, and the computation that shows it.
-
-    place, printed, right: sentences; evidence: the numbers of the check, in words; holds: whether the check ran and
-    showed it.
-    """
-
-    place: str
-    printed: str
-    right: str
-    evidence: str
-    holds: bool
-
-
-@dataclass(frozen=True)
 class Artifact:
     """One figure or table of a paper, recomputed.
 
@@ -285,9 +270,10 @@ def _word(what: Any, table: pd.DataFrame) -> Any:
     return (table.query(what["where"]) if "where" in what else table).eval(what["value"])
 
 
-def errata(paper: str, functions: Values) -> list[Erratum]:
-    """Every erratum that papers/declared/<paper>.toml states, in its order, checked now.
+def errata(paper: str, functions: Values) -> list[Record]:
+    """Every erratum that papers/declared/<paper>.toml states, in its order, checked now: a printed claim that is wrong.
 
+    place, printed, right: sentences; evidence: the numbers of the check, in words; holds: whether it showed the error.
     Its words are what is `given`, what the function that it is `of` makes of that, and further `numbers` in turn:
     constants, expressions of those before, or the `value` of an expression on the rows of a function. `holds` states
     the condition on these.
@@ -295,7 +281,7 @@ def errata(paper: str, functions: Values) -> list[Erratum]:
     return [_erratum(stated, functions) for stated in declared(paper)["errata"].values()]
 
 
-def _erratum(stated: Values, functions: Values) -> Erratum:
+def _erratum(stated: Values, functions: Values) -> Record:
     given = stated.get("given", {})
     words = {**given, **(functions[stated["of"]](**given) if "of" in stated else {})}
     for word, what in stated.get("numbers", {}).items():
@@ -303,8 +289,8 @@ def _erratum(stated: Values, functions: Values) -> Erratum:
             words[word] = functions[what["of"]](**what["given"]).eval(what["value"])
         else:
             words[word] = _expression(what, words) if isinstance(what, str) else what
-    place, printed, right, evidence = (stated[key].format(**words) for key in ("place", "printed", "right", "evidence"))
-    return Erratum(place, printed, right, evidence, bool(_expression(stated["holds"], words)))
+    sentences = {key: stated[key].format(**words) for key in ("place", "printed", "right", "evidence")}
+    return sentences | {"holds": bool(_expression(stated["holds"], words))}
 
 
 def _expression(what: str, words: Values) -> Any:
@@ -348,7 +334,7 @@ class Paper:
     title: str
     citation: str
     artifacts: Mapping[str, Compute]
-    errata: Callable[[], Sequence[Erratum]] | None = None
+    errata: Callable[[], Sequence[Record]] | None = None
     remarks: Sequence[str] = field(default_factory=tuple)
     needs: Mapping[str, str] = field(default_factory=dict)
     only_full: Collection[str] = ()

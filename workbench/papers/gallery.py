@@ -94,14 +94,13 @@ def agreement(records: Sequence[Row]) -> str:
 
 def _counted(what: str, verdicts: Sequence[str]) -> str:
     agree, errata, unexplained = map(verdicts.count, ("agrees", "differs: erratum", "differs: not explained"))
-    words = f"{agree} of {len(verdicts)} {what} agree"
-    if errata:
-        words += f", {errata} differ because of an erratum"
-    if unexplained:
-        words += f", {unexplained} differ and are not explained"
-    if unexpected := len(verdicts) - agree - errata - unexplained:
-        words += f", {unexpected} are unexpected"
-    return words
+    rest = {
+        "differ because of an erratum": errata,
+        "differ and are not explained": unexplained,
+        "are unexpected": len(verdicts) - agree - errata - unexplained,
+    }
+    counted = [f"{count} {words}" for words, count in rest.items() if count]
+    return ", ".join([f"{agree} of {len(verdicts)} {what} agree", *counted])
 
 
 def _compared(c: Values) -> list[Any]:

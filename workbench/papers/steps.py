@@ -12,7 +12,7 @@ import json
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -241,7 +241,7 @@ def _taken(paper: Paper, step: Step, full: bool, formats: Collection[str]) -> li
             outcomes.append(Outcome.of(paper.name, compute(full), clock.elapsed, formats))
         else:
             assert paper.errata is not None
-            content = json_bytes([asdict(e) for e in paper.errata()])
+            content = json_bytes(paper.errata())
             outcomes.append(Outcome(name, clock.elapsed, {"errata.json": content}))
     return outcomes
 

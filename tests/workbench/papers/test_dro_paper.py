@@ -49,9 +49,9 @@ def test_a_normal_run_keeps_the_table_of_a_full_one(monkeypatch: pytest.MonkeyPa
 def test_errata_hold():
     assert dro.PAPER.errata is not None
     found = dro.PAPER.errata()
-    assert [e.place for e in found if not e.holds] == []
-    assert "in 9 of the 100 cells" in found[0].evidence
-    assert "87 fit the form as stated, 12 one term fewer, 1 one more" in found[1].evidence
+    assert [e["place"] for e in found if not e["holds"]] == []
+    assert "in 9 of the 100 cells" in found[0]["evidence"]
+    assert "87 fit the form as stated, 12 one term fewer, 1 one more" in found[1]["evidence"]
 
 
 def test_an_interrupted_full_table_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

@@ -43,7 +43,7 @@ def test_every_erratum_is_shown():
     assert PAPER.errata is not None
     found = PAPER.errata()
     assert len(found) == 8
-    assert all(erratum.holds for erratum in found)
+    assert all(erratum["holds"] for erratum in found)
 
 
 def test_the_pointer_check_can_fail():

@@ -132,14 +132,14 @@ def test_fig7_honest_symmetric_noise_is_worse_than_every_baseline_in_mse(monkeyp
 
 def test_every_erratum_is_shown_by_its_check() -> None:
     listed = (PAPER.errata or list)()
-    assert [e.place for e in listed if not e.holds] == []
-    places = " ".join(e.place for e in listed)
+    assert [e["place"] for e in listed if not e["holds"]] == []
+    places = " ".join(e["place"] for e in listed)
     for place in (
         *("Section 2.1", "(13h)", "Remark 3", "(23)", "δ = 0.1212", "δ = 0.1522", "(15)", "(31)", "(38)", "(41)"),
         *("(34)", "(37b)", "Appendix 10", "(46)", "(50)", "Figs 6 and 8", "(58)"),
     ):
         assert place in places, place
-    assert len({(e.place, e.printed) for e in listed}) == len(listed)
+    assert len({(e["place"], e["printed"]) for e in listed}) == len(listed)
 
 
 def test_an_erratum_check_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,7 @@ def test_an_erratum_check_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     altered = copy.deepcopy(common.numbers())
     altered["table1"]["pmf"][1][0] = 0.5498
     monkeypatch.setattr(errata_checks, "numbers", lambda: altered)
-    assert [e.holds for e in (PAPER.errata or list)() if "Table 1, column" in e.place] == [False, True]
+    assert [e["holds"] for e in (PAPER.errata or list)() if "Table 1, column" in e["place"]] == [False, True]
 
 
 @pytest.mark.parametrize("name", ["table1", "eq59", "fig10", "fig1"])

@@ -20,7 +20,7 @@ from workbench.papers.artifact import Artifact
 from workbench.papers.optm import PAPER, common, tables
 from workbench.papers.optm.common import best_exact, parameters, published
 from workbench.papers.optm.sgd import Training, mnist, train
-from workbench.papers.optm.tables import above, standard_error
+from workbench.papers.optm.tables import standard_error
 from workbench.papers.optm.vectors import ball, ball_coordinate, metric_floor
 from workbench.privacy.audit import audit_extremes
 
@@ -109,7 +109,7 @@ def test_published_mechanisms_meet_their_epsilon_but_for_rounding():
 
 def test_errata_hold():
     assert PAPER.errata is not None
-    assert [e.place for e in PAPER.errata() if not e.holds] == []
+    assert [e["place"] for e in PAPER.errata() if not e["holds"]] == []
 
 
 def test_light_artifacts(monkeypatch):
@@ -118,7 +118,7 @@ def test_light_artifacts(monkeypatch):
         artifact = PAPER.artifacts[name](False)
         assert len(artifact.table) >= 2
         assert artifact.name == name
-    assert (replace(above, keys=("1",))(False).table["above it, %"] > 0).all()
+    assert (replace(PAPER.artifacts["above"], keys=((0, "1"),))(False).table["above it, %"] > 0).all()
 
 
 def test_the_largest_q_is_the_largest():

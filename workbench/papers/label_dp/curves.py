@@ -23,6 +23,7 @@ from solvers.search import Deadline
 from workbench.exact.random_source import Source
 from workbench.families.api import design
 from workbench.families.labels.problem import best_bins
+from workbench.io.result import Row
 from workbench.mechanisms.label_randomizers.label_randomizer import private_prior, split_budget
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, k_ary
@@ -96,17 +97,17 @@ def blocks(
 # The channel LP beside the closed world of bins, and what E[o|y] = y costs.
 
 
-def channel_lp(labels: int, epsilon: int) -> pd.DataFrame:
+def channel_lp(labels: int, epsilon: int) -> list[Row]:
     """The LP on the grid of so many labels."""
     solved = design(Labels.uniform(0, labels - 1), epsilon=epsilon, method="lp")
     assert solved.bound is not None
     assert solved.oracle.value is not None
     row = {"objective": solved.objective, "proven_bound": solved.bound, "rr_on_bins_real_outputs": solved.oracle.value}
     gap = max(solved.objective - solved.bound, 0.0) / solved.objective
-    return pd.DataFrame([row | {"gap": float(f"{gap:.1g}")}])
+    return [row | {"gap": float(f"{gap:.1g}")}]
 
 
-def unbiasedness(epsilon: float) -> pd.DataFrame:
+def unbiasedness(epsilon: float) -> list[Row]:
     """The least MSE of any randomizer, of any unbiased one, and of k-ary RR with the bias taken out of its outputs,
     o_i = ((q + k) y_i - Σ y)/q."""
     labels = Labels.uniform(0, 10)
@@ -115,7 +116,7 @@ def unbiasedness(epsilon: float) -> pd.DataFrame:
     outputs = ((q + k) * labels.values - labels.values.sum()) / q
     debiased = replace(k_ary(labels, epsilon), outputs=outputs).loss(SQUARED)
     row = {"biased": design(labels, epsilon=epsilon).objective, "unbiased": float(f"{solved.objective:.6g}")}
-    return pd.DataFrame([{**row, "debiased_rr": debiased}])
+    return [{**row, "debiased_rr": debiased}]
 
 
 def splits(split: str, projection: str, records: Sequence[int], repeats: int) -> pd.DataFrame:
@@ -152,15 +153,14 @@ def timed(algorithm: str, k: int, loss: str, turns: int = 1) -> tuple[float, Bin
     return best, optimum
 
 
-def work(algorithm: str, loss: str, labels: Sequence[int], *, seconds: bool = False) -> pd.DataFrame:
+def work(algorithm: str, loss: str, labels: Sequence[int], *, seconds: bool = False) -> list[Row]:
     """Steps and rounds against k; or seconds, the best of some turns, and the objective."""
     optimal_bins(np.arange(3.0), None, 1.0)  # compile before the clock runs
     runs = [timed(algorithm, k, loss, 3 if seconds and k <= 500 else 1) for k in labels]
-    rows = [
+    return [
         {"labels": k, "seconds": s, "steps": int(float(f"{o.steps:.3g}")), "rounds": o.rounds, "objective": o.objective}
         for k, (s, o) in zip(labels, runs, strict=True)
     ]
-    return pd.DataFrame(rows)
 
 
 def growth(sizes: Sequence[float], effort: Sequence[float]) -> float:

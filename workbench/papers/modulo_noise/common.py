@@ -95,10 +95,11 @@ def needed(pmf: ArrayLike | AdditiveNoise, question: ModuloNoise, epsilon: Real)
 
     A float PMF is audited at epsilon + 1e-9, so that ratios of exactly e^epsilon, rounded to floats, do not count.
     """
-    budget = exact(epsilon, "epsilon")
     if isinstance(pmf, AdditiveNoise):
-        return float(audit(AdditiveNoise(question, pmf.masses), budget).pdp_delta)
-    return float(audit(AdditiveNoise.from_pmf(question, pmf), budget + Fraction("1e-9")).pdp_delta)
+        noise, beyond = AdditiveNoise(question, pmf.masses), Fraction(0)
+    else:
+        noise, beyond = AdditiveNoise.from_pmf(question, pmf), Fraction("1e-9")
+    return float(audit(noise, exact(epsilon, "epsilon") + beyond).pdp_delta)
 
 
 def compare(what: str, place: str, theirs: float, ours: float, digits: int, *, erratum: str = "") -> Comparison:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import gzip
 import importlib
 import os
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,8 +99,9 @@ def _trained(name: str, data: Data, table: str, rate: float, runs: int, **words:
 
 
 def fig4c(full: bool) -> Artifact:
-    """Breast cancer."""
-    return _trained("fig4c", breast_cancer(), "table8", 1.0, 30)
+    """Breast cancer: 569 records with 30 features, standardised."""
+    x, y = _sklearn("load_breast_cancer")
+    return _trained("fig4c", ((x - x.mean(axis=0)) / x.std(axis=0), y), "table8", 1.0, 30)
 
 
 def fig4d(full: bool) -> Artifact:
@@ -114,22 +114,12 @@ def fig4d(full: bool) -> Artifact:
         raise
     except WorkbenchError as error:
         what = f"Stand-in: scikit-learn's bundled digits (1797 images of 8 x 8). {error}"
-    return _trained("fig4d", digits(), "table9", 20.0, 30 if full else 10, what=what)
-
-
-def breast_cancer() -> Data:
-    """(features (569, 30) standardised, labels 0..1) of the UCI breast cancer data that ship with scikit-learn."""
-    x, y = _sklearn("load_breast_cancer")
-    return (x - x.mean(axis=0)) / x.std(axis=0), y
-
-
-def digits() -> Data:
-    """(pixels (1797, 64) in [0, 1], labels 0..9) of scikit-learn's bundled digits."""
     x, y = _sklearn("load_digits")
-    return x / 16.0, y
+    return _trained("fig4d", (x / 16.0, y), "table9", 20.0, 30 if full else 10, what=what)
 
 
 def _sklearn(name: str) -> Data:
+    """Features and labels of data that ship with scikit-learn."""
     need("learning", "DP-SGD on these data")
     bunch = getattr(importlib.import_module("sklearn.datasets"), name)()
     return np.asarray(bunch.data, dtype=float), np.asarray(bunch.target, dtype=np.intp)
@@ -156,18 +146,15 @@ def mnist() -> Data:
 
 def _idx(folder: Path, name: str, dimensions: int) -> NDArray[np.uint8]:
     """An array of unsigned bytes in the IDX format."""
-    for path, opened in ((folder / name, open), (folder / f"{name}.gz", gzip.open)):
-        if not path.is_file():
-            continue
-        try:
-            with opened(path, "rb") as file:
-                content = bytes(file.read())
-            zero, kind, count = struct.unpack(">HBB", content[:4])
-            shape = struct.unpack(f">{dimensions}I", content[4 : 4 + 4 * dimensions])
-            values = np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * dimensions)
-            if (zero, kind, count) != (0, 8, dimensions) or values.size != np.prod(shape, dtype=np.int64):
-                raise ValueError("wrong header or length")
-            return values.reshape(shape)
-        except (OSError, EOFError, ValueError, struct.error) as error:
-            raise CorruptFile(f"{path.name} must be an IDX file of unsigned bytes. Got {error}.") from error
-    raise WorkbenchError(f"MNIST is not in the folder named: {name} (or {name}.gz) is missing.")
+    path = next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
+    if path is None:
+        raise WorkbenchError(f"MNIST is not in the folder named: {name} (or {name}.gz) is missing.")
+    try:
+        with (open if path.suffix != ".gz" else gzip.open)(path, "rb") as file:
+            content = bytes(file.read())
+        kind, *shape = np.frombuffer(content, ">u4", dimensions + 1).tolist()
+        if kind != 0x800 + dimensions:
+            raise ValueError("another header")
+        return np.frombuffer(content, np.uint8, offset=4 + 4 * dimensions).reshape(shape)
+    except (OSError, EOFError, ValueError) as error:
+        raise CorruptFile(f"{path.name} must be an IDX file of unsigned bytes. Got {error}.") from error

@@ -83,7 +83,7 @@ def _measured(quantizer: Quantizer, density: Density | None = None) -> Record:
     return errors | {"exact epsilon": audit_extremes(quantizer, 0).pure_epsilon, "bias": float(quantizer.bias)}
 
 
-def compared(mechanism: str, epsilon: float = 1, sigma: float | None = None) -> pd.DataFrame:
+def compared(mechanism: str, epsilon: float = 1, sigma: float | None = None) -> list[Row]:
     """A row of Table 1, inputs uniform, or of Table 2: what is printed, the exact errors, the audit, the limit.
 
     declared/optm.toml states how each mechanism is made and the line that prints it; outputs of a search are shown to
@@ -104,10 +104,10 @@ def compared(mechanism: str, epsilon: float = 1, sigma: float | None = None) -> 
         row["standard error of 1000 inputs"] = standard_error(quantizer, gaussian(sigma))
     if "printed" in stated:
         row["printed"] = printed[stated["printed"]][at]
-    return pd.DataFrame([row])
+    return [row]
 
 
-def as_printed(mechanism: str, table: str, sigma: float | None = None) -> pd.DataFrame:
+def as_printed(mechanism: str, table: str, sigma: float | None = None) -> list[Row]:
     """A row of Tables 3-9: the parameters as printed, with the exact ε, bias and errors for uniform inputs.
 
     sigma: of the inputs of Table 2 that OPTM's selections are made for, where they are not uniform.
@@ -116,7 +116,7 @@ def as_printed(mechanism: str, table: str, sigma: float | None = None) -> pd.Dat
     epsilon = given.get("epsilon", "1")
     quantizer = printed_at(mechanism, table, epsilon, None if sigma is None else gaussian(sigma))
     assert quantizer is not None
-    return pd.DataFrame([{**given[mechanism], "asked epsilon": float(epsilon), **_measured(quantizer)}])
+    return [{**given[mechanism], "asked epsilon": float(epsilon), **_measured(quantizer)}]
 
 
 def error_curve(mechanism: str, epsilon: str) -> pd.DataFrame:
