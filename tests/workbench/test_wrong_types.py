@@ -132,7 +132,7 @@ def test_a_loss_on_the_line_is_a_name_or_a_list(question: Any, more: dict[str, A
 
 @pytest.mark.parametrize("wrong", [abs, 3, {0: 1}])
 def test_a_prior_of_clamped_answers_is_a_word_or_a_list(wrong: Any) -> None:
-    with pytest.raises(wb.InvalidRequest, match=r"^prior must be uniform, worst, or probabilities"):
+    with pytest.raises(wb.InvalidRequest, match=r"^prior must be uniform, worst, or weights"):
         wb.design(wb.IntegerNoise(1, clamp=(0, 4)), epsilon=1, delta=0.01, prior=wrong)
 
 

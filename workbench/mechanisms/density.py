@@ -165,7 +165,8 @@ def from_function(
 
 
 def spelled(text: Any, c: float = 1.0, middle: float = 0.0) -> Density:
-    """The density of x - middle that a request spells: "uniform", "normal:MU,SIGMA" of x, or a Density on [-c, c].
+    """The density of x - middle that a request spells: "uniform", "normal:MU,SIGMA" of x, "parts:W,W,..." of weights of
+    equal parts, uniform on each, or a Density on [-c, c].
 
     Raises InvalidRequest.
     """
@@ -180,4 +181,16 @@ def spelled(text: Any, c: float = 1.0, middle: float = 0.0) -> Density:
     if kind == "normal" and len(parts) == 2:
         law = normal(float(exact(parts[0], "mu")) - middle, float(exact(parts[1], "sigma")), c).checked()
         return replace(law, name=f"normal:{','.join(parts)}") if middle else law
-    return must("density", 'uniform, or normal:MU,SIGMA such as "normal:0.5,0.1"', repr(text))
+    if kind == "parts":
+        weights = [exact(part, "weights of parts") for part in parts]
+        if min(weights) < 0 or not any(weights):
+            must("weights of parts", "numbers >= 0, not all 0", rest)
+        heights = np.array([float(weight / sum(weights)) for weight in weights]) * len(weights) / (2 * c)
+        breaks = np.linspace(-c, c, len(weights) + 1)[1:-1]
+
+        def shape(x: Vector) -> Vector:
+            return np.asarray(heights[np.searchsorted(breaks, x, side="right")])
+
+        return Density(str(text), c, shape, tuple(breaks.tolist()), symmetric=weights == weights[::-1])
+    wanted = 'uniform, or normal:MU,SIGMA such as "normal:0.5,0.1", or parts:W,W,... such as "parts:1,3"'
+    return must("density", wanted, repr(text))

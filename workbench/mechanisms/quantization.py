@@ -31,7 +31,8 @@ class Quantization(OneLine):
         bins: the outputs B_1 < ... < B_m that cover the inputs: numbers, or a string "-3,-0.5,0.5,3".
         levels: m >= 2 instead, when the outputs are to be optimised.
         c: half the width of the input domain, 1 unless there is a range.
-        density: of the inputs: "uniform", "normal:MU,SIGMA" (clipped to the inputs) or a `Density` of x - middle.
+        density: of the inputs: "uniform", "normal:MU,SIGMA" (clipped to the inputs), "parts:W,W,..." or a
+            `Density` of x - middle.
         range: "LOW..HIGH" or two numbers, instead of c: the inputs in units of the data.
 
     Attributes:

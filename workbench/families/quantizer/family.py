@@ -64,7 +64,8 @@ class _Quantizer(Family):
         Option("c", positive, help="Inputs are in [-c, c]; 1 unless there is a range.", question=True),
         Option("range", read_range, help="Inputs are in LOW..HIGH, instead of --c: 0..200000.", question=True),
         Option(
-            "density", text, "uniform", "Of the inputs: uniform, or normal:MU,SIGMA clipped to them.", question=True
+            "density", text, "uniform", question=True,
+            help="Of the inputs: uniform, normal:MU,SIGMA clipped to them, or parts:W,W,...: weights of equal parts.",
         ),
         Option("method", one_of(*METHODS), "exact", "exact, optm, product or mvu."),
         Option(

@@ -35,7 +35,7 @@ FRONTIER = Frontier(
         Option("levels", whole_grid, "2,4,8", "Numbers of outputs, a grid of integers.", question=True),
         Option("method", several(one_of(*METHODS)), "exact", "exact, optm, product, mvu; several separated by commas."),
         Option("loss", FAMILY.option("loss").read, "absolute", "absolute, squared, or a share of absolute in [0, 1]."),
-        replace(FAMILY.option("density"), help="Of the inputs: uniform, or normal:MU,SIGMA clipped to [-1, 1]."),
+        replace(FAMILY.option("density"), help="Of the inputs: uniform, normal:MU,SIGMA or parts:W,W,..., on [-1, 1]."),
         Option("starts", count(1, 7), 2, "Starts of the search over outputs.", kind=int, least=1, most=7),
         SOLVER,
     ),

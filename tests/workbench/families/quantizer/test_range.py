@@ -81,5 +81,26 @@ def test_a_quantizer_costs_the_answers_of_a_query_what_its_laws_say(prior: str, 
     each = (made.mechanism.probabilities(x) * gaps).sum(axis=1)
     own = each.max() if prior == "worst" else np.average(each, weights=np.repeat([5, 1, 1, 0], 2000))
     assert made.objective == table[0]["objective"] == pytest.approx(own, rel=1e-3)
-    assert made.bound is None
-    assert "The best for uniform answers" in made.words[-1]
+    uniform = wb.design(wb.Quantization(levels=2, range="-3..5"), loss=loss, epsilon=1)
+    if prior == "worst":
+        assert made.mechanism == uniform.mechanism
+        assert (made.bound, "The best for uniform answers" in made.words[-1]) == (None, True)
+    else:
+        assert made.bound <= made.objective <= uniform.mechanism.expected(loss, made.question.density)
+        assert "--density parts:" in table[0]["command"]
+
+
+@pytest.mark.parametrize("wrong", ["parts:", "parts:0,0", "parts:1,-1", "parts:1,x"])
+def test_weights_of_parts_are_numbers(wrong: str) -> None:
+    with pytest.raises(wb.InvalidRequest, match="weights of parts"):
+        wb.Quantization(levels=2, density=wrong)
+
+
+def test_a_density_of_parts_is_that_of_its_pieces() -> None:
+    """An odd number of parts has no break in the middle; masses and the mean of the whole."""
+    law = wb.Quantization(levels=2, range="0..6", density="parts:1,0,3").density
+    assert law.masses([-3, -1, 1, 3]) == pytest.approx([0.25, 0, 0.75])
+    x, w = law.grid([0.5])
+    assert (w @ x) == pytest.approx(0.25 * -2 + 0.75 * 2)
+    assert not law.symmetric
+    assert wb.Quantization(levels=2, density="parts:1,2,1").density.symmetric
