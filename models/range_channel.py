@@ -8,7 +8,7 @@ Cells i = 0..n-1 of answers share a law. With q = e^ε - 1 and t_o the least mas
 
 Both ends of a cell are its places where an answer is all that is known of it: c is convex, so that z is the loss of the
 worst. With one place in a cell, z is at most that of any channel of the range, and the multipliers of the places are
-the prior under which every channel costs at least z.
+the prior under which every channel costs at least z. Under a given prior z is the mean over the places.
 
 Sparse: s(i, o) is stated where o is near the cell, as bins are narrow, and is 0 elsewhere. That may raise the value of
 the program; a bound on all channels is proven apart, under the multipliers as a prior. G(x) = Σ_o t_o c(o - x) comes by
@@ -31,13 +31,16 @@ from solvers.data import Data
 from solvers.program import Block, Program
 from solvers.solution import Solution
 
+_LEAST = 1e-9
+
 
 @dataclass(frozen=True)
 class RangeChannel:
     """The program of given places and outputs.
 
     places: (p,) x; cells: (p,) i of each, from 0, in runs; outputs: (m,) increasing, places among them; near: (n, m)
-    where s is stated; q: e^ε - 1; loss: absolute or squared; all of it in [0, 1].
+    where s is stated; q: e^ε - 1; loss: absolute or squared; all of it in [0, 1];
+    weights: (p,) of a given prior.
     """
 
     places: Vector
@@ -46,6 +49,7 @@ class RangeChannel:
     near: Flags
     q: float
     loss: str
+    weights: Vector | None = None
 
     def program(self) -> Program:
         """The program, without parameters."""
@@ -56,6 +60,9 @@ class RangeChannel:
         costs = np.abs(self.outputs[output[pair]] - self.places[place]) ** (1 + (self.loss == "squared"))
         own = sp.csr_array((costs, (place, pair)), shape=(p, size))
         defined, total, below = self._moments()
+        if self.weights is not None:
+            prior = sp.csr_array(self.weights[None])
+            own, below, p = prior @ own, prior @ below, 1
         ones = sp.csr_array((np.ones(size), (cell, each)), shape=(n, size))
         link = sp.csr_array((np.full(size, -self.q), (each, output)), shape=(size, m))
         parts: Any = [
@@ -65,6 +72,7 @@ class RangeChannel:
             [defined[0], None, defined[1], None],
         ]
         rows = sp.csc_array(sp.block_array(parts))
+        rows.data[np.abs(rows.data) < _LEAST] = 0.0  # as solvers do; no bound is read off the program alone
         rows.eliminate_zeros()
         sizes, inequalities = (m, size, total.size, 1), p + size
         right = np.concatenate([np.zeros(inequalities), np.ones(n), np.zeros(defined[0].shape[0])])
@@ -75,7 +83,8 @@ class RangeChannel:
         data = Data(cost, 0.0, rows, left, right, lower, np.full(columns, np.inf), np.zeros(columns, dtype=bool))
         names = ("least", "more", "moments", "worst")
         blocks = tuple(Block(name, int(first[i]), (sizes[i],)) for i, name in enumerate(names))
-        return Program(f"channel of a range, {n} cells", data, variables=blocks, rows=(Block("losses", 0, (p,)),))
+        named = Block("losses", 0, (p,)), Block("sums", inequalities, (n,))
+        return Program(f"channel of a range, {n} cells", data, variables=blocks, rows=named)
 
     def _moments(self) -> tuple[tuple[sp.csr_array, sp.csr_array], Vector, sp.csr_array]:
         """(rows that define the moments of t: columns of t, of the moments; Σ t as a row of moments; G of places)."""
@@ -103,3 +112,9 @@ class RangeChannel:
         """What every place counts. Shape (p,)."""
         assert solution.row_dual is not None
         return np.maximum(-solution.row_dual[: self.places.size], 0.0)
+
+    def multipliers(self, solution: Solution) -> Vector:
+        """What every law's sum costs. Shape (n,)."""
+        assert solution.row_dual is not None
+        first = solution.program.rows[1].start
+        return solution.row_dual[first : first + len(self.near)]

@@ -53,14 +53,14 @@ class Limit:
         shares = np.append(0.0, np.cumsum(self.density))
         return np.interp(np.linspace(0, shares[-1], count + 1), shares, np.linspace(0, 1, shares.size))
 
-    def labels(self, atom: float) -> Pair:
+    def labels(self, atom: float, of_a_bin: int = _LABELS) -> Pair:
         """(labels, weights) for the bound: a share of the first and the last bin is at its end, none beside it."""
-        ends = self.places(round(_LABELS * self.bins))
+        ends = self.places(round(of_a_bin * self.bins))
         weights = np.append(0.0, np.cumsum(np.maximum(self.prior, 0.0)))
         p = np.diff(np.interp(ends, np.linspace(0, 1, weights.size), weights))
         for side in (p, p[::-1]):
-            whole = side[:_LABELS].sum()
-            side[: _LABELS // 2] = 0.0
+            whole = side[:of_a_bin].sum()
+            side[: of_a_bin // 2] = 0.0
             side[0] = atom * whole
         return (ends[1:] + ends[:-1]) / 2, p
 

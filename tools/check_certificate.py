@@ -1305,13 +1305,21 @@ def read_range(data):
 
 
 def read_nearest(data):
-    """m outputs in order, of which the `own` that are nearest to a real answer weigh odds to 1 of any other.
+    """m outputs in order, of which the `own` that are nearest to a real answer weigh odds to 1 of any other; with
+    probability `direct` instead that of n steps in which the answer lies.
 
     Two answers have at most r = min(own, m - own) own outputs each that are not the other's. Those of one answer, those
     of the other, and all others are outcomes of one ratio each: (r odds, r, rest) against (r, r odds, rest). Where they
-    have fewer, part of the first two outcomes is moved to the third, which exceeds nothing.
+    have fewer, part of the first two outcomes is moved to the third, which exceeds nothing. Steps are two more.
     """
-    readers = {"ends": rationals, "outputs": rationals, "own": typed(int), "odds": rational}
+    readers = {
+        "ends": rationals,
+        "outputs": rationals,
+        "own": typed(int),
+        "odds": rational,
+        "direct": rational,
+        "steps": typed(int),
+    }
     law = fields(data, "The nearest outputs", kind=text, **readers)
     m, odds = len(law.outputs), law.odds
     need(len(law.ends) == 2 and law.ends[0] < law.ends[1], "The ends must be two increasing numbers.")
@@ -1319,10 +1327,16 @@ def read_nearest(data):
     need(all(a <= b for a, b in pairwise(steps)), "The outputs must not fall, and lie in the range.")
     need(1 <= law.own < m, "Some outputs must be own, and some others.")
     need(odds >= 1, "The odds must be at least 1.")
-    law.mixed = 1 < len({float(output) for output in law.outputs}) < m  # some are published as one double
-    r, a, b = min(law.own, m - law.own), odds.numerator, odds.denominator
-    rest = (law.own - r) * a + (m - law.own - r) * b
-    law.laws, law.labels = [lowest_terms((r * a, r * b, rest)), lowest_terms((r * b, r * a, rest))], [(0, 1), (1, 0)]
+    need(0 <= law.direct <= 1, "The probability of a step must lie in [0, 1].")
+    need(law.steps >= 1, "There must be a step.")
+    # some may be published as one double
+    law.mixed = law.direct > 0 or 1 < len({float(output) for output in law.outputs}) < m
+    r, direct, unit = min(law.own, m - law.own), law.direct.numerator, law.direct.denominator
+    a, b = (unit - direct) * odds.numerator, (unit - direct) * odds.denominator
+    step = direct * (law.own * odds.numerator + (m - law.own) * odds.denominator)
+    rest, steps = (law.own - r) * a + (m - law.own - r) * b, (step, 0) if step else ()
+    law.laws = [lowest_terms((r * a, r * b, rest, *steps)), lowest_terms((r * b, r * a, rest, *steps[::-1]))]
+    law.labels = [(0, 1), (1, 0)]
     law.range = (
         f"all real answers in [{shown(law.ends[0])}, {shown(law.ends[1])}], the {law.own} nearest of {m} outputs"
     )

@@ -3,16 +3,21 @@
     o_0 <= ... <= o_m-1 in [low, high],  a >= 1,  i(x) = the number of cuts e_i = (o_i + o_i+L)/2 that are <= x
     Pr[o_j | x] = a/N for the own outputs j = i(x)..i(x) + L - 1, else 1/N,          N = m - L + a L
 
+With probability d it is instead the middle of that of n equal steps of the range in which x lies: at δ = d the answer
+itself, but for a rounding. The rest, what is above, then comes with probability 1 - d.
+
 Any two answers are neighbours. Lemma: the answers at both ends, with k = min(L, m - L) own outputs of each that are not
 the other's, decide every notion. Proof. Of x and x' with r <= k such outputs each, outcomes of one ratio taken together
 (which leaves every notion as it is) give P = (r a, r, N - r - r a)/N and Q with the first two exchanged. These are P, Q
 at r = k after the first two outcomes are moved to the third, each with probability 1 - r/k, which makes no hockey stick
-larger; and the mass r a/N of the one ratio above 1, where that counts (PDP), grows with r. ∎
+larger; and the mass r a/N of the one ratio above 1, where that counts (PDP), grows with r. The two steps are two more
+outcomes, of masses d, 0 and 0, d; where they are one step, or one of the outputs, outcomes are taken together. ∎
 
 Losses c(o - x), c(r) = |r| or r², are exact: with F(x) = Σ_j c(o_j - x),
 
     at x              (F(x) + (a - 1) Σ_own c(o_j - x))/N, convex between cuts and continuous at them: an output that
-                      comes is as far from the cut as the one that goes; so the largest is at a cut, at low or at high
+                      comes is as far from the cut as the one that goes; so the largest is at a cut, at low or at high,
+                      or at an end of a step, as c of the distance to the step's middle is such a sum as well
     mean over x       (Σ_j E c(o_j - x) + (a - 1) Σ_j E[c(o_j - x); e_j-L <= x < e_j])/N, of parts of uniform answers
 """
 
@@ -50,24 +55,27 @@ from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 _MASSES = 4_000_000  # of a matrix
 _FORM = RecordForm(
-    "The nearest outputs", {"kind": "nearest-outputs"}, ends=RATIOS, outputs=RATIOS, own=WHOLE, odds=RATIO
-)
-_OUTCOMES = ("own outputs", "the other's own outputs", "other outputs")
+    "The nearest outputs", {"kind": "nearest-outputs"}, ends=RATIOS, outputs=RATIOS, own=WHOLE, odds=RATIO,
+    direct=RATIO, steps=WHOLE,
+)  # fmt: skip
+_OUTCOMES = ("own outputs", "the other's own outputs", "other outputs", "the own step", "the other's step")
 
 
 @dataclass(frozen=True, repr=False)
 class NearestOutputs(ShownMechanism):
-    """See the module's text. ends: (low, high); bins: (m,) the outputs; own: L; odds: a. Raises InvalidRequest."""
+    """See the module's text. ends: (low, high); bins: (m,) the outputs; own: L; odds: a; direct: d;
+    steps: n. Raises InvalidRequest."""
 
     ends: Rationals
     bins: Rationals
     own: int
     odds: Fraction
+    direct: Fraction = Fraction(0)
+    steps: int = 1
 
     one_sided: ClassVar[bool] = False
     for_reals: ClassVar[bool] = True
     segments: ClassVar[tuple[Segment, ...]] = ()
-    column_cautions: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         if len(self.ends) != 2 or self.ends[0] >= self.ends[1]:
@@ -78,6 +86,10 @@ class NearestOutputs(ShownMechanism):
             InvalidRequest.must("own", f"1 to {len(self.bins) - 1} of {len(self.bins)} outputs", self.own)
         if self.odds < 1:
             InvalidRequest.must("odds", "at least 1", self.odds)
+        if not 0 <= self.direct <= 1:
+            InvalidRequest.must("direct", "a probability", self.direct)
+        if self.steps < 1:
+            InvalidRequest.must("steps", "at least 1", self.steps)
 
     # What a mechanism is.
 
@@ -85,6 +97,19 @@ class NearestOutputs(ShownMechanism):
     def cuts(self) -> Rationals:
         """e_0 <= ... <= e_m-L-1."""
         return tuple((a + b) / 2 for a, b in zip(self.bins, self.bins[self.own :], strict=False))
+
+    @cached_property
+    def step_ends(self) -> Rationals:
+        """Between steps, from left to right. Shape (n - 1,)."""
+        low, high = self.ends
+        return tuple(low + (high - low) * i / self.steps for i in range(1, self.steps))
+
+    @property
+    def published(self) -> Rationals:
+        """The outputs, and the middles of steps where these are published."""
+        low, high = self.ends
+        middles = (low + (high - low) * (2 * i + 1) / (2 * self.steps) for i in range(self.steps))
+        return (*self.bins, *middles) if self.direct else self.bins
 
     @cached_property
     def cells(self) -> list[tuple[int, Fraction, Fraction]]:
@@ -99,27 +124,34 @@ class NearestOutputs(ShownMechanism):
 
     @cached_property
     def outputs(self) -> Vector:
-        """What is published. Shape (m,)."""
-        return np.array([float(value) for value in self.bins])
+        """What is published. Shape (m,), or (m + n,)."""
+        return np.array([float(value) for value in self.published])
 
-    def _row(self, first: int) -> Distribution:
-        a, b, rest = self.odds.numerator, self.odds.denominator, len(self.bins) - self.own - first
-        return Distribution.from_integers([b] * first + [a] * self.own + [b] * rest)
+    @property
+    def _weights(self) -> tuple[int, int, int]:
+        """Of an own output, of another, and of the step, in integers that add up over them."""
+        (a, b), (d, unit) = self.odds.as_integer_ratio(), self.direct.as_integer_ratio()
+        return (unit - d) * a, (unit - d) * b, d * (self.own * a + (len(self.bins) - self.own) * b)
 
     def law(self, x: Any) -> Distribution:
         """The exact law of a number in the range; a double is the rational it is. Raises InvalidRequest."""
         at = exact(Fraction(x) if isinstance(x, float) and math.isfinite(x) else x, "answer")
         if not self.ends[0] <= at <= self.ends[1]:
             InvalidRequest.must("answer", self.column_inputs.constraint, x)
-        return self._row(bisect_right(self.cuts, at))
+        (own, other, step), first = self._weights, bisect_right(self.cuts, at)
+        weights = [other] * len(self.bins)
+        weights[first : first + self.own] = [own] * self.own
+        if self.direct:
+            weights += [0] * self.steps
+            weights[len(self.bins) + bisect_right(self.step_ends, at)] = step
+        return Distribution.from_integers(weights)
 
     @cached_property
     def matrix(self) -> Vector:
-        """The laws of the inputs. Shape (cells, m). Raises InvalidRequest beyond 4·10^6 masses."""
-        if len(self.cells) * len(self.bins) > _MASSES:
-            size = len(self.cells) * len(self.bins)
+        """The laws of the inputs. Shape (cells, outputs). Raises InvalidRequest beyond 4·10^6 masses."""
+        if (size := len(self.cells) * self.outputs.size) > _MASSES:
             InvalidRequest.must("the matrix", f"of at most {_MASSES} masses", size)
-        return np.array([self._row(i).floats for i, _, _ in self.cells])
+        return np.array([self.law(x).floats for x in self.inputs])
 
     @property
     def used(self) -> Positions:
@@ -128,16 +160,16 @@ class NearestOutputs(ShownMechanism):
 
     @cached_property
     def rounded(self) -> bool:
-        """Whether some outputs, not all, are published as one double: together they may exceed a ratio that one of them
-        exceeds alone, with more mass. It only matters where such mass counts (PDP)."""
-        return 1 < len(self.used) < len(self.bins)
+        """Whether some outputs, not all, may be published as one double: together they may exceed a ratio that one of
+        them exceeds alone, with more mass. It only matters where such mass counts (PDP)."""
+        return self.direct > 0 or 1 < len(self.used) < len(self.bins)
 
     def comparisons(self) -> Iterator[Comparison]:
         """The answers at both ends, in both orders."""
-        a, b, m = self.odds.numerator, self.odds.denominator, len(self.bins)
+        (a, b, step), m = self._weights, len(self.bins)
         k = min(self.own, m - self.own)
-        rest = (self.own - k) * a + (m - self.own - k) * b
-        laws = Distribution([k * a, k * b, rest]), Distribution([k * b, k * a, rest])
+        rest, steps = (self.own - k) * a + (m - self.own - k) * b, [step, 0] if step else []
+        laws = Distribution([k * a, k * b, rest, *steps]), Distribution([k * b, k * a, rest, *steps[::-1]])
 
         def describe(outcome: int) -> tuple[str, str]:
             return f"Pr[{_OUTCOMES[outcome]}|x]", f"Pr[{_OUTCOMES[outcome]}|x']"
@@ -155,7 +187,7 @@ class NearestOutputs(ShownMechanism):
 
     @property
     def audit_size(self) -> AuditSize:
-        """Two laws on three outcomes."""
+        """Two laws on three outcomes, or five."""
         return AuditSize.of([each.p for each in self.comparisons()], 2)
 
     # What it publishes.
@@ -171,20 +203,28 @@ class NearestOutputs(ShownMechanism):
         x = given.astype(float)
         if given.ndim != 1 or not np.isfinite(x).all():
             InvalidRequest.must("answers", "finite numbers, one for each row", repr(values))
-        cuts = np.array([nearest_float(cut) for cut in self.cuts])
-        first = np.searchsorted(cuts, x, side="right")
-        for k in np.flatnonzero(first > np.searchsorted(cuts, x)).tolist():  # a float decides where it is no cut's
-            first[k] = bisect_right(self.cuts, Fraction(given[k]))
         # an own output with probability L (a - 1)/N, else any of the m alike, is the law above
         a, b, m, own = self.odds.numerator, self.odds.denominator, len(self.bins), self.own
-        kept = source.bernoulli(own * (a - b), own * a + (m - own) * b, x.size)
-        return self.outputs[np.where(kept, first + source.below(own, x.size), source.below(m, x.size))]
+        first, kept = _below(self.cuts, x, given), source.bernoulli(own * (a - b), own * a + (m - own) * b, x.size)
+        at = np.where(kept, first + source.below(own, x.size), source.below(m, x.size))
+        if self.direct:
+            whole = source.bernoulli(*self.direct.as_integer_ratio(), x.size)
+            at = np.where(whole, m + _below(self.step_ends, x, given), at)
+        return self.outputs[at]
 
     @property
     def column_inputs(self) -> ColumnInputs:
         """The numbers of the range."""
         low, high = map(float, self.ends)
         return ColumnInputs("channel", low, high, f"in [{low:g}, {high:g}]", False, exact=True)
+
+    @property
+    def column_cautions(self) -> tuple[str, ...]:
+        """That answers themselves are published."""
+        words = (
+            f"With probability {float(self.direct):g} each number is published itself, to 1/{self.steps} of the range."
+        )
+        return (words,) if self.direct else ()
 
     def published_error(self) -> None:
         """None: it depends on the answer."""
@@ -194,27 +234,32 @@ class NearestOutputs(ShownMechanism):
     def errors(self, loss: str, weights: Sequence[Fraction] = (Fraction(1),)) -> tuple[Fraction, Fraction, Fraction]:
         """(mean loss, the largest, where), exact. loss: absolute or squared; weights: of equal parts of the range, with
         uniform answers on each."""
-        values = [*self.ends, *self.bins]
+        steps, (owned, other, step) = self.steps, self._weights
+        values = [*self.ends, *self.bins, (self.ends[1] - self.ends[0]) / (2 * steps)]
         unit = 2 * math.lcm(len(weights), *{value.denominator for value in values}) * len(weights)
-        low, high, *o = (int(value * unit) for value in values)
+        low, high, *o, half = (int(value * unit) for value in values)
         at, size = np.array(o, dtype=object), 1 if loss == "absolute" else 2
         cuts = (at[: len(self.cuts)] + at[self.own :]) // 2
-        whole, extra = self.odds.denominator, self.odds.numerator - self.odds.denominator
-        total = (len(o) * whole + self.own * extra) * unit**size
-        x = np.array([low, *cuts, high], dtype=object)
-        first = np.minimum(np.arange(x.size), len(cuts))
-        first[-1] = len(cuts)
-        first[1:-1] -= 1
-        each = whole * _sums(at, x, 0, len(o), size) + extra * _sums(at, x, first, first + self.own, size)
+        total = ((len(o) - self.own) * other + self.own * owned + step) * unit**size
+        grid = low + half * np.arange(2 * steps + 1, dtype=object)  # the ends of steps and their middles
+        x = np.sort(np.concatenate([[low, high], cuts, grid[2:-1:2] if step else []]))
+        first = np.searchsorted(cuts, x)
+        each = other * _sums(at, x, 0, len(o), size) + (owned - other) * _sums(at, x, first, first + self.own, size)
+        if step:
+            each += step * abs(grid[2 * np.searchsorted(grid[2:-1:2], x) + 1] - x) ** size
         worst = int(each.argmax())
-        begins = np.array([low] * self.own + [*cuts], dtype=object)
-        closes = np.array([*cuts] + [high] * self.own, dtype=object)
+        before, after = np.full_like(at, low), np.full_like(at, high)
+        groups = [
+            (at, before, after, other),
+            (at, np.append(before[: self.own], cuts), np.append(cuts, after[: self.own]), owned - other),
+            (grid[1::2], grid[:-1:2], grid[2::2], step),
+        ]
         mean, width = Fraction(0), (high - low) // len(weights)
         for part, weight in enumerate(weights):
             a, b = low + part * width, low + (part + 1) * width
-            left, right = np.minimum(np.maximum(begins, a), b), np.minimum(np.maximum(closes, a), b)
-            own = _integrals(at, left, right, size).sum()
-            mean += weight * Fraction(int(whole * _integrals(at, a, b, size).sum() + extra * own), 12 * width)
+            sums = (factor * _integrals(points, np.clip(left, a, b), np.clip(right, a, b), size).sum()
+                    for points, left, right, factor in groups if factor)  # fmt: skip
+            mean += weight * Fraction(int(sum(sums)), 12 * width)
         return mean / total, Fraction(int(each[worst]), total), Fraction(int(x[worst]), unit)
 
     # Files and words.
@@ -222,7 +267,9 @@ class NearestOutputs(ShownMechanism):
     def describe(self) -> str:
         """One line."""
         name = "RR-on-Bins" if self.own == 1 else f"NearestOutputs, {self.own} of them likelier,"
-        return f"{name} with {len(self.bins)} outputs, for all real answers {self.column_inputs.constraint}"
+        words = f"{name} with {len(self.bins)} outputs, for all real answers {self.column_inputs.constraint}"
+        direct = f", with probability {float(self.direct):g} the answer itself in {self.steps} steps"
+        return words + direct * (self.direct > 0)
 
     def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`."""
@@ -235,6 +282,15 @@ class NearestOutputs(ShownMechanism):
 
     def __repr__(self) -> str:
         return f"NearestOutputs({self.own} of {len(self.bins)} outputs, odds={float(self.odds):g})"
+
+
+def _below(cuts: Rationals, x: Vector, given: NDArray[Any]) -> Positions:
+    """How many cuts are <= x, exactly: a double decides where it is no cut's."""
+    rounded = np.array([nearest_float(cut) for cut in cuts])
+    first = np.searchsorted(rounded, x, side="right")
+    for k in np.flatnonzero(first > np.searchsorted(rounded, x)).tolist():
+        first[k] = bisect_right(cuts, Fraction(given[k]))
+    return first
 
 
 def _sums(at: NDArray[Any], x: NDArray[Any], first: Any, end: Any, size: int) -> NDArray[Any]:

@@ -198,7 +198,7 @@ class _Piece:
 
 def _pieces(mechanism: Any, loss: str) -> Iterator[_Piece]:
     """The expected loss as a function of x, from left to right: a quadratic between neighbouring knots and outputs."""
-    outputs = rationals(getattr(mechanism, "bins", mechanism.outputs), "outputs")
+    outputs = rationals(getattr(mechanism, "published", mechanism.outputs), "outputs")
     for segment in mechanism.segments:
         a, b = segment.low, segment.high
         for low, high in pairwise([a, *sorted(o for o in outputs if a < o < b), b]):
@@ -254,7 +254,7 @@ def _uniform(low: Fraction, high: Fraction) -> str:
 def _at(mechanism: Any, loss: str, pieces: list[_Piece], x: Any) -> Fraction:
     """The expected loss at one input; a float is the rational it is, or the knot it is nearest to."""
     if not pieces:
-        outputs = rationals(getattr(mechanism, "bins", mechanism.outputs), "outputs")
+        outputs = rationals(getattr(mechanism, "published", mechanism.outputs), "outputs")
         return expected_losses(loss, rationals([x], "data"), [mechanism.law(x)], outputs)[0]
     ends = [piece.low for piece in pieces] + [pieces[-1].high]
     at = real_input(x, ends[0], ends[-1], ends, "data")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
 from pathlib import Path
@@ -30,9 +31,14 @@ def made(seed: int, odds: Fraction = ODDS) -> NearestOutputs:
     return NearestOutputs((Fraction(0), Fraction(3)), tuple(values), source.randint(1, m - 1), odds)
 
 
+def with_steps(seed: int) -> NearestOutputs:
+    source = random.Random(seed)
+    return replace(made(seed), direct=Fraction(source.randint(1, 9), 10), steps=2 * source.randint(1, 4))
+
+
 def answers(mechanism: NearestOutputs) -> list[Fraction]:
     tiny = Fraction(1, 10**9)
-    ends = [Fraction(0), *mechanism.cuts, Fraction(3)]
+    ends = [Fraction(0), *mechanism.cuts, *mechanism.step_ends, Fraction(3)]
     return [x for x in {x + e for x in ends for e in (-tiny, 0, tiny)} if 0 <= x <= 3]
 
 
@@ -41,14 +47,18 @@ def law_at(mechanism: NearestOutputs, x: Fraction) -> list[Fraction]:
     order = sorted(range(len(mechanism.bins)), key=lambda j: (abs(mechanism.bins[j] - x), -mechanism.bins[j], -j))
     own = {*order[: mechanism.own]}
     weights = [mechanism.odds if j in own else Fraction(1) for j in range(len(mechanism.bins))]
-    return [weight / sum(weights) for weight in weights]
+    law = [weight / sum(weights) * (1 - mechanism.direct) for weight in weights]
+    if mechanism.direct:
+        steps = [Fraction(3 * i, mechanism.steps) for i in range(mechanism.steps)]
+        law += [mechanism.direct * (a <= x < a + steps[1] or x == 3 == a + steps[1]) for a in steps]
+    return law
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(40))
 def test_the_two_ends_decide_every_pair_of_answers(seed: int):
-    mechanism = made(seed)
+    mechanism = made(seed) if seed < 30 else with_steps(seed)
     laws = [law_at(mechanism, x) for x in answers(mechanism)]
-    values = [float(v) for v in mechanism.bins]
+    values = [float(v) for v in mechanism.published]
     for x, law in zip(answers(mechanism), laws, strict=True):
         mass = dict.fromkeys(values, Fraction(0))
         for value, p in zip(values, law, strict=True):
@@ -66,7 +76,7 @@ def test_the_two_ends_decide_every_pair_of_answers(seed: int):
         if len({*values}) == len(values):  # else fewer own outputs may differ than the ends have
             assert sticks == pytest.approx(audited.dp_delta.upper, abs=1e-12)
             assert masses == pytest.approx(float(audited.pdp_delta), abs=1e-12)
-    assert audited.pure_epsilon == pytest.approx(math.log(2.75))
+    assert audited.pure_epsilon == (math.inf if mechanism.direct else pytest.approx(math.log(2.75)))
     ends = [Distribution(law_at(mechanism, x)) for x in (Fraction(0), Fraction(3))]
     full = wb.Channel(tuple(ends))
     for notion, budget in (("renyi", {"alpha": 2, "epsilon": 1}), ("zcdp", {"rho": "0.3"}), ("gdp", {"mu": "0.9"})):
@@ -76,15 +86,15 @@ def test_the_two_ends_decide_every_pair_of_answers(seed: int):
 
 
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(18))
 def test_losses_are_those_of_the_laws(seed: int, loss: str):
-    mechanism, power = made(seed), 1 if loss == "absolute" else 2
+    mechanism, power = made(seed) if seed < 12 else with_steps(seed), 1 if loss == "absolute" else 2
 
     def at(x: Fraction) -> Fraction:
-        return sum(p * abs(o - x) ** power for p, o in zip(law_at(mechanism, x), mechanism.bins, strict=True))
+        return sum(p * abs(o - x) ** power for p, o in zip(law_at(mechanism, x), mechanism.published, strict=True))
 
     mean, worst, where = mechanism.errors(loss, (Fraction(1, 4), Fraction(3, 4)))
-    assert worst == at(where) == max(at(x) for x in [Fraction(0), *mechanism.cuts, Fraction(3)])
+    assert worst == at(where) == max(at(x) for x in [Fraction(0), *mechanism.cuts, *mechanism.step_ends, Fraction(3)])
     grid = [Fraction(3 * (2 * k + 1), 1200) for k in range(600)]
     costs = [at(x) for x in grid]
     assert max(costs) <= worst
@@ -105,6 +115,13 @@ def test_what_is_drawn_follows_the_law_and_cuts_are_exact():
             counts = np.bincount(np.searchsorted(mechanism.outputs, drawn), minlength=5)
             expected = 4000 * np.array([*map(float, mechanism.law(x))])
             assert float(((counts - expected) ** 2 / expected).sum()) < 30  # chi-square, 4 degrees: 5e-6
+    published = replace(mechanism, direct=Fraction(1, 3), steps=4)
+    for x in (Fraction(3, 4) - tiny, Fraction(3, 4), Fraction(3)):
+        drawn = published.publish([x] * 4000, insecure_seed=(seed := seed + 1))
+        counts = np.array([np.isclose(drawn, output).sum() for output in published.outputs])
+        expected = 4000 * np.array([*map(float, published.law(x))])
+        assert not counts[expected == 0].any()
+        assert float(((counts - expected)[expected > 0] ** 2 / expected[expected > 0]).sum()) < 32
     assert mechanism.law(-0.0) == mechanism.law(0)
     assert [*mechanism.publish([-5.0, 9.0], insecure_seed=1)] == [*mechanism.publish([0.0, 3.0], insecure_seed=1)]
     for wrong in ([math.nan], [[1.0]]):
@@ -143,6 +160,24 @@ def test_a_file_holds_the_outputs_alone(tmp_path: Path):
         wb.Certificate(mechanism, "metric", 1)
     with pytest.raises(wb.InvalidRequest, match="one number"):
         wb.Certificate(mechanism, "pure", {(0, 1): 2})
+
+
+def test_a_file_of_published_answers_is_proven_and_never_under_pdp(tmp_path: Path):
+    mechanism = replace(made(3), direct=Fraction(1, 10), steps=8)
+    wb.Certificate(mechanism, "dp", "1.1", "0.1").save(tmp_path / "f.json")
+    data = json.loads((tmp_path / "f.json").read_text())
+    assert wb.check(tmp_path / "f.json").mechanism == mechanism
+    assert verdict(data) == "proven"
+    assert verdict({**data, "claim": {**data["claim"], "delta": "0.0999"}}) == "false"
+    assert "itself in 8 steps" in mechanism.describe()
+    assert "published itself, to 1/8 of the range" in mechanism.column_cautions[0]
+    for name, value in (("direct", "11/10"), ("direct", "-1/10"), ("steps", 0), ("steps", True)):
+        changed = {**data, "mechanism": {**data["mechanism"], name: value}}
+        assert verdict(changed) == "unreadable", changed
+        with pytest.raises((wb.CorruptFile, wb.InvalidRequest)):
+            from_dict(changed)
+    with pytest.raises(wb.InvalidRequest, match="rounding preserves"):
+        wb.Certificate(mechanism, "pdp", "1.1", "0.5")
 
 
 def test_twenty_thousand_outputs_are_designed_saved_and_checked(tmp_path: Path):

@@ -20,12 +20,9 @@ multipliers are a prior on points, under which the least loss of bins is the bou
 masses are. With many bins both come from
 `models.range_outputs`: whatever the outputs and the prior are, the loss is exact, and bins are a bound.
 
-All neighbours, δ > 0: let U be the least loss at (ε, 0) of k points x_i with weights p_i, K that of one output, and C
-the mean of the largest losses c_i an output among the points has. Multipliers λ >= 0 of the rows (of sums >= 1, which
-cost the same), Σ λ = U, leave v_i(o) = p_i c(o - x_i) - λ_i with e^ε Σ v_i(o)^- <= Σ v_j(o)^+. So for M at (ε, δ), with
-θ_j = v_j^+ / Σ v^+, loss(M) - U = Σ_o Σ_i v_i M_i >= -Σ_o Σ_ij v_i^- θ_j (M_i - e^ε M_j)^+ >= -δ Σ_i λ_i Σ_j max_o θ_j
->= -δ U C / (K - U), as v_i^- <= λ_i, v_j^+ <= p_j c_j and Σ v^+ >= K - U. Bins that publish their own value with
-probability δ more cost as much less.
+All neighbours, δ > 0: the best at δ = 0 publishes the answer itself with probability δ, to so many equal steps, which
+costs 1 - δ times as much; it does not where δ gains less than .1 %. The bound is that of `models.range_delta`, first
+without multipliers, then, for few bins, with those of a program.
 """
 
 from __future__ import annotations
@@ -39,37 +36,41 @@ import numpy as np
 
 from models.losses import loss_named
 from models.oracles.bins import Bins, optimal_bins
+from models.output_dual import largest_ratio
 from models.range_channel import RangeChannel
+from models.range_delta import bound_of, share_lost
 from models.range_outputs import Limit, level, spread
 from solvers.arrays import Flags, Pair, Vector
 from solvers.backend import solve
 from solvers.search import Deadline
 from solvers.session import Options
 from solvers.solution import Solution
-from workbench.errors import Infeasible, InvalidRequest, NotProven
-from workbench.exact.numbers import Rationals
+from workbench.errors import InvalidRequest, NotProven
+from workbench.exact.numbers import ONE, ZERO, Rationals
 from workbench.families.base import Session, Values
 from workbench.families.channel.losses import loss_table
-from workbench.families.channel.range_channels import GivenMechanism, cost_of, odds_at
+from workbench.families.channel.range_channels import GivenMechanism, cost_of
+from workbench.families.channel.range_least import least
 from workbench.families.channel.request import ChannelRequest, ChannelTooLarge
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.frontier_plan import NotApplicable
 from workbench.families.pipeline import design
-from workbench.families.recommendation import RANGE_CHANNEL, RealQuery, TimeShares, least_epsilon
 from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.mechanisms.label_randomizers.randomized_response import odds_below
 from workbench.mechanisms.nearest_outputs import NearestOutputs
 from workbench.mechanisms.range_query import MOST_CELLS, RangeQuery
 from workbench.privacy.certificate import Certificate
 
 _CELLS = (8, 16, 32, 64, 128, 12, 24, 48, 96)  # refined until cost and bound are close; not every refinement helps
 _BINNED = (8, 16, 32, 64, 128, 256, 512, 1 << 11, 1 << 13, 1 << 15, 1 << 18)  # points that bins are made of
-_FINEST = 1 << 15
+_FINEST = 1 << 15, 1 << 18
 _BY_TANGENTS = (4, 8)  # cells under a notion of several bounds
-_CLOSE = 0.01  # of each other, relative
+_CLOSE, _OF_MANY = 0.01, 0.8  # of each other, relative; the share of it before δ, of many bins
 _MASSES = 33_000  # compared on the cells' own points; with δ half
 _STEEP = 30  # ε up to which bins are known
-_ROUNDED = 1e-9  # relative, more than floats lose
+_GAIN = 0.001  # δ from which answers themselves are published
+_OF_AN_OUTPUT, _STEPS = 128, 1 << 16  # steps of an output, and at most
+_FEW_POINTS, _POINTS, _OF_ENDS, _LARGEST = 64, 12, 24, 1000  # of a bound at δ, for each bin, and at most
 _OF_A_BIN, _FEWEST, _MOST, _FINE = (2, 4, 6, 8, 12), 24, 499, 1 << 13  # cells for the worst answer; points of a bound
 _OUTPUTS = 8192  # about so many, from a program
 _MANY, _OWN, _ATOMS = 40, (16, 24, 32, 20, 28), (0.3, 0.4)  # bins; outputs of one; its share at an end of the range
@@ -86,46 +87,28 @@ class RangeSession(Session):
         request = self.request if point is None else self.request.at(point)
         assert isinstance(request, ChannelRequest)
         if request.minimise == "epsilon":
-            return _least(request)
+            return least(request)
         search = _Search(request)
         if search.pure is not None:
             search.refine(search.pure)
+            if request.delta:
+                search.publish_answers(request.delta)
         if search.pure is None or (request.delta and not search.close):
             search.refine(request)
         return search.design()
 
 
-def _least(request: ChannelRequest) -> Design:
-    """The channel at the least ε found for the largest loss, as `recommend` seeks it. Raises Infeasible."""
-    question, seconds = request.question, request.options.time_limit
-    assert isinstance(question, RangeQuery)
-    request.check_max_loss()
-    prior, names = "worst" if question.weights is None else question.weights, ("epsilon", "notion", "max_loss")
-    query = RealQuery(low=question.low, high=question.high, sensitivity=question.sensitivity, prior=prior,
-                      loss=str(request.loss), delta=request.delta or Fraction(0),
-                      time=None if seconds is None else TimeShares(seconds),
-                      **{name: getattr(request, name) for name in names})  # fmt: skip
-    try:
-        value = least_epsilon(query, RANGE_CHANNEL)
-    except NotApplicable as error:
-        raise Infeasible(f"Loss {request.loss_name} at most {float(query.max_loss or 0):g}: {error}.") from None
-    assert value.design is not None  # certified
-    reached = value.design()
-    chosen = replace(reached.request, minimise="epsilon", max_loss=request.max_loss, options=request.options)
-    reported = replace(reached, request=chosen, objective=value.objective, bound=value.bound)
-    if value.stopped:
-        words = f"The search stopped at its time limit: least epsilon {value.objective:.9g} so far."
-        raise NotProven(words, incumbent=value.objective, bound=value.bound, design=reported)
-    return reported
-
-
 def by_bins(request: Any) -> tuple[float, float]:
-    """(bound, cost) of a range under a prior, every two answers neighbours, by bins of 2^15 points; the bound takes no
-    more at δ > 0."""
+    """(bound, cost) of a range under a prior, every two answers neighbours, by bins of 2^15 points, or of 2^18."""
     assert isinstance(request, ChannelRequest)
     search = _Search(request)
     assert search.pure is not None
-    search._binned(search.pure, _FINEST)
+    for points in _FINEST:
+        search._binned(search.pure, points)
+        if search.close:
+            break
+    if request.delta:
+        search.publish_answers(request.delta)
     assert search.best is not None
     return float(search.bound), float(search.best[0])
 
@@ -143,11 +126,14 @@ class _Search:
         known = float(request.epsilon or 0) <= _STEEP and not self.question.given
         self.pure = replace(request, notion="pure", delta=Fraction(0)) if alike and known else None
         self._loss = loss_named(str(request.loss))
+        self._share = _CLOSE / 2 if self.pure and request.delta else _CLOSE  # δ takes the other half
+        self._points: Pair | None = None  # some that prove much where the worst answer counts, and their prior
+        self._proven: tuple[Vector, Vector, Bins, Fraction] | None = None  # points, prior, unit that prove most
 
     @property
     def close(self) -> bool:
         """Whether cost and bound are."""
-        return self.best is not None and self.best[0] - self.bound <= Fraction(_CLOSE) * self.best[0]
+        return self.best is not None and self.best[0] - self.bound <= Fraction(self._share) * self.best[0]
 
     def refine(self, request: ChannelRequest) -> None:
         """Try more and more cells until cost and bound are close. Raises WorkbenchError where there is no channel."""
@@ -221,7 +207,7 @@ class _Search:
         prior = np.repeat(np.array([float(w) for w in question.weights or ()]), count // question.parts)
         bins = self._prove(labels, prior, Fraction(1))
         values = [min(max(Fraction(f"{value:.12g}"), question.low), question.high) for value in bins.values]
-        self._take_nearest(tuple(values * 2 if bins.d == 1 else values), 1)  # one bin is the constant
+        self._take_nearest(request, tuple(values * 2 if bins.d == 1 else values), 1)  # one bin is the constant
 
     def _worst(self, request: ChannelRequest) -> None:
         """By programs on cells that hold equal masses of outputs. Raises NotProven where not one is solved."""
@@ -257,6 +243,7 @@ class _Search:
             if solution.x is not None:
                 prior, apart = model.prior(solution), np.concatenate([[0.0], at, [1.0]])
                 self._prove(ends, prior, width)
+                self._points = ends, prior
                 self._prove(middles, (prior / np.diff(apart))[np.searchsorted(apart, middles) - 1], width)
             self._tell(count)
             if self.close:
@@ -271,21 +258,41 @@ class _Search:
         """Outputs in units of the range, of which the nearest are likelier."""
         low, width = self.question.low, self.question.high - self.question.low
         values = (low + width * _STEP * round(float(output) / float(_STEP)) for output in outputs)
-        self._take_nearest(tuple(values), own)
+        self._take_nearest(self.pure or self.request, tuple(values), own)
 
-    def _take_nearest(self, outputs: Rationals, own: int) -> None:
-        """These outputs, own of which are likelier."""
-        request, delta = self.request, Fraction(self.request.delta or 0)
-        odds = odds_at(Fraction(request.epsilon or 0), delta, len(outputs), own)
-        nearest = NearestOutputs((self.question.low, self.question.high), outputs, own, odds)
-        self._take(design(GivenMechanism(request if delta else self.pure or request, nearest)), self.question)
+    def _take_nearest(self, request: ChannelRequest, outputs: Rationals, own: int, direct: Fraction = ZERO) -> None:
+        """These outputs, own of which are likelier, and the answers themselves with probability direct."""
+        parts, ends = self.question.parts, (self.question.low, self.question.high)
+        steps = parts * -(-min(_OF_AN_OUTPUT * len(outputs) // own, _STEPS) // parts) if direct else 1
+        odds = odds_below(Fraction(request.epsilon or 0))[0]
+        nearest = NearestOutputs(ends, outputs, own, odds, direct, steps)
+        self._take(design(GivenMechanism(request, nearest)), self.question)
+
+    def publish_answers(self, delta: Fraction) -> None:
+        """What is best at δ = 0 becomes what is good at δ, with a bound at δ."""
+        assert self.best is not None
+        assert self._proven is not None
+        self._share = _CLOSE
+        points, prior, bins, unit = self._proven
+        lost = float(delta) * bins.objective * share_lost(points, prior, bins.objective, self._loss.name)
+        self.bound = ZERO
+        self._raise(bins.bound - lost, unit)
+        if delta >= _GAIN:
+            nearest, self.best = self.best[2].mechanism, None
+            self._take_nearest(self.request, nearest.bins, nearest.own, min(delta, ONE))
+        if not self.close:
+            self._sharpen(float(delta), bins.d)
 
     def _levelled(self, q: float) -> None:
         """By many outputs, of which the nearest ones are likelier."""
         loss = self._loss.name
         limit = Limit.of(q, loss)
+        self._share = max(self._share, _OF_MANY * _CLOSE)
         for atom in _ATOMS:
+            known = self.bound
             self._prove(*limit.labels(atom), self.question.high - self.question.low)
+            if self.bound > known:
+                self._points = limit.labels(atom, _OF_ENDS)
         for own in _OWN:
             self._nearest(level(spread(limit, own, q, loss), own, q, loss), own)
             self._tell(round(limit.bins * own))
@@ -304,23 +311,43 @@ class _Search:
             self.best = cost, cells, reached
 
     def _prove(self, labels: Vector, prior: Vector | None, unit: Fraction) -> Bins:
-        """The best bins of points under a prior, and the bound they are on the channels of the range (module
+        """The best bins of points under a prior, and the bound they are at δ = 0 on the channels of the range (module
         docstring). unit: of the labels."""
         bins = optimal_bins(labels, prior, float(self.request.epsilon or 0), self._loss)
-        bound = Fraction(bins.bound)
-        if delta := self.request.delta or 0:
+        if self._raise(bins.bound, unit):
             shares = np.full(labels.size, 1.0) if prior is None else prior
-            shares = shares / shares.sum()
-            middle = (
-                labels[np.searchsorted(np.cumsum(shares), 0.5)] if self._loss.name == "absolute" else shares @ labels
-            )
-            constant = shares @ self._loss(middle, labels)
-            most = shares @ np.maximum(self._loss(labels[0], labels), self._loss(labels[-1], labels))
-            left = constant * (1 - _ROUNDED) - bins.objective
-            bound -= delta * Fraction(most * bins.objective / left * (1 + _ROUNDED)) if left > 0 else bound
-        power = 2 if self._loss.name == "squared" else 1
-        self.bound = max(self.bound, bound * unit**power)
+            self._proven = labels, shares / shares.sum(), bins, unit
         return bins
+
+    def _raise(self, bound: float, unit: Fraction) -> bool:
+        """Whether a bound on the loss is more than was known. unit: of the answers."""
+        known = self.bound
+        self.bound = max(known, Fraction(max(bound, 0.0)) * unit ** (2 if self._loss.name == "squared" else 1))
+        return self.bound > known
+
+    def _sharpen(self, delta: float, bins: int) -> None:
+        """The bound at δ by the multipliers of a program, where there are not too many bins."""
+        epsilon, parts, squared = float(self.request.epsilon or 0), self.question.parts, self._loss.name == "squared"
+        count = parts * -(-max(_FEW_POINTS, _POINTS * bins) // parts)
+        if count > _LARGEST:
+            return
+        if self._points is not None:
+            x, p = self._points
+        else:
+            x = (np.arange(count) + 0.5) / count
+            p = np.repeat(np.array([float(w) for w in self.question.weights or ()]), count // parts)
+        p = p / p.sum()
+        outputs = np.sort(np.concatenate([x, (x[1:] + x[:-1]) / 2])) if squared else x
+        starts = optimal_bins(x, p, epsilon, self._loss).starts
+        scale = x[starts], np.arange(starts.size, dtype=np.float64)
+        model = RangeChannel(x, np.arange(x.size), outputs, _near(x, outputs, scale), math.expm1(epsilon),
+                             self._loss.name, p)  # fmt: skip
+        solution = self._stopped(model)
+        if solution.row_dual is not None:
+            costs = p[:, None] * self._loss(outputs[None], x[:, None])
+            value = bound_of(costs, model.multipliers(solution), largest_ratio(epsilon), delta)
+            value -= squared * float(np.diff(outputs).max()) ** 2 / 4
+            self._raise(value, self.question.high - self.question.low)
 
     def design(self) -> Design:
         """What was found, as a design of the range. Raises NotProven where the time is up."""
@@ -330,7 +357,7 @@ class _Search:
         proven = "within 1 % of any channel" if self.close else f"not proven within 1 % of any channel ({gap:.2g})"
         mechanism, certificate, outputs = reached.mechanism, reached.certificate, reached.question.outputs
         if isinstance(mechanism, NearestOutputs):
-            outputs, rounded = mechanism.bins, f"{len(mechanism.cells)} cells"
+            outputs, rounded = mechanism.published, f"{len(mechanism.cells)} cells"
         else:
             rounded = cells.rounded
             mechanism = cells.published(mechanism)
@@ -343,6 +370,7 @@ class _Search:
             nearest = "rounded at random to one of the two nearest, the answer being the mean, of"
         words = f"It takes answers {nearest} {rounded}, which the loss charges; {proven} of the range"
         words += f" at {self.request.budget_words}."
+        words = " ".join((words, *getattr(mechanism, "column_cautions", ())))
         if reached.request.delta != self.request.delta:
             words += " It is private at delta = 0."
         chosen = replace(reached.request, question=cells.placed(outputs), options=self.request.options)

@@ -8,7 +8,6 @@ from typing import cast
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.problem import Answer, Problem
-from workbench.mechanisms.label_randomizers.randomized_response import odds_below
 from workbench.mechanisms.nearest_outputs import NearestOutputs
 from workbench.mechanisms.range_query import RangeQuery, cell_loss
 from workbench.privacy.expected_error import expected_error
@@ -40,13 +39,6 @@ class GivenMechanism(Problem):
     def proven(self, reached: Design) -> Design:
         """What is proven is said of the range."""
         return reached
-
-
-def odds_at(epsilon: Fraction, delta: Fraction, outputs: int, own: int) -> Fraction:
-    """The largest odds at which the hockey stick of nearest outputs, r (odds - e^ε)/(outputs - own + own odds) for
-    r = min(own, outputs - own), is at most δ, e^ε rounded down; where any odds are allowed, 2^64 e^ε."""
-    e, r, delta = odds_below(epsilon)[0], min(own, outputs - own), min(delta, 1 - Fraction(1, 1 << 40))
-    return (r * e + delta * (outputs - own)) / (r - delta * own) if delta * own < r else e * (1 << 64)
 
 
 def cost_of(reached: Design, cells: RangeQuery) -> Fraction:

@@ -1,0 +1,37 @@
+"""The least ε of a range for the largest loss, by the search of `recommend`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from workbench.errors import Infeasible, NotProven
+from workbench.families.channel.request import ChannelRequest
+from workbench.families.design import Design
+from workbench.families.frontier_plan import NotApplicable
+from workbench.families.recommendation import RANGE_CHANNEL, RealQuery, TimeShares, least_epsilon
+from workbench.mechanisms.range_query import RangeQuery
+
+
+def least(request: ChannelRequest) -> Design:
+    """The channel at the least ε found for the largest loss, as `recommend` seeks it. Raises Infeasible."""
+    question, seconds = request.question, request.options.time_limit
+    assert isinstance(question, RangeQuery)
+    request.check_max_loss()
+    prior, names = "worst" if question.weights is None else question.weights, ("epsilon", "notion", "max_loss")
+    query = RealQuery(low=question.low, high=question.high, sensitivity=question.sensitivity, prior=prior,
+                      loss=str(request.loss), delta=request.delta or Fraction(0),
+                      time=None if seconds is None else TimeShares(seconds),
+                      **{name: getattr(request, name) for name in names})  # fmt: skip
+    try:
+        value = least_epsilon(query, RANGE_CHANNEL)
+    except NotApplicable as error:
+        raise Infeasible(f"Loss {request.loss_name} at most {float(query.max_loss or 0):g}: {error}.") from None
+    assert value.design is not None  # certified
+    reached = value.design()
+    chosen = replace(reached.request, minimise="epsilon", max_loss=request.max_loss, options=request.options)
+    reported = replace(reached, request=chosen, objective=value.objective, bound=value.bound)
+    if value.stopped:
+        words = f"The search stopped at its time limit: least epsilon {value.objective:.9g} so far."
+        raise NotProven(words, incumbent=value.objective, bound=value.bound, design=reported)
+    return reported
