@@ -136,16 +136,16 @@ class _Frame:
     """What the relaxation and the MILP have in common: masses, objective, the user's constraints, the pairs.
 
     masses: of all noise values; first: the columns that come first; position: of every element's column, outside
-    elements share the last. most: the upper bound of f.
+    elements share the last.
     """
 
-    def __init__(self, noise: Noise, facts: Facts, most: Any = 1.0) -> None:
+    def __init__(self, noise: Noise, facts: Facts) -> None:
         self.noise, self.facts, kept = noise, facts, facts.kept
         count = int(kept.sum())
         self.position = np.full(noise.N, count)
         self.position[kept] = np.arange(count)
         self.masses: cp.Affine
-        f = self.masses = cp.Variable(count, "f", (facts.lower[kept], most))
+        f = self.masses = cp.Variable(count, "f", (facts.lower[kept], 1.0))
         self.first, total, table = [f], cp.sum(f), np.atleast_2d(noise.loss)
         losses = table[:, kept] @ f
         if count < noise.N:
@@ -202,8 +202,7 @@ class _Frame:
 class Relaxation:
     """The program of every pattern: parameters "room" (upper bound of y) and "least" (of y - f), one per pair.
 
-    With a given delta a third parameter "most", one per element kept, is the upper bound of f: 1, or delta. With
-    `delta` a variable that is not minimised, parameters "span" and "slope" are those of the noise.
+    With `delta` a variable that is not minimised, parameters "span" and "slope" are those of the noise.
 
     A free pair has room delta (1 when delta is a variable) and least -1, a kept pair room 0, a broken pair least 0.
 
@@ -225,17 +224,13 @@ class Relaxation:
         noise: Noise,
         kept: Flags | bool = False,
         broken: Flags | bool = False,
-        light: Flags | bool = False,
     ) -> dict[str, Vector]:
-        """The parameters of a pattern: the pairs that are kept and broken, and the elements with f <= delta."""
+        """The parameters of a pattern: the pairs that are kept and broken."""
         parameters, pairs = self.program.parameters, self.y.size
         free = np.full(pairs, noise.span[1] if noise.delta is None else noise.delta)
         values = {"room": np.where(kept, 0.0, free), "least": np.where(broken, 0.0, np.full(pairs, -1.0))}
         if "span" in parameters:
             values |= {"span": np.array(noise.span), "slope": np.array(noise.slope)}
-        if "most" in parameters:  # what is known of f from below is so up to rounding: the bounds never cross
-            least = self.program.template.lower[: parameters["most"][0]]
-            values["most"] = np.where(light, np.maximum(least, noise.delta or 0.0), 1.0)
         return values
 
     def broken(self, noise: Noise, x: Vector) -> Flags:
@@ -259,7 +254,7 @@ def relaxation(noise: Noise, facts: Facts) -> Relaxation:
     able = facts.able
     pairs = int(able.sum()) * len(noise.shifts)
     most, least = cp.Parameter(pairs, "room"), cp.Parameter(pairs, "least")
-    frame = _Frame(noise, facts, 1.0 if noise.delta is None else cp.Parameter(able.size, "most"))
+    frame = _Frame(noise, facts)
     cuts, first = [], 0
     for k, (e, source, target) in enumerate(frame.pairs()):
         frame.state(e, source[~able], target[~able])
