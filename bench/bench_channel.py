@@ -20,13 +20,14 @@ import numpy as np
 import pandas as pd
 
 import workbench as wb
-from bench import in_turns
+from bench import beside, turns_of
 from workbench.mechanisms.channel import within
 
 TITLE = "channels for counts 0..n, neighbours ±1, squared error"
 CASES = ((20, "1", "0"), (20, "1", "1e-5"), (50, "1", "0"), (100, "1", "0"), (100, "1", "1e-5"), (400, "1", "0"))
 _LARGEST_PLAIN, _LARGEST_QIF = 100, 50  # n
 _SECONDS = 120.0
+OURS = "workbench, certified"
 
 
 def plain(n: int, epsilon: str, delta: str) -> tuple[float, Any]:
@@ -63,17 +64,18 @@ def run() -> pd.DataFrame:
     rows = []
     for case in CASES:
         n, epsilon, delta = case
-        sides: dict[str, Callable[..., Any]] = {"workbench, certified": certified}
+        sides: dict[str, Callable[..., Any]] = {OURS: certified}
         if n <= _LARGEST_PLAIN:
             sides["plain CVXPY, HiGHS"] = plain
         if n <= _LARGEST_QIF and importlib.util.find_spec("qif") is not None and not float(delta):
             sides["libqif"] = by_qif
         calls = {side: partial(_answer, solve, case) for side, solve in sides.items()}
-        seconds, answers = in_turns(calls)
-        design = answers["workbench, certified"]
+        times, answers = turns_of(calls)
+        ratios = beside(times, OURS) | {OURS: 1.0}
+        design = answers[OURS]
         for side, answer in answers.items():
-            known = {"n": n, "epsilon": epsilon, "delta": delta, "side": side, "seconds": seconds[side]}
-            rows.append(known | {"ratio": seconds[side] / seconds["workbench, certified"]} | _shown(answer, design))
+            known = {"n": n, "epsilon": epsilon, "delta": delta, "side": side, "seconds": min(times[side])}
+            rows.append(known | {"ratio": ratios[side]} | _shown(answer, design))
     return pd.DataFrame(rows)
 
 
