@@ -32,8 +32,7 @@ class AliasTable:
         columns = (len(weights) - 1).bit_length()
         self.rest = _BITS - columns  # bits of a word that are of U
         self.own, others = _columns([*(k << columns for k in weights), *[0] * ((1 << columns) - len(weights))])
-        floors = [(mass << self.rest + _MORE) // self.total for mass in self.own]
-        self.floors = np.array(floors, dtype=np.uint64)
+        self.floors = np.array([(mass << self.rest + _MORE) // self.total for mass in self.own], dtype=np.uint64)
         self.first = (self.floors >> np.uint64(_MORE)).astype(np.uint16)
         self.outcomes = np.stack([np.arange(len(others)), others], axis=1).astype(np.int32).ravel()
 

@@ -105,8 +105,7 @@ class Sampler:
     def draw_from(self, which: NDArray[np.integer]) -> NDArray[np.int32]:
         """One draw from each of the laws named. which: (n,) numbers of laws. Shape (n,)."""
         words = self.source.short_words(which.size)
-        cells = (which.astype(np.int32) << self.bits) + (words >> np.uint16(_WORD - self.bits))
-        drawn = self.table[cells]
+        drawn = self.table[(which.astype(np.int32) << self.bits) + (words >> np.uint16(_WORD - self.bits))]
         open_ = np.flatnonzero(drawn < 0)
         if open_.size:
             drawn[open_] = self._settle_many(which[open_].astype(np.int64), words[open_])

@@ -127,8 +127,7 @@ def _help() -> str:
 
 
 def _named(name: str) -> Family:
-    known = with_frontiers(name).get(name)
-    return known or must("family", f"one of {', '.join(with_frontiers())}", repr(name))
+    return with_frontiers(name).get(name) or must("family", f"one of {', '.join(with_frontiers())}", repr(name))
 
 
 def run(plan: Plan, progress: Progress = silent, jobs: int = 1) -> Result:

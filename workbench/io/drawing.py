@@ -139,8 +139,7 @@ def _panels(figure: Values, table: pd.DataFrame) -> list[tuple[Record, pd.DataFr
     parts = [part for _, part in table.groupby(figure["by"])] if "by" in figure else []
     special = figure.get("panels", [{}] * max(1, len(parts)))
     specs = [common | {**own, "set": {**common.get("set", {}), **own.get("set", {})}} for own in special]
-    rows = parts or [_rows(spec, table) for spec in specs]
-    return list(zip(specs, rows, strict=True))
+    return list(zip(specs, parts or [_rows(spec, table) for spec in specs], strict=True))
 
 
 def _panel(axis: Axes, spec: Values, table: pd.DataFrame, drawing: Drawing) -> None:
@@ -148,8 +147,7 @@ def _panel(axis: Axes, spec: Values, table: pd.DataFrame, drawing: Drawing) -> N
     for series in spec["series"]:
         rows = _rows(spec, drawing.further[series["of"]]) if "of" in series else table
         for at, (part, look) in enumerate(_curves(series, _rows(series, rows), drawing.styles)):
-            curve = _Curve(axis, part, {**look, "at": at}, words)
-            getattr(curve, look.get("kind", "line"))()
+            getattr(_Curve(axis, part, {**look, "at": at}, words), look.get("kind", "line"))()
     if "title" in spec:
         titled(axis, _filled(spec["title"], table, words))
     properties = dict(spec.get("set", {}))
@@ -267,8 +265,9 @@ class _Curve:
         self.axis.errorbar(self.x, self.y, yerr=np.nan_to_num(self.values(self.look["error"])), **self.style)
 
     def band(self) -> None:
-        style = self.without("marker", "linestyle")
-        self.axis.fill_between(self.x, *map(self.values, self.look["y"]), linewidth=0, **style)
+        self.axis.fill_between(
+            self.x, *map(self.values, self.look["y"]), linewidth=0, **self.without("marker", "linestyle")
+        )
 
     def across(self) -> None:
         name, draw_at = ("x", self.axis.axvline) if "x" in self.look else ("y", self.axis.axhline)

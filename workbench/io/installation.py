@@ -143,8 +143,7 @@ def _writable(folder: Path) -> bool:
 def installation() -> Row:
     """Everything about this installation that decides what works, as plain data for tables and JSON."""
     rows = packages()
-    names = {name for clash in CLASHES for name in clash.versions}
-    bad = clashes({name: _version(name) for name in names})
+    bad = clashes({name: _version(name) for clash in CLASHES for name in clash.versions})
     verdict, why = _verdict(rows, bad)
     folders = {"results": Path.cwd(), "temporary files": Path(tempfile.gettempdir())}
     return {

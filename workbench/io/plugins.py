@@ -71,8 +71,11 @@ def plugins(group: str) -> dict[str, Plugin]:
             try:
                 _add(entry.load(), package, group)
             except (Exception, SystemExit) as error:  # whatever somebody's module raises
-                line = f"{entry.name} of {package} is left out of workbench.{group}. {_reason(error)}"
-                warnings.warn(line, PluginWarning, stacklevel=2)
+                warnings.warn(
+                    f"{entry.name} of {package} is left out of workbench.{group}. {_reason(error)}",
+                    PluginWarning,
+                    stacklevel=2,
+                )
     return _plugins[group]
 
 
@@ -82,8 +85,7 @@ def register(thing: Any) -> Any:
     Returns it, so that it also serves as a decorator of classes. Raises InvalidRequest for anything else, and for a
     name that is taken.
     """
-    package = _loading[-1] if _loading else _class(thing).__module__.partition(".")[0]
-    _add(thing, package)
+    _add(thing, _loading[-1] if _loading else _class(thing).__module__.partition(".")[0])
     return thing
 
 

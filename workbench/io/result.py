@@ -224,8 +224,7 @@ def gathered(
     with suppress(KeyboardInterrupt):
         finished.extend(rows)
     seconds = time.perf_counter() - begin
-    words = tuple(sentences(finished))
-    return Result(title, finished, name, columns, draw, len(finished), total, seconds, words)
+    return Result(title, finished, name, columns, draw, len(finished), total, seconds, tuple(sentences(finished)))
 
 
 def table_of(rows: Iterable[Row], columns: Sequence[str] = ()) -> pd.DataFrame:

@@ -64,8 +64,7 @@ class Shown(ABC):
         return figure
 
     def _repr_html_(self) -> str:
-        drawing = picture(self.figure, DRAWN) if self.drawable else ""
-        return document(self.heading, facts(self.facts()), drawing=drawing)
+        return document(self.heading, facts(self.facts()), drawing=picture(self.figure, DRAWN) if self.drawable else "")
 
 
 def document(title: str, body: str, notes: Sequence[str] = (), drawing: str = "") -> str:

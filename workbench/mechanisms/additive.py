@@ -157,8 +157,7 @@ class AdditiveNoise(ShownMechanism):
             must("mechanism", "noise on scalar answers", self.describe())
         top = self.question.order - 1
         given = whole_column(answers, "answers", 0, top, f"a column of integers in 0..{top}")
-        noise = self.draws(None, given.size, Source(insecure_seed))
-        return (given + noise) % self.question.order
+        return (given + self.draws(None, given.size, Source(insecure_seed))) % self.question.order
 
     def publisher(self) -> Callable[[Any], Any]:
         """Publishes one answer at a time; what it draws from is built once."""

@@ -144,8 +144,7 @@ def normal(mu: float, sigma: float, c: float = 1.0) -> Density:
         (end, math.erfc((c + side * mean) / deviation / math.sqrt(2)) / 2) for end, side in ((-c, 1), (c, -1))
     )
     # 24 nodes integrate a normal density to rounding on intervals of two standard deviations
-    count = max(2, math.ceil(c / deviation) + 1)
-    breaks = tuple(np.linspace(-c, c, count + 1)[1:-1].tolist())
+    breaks = tuple(np.linspace(-c, c, max(3, math.ceil(c / deviation) + 2))[1:-1].tolist())
     return Density(f"normal:{mu},{sigma}", float(c), shape, breaks, atoms, symmetric=mean == 0)
 
 
@@ -160,8 +159,7 @@ def from_function(
     x = np.linspace(0.0, 1.0, 33)
     if symmetric and not np.allclose(shape(x), shape(-x)):
         must("density", "symmetric, as it says", "one that is not")
-    density = Density("function", 1.0, lambda x: np.asarray(shape(x), dtype=float), cuts, (), symmetric)
-    return density.checked()
+    return Density("function", 1.0, lambda x: np.asarray(shape(x), dtype=float), cuts, (), symmetric).checked()
 
 
 def spelled(text: Any, c: float = 1.0, middle: float = 0.0) -> Density:

@@ -153,8 +153,7 @@ class FiniteQuery(OneLine):
             return self._planar_pairs
         x = rationals_of(self.inputs)
         if x is None:
-            words = "a matrix or list of distances for metric privacy of inputs that are no numbers"
-            must("neighbours", words, "none")
+            must("neighbours", "a matrix or list of distances for metric privacy of inputs that are no numbers", "none")
         pairs = self.pairs
         if pairs is None:
             order = sorted(range(self.k), key=x.__getitem__)
@@ -276,8 +275,7 @@ class FiniteQuery(OneLine):
                 if not is_zero(distance):
                     must("a matrix of distances", "0 on its diagonal", distance)
             elif distance != table[j][i]:
-                words = f"{distance} and {table[j][i]} for {(i, j)}"
-                must("a matrix of distances", "symmetric", words)
+                must("a matrix of distances", "symmetric", f"{distance} and {table[j][i]} for {(i, j)}")
             elif i < j and not (is_number(distance) and float(distance) == math.inf):
                 entries.append((self.inputs[i], self.inputs[j], distance))
         if not entries:

@@ -107,8 +107,7 @@ class AuditSize:
         extremes: int | None = None,
     ) -> AuditSize:
         """Of laws that are held."""
-        bits = max(law.total.bit_length() for law in laws)
-        return cls(comparisons, len(laws[0]), len(laws), bits, numbers, extremes)
+        return cls(comparisons, len(laws[0]), len(laws), max(law.total.bit_length() for law in laws), numbers, extremes)
 
 
 @dataclass(frozen=True)
@@ -159,8 +158,9 @@ class Distances:
         """The input that is used for a value, which moves no two values apart."""
         if self.kind == "listed":
             return x
-        parts = zip(np.atleast_1d(x).tolist(), self.ends, strict=True)
-        near = [min(max(part, low), high) for part, (low, high) in parts]
+        near = [
+            min(max(part, low), high) for part, (low, high) in zip(np.atleast_1d(x).tolist(), self.ends, strict=True)
+        ]
         return near[0] if self.kind == "real" else int(near[0]) if self.kind == "whole" else tuple(near)
 
 

@@ -139,8 +139,7 @@ def near_pairs(places: Sequence[Any], radius: Fraction | None, norm: str) -> Pai
     near = np.ones(plane.table.shape, dtype=bool) if radius is None else plane.within(radius)
     pairs = np.argwhere(np.triu(near, 1))
     if not len(pairs):
-        least = "the least distance of two places"
-        must("neighbours", f"within {least} at least", f"within {spelled(radius or ZERO)}")
+        must("neighbours", "within the least distance of two places at least", f"within {spelled(radius or ZERO)}")
     return tuple((i, j) for i, j in pairs.tolist())
 
 

@@ -44,8 +44,7 @@ def _spelled(given: str | Path, name: str) -> Iterable[Any]:
         first, last, step = exact(low, name, expected), exact(high, name, expected), exact(by or 1, name, expected)
         if step <= 0 or first > last:
             must(name, expected, repr(text))
-        count = int((last - first) / step) + 1
-        return [first + step * i for i in range(min(count, MOST + 1))]
+        return [first + step * i for i in range(min(int((last - first) / step) + 1, MOST + 1))]
     if "," not in text:
         must(name, expected, repr(text))
     return [part.strip() for part in text.split(",")]

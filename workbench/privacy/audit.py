@@ -179,8 +179,7 @@ class Privacy(Shown):
         measured_by = notion(named)
         if epsilon is None and "epsilon" in measured_by.parameters:
             epsilon = self.budgets if self.epsilon is None else self.epsilon
-        results = self.results(self.claim(measured_by, epsilon, delta, **parameters))
-        return measured_by.worst(results)
+        return measured_by.worst(self.results(self.claim(measured_by, epsilon, delta, **parameters)))
 
     @cached_property
     def pdp_delta(self) -> Fraction:
@@ -309,8 +308,7 @@ def measure(mechanism: Mechanism, claim: Claim, listed: Iterable[Comparison] | N
         listed = mechanism.extremes() if claim.by_ratio else mechanism.comparisons()
     for comparison in listed:
         values = claim.at(comparison.label)
-        measured = claim.notion.measure(Laws(comparison.p, comparison.q), values)
-        yield Result(comparison.label, measured, values)
+        yield Result(comparison.label, claim.notion.measure(Laws(comparison.p, comparison.q), values), values)
 
 
 def _measured_whole(mechanism: Mechanism, claim: Claim) -> Result | None:

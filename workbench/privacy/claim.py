@@ -13,6 +13,7 @@ from typing import Any
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.objects import Record
 from workbench.io.files import ratio, spelled
+from workbench.io.records import short_text, take
 from workbench.mechanisms.mechanism import for_reals
 from workbench.privacy.notions import HockeyStick, MassAboveRatio, Notion, notion
 from workbench.privacy.notions.notion import Label, Result, Values, decimal
@@ -119,12 +120,8 @@ class Claim:
         """What `to_dict` wrote; what its numbers mean is not yet read. Raises CorruptFile and InvalidRequest."""
         if not isinstance(data, dict) or not isinstance(data.get("notion"), str):
             raise CorruptFile("The claim must be an object with a notion and its parameters.")
-        if len(data["notion"]) > 100:
-            raise CorruptFile("The notion must be a short string.")
-        named = notion(data["notion"])
-        if set(data) != {"notion", *named.parameters}:
-            names = ", ".join(["notion", *named.parameters])
-            raise CorruptFile(f"The claim must have exactly the entries {names}.")
+        named = notion(short_text(data["notion"], "The notion"))
+        take(data, "The claim", {"notion", *named.parameters})
         values = {name: _number_or_labels(data[name], name) for name in named.parameters}
         for name in named.parameters[1:]:
             if isinstance(values[name], Mapping):

@@ -77,8 +77,7 @@ def together(budgets: Sequence[PrivacyBudget | None], rows: int = 1) -> PrivacyB
         return None
     finite = [budget.epsilon for budget in known if budget.epsilon is not None]
     epsilon = sum(finite, ZERO) * rows if len(finite) == len(known) else None
-    delta = sum((budget.delta for budget in known), ZERO) * rows
-    return PrivacyBudget(epsilon, min(ONE, delta), any(units))
+    return PrivacyBudget(epsilon, min(ONE, sum((budget.delta for budget in known), ZERO) * rows), any(units))
 
 
 _BUDGET = RecordForm("The budget", epsilon=optional(RATIO), delta=RATIO, per_distance=FLAG)
@@ -125,8 +124,7 @@ class ReleaseLedger:
 
     def digest(self, values: Vector) -> str:
         """The HMAC of a column under the key."""
-        content = np.asarray(values, dtype="<f8").tobytes()
-        return hmac.new(bytes.fromhex(self.key), content, hashlib.sha256).hexdigest()
+        return hmac.new(bytes.fromhex(self.key), np.asarray(values, dtype="<f8").tobytes(), hashlib.sha256).hexdigest()
 
     def add(self, release: Release) -> ReleaseLedger:
         """The ledger with one more release."""

@@ -279,8 +279,7 @@ def _deltas(subjects: list[Any], runs: Runs, epsilon: Fraction, interval: Fracti
     share = epsilon / sum(times for _, times in runs)
     grids = _grids(runs, share, _PROOF) + _grids(runs, share, _COARSE, interval)
     fixed = _fixed(subjects, runs, epsilon=epsilon)
-    below = _law(fixed, _step(fixed, interval, _FINE), upper=False).delta(epsilon)
-    return _above(runs, epsilon, grids)[0], below
+    return _above(runs, epsilon, grids)[0], _law(fixed, _step(fixed, interval, _FINE), upper=False).delta(epsilon)
 
 
 def _above(runs: Runs, epsilon: Fraction, steps: Iterable[Fraction], wanted: Fraction | None = None) -> Interval:
@@ -306,8 +305,7 @@ def _grids(runs: Runs, anchor: Fraction, points: int, interval: Fraction = ZERO)
     """Two steps of grids of about so many points: one with a loss on it that many runs have, or that sums to ε, as
     losses on the grid stay as they are; and that of `_step`."""
     step = _step(runs, interval, points)
-    near = [anchor / math.ceil(anchor / step)] if anchor > step / 16 else []
-    return [*near, step]
+    return [anchor / math.ceil(anchor / step), step] if anchor > step / 16 else [step]
 
 
 def _step(runs: Runs, interval: Fraction, points: int) -> Fraction:

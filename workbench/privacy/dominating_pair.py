@@ -31,20 +31,16 @@ def dominating_pair(mechanism: Any) -> Laws:
         points += [(k, laws.p.total, l, laws.q.total) for k, l in laws.corners]
     near = _near_the_upper([a / of_a for a, of_a, *_ in points], [b / of_b for *_, b, of_b in points])
     hull = _upper({(Fraction(a, of_a), Fraction(b, of_b)) for a, of_a, b, of_b in map(points.__getitem__, near)})
-    p, q = [hull[-1][0]], [Fraction(0)]  # beyond the last vertex h is constant: mass that Q cannot produce
-    for (high, b), (low, d) in pairwise(hull):
-        q.append(b - d)
-        p.append(high - low)  # E_j (b - d), for the vertex E_j = (high - low)/(b - d)
-    p.append(Fraction(0))
-    q.append(1 - sum(q, Fraction(0)))  # mass that P cannot produce
-    kept = [(a, b) for a, b in zip(p, q, strict=True) if a or b]
-    return Laws(*map(Distribution, zip(*kept, strict=True)))
+    # E_j (b - d) of P, for the vertex E_j = (high - low)/(b - d)
+    both = [(high - low, b - d) for (high, b), (low, d) in pairwise(hull)]
+    # beyond the last vertex h is constant: mass that Q cannot produce; in the end mass that P cannot
+    atoms = [(hull[-1][0], 0), *both, (0, 1 - sum(q for _, q in both))]
+    return Laws(*map(Distribution, zip(*filter(any, atoms), strict=True)))
 
 
 def compared_laws(mechanism: Any) -> list[Laws]:
     """The different pairs of laws that are compared."""
-    pairs = dict.fromkeys((pair.p, pair.q) for pair in as_mechanism(mechanism).comparisons())
-    return [Laws(p, q) for p, q in pairs]
+    return [Laws(p, q) for p, q in dict.fromkeys((pair.p, pair.q) for pair in as_mechanism(mechanism).comparisons())]
 
 
 def _near_the_upper(heights: list[float], slopes: list[float]) -> list[int]:

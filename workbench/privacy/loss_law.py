@@ -148,11 +148,11 @@ class LossLaw:
             factor, tilted = (-ball(self.step)).exp(), arb(0)
             for mass in reversed(beyond):
                 tilted = tilted * factor + mass
-            gap = epsilon - self.step * (self.first + start)
-            enclosed = arb(self.infinite + sum(beyond)) - tilted * ball(gap).exp()
+            enclosed = (
+                arb(self.infinite + sum(beyond)) - tilted * ball(epsilon - self.step * (self.first + start)).exp()
+            )
             low, high = ball_ends(enclosed)
-        bound = (high if self.upper else low) / (1 << self.bits)
-        return min(ONE, max(ZERO, bound))
+        return min(ONE, max(ZERO, (high if self.upper else low) / (1 << self.bits)))
 
     def _epsilon(self, delta: Fraction) -> Fraction | None:
         from flint import arb, ctx

@@ -131,8 +131,7 @@ def export(
         return [path], len(lines.numbers)
     beside, sha256 = path.with_name(path.name + ".json"), hashlib.sha256()
     write_whole(path, _csv(lines, sha256.update))
-    more = {**source, "file": path.name, "sha256": sha256.hexdigest()}
-    write_json(beside, more)
+    write_json(beside, {**source, "file": path.name, "sha256": sha256.hexdigest()})
     return [path, beside], len(lines.numbers)
 
 

@@ -108,7 +108,9 @@ class Ledger:
     """
 
     def __init__(self, path: Path | str = DEFAULT, *, create: bool = True, patience: float = 10.0) -> None:
-        self.path, self.patience = file_path(path, "ledger"), _seconds(patience)
+        if isinstance(patience, bool) or not isinstance(patience, (int, float)) or not 0 <= patience <= _DAY:
+            must("patience", f"a number of seconds in [0, {_DAY}]", patience)
+        self.path, self.patience = file_path(path, "ledger"), float(patience)
         if not isinstance(create, bool):
             must("create", "True or False", create)
         if not create and not self.path.is_file():
@@ -302,8 +304,7 @@ class Ledger:
     def rows(self) -> Iterator[Row]:
         """All rows in the order they were written. Raises CorruptFile at the first that cannot be read."""
         with self._translated_errors():
-            for row in self._db.execute(f"select {_COLUMNS} from results order by number"):
-                yield self._checked(row)
+            yield from map(self._checked, self._db.execute(f"select {_COLUMNS} from results order by number"))
 
     def numbers(self, keys: Collection[str] | None = None) -> list[int]:
         """The numbers of all rows, or of those of some keys, sorted by request."""
@@ -314,8 +315,7 @@ class Ledger:
     def numbered(self, numbers: Iterable[int]) -> Iterator[Row]:
         """The rows of these numbers, one at a time. Raises CorruptFile at the first that cannot be read."""
         with self._translated_errors():
-            for number in numbers:
-                yield self._row(number)
+            yield from map(self._row, numbers)
 
     def _row(self, number: int) -> Row:
         cells = self._db.execute(f"select {_COLUMNS} from results where number = ?", (number,)).fetchone()
@@ -389,12 +389,6 @@ class Ledger:
                 f"The ledger {self.path} is damaged: row {row.key[:12]} is not what was written. {_SALVAGE}"
             )
         return row
-
-
-def _seconds(patience: Any) -> float:
-    if isinstance(patience, bool) or not isinstance(patience, (int, float)) or not 0 <= patience <= _DAY:
-        must("patience", f"a number of seconds in [0, {_DAY}]", patience)
-    return float(patience)
 
 
 _COLUMNS = "key, request, answer, seal, seconds"

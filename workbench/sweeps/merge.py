@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from workbench.sweeps.ledger import Ledger, Row
+from workbench.sweeps.ledger import Ledger
 
 _BATCH = 500  # rows of one transaction
 
@@ -36,7 +36,13 @@ def merge(sources: Iterable[Path], into: Path, tell: Callable[[int], object] = l
             for other in opened:
                 rows = other.rows()
                 while batch := list(itertools.islice(rows, _BATCH)):
-                    new += _added(book, batch, other.path, different)
+                    there = book.known([row.key for row in batch])
+                    different += [
+                        (row.key, other.path)
+                        for row in batch
+                        if row.key in there and book.find(row.key).answer != row.answer
+                    ]
+                    new += book.add(batch)
                     tell(read := read + len(batch))
                 for sweep in other.sweeps():
                     book.remember(sweep["text"], sweep["first_run"])
@@ -44,9 +50,3 @@ def merge(sources: Iterable[Path], into: Path, tell: Callable[[int], object] = l
         for other in opened:
             other.close()
     return Merged(new, read - new - len(different), different)
-
-
-def _added(book: Ledger, batch: list[Row], source: Path, different: list[tuple[str, Path]]) -> int:
-    there = book.known([row.key for row in batch])
-    different += [(row.key, source) for row in batch if row.key in there and book.find(row.key).answer != row.answer]
-    return book.add(batch)

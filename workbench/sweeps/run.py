@@ -79,7 +79,13 @@ def _run(spec: Spec, book: Ledger, jobs: int | None, cluster: str | None, progre
             if answers is None:
                 outcome.given_up += len(chunks[at].keys)
             else:
-                _file(book, chunks[at], answers)
+                chunk = chunks[at]
+                if len(answers) != len(chunk.keys):
+                    raise WorkbenchError(f"A worker sent {len(answers)} answers to {len(chunk.keys)} requests.")
+                book.add(  # another sweep may have written some of them meanwhile, which then stay
+                    Row(key, request, answer, seconds)
+                    for key, request, (_, answer, seconds) in zip(chunk.keys, chunk.requests, answers, strict=True)
+                )
                 outcome.solved += len(answers)
                 outcome.statuses.update(status for status, _, _ in answers)
             progress(outcome)
@@ -97,13 +103,3 @@ def _answers(
         yield from enumerate(map(work, chunks))
     else:
         yield from on_processes(chunks, processes)
-
-
-def _file(book: Ledger, chunk: Chunk, answers: Answers) -> None:
-    """Commit a task's rows; another sweep may have written some of them meanwhile, which then stay."""
-    if len(answers) != len(chunk.keys):
-        raise WorkbenchError(f"A worker sent {len(answers)} answers to {len(chunk.keys)} requests.")
-    book.add(
-        Row(key, request, answer, seconds)
-        for key, request, (_, answer, seconds) in zip(chunk.keys, chunk.requests, answers, strict=True)
-    )

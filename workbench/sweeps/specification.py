@@ -85,8 +85,7 @@ def read_spec(source: Path | str | Values) -> Spec:
         grid_tables = source.get("grid")
         tables = [grid_tables] if isinstance(grid_tables, Mapping) else grid_tables
         plain = {**source, "grid": tables}
-        lines = Lines("the specification", {}, [{}] * _count(tables))
-        return _spec(plain, canonical(_stringed(plain)), "sweep", lines)
+        return _spec(plain, canonical(_stringed(plain)), "sweep", Lines("the specification", {}, [{}] * _count(tables)))
     path = file_path(source, "specification")
     text = read_text(path, name="specification")
     try:

@@ -52,5 +52,4 @@ def lines_of(text: str, file: str, count: int) -> Lines:
             for key in statement:
                 here.setdefault(key, begun)
         held, begun = "", 0
-    inline = {"": top["grid"]} if "grid" in top else {}
-    return Lines(file, top, grids or [inline] * count)
+    return Lines(file, top, grids or [({"": top["grid"]} if "grid" in top else {})] * count)

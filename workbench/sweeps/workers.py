@@ -138,8 +138,7 @@ def on_processes(
     deaths: Counter[int] = Counter()
     try:
         while waiting:
-            for at, answers in _pooled(tasks, waiting, jobs, ahead * jobs, deaths, suspects, work):
-                yield at, answers
+            yield from _pooled(tasks, waiting, jobs, ahead * jobs, deaths, suspects, work)
         for at in suspects:
             died: list[int] = []
             deaths[at] = DEATHS

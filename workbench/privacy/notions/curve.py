@@ -65,8 +65,7 @@ class HockeySticks(Notion):
 
     def meets(self, measured: Any, values: Values) -> bool:
         """Whether every hockey stick is at most its δ."""
-        sticks = self.sticks(values)
-        return all(reached <= delta for reached, (_, delta) in zip(measured, sticks, strict=True))
+        return all(reached <= delta for reached, (_, delta) in zip(measured, self.sticks(values), strict=True))
 
     def tightest(self, measured: Any, values: Values) -> tuple[bool, float, int]:
         """(whether it is missed, the largest excess over its δ, which one), of what is missed where something is."""

@@ -40,8 +40,10 @@ class PDP(DeltaNotion):
         return a, ZERO
 
     def measure_segments(self, segments: Sequence[Any], values: Values) -> Any:
-        """The exact δ over every two real inputs."""
-        return delta_on_segments(segments, values["epsilon"])
+        """The exact δ over every two real inputs. segments: each with the laws `left` and `right` at its ends."""
+        pieces = [tuple((a, b - a) for a, b in zip(part.left, part.right, strict=True)) for part in segments]
+        distinct = [*dict.fromkeys(pieces)]
+        return largest(value for p in distinct for q in distinct for value in _on_pieces(p, q, values["epsilon"]))
 
     def segment_work(self, segments: int, outputs: int, bits: int) -> int:
         """Critical inputs and the outcomes that violate between them, for every two segments."""
@@ -50,16 +52,6 @@ class PDP(DeltaNotion):
     def requires(self, values: Values) -> tuple[Requirement, ...]:
         """The mass above the ratio itself."""
         return (MassAboveRatio(values["epsilon"], values["delta"]),)
-
-
-def delta_on_segments(segments: Iterable[Any], epsilon: Fraction) -> ExpNumber:
-    """The exact PDP δ at ε >= 0 over every two inputs, as a number a - b e^ε.
-
-    segments: of a law that is affine on each, with the laws `left` and `right` at its ends.
-    """
-    pieces = [tuple((part.left[i], part.right[i] - part.left[i]) for i in range(len(part.left))) for part in segments]
-    distinct = list(dict.fromkeys(pieces))
-    return largest(value for p in distinct for q in distinct for value in _on_pieces(p, q, epsilon))
 
 
 def _on_pieces(p: Lines, q: Lines, epsilon: Fraction) -> Iterable[ExpNumber]:

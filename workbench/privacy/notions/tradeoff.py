@@ -62,15 +62,15 @@ class TradeOffFunction(HockeySticks):
             must(parameter, f"{self.WHAT}, two or more, each alpha once", repr(value))
         points = tuple(sorted(errors.items()))
         if points[0][0] or points[-1][1]:
-            ends = f"from {_point(points[0])} to {_point(points[-1])}"
-            must(parameter, "a function from alpha = 0 to beta = 0", ends)
+            must(
+                parameter, "a function from alpha = 0 to beta = 0", f"from {_point(points[0])} to {_point(points[-1])}"
+            )
         if any(above := [point for point in points if sum(point) > 1]):
             must(parameter, "at most 1 - alpha, the errors of a blind guess", _point(above[0]))
         slopes = [(b2 - b) / (a2 - a) for (a, b), (a2, b2) in pairwise(points)]
         for k, slope in enumerate(slopes):
             if slope > 0:
-                rise = f"{_point(points[k + 1])} after {_point(points[k])}"
-                must(parameter, "a function that does not rise", rise)
+                must(parameter, "a function that does not rise", f"{_point(points[k + 1])} after {_point(points[k])}")
             if k and slope < slopes[k - 1]:
                 must(parameter, "convex", f"{_point(points[k])} above the line of its neighbours")
         if not points[0][1]:
