@@ -23,7 +23,7 @@ rounding (`_ULPS` units in the last place of the sum of the sizes of its terms).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -66,6 +66,10 @@ class OutputDual:
             parts.append(np.concatenate([[first], inner, [last]]))
         ends = np.array([[row_dual[0], row_dual[n - 1]], [row_dual[n], row_dual[2 * n - 1]]])
         return OutputDual(nodes, parts[0], parts[1], ends)
+
+    def lowered(self, by: float) -> OutputDual:
+        """With α less everywhere: T falls by twice that, h rises by 2 to 2 t of it."""
+        return replace(self, alpha=self.alpha - by)
 
     @property
     def total(self) -> float:

@@ -60,7 +60,6 @@ def smallest_epsilon(low: float, high: float, c: float = 1.0) -> float:
 
 
 @lru_cache(maxsize=256)
-@lru_cache
 def odds_of(epsilon: float) -> float:
     """e^ε - 1 correctly rounded: the same on every machine, as a search needs that must take the same path on all."""
     if epsilon > 700:

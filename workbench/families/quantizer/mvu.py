@@ -37,7 +37,6 @@ from workbench.families.quantizer.laws import (
 )
 from workbench.families.quantizer.limit import alphabet_bound
 from workbench.families.quantizer.outputs import (
-    Descents,
     alphabets,
     asymmetric,
     best_outputs,
@@ -156,7 +155,7 @@ def mvu_curve(epsilons: Sequence[Real], *, bits: int = 5, iterations: int = 20) 
         law = LawQuestion(epsilon, loss="squared", metric="absolute")
         problem = exact_problem(knots, size, law, symmetric=True)
         start = mirrored((1 + (1 if rows else 2) / budget) * half, size)
-        best = best_outputs(problem, budget, [start], descents=Descents(rounds=1, iterations=iterations))
+        best = best_outputs(problem, budget, [start], rounds=1, iterations=iterations)
         if best is None:
             raise NotCertified(f"No law was found at epsilon = {budget:g}.")
         half = best.outputs[size // 2 :] / (1 + 1 / budget)

@@ -7,11 +7,18 @@ The class: every mechanism on real inputs in [-1, 1] (no knots, no form of the l
 * A box is relaxed to a linear program whose outputs are its intervals' ends (and points between, where the box's dual
   prices them below 0), for laws at the middles of cells. Only its dual is used: made into functions α and β, it bounds
   every mechanism whose outputs lie in the box (models.output_dual), computed afresh with rounding accounted for.
-* A dual that closes one box closes others: those of the last boxes are tried before a program is solved.
-* The box with the least bound is split next, so the least bound of the open boxes is proven at any time.
+* Where h falls below 0, α is lowered by a constant c before that is held against the bound: T loses 2 c, h gains 2 c
+  where all g >= 0 and 2 e^ε c where all are below, as for an output that is drawn most often everywhere.
+* The box with the least bound is split next, the interval that counts most at its middle, so the least bound of the
+  open boxes is proven at any time. Halves share their end: no output is between them.
 
-The ends of intervals are points of one grid, finer where |o| < 1; h between two of its points is bounded from its
-values there. The search can be written to a file and go on from it.
+Outputs in a box are bounded by h at points of its intervals, ±1 among them and finer where |o| < 1, less what
+h may fall between two of them. The search can be written to a file and go on from it.
+
+An interval of width w for one output leaves two masses at its ends, of which each input takes the nearer one: the
+relaxation loses in proportion to w. Of all four at ε = 4 that is .77 w of the error, so that 1e-3 takes intervals of
+1e-3 where the error itself is within 1e-3 over some .03: no proof of minutes. (Duals interpolated between the corners
+of a box lose more, as they jump in x by as much as ever where the outputs have hardly moved.)
 """
 
 from __future__ import annotations
@@ -26,19 +33,20 @@ import numpy as np
 
 from models.output_dual import OutputDual, largest_ratio
 from models.quantizer import smallest_reach
-from solvers.arrays import Positions, Vector
+from solvers.arrays import Pair, Positions, Vector
 from solvers.search import Deadline, OpenNodes
 from solvers.solution import Termination
 from workbench.errors import CorruptFile
-from workbench.exact.objects import Progress, Record
+from workbench.exact.objects import FloatPair, Progress, Record
 from workbench.families.quantizer.laws import LawProblem, between_ends, grid_problem, silent
 from workbench.io.files import is_there, named, parse_json, read_text, write_whole
 
-Box = tuple[tuple[int, int], ...]  # an interval of grid points for each output
+Box = tuple[FloatPair, ...]  # an interval for each output
 
 _TOLERANCE = 5e-4  # relative: how near to what is to be proven optimal a proof ends
-_POOL = 600  # duals that are kept to close boxes without a program
+_LOWERED = 3  # how often α is lowered, at most
 _WIDTH = 1e-3  # how much an interval's width counts beside its spread, when a box is split
+_STEP = 0.005  # at most between points of [-1, 1] at which h is computed
 
 
 @dataclass(frozen=True)
@@ -56,36 +64,23 @@ class Proven:
 class OutputProof:
     """The state of a proof: open boxes with their bounds.
 
-    outputs: m; epsilon; reach: the largest output in size (>= the least reach); cells: of [-1, 1] in the programs;
-    step: of the grid of outputs in [-1, 1].
+    outputs: m; epsilon; reach: the largest output in size (>= the least reach).
     """
 
-    def __init__(
-        self, outputs: int, epsilon: float, reach: float, *, cells: int = 80, step: float = 0.005, wide: int = 64
-    ) -> None:
-        self.given = {"format": 1, "outputs": outputs, "epsilon": epsilon, "reach": reach, "cells": cells, "step": step}
+    def __init__(self, outputs: int, epsilon: float, reach: float) -> None:
+        self.given = {"format": 2, "outputs": outputs, "epsilon": epsilon, "reach": reach}
         self.m, self.epsilon = outputs, epsilon
         self.ratio = largest_ratio(math.nextafter(epsilon, math.inf))
         least = max(1.0, math.nextafter(math.nextafter(min(smallest_reach(epsilon), reach), 0.0), 0.0))
-        inner = np.arange(1, round(1 / step) + 1) * step
-        inner[-1] = 1.0
-        beyond = np.concatenate([np.linspace(1.0, least, wide // 2 + 1)[1:], np.linspace(least, reach, wide + 1)[1:]])
-        beyond[-1] = math.nextafter(reach, math.inf)
-        positive = np.concatenate([inner, beyond])
-        self.grid = np.concatenate([-positive[::-1], [0.0], positive])
-        # what h may be below its values at two neighbouring points of the grid
-        middle = (self.grid[1:] + self.grid[:-1]) / 2
-        self.dip = np.where(np.abs(middle) < 1, self.ratio * np.diff(self.grid) ** 2 / 6 * (1 + 1e-9), 0.0)
+        far = math.nextafter(reach, math.inf)
+        # of four outputs at large ε intervals' widths lose more than cells do
+        cells = 40 if epsilon < 0.75 else 80 if epsilon < 2.5 or outputs > 3 else 160
         self._middles: Vector = np.asarray(-1 + 2 / cells * (np.arange(cells) + 0.5), dtype=np.float64)
         self._problems: dict[int, LawProblem] = {}
-        self._totals, self._low = np.zeros(0), np.zeros((0, self.grid.size - 1))  # of the duals in the pool
         self.closed = math.inf  # what is proven of the closed boxes
         self.boxes, self.seconds = 0, 0.0
         self.open: OpenNodes[Box] = OpenNodes()
-        last = self.grid.size - 1
-        edge = inner.size + wide // 2  # of the least reach, from 0
-        zero = positive.size
-        self._put(-math.inf, ((0, zero - edge), *[(0, last)] * (outputs - 2), (zero + edge, last)))
+        self.open.put(-math.inf, ((-far, -least), *[(-far, far)] * (outputs - 2), (least, far)))
 
     def close(self) -> None:
         """Give the solver's resources back."""
@@ -93,26 +88,12 @@ class OutputProof:
             problem.close()
         self._problems = {}
 
-    # Boxes.
-
     def _put(self, bound: float, box: Box) -> None:
         """An open box, its intervals in order; nothing when no outputs are in it, or only mirror images."""
-        low = np.maximum.accumulate([a for a, _ in box]).tolist()
-        high = np.minimum.accumulate([b for _, b in reversed(box)])[::-1].tolist()
-        ordered = all(a <= b for a, b in zip(low, high, strict=True))
-        if ordered and self.grid[high[0]] + self.grid[high[-1]] >= 0:
-            self.open.put(bound, tuple(zip(low, high, strict=True)))
-
-    def _split(self, box: Box, spread: Vector) -> tuple[Box, Box]:
-        """The interval whose program is least one output's, in two."""
-        at = np.array(box)
-        low, high = self.grid[at.T]
-        scores = np.where(at[:, 0] == at[:, 1], -1.0, spread + _WIDTH * (high - low))
-        k = int(np.argmax(scores))
-        (a, b), middle = box[k], sum(box[k]) // 2
-        halves = ((a, middle), (middle if b - a > 1 else b, b))
-        first, second = ((*box[:k], half, *box[k + 1 :]) for half in halves)
-        return first, second
+        low, high = np.array(box).T
+        low, high = np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1]
+        if (low <= high).all() and high[0] + high[-1] >= 0:
+            self.open.put(bound, tuple(zip(low.tolist(), high.tolist(), strict=True)))
 
     # Bounds.
 
@@ -128,70 +109,49 @@ class OutputProof:
             raise KeyboardInterrupt
         if solution.x is None or solution.objective is None or solution.row_dual is None:
             return None
-        laws = problem.model.laws(solution.x)
-        return solution.objective, OutputDual.of(self._middles, solution.row_dual), laws
+        return solution.objective, OutputDual.of(self._middles, solution.row_dual), problem.model.laws(solution.x)
 
     def _bounded(self, box: Box, target: float) -> tuple[float, Vector]:
         """A proven bound for a box, and how far the program is from one output in each interval."""
-        points = np.union1d(np.array(box).ravel(), self._between(box))
-        inside = np.unique(np.concatenate([np.arange(a, b + 1) for a, b in box]))
-        best, spread = -math.inf, np.ones(self.m)
-        for _ in range(4):
-            program = self._program(self.grid[points])
-            if program is None:
-                break
+        places, dips = self.places(box)
+        points, best, spread = np.unique(box), -math.inf, np.ones(self.m)
+        while program := self._program(points):
             value, dual, laws = program
-            h = dual.price(self.grid[inside], self.ratio)
-            between = np.minimum(h[:-1], h[1:]) - self.dip[inside[:-1]]
-            lowest = min(float(h.min()), float(between[np.diff(inside) == 1].min(initial=math.inf)))
             spread = self._spread(box, points, laws)
-            best = max(best, dual.total + min(0.0, lowest))
-            if best >= target:
-                self._keep(dual)
+            for _ in range(_LOWERED):
+                h = dual.price(places.ravel(), self.ratio).reshape(places.shape)
+                lowest = float((np.minimum(h[:-1], h[1:]) - dips).min())
+                best = max(best, dual.total + min(0.0, lowest))
+                if best >= target or lowest >= 0 or dual.total < target:
+                    break
+                dual = dual.lowered(-lowest / (2 + 2 * (self.ratio - 1) / self.m))
             if best >= target or value < target:
                 break
-            more = np.union1d(points, inside[_valleys(h)[:6]])
-            if more.size == points.size:
+            valleys = places[_valleys(h)]
+            more = valleys[~np.isin(valleys, points)][:6]
+            if not more.size:
                 break
-            points = more
+            points = np.union1d(points, more)
         return best, spread
 
-    def _between(self, box: Box) -> Positions:
-        """Points inside wide intervals, where costs are not affine."""
-        points = []
-        first, last = np.searchsorted(self.grid, [-1.0, 1.0]).tolist()
-        for a, b in box:
-            lower, upper = max(a, first), min(b, last)
-            if upper > lower:
-                count = math.ceil((self.grid[upper] - self.grid[lower]) / 0.1)
-                points += [round(lower + (upper - lower) * k / count) for k in range(count + 1)]
-        return np.array(points, dtype=np.intp)
+    def places(self, box: Box) -> Pair:
+        """Points of every interval, ±1 among them, and what h may be below its values at two that follow each other.
+        Shapes (n, m), (n - 1, m)."""
+        low, high = np.array(box).T
+        first, last = np.clip(-1.0, low, high), np.clip(1.0, low, high)
+        inner = np.linspace(first, last, max(5, 1 + math.ceil(float((last - first).max()) / _STEP)))
+        dips = self.ratio * np.diff(inner, axis=0) ** 2 / 6 * (1 + 1e-9)
+        return np.concatenate([[low], inner, [high]]), np.pad(dips, ((1, 1), (0, 0)))
 
-    def _spread(self, box: Box, points: Positions, laws: Vector) -> Vector:
+    def _spread(self, box: Box, points: Vector, laws: Vector) -> Vector:
         """How far the program is from one output in each interval, which would have one mean for all inputs:
         Σ_x |Σ_o p_x(o) (o - ō)| over the points of the interval, ō their mean."""
-        outputs = self.grid[points]
         spread = []
         for a, b in box:
             own = laws * ((points >= a) & (points <= b))
-            mean = (own @ outputs).sum() / max(own.sum(), 1e-300)
-            spread.append(np.abs(own @ (outputs - mean)).mean())
+            mean = (own @ points).sum() / max(own.sum(), 1e-300)
+            spread.append(np.abs(own @ (points - mean)).mean())
         return np.array(spread)
-
-    def _keep(self, dual: OutputDual) -> None:
-        """Into the pool: T, and a lower bound of h on every cell of the grid."""
-        h = dual.price(self.grid, self.ratio)
-        low = np.minimum(h[:-1], h[1:]) - self.dip
-        self._totals = np.append(self._totals[-_POOL:], dual.total)
-        self._low = np.concatenate([self._low[-_POOL:], low[None]])
-
-    def _by_pool(self, box: Box) -> float:
-        """The best bound of the duals in the pool."""
-        last, worst = self.grid.size - 2, np.zeros(self._totals.size)
-        for a, b in box:
-            cells = slice(min(a, last), max(b, min(a, last) + 1))
-            worst = np.minimum(worst, self._low[:, cells].min(axis=1))
-        return float((self._totals + worst).max(initial=-math.inf))
 
     # The search.
 
@@ -203,17 +163,18 @@ class OutputProof:
     def advance(self, target: float) -> None:
         """Bound the open box with the least bound by its own program, and split it unless that closes it."""
         known, box = self.open.bound, self.open.first  # it stays open until its halves are: an interrupt loses nothing
-        bound, spread = max(known, self._by_pool(box)), np.ones(self.m)
-        if bound < target:
-            proven, spread = self._bounded(box, target)
-            bound = max(bound, proven)
+        proven, spread = self._bounded(box, target)
+        bound = max(known, proven)
         self.boxes += 1
         self.open.pop()
-        if bound >= target or all(a == b for a, b in box):  # of single outputs nothing is left to split
-            self.closed = min(self.closed, bound, target)
-        else:
-            for half in self._split(box, spread):
-                self._put(bound, half)
+        if bound >= target:
+            self.closed = min(self.closed, bound)
+            return
+        # the interval whose program is least one output's, in two
+        k = int(np.argmax(spread + _WIDTH * np.diff(box)[:, 0]))
+        a, b = box[k]
+        for half in ((a, (a + b) / 2), ((a + b) / 2, b)):
+            self._put(bound, (*box[:k], half, *box[k + 1 :]))
 
     def to_dict(self) -> Record:
         """The state, for JSON."""
@@ -225,8 +186,8 @@ class OutputProof:
         """Go on from `to_dict`. Raises KeyError, TypeError or ValueError for another state."""
         boxes: OpenNodes[Box] = OpenNodes()
         for known, box in state["open"]:
-            pairs = tuple((int(a), int(b)) for a, b in box)
-            if len(pairs) != self.m or not all(0 <= a <= b < self.grid.size for a, b in pairs):
+            pairs = tuple((float(a), float(b)) for a, b in box)
+            if len(pairs) != self.m or not all(a <= b for a, b in pairs):
                 raise ValueError("boxes of other outputs")
             boxes.put(-math.inf if known is None else float(known), pairs)
         self.closed = math.inf if state["closed"] is None else float(state["closed"])
@@ -270,8 +231,7 @@ def prove_outputs(
     and gone on from. Raises CorruptFile for a file that holds another search.
     """
     target = objective * (1 - _TOLERANCE)
-    cells = 40 if epsilon < 0.75 else 80 if epsilon < 2.5 else 160
-    search = OutputProof(outputs, epsilon, reach, cells=cells, step=0.005 if epsilon < 2.5 else 0.0025)
+    search = OutputProof(outputs, epsilon, reach)
     from_file = file is not None and is_there(file)
     if file is not None and from_file:
         search.read(file)
@@ -300,8 +260,9 @@ def prove_outputs(
     return Proven(search.bound, closed, stopped, search.boxes, from_file)
 
 
-def _valleys(h: Vector) -> Positions:
-    """Where h is negative and least among its neighbours, the lowest first."""
-    padded = np.concatenate([[np.inf], h, [np.inf]])
-    low = np.flatnonzero((h <= padded[:-2]) & (h <= padded[2:]) & (h < 0))
-    return low[np.argsort(h[low], kind="stable")]
+def _valleys(h: Vector) -> tuple[Positions, Positions]:
+    """Where h is negative and least among its neighbours in a column, the lowest first."""
+    padded = np.pad(h, ((1, 1), (0, 0)), constant_values=np.inf)
+    row, column = np.nonzero((h <= padded[:-2]) & (h <= padded[2:]) & (h < 0))
+    order = np.argsort(h[row, column], kind="stable")
+    return row[order], column[order]

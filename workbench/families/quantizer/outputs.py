@@ -34,6 +34,7 @@ from workbench.families.quantizer.laws import LawProblem, silent
 _UNIT, _GRID = 2.0**-29, 2.0**-30  # of which outputs are multiples, and z
 _NEAREST = -14.0  # z of outermost outputs a millionth of r - 1 beyond the least reach
 _WINDOW, _STALL = 4, 1e-9  # a descent ends when so many iterations gain less than this share of the value
+_FIRST = 25  # iterations of a short descent
 _Reached = tuple[float, Vector]  # a value, and its slope or where it is
 INFEASIBLE = 1e6  # the value of outputs at which no law is private and unbiased
 
@@ -211,17 +212,6 @@ def oriented(outputs: Vector) -> Vector:
     return -outputs[::-1] if round(math.fsum(outputs), 6) < 0 else outputs
 
 
-@dataclass(frozen=True)
-class Descents:
-    """How far a search goes: rounds: descents from one start; iterations: of each; first: of those from several starts,
-    of which the leaders, so many, go on to the end."""
-
-    rounds: int = 3
-    iterations: int = 60
-    first: int = 25
-    leaders: int = 2
-
-
 def best_outputs(
     problem: LawProblem,
     epsilon: float,
@@ -229,13 +219,15 @@ def best_outputs(
     *,
     symmetric: bool = True,
     limit: float = math.inf,
-    descents: Descents = Descents(),
+    rounds: int = 3,
+    iterations: int = 60,
     progress: Progress = silent,
 ) -> LocalOptimum | None:
     """The best outputs from several starts, of equal values (nine digits) the first one's; None when none is feasible.
 
     starts: outputs (m,), symmetric ones when symmetric. limit: the largest output allowed in size, 40 times the
-    least feasible reach by default.
+    least feasible reach by default. rounds: descents from one start; iterations: of each. Of several starts each has
+    one short descent, and the best two go on to the end.
     """
     excess, half = problem.excess(epsilon), problem.outputs // 2
     space = _Coordinates(problem.outputs, symmetric, excess, 40 * (1 + excess) if math.isinf(limit) else limit)
@@ -269,11 +261,11 @@ def best_outputs(
     several = len(begin) > 1
     results = []
     for k, z in enumerate(begin):
-        results.append(descend(z, *((1, descents.first) if several else (descents.rounds, descents.iterations))))
+        results.append(descend(z, *((1, _FIRST) if several else (rounds, iterations))))
         progress(f"start {k + 1}: {results[-1][0]:.6f}")
     lead = sorted(range(len(results)), key=lambda k: results[k][0])
-    for k in lead[: descents.leaders] if several else []:
-        results[k] = descend(results[k][1], descents.rounds, descents.iterations)
+    for k in lead[:2] if several else []:
+        results[k] = descend(results[k][1], rounds, iterations)
     best = min(results, key=lambda pair: float(f"{pair[0]:.9g}"), default=(INFEASIBLE, np.zeros(0)))
     if best[0] >= INFEASIBLE:
         return None

@@ -40,15 +40,43 @@ def test_the_price_of_an_output_is_its_integral():
     assert dual.total == pytest.approx(total, abs=1e-9)
 
 
-def test_between_grid_points_the_price_stays_above_its_bound():
-    search = OutputProof(2, 1.0, 4.0, cells=10, step=0.05, wide=8)
+def test_between_points_of_an_interval_the_price_stays_above_its_bound():
+    search = OutputProof(3, 1.0, 4.0)
+    places, dips = search.places(((-4.0, -1.5), (-1.3, 0.9), (0.2, 0.21)))
+    assert {-1.0, -1.3, 0.9} <= set(places[:, 1])
     for seed in range(20):
         dual = random_dual(seed)
-        h = dual.price(search.grid, search.ratio)
-        low = np.minimum(h[:-1], h[1:]) - search.dip
+
+        def price(at: np.ndarray, dual: OutputDual = dual) -> np.ndarray:
+            return dual.price(at.ravel(), search.ratio).reshape(at.shape)
+
+        h = price(places)
+        low = np.minimum(h[:-1], h[1:]) - dips
         for share in (0.1, 0.5, 0.8):
-            between = search.grid[:-1] + share * np.diff(search.grid)
-            assert (dual.price(between, search.ratio) >= low - 1e-12).all()
+            assert (price(places[:-1] + share * np.diff(places, axis=0)) >= low - 1e-12).all()
+
+
+def test_halves_of_a_box_leave_no_output_out():
+    search = OutputProof(2, 1.0, 5.0)
+    ((_, box),) = search.open
+    outputs = np.random.default_rng(0).uniform(*np.array(box).T, (2000, 2))
+    outputs = outputs[outputs.sum(axis=1) > 0]
+    for _ in range(40):
+        search.advance(10.0)  # more than any error: nothing closes
+        assert len(search.open) > 1
+    held = np.zeros(len(outputs), dtype=bool)
+    for _, box in search.open:
+        low, high = np.array(box).T
+        held |= ((outputs >= low) & (outputs <= high)).all(axis=1)
+    assert held.all()
+
+
+def test_a_lowered_dual_bounds_as_well():
+    dual, ratio, at = random_dual(1), largest_ratio(1.0), np.linspace(-3.0, 3.0, 61)
+    lowered, c = dual.lowered(0.02), 0.02
+    assert lowered.total == pytest.approx(dual.total - 2 * c, abs=1e-12)
+    gained = lowered.price(at, ratio) - dual.price(at, ratio)
+    assert ((gained >= 2 * c - 1e-12) & (gained <= 2 * ratio * c + 1e-12)).all()
 
 
 def test_any_dual_is_below_every_quantizer():
@@ -97,7 +125,7 @@ def test_an_interrupt_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(OutputProof, "advance", advance)
     monkeypatch.setattr(OutputProof, "_bounded", bounded)
     kept = json.loads(file.read_text())["proof"]
-    search = OutputProof(3, 0.5, usual_reach(0.5), cells=40)
+    search = OutputProof(3, 0.5, usual_reach(0.5))
     search.restore(kept)
     assert search.bound == first.bound
     assert sorted(search.to_dict()["open"]) == sorted(kept["open"])
@@ -157,10 +185,8 @@ def test_what_cannot_be_proven_is_refused(question: dict, more: dict):
         wb.design(wb.Quantization(levels=4), epsilon=1, proof_file="x.json")
 
 
-def test_the_grid_holds_the_least_reach_and_the_reach():
+def test_the_first_box_holds_the_least_reach_and_the_reach():
     for epsilon in (0.1, 1.0, 10.0, 30.0):
-        search = OutputProof(4, epsilon, usual_reach(epsilon), cells=10)
-        assert (np.diff(search.grid) >= 0).all()
-        ((_, box),) = search.open
-        assert search.grid[box[0][1]] >= -(1 + 2 / math.expm1(epsilon)) * (1 + 1e-15)
-        assert search.grid[box[3][1]] >= usual_reach(epsilon)
+        ((_, box),) = OutputProof(4, epsilon, usual_reach(epsilon)).open
+        assert box[0][1] >= -(1 + 2 / math.expm1(epsilon)) * (1 + 1e-15)
+        assert box[3][1] >= usual_reach(epsilon)
