@@ -18,7 +18,7 @@ from .backend import Options, solve
 from .errors import SolverError
 from .program import Data, Program
 from .search import Deadline
-from .solution import Later, PointStatus, Rest, Solution, Termination
+from .solution import PointStatus, Rest, Solution, Termination
 
 _ITERATIONS = 100_000  # of one solve: more are a cycle
 _COARSER = (1e-9, 1e-8)  # tolerances at which HiGHS may answer what it calls unbounded at finer ones
@@ -194,7 +194,7 @@ class GrowingProgram(RestatedProgram):
             PointStatus.FEASIBLE,
             PointStatus.FEASIBLE,
             np.pad(point.x, (0, size)),
-            Later(None, Rest(np.pad(point.duals, (0, rows)))),
+            Rest(np.pad(point.duals, (0, rows))),
             seconds=self._clock.elapsed,
             solver="highs",
             version=self.version,

@@ -174,14 +174,15 @@ class _GurobiSession(Session):
             raw.bounded(m.ObjBound, m.ObjVal if raw.x is not None else 0.0)
         elif status in (2, 13):
             raw.dual = PointStatus.FEASIBLE
-            raw.rest = self._rest
+            raw.rest = self._rest()
         elif status in (3, 4, 5):
             raw.ray = self._ray()
         return raw
 
     def _rest(self) -> Rest:
         m = self._m
-        return Rest(row_dual=np.array(m.Pi), reduced_cost=np.array(m.RC[: len(self._own)]), basis=(m.VBasis, m.CBasis))
+        basis = None if self._settings.get("Crossover") == 0 else (m.VBasis, m.CBasis)
+        return Rest(row_dual=np.array(m.Pi), reduced_cost=np.array(m.RC[: len(self._own)]), basis=basis)
 
     def _ray(self) -> Vector | None:
         """The certificate of an infeasible or unbounded LP. Gurobi keeps one only when it was told to beforehand."""

@@ -182,7 +182,7 @@ class _HighsSession(Session):
             _, has, ray = rays[termination]()
             raw.ray = np.array(ray) if has else None
         else:
-            raw.rest = self._rest
+            raw.rest = self._rest()
         return raw
 
     def _rest(self) -> Rest:

@@ -7,9 +7,8 @@ from unbounded, and the Solution in the units of the model, its certificates che
 
 from __future__ import annotations
 
-import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -23,7 +22,6 @@ from .errors import InvalidProgram, SolverError, UnsupportedOption, one_line
 from .program import Program
 from .search import Deadline
 from .solution import (
-    Later,
     PointStatus,
     Rest,
     Solution,
@@ -89,7 +87,7 @@ class Raw:
 
     Attributes:
         dual: what the multipliers in `rest` are; NONE when there are none.
-        rest: multipliers, reduced costs and basis, or a function that reads them while the solver stands still.
+        rest: multipliers, reduced costs and basis.
         gap: `relative_gap` of the solver's own objective and bound (MILP): tells GAP_LIMIT from OPTIMAL.
         ray: of an infeasible program multipliers of the rows, of an unbounded one a direction of x (either sign).
         interrupted: Ctrl-C was pressed while the solver ran.
@@ -99,7 +97,7 @@ class Raw:
     raw_status: str
     x: Vector | None = None
     point: PointStatus = PointStatus.NONE
-    rest: Rest | Callable[[], Rest] | None = None
+    rest: Rest = field(default=Rest())
     dual: PointStatus = PointStatus.NONE
     bound: float | None = None
     gap: float | None = None
@@ -127,7 +125,6 @@ class Session(ABC):
         self._settings: dict[str, Any] = dict(options.native)  # the options in force, in the solver's own names
         self._sent: Data | None = None  # the numbers of the live object, dispatched units; None: build afresh
         self._closed = False
-        self._last: Callable[[], Later | None] = lambda: None
         self._cutoff: float | None = None  # of the current solve, in dispatched units
         self._deadline = Deadline()  # of the current solve
 
@@ -161,7 +158,6 @@ class Session(ABC):
     def close(self) -> None:
         """Give native resources back; solutions stay valid, the session is of no further use."""
         if not self._closed:
-            self._settle()
             self._closed = True
             self._close()
 
@@ -202,7 +198,6 @@ class Session(ABC):
         clock = self._deadline = Deadline(min(limits, default=None))
         if self._closed:
             raise SolverError(f"the session of {self.program.name} by {self.owner.label} is closed.")
-        self._settle()
         usable = cutoff is not None and np.isfinite(cutoff) and self.program.sense == 1 and not self.program.is_mip
         self._cutoff = float(cutoff or 0.0) * self.program.scale * self.program.cost if usable else None
         p = self.program.vector(values or {})
@@ -239,12 +234,6 @@ class Session(ABC):
                 f"{program.name} must have the matrix pattern and integer columns of {self.program.name}."
             )
         self.program = program
-
-    def _settle(self) -> None:
-        """Read what is left of the last solution, if anybody still holds it, before the live object changes."""
-        last = self._last()
-        if last is not None:
-            last.get()
 
     def _dispatched(self, data: Data) -> Data:
         """The numbers as the solver gets them: checked, scaled, bounds of integer columns rounded inwards."""
@@ -288,9 +277,6 @@ class Session(ABC):
             if ray is None:
                 notes = (*notes, "the solver's certificate did not survive our check and was dropped")
         own = program.is_mip or raw.dual is PointStatus.NONE  # else the duals prove a bound
-        later = Later(raw.rest) if callable(raw.rest) else Later(None, raw.rest)
-        if callable(raw.rest):
-            self._last = weakref.ref(later)  # to be read before the live object moves on
         return Solution(
             program=program,
             p=p,
@@ -298,7 +284,7 @@ class Session(ABC):
             point=raw.point if x is not None else PointStatus.NONE,
             dual=raw.dual,
             x=None if x is None else x / unit,
-            later=later,
+            rest=raw.rest,
             native_bound=bound / (program.scale * program.cost)
             if own and bound is not None and np.isfinite(bound)
             else None,
@@ -335,7 +321,6 @@ class Session(ABC):
     def _decide(self, solution: Solution) -> Solution:
         """Infeasible or unbounded: re-solve with a zero objective and record both answers."""
         clock = Deadline()
-        self._settle()
         data = solution.data
         self._load(self._dispatched(data.free), keep=False)
         try:

@@ -8,7 +8,7 @@ reduced costs are c - A'y.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -79,30 +79,9 @@ class Rest(NamedTuple):
     reduced_cost: Vector | None = None
     basis: Any = None
 
-
-class Later:
-    """A `Rest` that stays in the native solver until somebody asks.
-
-    Reading it can cost more than a small hot re-solve. The session reads it at the last moment, before its solver moves
-    on, for a solution that is still in use.
-    """
-
-    __slots__ = ("__weakref__", "_read", "_value")
-
-    def __init__(self, read: Callable[[], Rest] | None, value: Rest | None = None) -> None:
-        self._read = read
-        self._value = value or Rest()
-
-    def get(self) -> Rest:
-        """Read once, then remember."""
-        if self._read is not None:
-            self._value = self._read()
-            self._read = None
-        return self._value
-
-    def __reduce__(self) -> tuple[type[Later], tuple[None, Rest]]:
+    def __reduce__(self) -> tuple[type[Rest], tuple[Vector | None, ...]]:
         """Without the basis, which is an object of the solver's own."""
-        return Later, (None, self.get()._replace(basis=None))
+        return Rest, (self.row_dual, self.reduced_cost)
 
 
 def relative_gap(objective: float | None, bound: float | None) -> float | None:
@@ -122,7 +101,7 @@ class Solution:
         point: what `x` is, by the solver's own word on its point.
         dual: what `row_dual` is.
         x: (columns,) or None; never set without a point.
-        later: what is read from the solver when first asked for: `row_dual`, `reduced_cost`, `basis`.
+        rest: what else the solver gave, in its own units: `row_dual`, `reduced_cost`, `basis`.
         native_bound: the bound the solver proved, where no duals show it (MILP, some LPs), else None; see `bound`.
         ray: when the solver gave one that survived our check, of an infeasible program multipliers y of the rows that
             prove it (`lagrangian_bound` with zero costs is positive), of an unbounded one a direction of x.
@@ -141,7 +120,7 @@ class Solution:
     point: PointStatus = PointStatus.NONE
     dual: PointStatus = PointStatus.NONE
     x: Vector | None = field(default=None, repr=False)
-    later: Later = field(default_factory=lambda: Later(None), repr=False)
+    rest: Rest = field(default=Rest(), repr=False)
     native_bound: float | None = None
     ray: Vector | None = field(default=None, repr=False)
     iterations: int | None = None
@@ -164,19 +143,17 @@ class Solution:
     @property
     def row_dual(self) -> Vector | None:
         """(rows,) multipliers, or None."""
-        dual = self.later.get().row_dual
-        return None if dual is None else dual / self.program.cost
+        return None if self.rest.row_dual is None else self.rest.row_dual / self.program.cost
 
     @property
     def reduced_cost(self) -> Vector | None:
         """(columns,) c - A'y as the solver has it, or None."""
-        reduced = self.later.get().reduced_cost
-        return None if reduced is None else reduced / self.program.cost
+        return None if self.rest.reduced_cost is None else self.rest.reduced_cost / self.program.cost
 
     @property
     def basis(self) -> Any:
         """Backend-specific, accepted by the same backend's `solve(start="basis", basis=...)`; or None."""
-        return self.later.get().basis
+        return self.rest.basis
 
     @cached_property
     def objective(self) -> float | None:

@@ -11,11 +11,10 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvers.backend import Options, backend
+from solvers.backend import Options, backend, solve
 from solvers.program import Block, Data, Move, Program
 from solvers.session import Raw, Session
 from solvers.solution import (
-    Later,
     PointStatus,
     Rest,
     Solution,
@@ -60,8 +59,8 @@ def test_unknown_is_none():
 
 @pytest.mark.parametrize("sense", [1, -1])
 def test_signs_follow_the_model(sense):
-    later = Later(None, Rest(np.full(2, -1 / 3), np.zeros(2)))
-    known = solution(sense=sense, x=np.ones(2), point=PointStatus.FEASIBLE, later=later, dual=PointStatus.FEASIBLE)
+    rest = Rest(np.full(2, -1 / 3), np.zeros(2))
+    known = solution(sense=sense, x=np.ones(2), point=PointStatus.FEASIBLE, rest=rest, dual=PointStatus.FEASIBLE)
     assert known.objective == sense * 3
     assert known.bound == pytest.approx(sense * 3)
     assert known.gap == pytest.approx(0)
@@ -206,3 +205,12 @@ def test_multipliers_of_a_scaled_program_that_prove_nothing_are_dropped():
     answer = Answered(backend("highs"), program, Options()).solve()
     assert answer.termination is Termination.NUMERICAL
     assert answer.ray is None
+
+
+def test_gurobi_without_crossover_has_duals_and_no_basis():
+    pytest.importorskip("gurobipy")
+    program = Program("a box", Data(-np.ones(2), 0.0, sp.csc_array(np.eye(2)), np.full(2, -np.inf), np.ones(2),
+                      np.zeros(2), np.full(2, 5.0), np.zeros(2, dtype=bool)))  # fmt: skip
+    found = solve(program, solver="gurobi", options=Options(native={"Method": 2, "Crossover": 0}))
+    assert (found.termination, found.basis) == (Termination.OPTIMAL, None)
+    assert found.bound == pytest.approx(-2, abs=1e-6)

@@ -29,7 +29,7 @@ from solvers.program import Program
 from solvers.rational_lp import RationalLP, RationalPoint
 from solvers.rational_refinement import held_by, solve_rational
 from solvers.search import Deadline
-from solvers.solution import Later, PointStatus, Solution, Termination
+from solvers.solution import PointStatus, Rest, Solution, Termination
 from workbench.errors import NotCertified
 from workbench.exact.numbers import exp_bounds, round_down, round_up
 from workbench.families.modulo.request import ModuloRequest
@@ -276,7 +276,7 @@ def refined(request: ModuloRequest, solution: Solution, time_limit: float | None
         point=PointStatus.FEASIBLE,
         dual=PointStatus.NONE,
         x=np.array([float(v) for v in exact.x]),
-        later=Later(None),
+        rest=Rest(),
         native_bound=round_down(exact.bound),
         seconds=solution.seconds + clock.elapsed,
         raw_status="Optimal, refined",

@@ -12,7 +12,7 @@ import workbench as wb
 from solvers.errors import SolverError
 from solvers.growing import GrowingProgram
 from solvers.session import Session
-from solvers.solution import Later, Termination
+from solvers.solution import Rest, Termination
 
 
 def why(**given: object) -> str:
@@ -94,7 +94,7 @@ def a_solver_that_calls_everything_infeasible(monkeypatch: pytest.MonkeyPatch) -
 
     def infeasible(self: Session, *given: Any, **more: Any) -> Any:
         found = solve(self, *given, **more)
-        nothing = {"x": None, "later": Later(None)}
+        nothing = {"x": None, "rest": Rest()}
         return replace(found, termination=Termination.INFEASIBLE, raw_status="Infeasible", **nothing)
 
     def none(self: GrowingProgram, *given: Any) -> Any:
