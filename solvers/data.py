@@ -37,33 +37,27 @@ class Data:
         """Whether any column must be integer."""
         return bool(self.integrality.any())
 
-    def check(self, checked: Data | None = None) -> None:
+    def check(self) -> None:
         """Refuse numbers that solvers misread instead of refusing them.
 
         HiGHS answers "optimal" to NaN, drops |a| < 1e-9 and reads |a| >= 1e15 as infinite.
-
-        checked: data that were checked before; arrays that are theirs are not checked again.
 
         Raises:
             InvalidProgram: for a NaN anywhere, an infinite or huge cost or coefficient, a coefficient too small to
                 survive, crossed bounds, or a finite bound of size 1e15 or more.
         """
         _bounded("offset", np.array([self.offset]))
-        if checked is None or self.c is not checked.c:
-            _bounded("cost", self.c)
-        if checked is None or self.A is not checked.A:
-            _bounded("coefficient", self.A.data)
-            size = np.abs(self.A.data)
-            tiny = size[(size > 0) & (size < SMALLEST)]
-            if tiny.size:
-                raise InvalidProgram(
-                    f"every non-zero coefficient must be at least 1e-9 in size (solvers drop smaller ones). "
-                    f"Got {tiny.min():g}."
-                )
-        if checked is None or self.row_lower is not checked.row_lower or self.row_upper is not checked.row_upper:
-            _in_order("row", self.row_lower, self.row_upper)
-        if checked is None or self.lower is not checked.lower or self.upper is not checked.upper:
-            _in_order("variable", self.lower, self.upper)
+        _bounded("cost", self.c)
+        _bounded("coefficient", self.A.data)
+        size = np.abs(self.A.data)
+        tiny = size[(size > 0) & (size < SMALLEST)]
+        if tiny.size:
+            raise InvalidProgram(
+                f"every non-zero coefficient must be at least 1e-9 in size (solvers drop smaller ones). "
+                f"Got {tiny.min():g}."
+            )
+        _in_order("row", self.row_lower, self.row_upper)
+        _in_order("variable", self.lower, self.upper)
 
     @property
     def free(self) -> Data:

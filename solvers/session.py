@@ -238,7 +238,7 @@ class Session(ABC):
     def _dispatched(self, data: Data) -> Data:
         """The numbers as the solver gets them: checked, scaled, bounds of integer columns rounded inwards."""
         scaled = data.scaled(self.program.scale, self.program.cost)
-        scaled.check(self._sent)
+        scaled.check()
         if not data.is_mip:
             return scaled
         # HiGHS's MILP presolve returns wrong optima when an integer column has a fractional bound.
