@@ -54,7 +54,6 @@ _HALVINGS, _INWARDS = 40, 0.5  # of the way to an optimum; of the way that is in
 _FIRST, _LESS = 3, 1e-3  # bounds of a comparison, those that the way leaves first; as _LITTLE
 _CLOSE, _IDLE, _GAIN = 1e-10, 8, 0.9  # relative gap that is enough; rounds, and share of the gap that they must close
 _ENOUGH, _COLUMNS, _MISSED = 5e-8, 1500, 1e-9  # the gap from an interior point; columns of one; what rows may miss
-_MANY, _RECENT = 1000, 5  # rows from which tangents are left out that did not press, but for those of the last rounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +113,9 @@ class StatedBound:
 
 @dataclass(frozen=True)
 class Tangents:
-    """Rows a P + b Q <= t of outcomes of a bound, at one comparison, from a row on; the round that stated them."""
+    """Rows a P + b Q <= t of outcomes of a bound, at one comparison, from a row on."""
 
     row: int
-    round: int
     bound: StatedBound
     comparison: int
     outcomes: Integers
@@ -165,7 +163,7 @@ class TangentProgram:
         self.bounds: list[StatedBound] = []
         self.tangents: list[Tangents] = []
         self.point: Point | None = None
-        self.x, self.excess, self.rounds, self.most_rows = np.zeros(self.size), 0.0, 0, _MANY
+        self.x, self.excess, self.rounds = np.zeros(self.size), 0.0, 0
         self._know(bounds)
         self.even: Vector | None = None  # columns within all bounds, where the way to every optimum begins
         self.inside, self.reached, self.least = self.x, self.x, np.inf  # others; the cheapest, and their value
@@ -278,8 +276,6 @@ class TangentProgram:
             a, b = term_tangents(bound.stated, r, s)
             gaps = a * p + b * q - t[bound.columns[at]] * bound.unit
             new |= self._state(bound, int(at), r, s, gaps > _LESS * gaps.max())
-        if self.master.rows > self.most_rows:
-            self._forget(point)
         return new
 
     def _gained(self, share: float, point: Point) -> bool:
@@ -293,24 +289,6 @@ class TangentProgram:
         self.inside = self.inside + _INWARDS * (reached - self.inside) if share else (self.inside + self.even) / 2
         self.gaps.append(self.least - self.bound)
         return _CLOSE * abs(point.value) < self.gaps[-1] <= _GAIN * self.gaps[-1 - _IDLE]
-
-    def _forget(self, point: Point) -> None:
-        """Leave out tangents of cones that did not press at a point, but for those of the last rounds."""
-        used = np.ones(self.master.rows, dtype=bool)
-        for part in self.tangents:
-            if part.bound.stated.kind != HOCKEY_STICK and part.round < self.rounds - _RECENT:
-                rows = slice(part.row, part.row + part.outcomes.size)
-                used[rows] = point.duals[rows] != 0
-        self.master.keep(used)
-        at, kept = np.cumsum(used) - 1, []
-        for bound in self.bounds:
-            bound.sums = np.where(bound.sums >= 0, at[bound.sums], -1)
-        for part in self.tangents:
-            o = used[part.row : part.row + part.outcomes.size]
-            if o.any():
-                row = int(at[part.row + o.argmax()])
-                kept.append(replace(part, row=row, outcomes=part.outcomes[o], a=part.a[o], b=part.b[o]))
-        self.tangents, self.most_rows = kept, max(_MANY, 2 * self.master.rows)
 
     def _know(self, bounds: Iterable[Bound]) -> bool:
         """Whether any of the bounds is new."""
@@ -382,7 +360,7 @@ class TangentProgram:
         values, rows, at = map(np.concatenate, zip(*parts, strict=True))
         stated = _seen(sp.csr_array((values, (rows, at)), shape=(o.size, wide)))
         row = self.master.extend(places, stated, 0.0, bound.limit / bound.unit)
-        self.tangents.append(Tangents(row, self.rounds, bound, comparison, o, a, b))
+        self.tangents.append(Tangents(row, bound, comparison, o, a, b))
         return True
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from .arrays import Flags, Positions, Vector
+from .arrays import Positions, Vector
 from .backend import Options, solve
 from .errors import SolverError
 from .program import Data, Program
@@ -59,13 +59,6 @@ class RestatedProgram:
         self._upper.append(np.full(new, most))
         self.width, self.rows = self.width + new, first + rows.shape[0]
         return first
-
-    def keep(self, kept: Flags) -> None:
-        """Leave out all rows but those, which close up. kept: (rows,), with all rows of the first program."""
-        values, rows, columns = map(np.concatenate, zip(*self._entries, strict=True))
-        seen = kept[rows]
-        self._entries = [(values[seen], (np.cumsum(kept) - 1)[rows[seen]], columns[seen])]
-        self._right, self.rows = [np.concatenate(self._right)[kept]], int(kept.sum())
 
     @property
     def program(self) -> Program:
@@ -152,12 +145,6 @@ class GrowingProgram(RestatedProgram):
         self._done(self._h.addCols(new, none, none, upper, new, *entries), "columns")
         self._add(rows, np.full(rows.shape[0], -np.inf), np.full(rows.shape[0], right))
         return super().extend(places, rows, right, most)
-
-    def keep(self, kept: Flags) -> None:
-        """As of a restated program; the basis stays where it can."""
-        left_out = np.flatnonzero(~kept).astype(np.int32)
-        self._done(self._h.deleteRows(left_out.size, left_out), "fewer rows")
-        super().keep(kept)
 
     def solve(self, deadline: Deadline | None = None) -> Point:
         """The optimum, from the last basis. Raises SolverError where HiGHS finds none, in time."""
