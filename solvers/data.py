@@ -66,12 +66,12 @@ class Data:
 
     def follows(self, other: Data) -> bool:
         """Whether the same entries stand in both matrices, and the same columns are integer."""
-        same = self.A.indices is other.A.indices or (
+        return (
             self.A.shape == other.A.shape
             and np.array_equal(self.A.indptr, other.A.indptr)
             and np.array_equal(self.A.indices, other.A.indices)
+            and np.array_equal(self.integrality, other.integrality)
         )
-        return same and not (self.integrality != other.integrality).any()
 
     def scaled(self, scale: float, cost: float = 1.0) -> Data:
         """The same program in q = scale * x for the continuous columns, at larger costs (see `solvers.program`)."""

@@ -109,7 +109,6 @@ class _GurobiSession(Session):
             **(rows if m else {}),
         )
         self._configure(self._m)
-        self._live_limit = self._given_limit
         self._handles, self._constrs = self._m.getVars(), self._m.getConstrs()
         self._own = self._handles[:n]
 
@@ -151,9 +150,7 @@ class _GurobiSession(Session):
 
     def _optimize(self) -> None:
         left = self._deadline.limit
-        limit = self._given_limit if left is None else min(left, self._given_limit)
-        if limit != self._live_limit:
-            self._m.Params.TimeLimit = self._live_limit = limit
+        self._m.Params.TimeLimit = self._given_limit if left is None else min(left, self._given_limit)
         try:
             self._m.optimize()
         except self._gp.GurobiError as error:

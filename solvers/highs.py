@@ -54,8 +54,6 @@ class _HighsSession(Session):
                 self._settings["mip_detect_symmetry"] = False
         self._settings |= owner.in_words(options)
         self._native_limit = options.native.get("time_limit")
-        self._timed = False
-        self._bounded_by: float | None = None  # the cutoff that HiGHS has
         self._h = highspy.Highs()
         self._h.setOptionValue("output_flag", False)
         for key, value in self._settings.items():
@@ -116,12 +114,8 @@ class _HighsSession(Session):
         elif start is Start.BASIS and basis is not None and h.setBasis(basis) != self._highspy.HighsStatus.kOk:
             raise SolverError(f"highs cannot start {self.program.name} from this basis.")
         limit = self._deadline.limit if self._native_limit is None else self._native_limit
-        if limit is not None or self._timed:
-            h.setOptionValue("time_limit", np.inf if limit is None else h.getRunTime() + limit)
-            self._timed = limit is not None
-        if self._cutoff != self._bounded_by:
-            h.setOptionValue("objective_bound", np.inf if self._cutoff is None else self._cutoff)
-            self._bounded_by = self._cutoff
+        h.setOptionValue("time_limit", np.inf if limit is None else h.getRunTime() + limit)
+        h.setOptionValue("objective_bound", np.inf if self._cutoff is None else self._cutoff)
         self._claim_pool()
         with Interruption(self._stop) as interruption:
             if h.run() == self._highspy.HighsStatus.kError:

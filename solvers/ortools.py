@@ -227,9 +227,7 @@ def _fill_matrix(matrix: Any, rows: NDArray[Any], columns: NDArray[Any], values:
 
 
 def _scatter(vector: Any, size: int) -> Vector:
-    """A sparse proto vector as a dense one (its ids increase, so a full one is dense already)."""
-    if len(vector.ids) == size:
-        return np.array(vector.values, dtype=float)
+    """A sparse proto vector as a dense one."""
     dense = np.zeros(size)
     dense[np.array(vector.ids, dtype=int)] = vector.values
     return dense

@@ -254,19 +254,17 @@ def lagrangian_bound(data: Data, row_dual: Vector, tolerance: float = 1e-9) -> f
     of = np.repeat(np.arange(data.c.size), lengths)
     side = np.where(row_dual > 0, data.row_lower, data.row_upper)
     usable = np.isfinite(side)
-    if not usable.all():
-        row_dual, side = np.where(usable, row_dual, 0.0), np.where(usable, side, 0.0)
+    row_dual, side = np.where(usable, row_dual, 0.0), np.where(usable, side, 0.0)
     products = A.data * row_dual[A.indices]
     reduced = data.c - np.bincount(of, products, data.c.size)
     end = np.where(reduced > 0, data.lower, data.upper)
     reach = np.maximum(np.abs(data.lower), np.abs(data.upper))
     size = np.abs(data.c) + np.bincount(of, np.abs(products), data.c.size)  # of what makes a reduced cost
-    if not np.isfinite(reach).all():
-        free = ~np.isfinite(end)
-        if (np.abs(reduced[free]) > tolerance * (1.0 + np.abs(data.c[free]))).any():
-            return None
-        reduced, end, size = (np.where(free, 0.0, part) for part in (reduced, end, size))
-        reach = np.where(np.isfinite(reach), reach, np.abs(end))
+    free = ~np.isfinite(end)
+    if (np.abs(reduced[free]) > tolerance * (1.0 + np.abs(data.c[free]))).any():
+        return None
+    reduced, end, size = (np.where(free, 0.0, part) for part in (reduced, end, size))
+    reach = np.where(np.isfinite(reach), reach, np.abs(end))
     terms = np.concatenate([row_dual * side, reduced * end, [data.offset]])
     longest = int(lengths.max(initial=0)) + 2
     return float(terms.sum() - _UNIT * (longest * float(size @ reach) + _SUMMED * float(np.abs(terms).sum())))
