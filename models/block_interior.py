@@ -59,7 +59,7 @@ _STALE = 8  # steps without a better bound
 class BlockPoint:
     """What was reached. masses: (k, m), > 0, rows nearly summing to 1; multipliers: (rows, m) of G; weights: (k,) of
     the inputs, where the worst one counts; extra: of `Blocks.extra`, <= 0 but for equations; objective, bound: in
-    floats; why: it stopped, "optimal" where they meet."""
+    floats; why: it stopped, "optimal" where they meet, "interrupted" by Ctrl-C."""
 
     masses: Vector
     multipliers: Vector
@@ -70,7 +70,6 @@ class BlockPoint:
     iterations: int
     seconds: float
     why: str
-    interrupted: bool = False
 
 
 def _summed(each: Iterable[Vector]) -> Vector:
@@ -155,7 +154,7 @@ class Interior:
         deadline, best = deadline or Deadline(), _Best(extra=np.zeros(self._setup.own.size))
         if self._setup.worst:
             best.weights = np.full(self._setup.costs.shape[0], 1 / self._setup.costs.shape[0])
-        why, iteration, interrupted = "iteration limit", 0, False
+        why, iteration = "iteration limit", 0
         try:
             for iteration in range(_STEPS):
                 try:
@@ -175,7 +174,7 @@ class Interior:
                 except Lost:
                     self._of_each("restore", self._states)
         except KeyboardInterrupt:
-            why, interrupted = "interrupted", True
+            why = "interrupted"
         value, bound = self._values(best)
         states = self._states
         masses = self._of_each("masses", best.masses or [state.x for state in states])
@@ -190,7 +189,6 @@ class Interior:
             iteration,
             deadline.elapsed,
             why,
-            interrupted,
         )
 
     def _values(self, best: _Best) -> tuple[float, float]:

@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from itertools import pairwise
 from typing import TypeAlias
 
 from flint import fmpq, fmpq_poly, fmpz_poly
-
-from .arrays import Ints
 
 Poly: TypeAlias = fmpz_poly
 Interval = tuple[Fraction, Fraction]  # its two ends
@@ -221,11 +218,10 @@ def roots_within(polynomial: Poly, low: Fraction, high: Fraction | None) -> Iter
     yield from roots_within(polynomial, middle, high)
 
 
-@lru_cache(maxsize=4096)
-def _odd_part(key: Ints) -> Poly:
+def _odd_part(polynomial: Poly) -> Poly:
     """The product of the irreducible factors at whose zeros a polynomial changes its sign."""
     product = ONE
-    for factor, multiplicity in fmpz_poly(list(key)).factor_squarefree()[1]:
+    for factor, multiplicity in polynomial.factor_squarefree()[1]:
         if multiplicity % 2:
             product *= factor
     return product
@@ -236,13 +232,11 @@ def interval_around(polynomials: Iterable[Poly], x: Fraction, low: Root, high: R
     for polynomial in polynomials:
         top = None if high is None else high.high
         if sign_changes(polynomial, x, top):
-            odd = _odd_part(tuple(map(int, polynomial.coeffs())))
-            first = next(roots_within(odd, x, top), None)
+            first = next(roots_within(_odd_part(polynomial), x, top), None)
             if first is not None and (high is None or first.against(high) < 0):
                 high = first
         if sign_changes(polynomial, low.low, x):
-            odd = _odd_part(tuple(map(int, polynomial.coeffs())))
-            roots = [*roots_within(odd, low.low, x)]
+            roots = [*roots_within(_odd_part(polynomial), low.low, x)]
             if roots and roots[-1].against(low) > 0:
                 low = roots[-1]
     return irreducible(low), None if high is None else irreducible(high)

@@ -111,9 +111,11 @@ def _solution(request: ChannelRequest, point: BlockPoint, bound: Fraction) -> So
     data = Data(costs, 0.0, sums, np.ones(k), np.ones(k), np.zeros(size), upper, np.zeros(size, dtype=bool))
     name = f"channel from {k} labels to {m} outputs, output by output"
     program = Program(name, data, variables=(Block("M", 0, (k, m)),))
-    ended = {"optimal": Termination.OPTIMAL, "time limit": Termination.TIME_LIMIT}
-    if point.interrupted:
-        ended["interrupted"] = Termination.INTERRUPTED
+    ended = {
+        "optimal": Termination.OPTIMAL,
+        "time limit": Termination.TIME_LIMIT,
+        "interrupted": Termination.INTERRUPTED,
+    }
     feasible = math.isfinite(point.objective)  # else sums still miss what they are to be
     if feasible and point.objective - float(bound) <= _CLOSE * abs(point.objective):  # whatever it ended for
         ended[point.why] = Termination.OPTIMAL
