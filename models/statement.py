@@ -209,10 +209,7 @@ class _Section:
     def add(self, place: Any, term: Term, sign: float = 1.0) -> None:
         """place: of the shape of the term's arrays, or broadcast to it."""
         at = -1 if term.parameter is None else self._first[id(term.parameter)] + term.entry
-        part = [np.asarray(each) for each in (place, sign * term.value, at)]
-        shape = np.broadcast(*part).shape  # np.broadcast_arrays takes ten times as long
-        whole = (np.full(shape, each) if each.ndim == 0 else each + np.zeros(shape, each.dtype) for each in part)
-        self._parts.append(tuple(each.ravel() for each in whole))
+        self._parts.append(tuple(each.ravel() for each in np.broadcast_arrays(place, sign * term.value, at)))
 
     def moved(self, parameters: int, size: int = 0) -> tuple[Positions, Vector, Move]:
         """Keys of what is kept of so many places, all without a size; what stands there at zero, and what moves."""
