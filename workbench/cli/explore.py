@@ -13,7 +13,7 @@ import typer
 
 from workbench.cli.console import err
 from workbench.cli.output_paths import output_file
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.io.files import write_new
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _serve(state: str, files: Files, port: int, browser: bool) -> None:
     try:
         server = Server(port, files)
     except OSError as error:
-        InvalidRequest.must("port", f"free ({error.strerror})", port)
+        must("port", f"free ({error.strerror})", port)
     with server:
         address = server.address(state)
 

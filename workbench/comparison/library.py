@@ -40,7 +40,7 @@ from solvers.rational_lp import exact_bound, exact_objective, exact_violation
 from solvers.solution import Solution
 from workbench.comparison.run import GOOD, size, supported
 from workbench.comparison.worker import answer
-from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
+from workbench.errors import CorruptFile, WorkbenchError, must
 from workbench.exact.numbers import round_down
 from workbench.exact.objects import Values
 from workbench.families.design_program import SCALE
@@ -259,12 +259,12 @@ def _files(folder: Path) -> list[Path]:
     if folder.is_file():
         return [folder]
     files = sorted(path for ending in ("*.mps", "*.mps.gz") for path in folder.glob(ending))
-    return files or InvalidRequest.must("programs", "an MPS file, or a folder with files named .mps or .mps.gz", folder)
+    return files or must("programs", "an MPS file, or a folder with files named .mps or .mps.gz", folder)
 
 
 def folder_instances(folder: Path, names: str | None = None) -> list[Instance]:
     """The programs of a folder as instances; those of the library that are unchanged are judged as mechanisms too."""
-    return [_instance(path) for path in _files(folder) if matches(_stem(path), names)] or InvalidRequest.must(
+    return [_instance(path) for path in _files(folder) if matches(_stem(path), names)] or must(
         "instances", "patterns that match some of the folder", repr(names)
     )
 

@@ -29,6 +29,7 @@ from typing import Any
 from models.oracles import line_noise
 from solvers.search import Deadline
 from workbench.errors import NotProven, WorkbenchError
+from workbench.exact.numbers import ONE, ZERO
 from workbench.families.base import Family
 from workbench.families.baseline import own_baselines
 from workbench.families.channel.family import FAMILY as CHANNEL
@@ -96,7 +97,7 @@ class Setting:
 def compared(name: str, epsilons: Iterable[Fraction], deltas: Iterable[Fraction]) -> list[Row]:
     """The rows of a setting on a grid."""
     setting = SETTINGS[name]
-    budgets = itertools.product(setting.losses, deltas if setting.deltas else [Fraction(0)], epsilons)
+    budgets = itertools.product(setting.losses, deltas if setting.deltas else [ZERO], epsilons)
     return [row for loss, delta, epsilon in budgets for row in setting.rows(epsilon, delta, loss)]
 
 
@@ -186,7 +187,7 @@ def _measured(query: Query, cost: _Cost, epsilon: Fraction) -> Interval:
 @cache
 def _pure(name: str, loss: str, epsilon: Fraction) -> tuple[float, dict[str, Reference]]:
     """(the bound of the optimum, what each mechanism costs) in a setting at δ = 0."""
-    request = SETTINGS[name].request(epsilon, Fraction(0), loss)
+    request = SETTINGS[name].request(epsilon, ZERO, loss)
     return SETTINGS[name].optimum(request)[0], costs(SETTINGS[name].entries, request)
 
 
@@ -283,8 +284,8 @@ def _finite(question: FiniteQuery) -> Callable[[Fraction, Fraction, str], Query]
 
 
 def _real(epsilon: Fraction, delta: Fraction, loss: str) -> RealQuery:
-    unit = Fraction(1)
-    return RealQuery(low=Fraction(0), high=unit, sensitivity=unit, epsilon=epsilon, delta=delta, loss=loss)
+    unit = ONE
+    return RealQuery(low=ZERO, high=unit, sensitivity=unit, epsilon=epsilon, delta=delta, loss=loss)
 
 
 _POWERS, _CHANNELS = ("absolute", "squared"), published(CHANNEL)

@@ -35,8 +35,8 @@ from workbench.comparison.recommend_words import (
     sentences,
     shown_loss,
 )
-from workbench.errors import InvalidRequest, NotProven, WorkbenchError
-from workbench.exact.numbers import positive
+from workbench.errors import InvalidRequest, NotProven, WorkbenchError, must
+from workbench.exact.numbers import ZERO, positive
 from workbench.exact.objects import Record, Values
 from workbench.exact.time_limit import OutOfTime, until
 from workbench.families.baseline import read_baselines
@@ -126,7 +126,7 @@ class Recommendation(Result):
     def design(self, name: str) -> Design:
         """The certified design of a class. Raises InvalidRequest, NotCertified."""
         if name not in self.makers:
-            InvalidRequest.must("class", f"one of {', '.join(self.makers) or 'none that serves'}", repr(name))
+            must("class", f"one of {', '.join(self.makers) or 'none that serves'}", repr(name))
         return self.makers[name]()
 
 
@@ -202,7 +202,7 @@ def _budget(values: Values, given: Values) -> Record:
     budget = {name: values[name] for name in ("epsilon", "notion", "loss", "max_loss", "runs")}
     words = texts({**given, **({"delta": None} if other or not values["delta"] else {})})
     time = TimeShares(float(values["time_limit"]))
-    return budget | {"delta": values["delta"] or Fraction(0), "parameters": other, "words": words, "time": time}
+    return budget | {"delta": values["delta"] or ZERO, "parameters": other, "words": words, "time": time}
 
 
 def _finite(values: Values, budget: Record) -> tuple[Query, str]:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import exact
 from workbench.exact.objects import Record, Values
 from workbench.exact.plain import whole_number
@@ -40,7 +40,7 @@ def _counted(values: Record, column: str) -> list[str]:
     """The prior is how often every answer stands in a column."""
     prior = values.get("prior")
     if not isinstance(prior, (str, Path)) or not Path(prior).is_file():
-        InvalidRequest.must("prior", "a CSV file that has the column", repr(prior))
+        must("prior", "a CSV file that has the column", repr(prior))
     counts = Counter(Fraction(value) for value in read_column(Path(prior), column).tolist())
     if values.get("answers") is None:
         values["answers"] = [*map(shown, sorted(counts))]
@@ -48,7 +48,7 @@ def _counted(values: Record, column: str) -> list[str]:
             values["neighbours"] = "all"
     answers = points(values["answers"], "answers")
     if missing := next((x for x in counts if x not in answers), None):
-        InvalidRequest.must("the column", f"made of the {len(answers)} answers", shown(missing))
+        must("the column", f"made of the {len(answers)} answers", shown(missing))
     values["prior"] = [counts[answer] for answer in answers]  # type: ignore[index]
     return [
         f"The prior was counted from {sum(counts.values())} values of the column {column}: where these are private, so "
@@ -61,7 +61,7 @@ def _shared(values: Record, vector: Any, changed: Any) -> list[str]:
     size = whole_number(_digits(vector), "vector", 1, _MOST)
     most = size if changed is None else whole_number(_digits(changed), "changed", 1, size)
     if not is_hockey_stick(values["notion"]) or values.get("epsilon") is None:
-        InvalidRequest.must("vector", "left out but for a given epsilon under dp or pure", vector)
+        must("vector", "left out but for a given epsilon under dp or pure", vector)
     epsilon, delta = exact(values["epsilon"], "epsilon"), exact(values["delta"] or 0, "delta")
     values |= {"epsilon": spelled(epsilon / most), "delta": spelled(delta / most) if delta else 0}
     budget = f"epsilon = {values['epsilon']}" + (f", delta = {values['delta']}" if delta else "")

@@ -26,7 +26,7 @@ from solvers.program import Program
 from solvers.search import Deadline
 from solvers.solution import relative_gap
 from workbench.comparison.report import COLUMNS, EXACT, plots, recommendations, summary
-from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.errors import WorkbenchError, must
 from workbench.exact.objects import Values
 from workbench.families.outcome import translated_errors
 from workbench.families.programs import Instance
@@ -43,7 +43,7 @@ def installed(labels: Sequence[str] | None = None) -> list[str]:
         if labels is None:
             return [label for label in names() if backend(label).installed()]
         if not labels:
-            InvalidRequest.must("solvers", "at least one name", "none")
+            must("solvers", "at least one name", "none")
         for label in labels:
             backend(label)
     return list(dict.fromkeys(labels))

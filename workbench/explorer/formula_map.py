@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from workbench.errors import InvalidRequest
+from workbench.exact.numbers import ONE, ZERO
 from workbench.exact.objects import Record
 from workbench.explorer.given import View
 from workbench.explorer.page_request import PageRequest, parameters
@@ -36,7 +37,7 @@ def formula_map(request: PageRequest) -> View:
         refuse_notion(notion)
     moved = "delta" in request.numbers and "delta" in (parameters(notion) or ())
     question = Question(request.kind, own.at, dict, notion)
-    deltas = (Fraction(0), Fraction(1)) if moved else None
+    deltas = (ZERO, ONE) if moved else None
     size = max(question.stated(deltas)[0].program.program.shape)
     if size > _LARGEST:
         raise InvalidRequest(f"A map is drawn for programs of at most {_LARGEST} rows and columns. Got {size}.")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.errors import InvalidRequest, WorkbenchError, must
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family
 from workbench.families.option import Option, spell
@@ -46,7 +46,7 @@ def known(kind: Family) -> dict[str, Option]:
 
 def _option(kind: Family, name: str) -> Option:
     named = known(kind)
-    return named.get(name) or InvalidRequest.must("option", f"one of {', '.join(named)}", repr(name))
+    return named.get(name) or must("option", f"one of {', '.join(named)}", repr(name))
 
 
 def _flag(option: Option) -> str:
@@ -152,7 +152,7 @@ def from_words(kind: Family, words: Sequence[str]) -> Record:
         flag, equals, text = word.partition("=")
         on = flag if flag in named else flag.replace("--no-", "--", 1)
         if on not in named:
-            InvalidRequest.must("argument", f"an option of {kind.name} ({', '.join(named)})", repr(flag))
+            must("argument", f"an option of {kind.name} ({', '.join(named)})", repr(flag))
         option = named[on]
         if option.kind is bool:
             texts[option.name] = on == flag
@@ -188,7 +188,7 @@ def texts_of(kind: Family, options: Values) -> Record:
             texts[name] = _text(exact)
             same = option.of(_typed(option, texts[name])) == exact
         if not same:
-            InvalidRequest.must(name, "a text, as the command line takes it", repr(value))
+            must(name, "a text, as the command line takes it", repr(value))
     return texts
 
 
@@ -198,7 +198,7 @@ def exact_values(kind: Family, given: Any, files: Files = ()) -> Record:
     Raises InvalidRequest, for an unknown option as well.
     """
     if not isinstance(given, Mapping):
-        InvalidRequest.must("request", "options with their texts", type(given).__name__)
+        must("request", "options with their texts", type(given).__name__)
     values = {}
     for name, value in given.items():
         option = _option(kind, name)
@@ -215,7 +215,7 @@ def _typed(option: Option, value: Any) -> Any:
     texts = value if isinstance(value, list) else [value]
     allowed = bool if option.kind is bool else str
     if any(not isinstance(text, (str, allowed)) or len(str(text)) > _LONGEST for text in texts):
-        InvalidRequest.must(option.name, f"a text of at most {_LONGEST} characters", type(value).__name__)
+        must(option.name, f"a text of at most {_LONGEST} characters", type(value).__name__)
     if option.kind is int and isinstance(value, str):
         with contextlib.suppress(ValueError):  # its reader says what is wrong
             return int(value)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.errors import WorkbenchError, must
 from workbench.exact.objects import Values
 from workbench.explorer.given import EMPTY, Given, View, exact_values, known, option_range, words_of
 from workbench.families.base import Family, Request
@@ -96,7 +96,7 @@ class PageRequest:
     def range(self, name: Any) -> View:
         """The range of a slider. Raises InvalidRequest for an option that has none."""
         ends = option_range(self.kind.option(name)) if name in movable(self.kind, self.values) else None
-        return ends or InvalidRequest.must("along", f"a number among {', '.join(self.numbers)}", repr(name))
+        return ends or must("along", f"a number among {', '.join(self.numbers)}", repr(name))
 
     def grid(self, name: Any, steps: int = _STEPS) -> list[Fraction]:
         """Values of an option over its slider's range, the present one among them, three digits each."""

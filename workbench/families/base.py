@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.objects import Progress, Record, Words
 from workbench.exact.objects import Values as Values
 from workbench.families.design import Design, Reports
@@ -226,7 +226,7 @@ class Family(Reports):
 
     def _request(self, question: Any, values: Record) -> Request:
         if not isinstance(question, self.question):
-            InvalidRequest.must("question", f"a {self.question.__name__}", repr(question))
+            must("question", f"a {self.question.__name__}", repr(question))
         values.setdefault("check", "audit" if values.pop("certify", None) is False else "certify")
         if ours := [option.name for option in self.options if option.solver]:
             given = {name: values.pop(name) for name in ours if name in values}
@@ -292,8 +292,4 @@ def _solver_options(options: Any, given: Values) -> Options:
         return Options(time_limit=None if seconds is None else min(seconds, _LONGEST), gap=gap, seed=given.get("seed"))
     if any(value is not None for value in given.values()):
         raise InvalidRequest(f"options must be given alone, without {', '.join(given)}.")
-    return (
-        options
-        if isinstance(options, Options)
-        else InvalidRequest.must("options", "a solvers.backend.Options", repr(options))
-    )
+    return options if isinstance(options, Options) else must("options", "a solvers.backend.Options", repr(options))

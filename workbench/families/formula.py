@@ -21,13 +21,12 @@ import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any, overload
 
 from solvers.regions import Ends, NoPoint, Region, region_around, regions
 from solvers.search import Deadline
-from workbench.errors import Infeasible, InvalidRequest, NotProven
-from workbench.exact.numbers import RationalPair, exact
+from workbench.errors import Infeasible, NotProven, must
+from workbench.exact.numbers import ONE, ZERO, RationalPair, exact
 from workbench.exact.objects import Progress, Record, Values
 from workbench.families.formula_certificate import Known, Question, record, x_bounds
 from workbench.families.formula_object import Formula
@@ -73,7 +72,7 @@ def formula(question: Any, *, epsilon: Any = None, delta: Any = None, time_limit
         return kind.spelled(**given) if spelled else kind.request(question, **given)
 
     def values() -> Record:
-        given = {**options, "epsilon": Fraction(1)}
+        given = {**options, "epsilon": ONE}
         return kind.read(given, spelled=spelled) | ({} if spelled else kind.question_options(question))
 
     return formula_of(Question(kind, request, values, options.get("notion")), epsilon, delta, time_limit)
@@ -111,8 +110,8 @@ def formula_of(
         if limits is None or limits[0] != limits[1]:
             got = "none" if limits is None else "..".join(map(str, limits))
             why = f"one number for {question.notion}, whose formulas are proven at one epsilon"
-            InvalidRequest.must("epsilon", why, got)
-        deltas = deltas or (Fraction(0), Fraction(1))
+            must("epsilon", why, got)
+        deltas = deltas or (ZERO, ONE)
         request = question.request({"epsilon": limits[0], "delta": deltas[1]})
         with translated_errors():
             formula = question.family.pattern_formula(request, deltas, seconds, progress)
@@ -140,11 +139,11 @@ def _ends(given: Any, name: str, wanted: str) -> RationalPair | None:
         return None
     parts = given.split("..") if isinstance(given, str) else given if isinstance(given, (tuple, list)) else [given]
     if len(parts) not in (1, 2):
-        InvalidRequest.must(name, wanted, repr(given))
+        must(name, wanted, repr(given))
     low, high = (exact(part, name, wanted) for part in (parts[0], parts[-1]))
     most = 1 if name == "delta" else _LARGEST
     if not 0 <= low <= high <= most or (name == "epsilon" and not high):
-        InvalidRequest.must(name, f"{wanted}, between 0 and {most}", repr(given))
+        must(name, f"{wanted}, between 0 and {most}", repr(given))
     return low, high
 
 

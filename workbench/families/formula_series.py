@@ -24,7 +24,7 @@ from flint import fmpq, fmpq_mat
 
 from solvers.polynomials import fraction
 from solvers.search import Deadline
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.objects import Pair, Progress, Record, Values, Words
 from workbench.families.formula_object import Formula
 from workbench.io.result import Result
@@ -121,7 +121,7 @@ def several(counts: Collection[str], given: Values) -> tuple[str, dict[int, Any]
         else:
             continue
         if not known:
-            InvalidRequest.must(name, "a range that rises, such as 3..20", "an empty one")
+            must(name, "a range that rises, such as 3..20", "an empty one")
         return name, known
     return None
 

@@ -12,12 +12,12 @@ any with an ε alone   budget, delta                  budget: the least ε of an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from fractions import Fraction
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
+from workbench.exact.numbers import ZERO
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family
 from workbench.families.frontier_plan import LEAST_EPSILON, Plan, Plots, Point, Row, Task, design_task
@@ -76,10 +76,8 @@ def budget_points(values: Values) -> Iterator[tuple[Row, Record]]:
                 yield {"notion": named, "scale": float(scale)}, {"notion": named, name: measure.scaled(budget, scale)}
             continue
         if not set(parameters) <= {"epsilon", "delta", "alpha", "rho", "mu"}:
-            InvalidRequest.must(
-                "notion", "one with an epsilon, rho, mu, curve or tradeoff to draw against", repr(named)
-            )
-        deltas = values["delta"] if measure.has_delta else [Fraction(0)]
+            must("notion", "one with an epsilon, rho, mu, curve or tradeoff to draw against", repr(named))
+        deltas = values["delta"] if measure.has_delta else [ZERO]
         names = [name for name in ("delta", "alpha", "rho", "mu", "epsilon") if name in parameters]
         for chosen in product(*(deltas if name == "delta" else _given(values, name, named) for name in names)):
             point = dict(zip(names, chosen, strict=True))
@@ -88,7 +86,7 @@ def budget_points(values: Values) -> Iterator[tuple[Row, Record]]:
         measure = notion(named)
         if set(measure.parameters) != {"epsilon", "delta"}:
             continue
-        for delta in values["delta"] if measure.has_delta else [Fraction(0)]:
+        for delta in values["delta"] if measure.has_delta else [ZERO]:
             for budget in values["max_loss"]:
                 row = {"notion": named, "max_loss": float(budget), "delta": float(delta)}
                 yield row, {"notion": named, "delta": delta, "max_loss": budget, "minimise": "epsilon"}

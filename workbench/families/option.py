@@ -16,7 +16,7 @@ from itertools import chain
 from numbers import Integral
 from typing import Any, Literal
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import Rationals, exact, nearest_float, positive, probability
 from workbench.exact.objects import Record, Values, Words
 from workbench.io.files import spelled
@@ -73,7 +73,7 @@ class Option:
     def of(self, value: Any) -> Any:
         """The exact value; None is one only of an option that may be left out. Raises InvalidRequest."""
         if self.name == "loss" and isinstance(value, str) and value in _LOSSES:
-            InvalidRequest.must("loss", f"{_LOSSES[value]}, which is what it is called here", repr(value))
+            must("loss", f"{_LOSSES[value]}, which is what it is called here", repr(value))
         return None if value is None and self.default is None and not self.required else self.read(value, self.name)
 
 
@@ -93,7 +93,7 @@ def read(options: Iterable[Option], given: Values, what: str = "request", *, exa
         near = nearest(foreign, named)
         if near:
             raise InvalidRequest(f"No such option {foreign}; did you mean {' or '.join(near)}?")
-        InvalidRequest.must(what, f"made of {', '.join(named)}", foreign)
+        must(what, f"made of {', '.join(named)}", foreign)
     values = {name: named[name].of(value) for name, value in given.items()}
     for name, option in named.items():
         if name not in values if exact_defaults else values.get(name) is None:
@@ -117,7 +117,7 @@ def spell(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [spell(part) for part in value]
     if not hasattr(value, "to_dict"):
-        InvalidRequest.must("a value that is filed", "a name, numbers or a file's content", repr(value))
+        must("a value that is filed", "a name, numbers or a file's content", repr(value))
     return spell(value.to_dict())
 
 
@@ -138,7 +138,7 @@ def one_of(*words: str, more: Callable[[], Iterable[str]] = tuple) -> Reader:
 def flag(value: Any, name: str) -> bool:
     """True or False."""
     if not isinstance(value, bool):
-        InvalidRequest.must(name, "true or false", repr(value))
+        must(name, "true or false", repr(value))
     return value
 
 
@@ -148,7 +148,7 @@ def count(least: int, most: int) -> Reader:
     def read(value: Any, name: str) -> int:
         if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= most:
             got = repr(value) if isinstance(value, str) else value
-            InvalidRequest.must(name, f"an integer in {least}..{most}", got)
+            must(name, f"an integer in {least}..{most}", got)
         return int(value)
 
     return read
@@ -161,13 +161,13 @@ def integers(value: Any, name: str) -> int:
             return int(value)
     except ValueError:
         pass
-    return InvalidRequest.must(name, "integers", repr(value))
+    return must(name, "integers", repr(value))
 
 
 def text(value: Any, name: str) -> str:
     """A string that says something."""
     if not isinstance(value, str) or not value.strip():
-        InvalidRequest.must(name, "a string", repr(value))
+        must(name, "a string", repr(value))
     return value.strip()
 
 
@@ -180,7 +180,7 @@ def listed(read: Reader, separator: str = ",") -> Callable[[Any, str], tuple[Any
         elif not isinstance(value, (list, tuple)) and hasattr(value, "tolist"):  # an array
             value = list(value)
         if not isinstance(value, (list, tuple)) or not value:
-            InvalidRequest.must(name, f'a list such as "1{separator}2{separator}3"', repr(value))
+            must(name, f'a list such as "1{separator}2{separator}3"', repr(value))
         return tuple(read(part, name) for part in value)
 
     return reader
@@ -208,7 +208,7 @@ def within(epsilon: Fraction, least: Fraction, most: int, more: str = "") -> Non
     """Raise InvalidRequest for an ε that is not between two. more: words after them."""
     if not least <= epsilon <= most:
         got = spelled(epsilon) if epsilon.denominator < 10**9 else f"{nearest_float(epsilon):g}"
-        InvalidRequest.must("epsilon", f"between {float(least):g} and {most}{more}", got)
+        must("epsilon", f"between {float(least):g} and {most}{more}", got)
 
 
 def anything(value: Any, name: str) -> Any:
@@ -221,7 +221,7 @@ def seconds(value: Any, name: str) -> Fraction:
     wanted = "a finite number of seconds > 0"
     limit = exact(value, name, wanted)
     if not 0 < limit < _HUGE:
-        InvalidRequest.must(name, wanted, repr(value))
+        must(name, wanted, repr(value))
     return limit
 
 
@@ -230,7 +230,7 @@ def solver(value: Any, name: str) -> str:
     from workbench.families.outcome import translated_errors
 
     if not isinstance(value, str):
-        InvalidRequest.must(name, "the name of a solver", repr(value))
+        must(name, "the name of a solver", repr(value))
     with translated_errors():
         from solvers.backend import backend
 
@@ -240,21 +240,21 @@ def solver(value: Any, name: str) -> str:
 def progress(value: Any, name: str) -> Any:
     """A function of one line."""
     if not callable(value):
-        InvalidRequest.must(name, "a function of one line of text", repr(value))
+        must(name, "a function of one line of text", repr(value))
     return value
 
 
 def or_zero(value: Any, name: str) -> Fraction:
     """A number >= 0 that is one in floating point too."""
     number = positive(value, name, or_zero=True)
-    return number if number < _HUGE else InvalidRequest.must(name, "a finite number >= 0", value)
+    return number if number < _HUGE else must(name, "a finite number >= 0", value)
 
 
 def parameter(value: Any, name: str) -> Fraction:
     """A budget > 0 that is a number > 0 in floating point too, squared as well."""
     number = positive(value, name)
     if not Fraction(1, _LARGEST_PARAMETER) <= number <= _LARGEST_PARAMETER:
-        InvalidRequest.must(name, f"between 1e-100 and {float(_LARGEST_PARAMETER):g}", value)
+        must(name, f"between 1e-100 and {float(_LARGEST_PARAMETER):g}", value)
     return number
 
 
@@ -262,7 +262,7 @@ def order(value: Any, name: str) -> Fraction:
     """An order of a Rényi divergence: the notion says that it is > 1, a cone's power that it is more than rounding."""
     number = exact(value, name)
     if not Fraction(1, _LARGEST_ORDER) <= number - 1 <= _LARGEST_ORDER and number > 1:
-        InvalidRequest.must(name, f"1 + 1e-9 at least and {float(_LARGEST_ORDER):g} at most", value)
+        must(name, f"1 + 1e-9 at least and {float(_LARGEST_ORDER):g} at most", value)
     return number
 
 

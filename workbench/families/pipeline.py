@@ -22,7 +22,7 @@ from typing import Any
 from solvers.search import Chords, bisect
 from solvers.solution import Start
 from workbench.errors import Infeasible, InvalidRequest, NotProven, WorkbenchError
-from workbench.exact.numbers import round_down
+from workbench.exact.numbers import ONE, ZERO, round_down
 from workbench.exact.time_limit import OutOfTime
 from workbench.families.base import Request, Session, Values
 from workbench.families.convex_notion import meets
@@ -66,7 +66,7 @@ def _designed(problem: Problem, answer: Answer) -> Design:
     minimised = certificate is None or answer.proxy
     objective = answer.claimed if minimised and answer.claimed is not None else loss
     if request.minimise == "delta":
-        objective = problem.least_delta(answer, privacy) if certificate is None else certificate.delta or Fraction(0)
+        objective = problem.least_delta(answer, privacy) if certificate is None else certificate.delta or ZERO
         claim = Claim(claim.notion, claim.epsilon, objective)
     if certificate is None and not meets(privacy, claim):
         words.append(privacy.words(claim, problem.SUBJECT))
@@ -92,7 +92,7 @@ def _designed(problem: Problem, answer: Answer) -> Design:
 class ProblemSession(Session):
     """The session of a family's requests. problem: of one request; least: the least ε that is tried."""
 
-    def __init__(self, request: Request, problem: Callable[[Any], Problem], least: Fraction = Fraction(0)) -> None:
+    def __init__(self, request: Request, problem: Callable[[Any], Problem], least: Fraction = ZERO) -> None:
         super().__init__(request)
         self._problem, self._tried = problem, least
         self._programs = Programs(request.solver)
@@ -118,10 +118,10 @@ class ProblemSession(Session):
     def _enough(self, request: Any, names: Sequence[str]) -> str:
         """The least ε, δ or loss that would do, each with the rest as it was asked, and the largest δ that was
         allowed."""
-        words, delta = "", Fraction(1) if request.delta is None else request.delta
+        words, delta = "", ONE if request.delta is None else request.delta
         options = replace(request.options, time_limit=min(request.options.time_limit or SECONDS, SECONDS))
         sides: dict[str, Values] = {
-            "epsilon": {"epsilon": Fraction(_LARGEST)}, "delta": {"delta": Fraction(1)}, "loss": {"max_loss": None}
+            "epsilon": {"epsilon": Fraction(_LARGEST)}, "delta": {"delta": ONE}, "loss": {"max_loss": None}
         }  # fmt: skip
         for name in names:
             other = copy(self)
@@ -201,7 +201,7 @@ def _least_epsilon(at: Callable[[Fraction], Design], request: Any, least: Fracti
         near = Fraction(f"{chords.between(low, high, 0.5 if low else 0.25):.15g}")
         return max(least, near if low < near < high else (low + high) / 2)
 
-    low, high = bisect(enough, Fraction(0), limit, turns=_TURNS, middle=between)
+    low, high = bisect(enough, ZERO, limit, turns=_TURNS, middle=between)
     # once costs are as near the budget as they are known: a little to either side
     sides = (Fraction(f"{float(at) * (1 + step):.15g}") for at in undecided for step in (_STEP, -_STEP))
     low, high = bisect(enough, low, high, middle=lambda low, high: next((at for at in sides if low < at < high), high))

@@ -15,7 +15,7 @@ from typing import Any
 
 from solvers.arrays import Vector
 from solvers.program import Program
-from workbench.errors import InvalidRequest, NotCertified
+from workbench.errors import InvalidRequest, NotCertified, must
 from workbench.exact.objects import Values
 from workbench.families.registry import families, our_families
 
@@ -90,9 +90,7 @@ def chosen(suite: str, pattern: str | None = None) -> list[Instance]:
         return listed
     instances = [instance for instance in listed if matches(instance.name, pattern)]
     if not instances:
-        InvalidRequest.must(
-            "instances", f"patterns that match some of {', '.join(i.name for i in listed)}", repr(pattern)
-        )
+        must("instances", f"patterns that match some of {', '.join(i.name for i in listed)}", repr(pattern))
     return instances
 
 

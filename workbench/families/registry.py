@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.io.plugins import added
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def family(name: str) -> Family:
     if known in OURS:
         return _ours(known)
     foreign: dict[str, Family] = added("families")
-    return foreign.get(known) or InvalidRequest.must("family", f"one of {', '.join(names())}", repr(name))
+    return foreign.get(known) or must("family", f"one of {', '.join(names())}", repr(name))
 
 
 def _ours(name: str) -> Family:
@@ -67,4 +67,4 @@ def family_of(question: Any) -> Family:
             if isinstance(question, candidate.question):
                 return candidate
     kinds = ", ".join(candidate.question.__name__ for candidate in families())
-    return InvalidRequest.must("question", f"one of {kinds}", repr(question))
+    return must("question", f"one of {kinds}", repr(question))

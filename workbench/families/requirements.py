@@ -20,8 +20,8 @@ from models.requirements import (
     RatioBound,
 )
 from solvers.arrays import Ints
-from workbench.errors import InvalidRequest
-from workbench.exact.numbers import nearest_float, round_up
+from workbench.errors import InvalidRequest, must
+from workbench.exact.numbers import ONE, ZERO, nearest_float, round_up
 from workbench.families.option import one_of
 from workbench.privacy.notions import (
     HockeyStick,
@@ -78,7 +78,7 @@ def ratio_bounds(named: str | Notion, epsilons: Mapping[Any, Fraction], delta: F
         required = measure.requires({"epsilon": epsilon, "delta": allowed})
         if len(required) != 1 or type(required[0]) not in _KINDS:
             kinds = " and ".join(bound.kind for bound in required)
-            InvalidRequest.must("notion", f"one that requires {' or '.join(RATIO_BOUNDS)}", f"{measure.name} ({kinds})")
+            must("notion", f"one that requires {' or '.join(RATIO_BOUNDS)}", f"{measure.name} ({kinds})")
         stated[id(epsilon)] = cast("HockeyStick | MassAboveRatio", required[0])
     (kind,), (share,) = ({type(bound) for bound in stated.values()}, {bound.delta for bound in stated.values()})
     return Bounds(_KINDS[kind], {label: stated[id(epsilon)].epsilon for label, epsilon in epsilons.items()}, share)
@@ -87,7 +87,7 @@ def ratio_bounds(named: str | Notion, epsilons: Mapping[Any, Fraction], delta: F
 @lru_cache(maxsize=64)
 def ratio_kind(named: str | Notion) -> RatioBound:
     """The kind of bound a notion puts on ratios. Raises InvalidRequest."""
-    return ratio_bounds(named, {(): Fraction(1)}).kind
+    return ratio_bounds(named, {(): ONE}).kind
 
 
 def ratio_notions() -> Iterator[str]:
@@ -111,7 +111,7 @@ def is_hockey_stick(named: str | Notion) -> bool:
     measure = notion(named)
     if set(measure.parameters) != {"epsilon", "delta"} or measure.per_distance:
         return False
-    epsilon, delta = Fraction(1), Fraction(1, 2) if measure.has_delta else Fraction(0)
+    epsilon, delta = ONE, Fraction(1, 2) if measure.has_delta else ZERO
     try:
         return measure.requires({"epsilon": epsilon, "delta": delta}) == (HockeyStick(epsilon, delta),)
     except InvalidRequest:
@@ -139,14 +139,14 @@ def in_numbers(required: Requirement) -> Bound:
     """A requirement as a model takes it, its limit rounded up. Raises InvalidRequest for a kind that is not convex."""
     if isinstance(required, HockeyStick):
         if required.epsilon > LARGEST:
-            InvalidRequest.must("epsilon", f"at most {LARGEST} in a program", f"{nearest_float(required.epsilon):g}")
+            must("epsilon", f"at most {LARGEST} in a program", f"{nearest_float(required.epsilon):g}")
         level = nextafter(exp(float(required.epsilon)), inf) if required.epsilon else 1.0
         if isinstance(required, SlopedHockeyStick):
             level = round_up(required.slope)
         return Bound(HOCKEY_STICK, level, nextafter(float(required.delta), inf) if required.delta else 0.0)
     if isinstance(required, PowerCone):
         if required.exponent > _STEEPEST:
-            InvalidRequest.must(
+            must(
                 "(alpha - 1) times the divergence",
                 f"at most {_STEEPEST} in a program",
                 f"{nearest_float(required.exponent):g}",
@@ -155,4 +155,4 @@ def in_numbers(required: Requirement) -> Bound:
     if isinstance(required, RelativeEntropy):
         return Bound(RELATIVE_ENTROPY, 1.0, nextafter(nearest_float(required.limit), inf))
     kinds = ", ".join((HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY))
-    return InvalidRequest.must("notion", f"one that requires {kinds}", required.kind)
+    return must("notion", f"one that requires {kinds}", required.kind)

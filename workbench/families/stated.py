@@ -9,7 +9,7 @@ from math import lcm
 from typing import TYPE_CHECKING, Any
 
 from solvers.arrays import Ints
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.families.requirements import HOCKEY_STICK, ratio_kind, ratio_notions
 
 if TYPE_CHECKING:
@@ -51,12 +51,12 @@ def stated(
 
     if max(program.shape) > MOST_ROWS:
         size = "{} rows and {} columns".format(*program.shape)
-        InvalidRequest.must("the program of a formula", f"of at most {MOST_ROWS} rows and columns", size)
+        must("the program of a formula", f"of at most {MOST_ROWS} rows and columns", size)
     steps = lcm(*(level.denominator for level in levels))
     powers = [int(level * steps) for level in levels]
     if max(powers) > MOST_POWERS:
         wanted = f"multiples of a common unit, the largest of at most {MOST_POWERS} of it"
-        InvalidRequest.must("the budgets of a formula", wanted, f"{max(powers)} units")
+        must("the budgets of a formula", wanted, f"{max(powers)} units")
     delta = "delta" if "delta" in program.parameters else None
     return Stated(Parametric(program, {"exp_epsilon": powers}, delta, exact=exact), masses, what, steps)
 
@@ -64,7 +64,7 @@ def stated(
 def check_size(masses: int) -> None:
     """Raise InvalidRequest for a mechanism of too many masses, before its program is compiled."""
     if masses > MOST_ROWS:
-        InvalidRequest.must("the mechanism of a formula", f"of at most {MOST_ROWS} probabilities", masses)
+        must("the mechanism of a formula", f"of at most {MOST_ROWS} probabilities", masses)
 
 
 def linear_notions() -> list[str]:

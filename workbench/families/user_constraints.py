@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from solvers.canonical import wish
 from solvers.program import Program
 from solvers.rational_lp import RationalLP
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -43,10 +43,10 @@ class CheckedConstraints:
         try:
             rows = list(self.rows(x))
         except Exception as error:
-            InvalidRequest.must("constraints", expected, f"{type(error).__name__}: {' '.join(str(error).split())}")
+            must("constraints", expected, f"{type(error).__name__}: {' '.join(str(error).split())}")
         for row in rows:
             if not isinstance(row, cp.Constraint):
-                InvalidRequest.must("constraints", expected, f"a list with {row!r}")
+                must("constraints", expected, f"a list with {row!r}")
             wish(row, row.label or str(row))
         return rows
 
@@ -56,9 +56,9 @@ def checked_constraints(given: Any, variable: str) -> CheckedConstraints | None:
     if given is None or isinstance(given, CheckedConstraints):
         return given
     if not callable(given):
-        InvalidRequest.must("constraints", f"a function of the CVXPY variable {variable}", repr(given))
+        must("constraints", f"a function of the CVXPY variable {variable}", repr(given))
     try:
         hash(given)
     except TypeError:
-        InvalidRequest.must("constraints", "hashable, as functions are", repr(given))
+        must("constraints", "hashable, as functions are", repr(given))
     return CheckedConstraints(given, variable)

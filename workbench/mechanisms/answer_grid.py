@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.exact.numbers import Rationals
+from workbench.exact.numbers import ZERO, Rationals
 from workbench.exact.objects import Pair
 from workbench.mechanisms.finite_query import FiniteQuery
 
@@ -54,7 +54,7 @@ class AnswerGrid:
 
     def by_place(self, weights: Sequence[Fraction]) -> Rationals:
         """Weights of the answers as weights of all places."""
-        spread = [Fraction(0)] * (self.last + 1)
+        spread = [ZERO] * (self.last + 1)
         for place, weight in zip(self.places, weights, strict=True):
             spread[place] = weight
         return tuple(spread)

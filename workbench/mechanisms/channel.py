@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution, over_common
 from workbench.exact.numbers import Rationals, exp_bounds, nearest_float
@@ -63,10 +63,10 @@ class Channel(ShownMechanism):
 
     def __post_init__(self) -> None:
         if not self.rows or len({len(row) for row in self.rows}) != 1:
-            InvalidRequest.must("rows", "at least one row, all of one length", [len(row) for row in self.rows])
+            must("rows", "at least one row, all of one length", [len(row) for row in self.rows])
         if self.labelled is not None and [*map(len, self.labelled)] != [len(self.rows), len(self.rows[0])]:
             counts = f"{len(self.rows)} inputs and {len(self.rows[0])} outputs"
-            InvalidRequest.must("labelled", counts, [*map(len, self.labelled)])
+            must("labelled", counts, [*map(len, self.labelled)])
         count = len(self.rows)
         if self.neighbours is not None and len(self.neighbours) == count * (count - 1):
             self.__dict__["neighbours"] = None
@@ -95,7 +95,7 @@ class Channel(ShownMechanism):
     def from_noise(cls, noise: AdditiveNoise) -> Channel:
         """Additive noise as a channel between row-major positions: Pr[k|q] = f(k - q) in the group. N x N masses."""
         if not isinstance(noise, AdditiveNoise):
-            InvalidRequest.must("noise", "additive noise on a group", type(noise).__name__)
+            must("noise", "additive noise on a group", type(noise).__name__)
         return cls(tuple(map(noise.law, noise.inputs)))
 
     @classmethod
@@ -108,7 +108,7 @@ class Channel(ShownMechanism):
         Raises InvalidRequest.
         """
         if not hasattr(losses, "_pmf_remove"):
-            InvalidRequest.must("losses", "a PrivacyLossDistribution of dp_accounting", repr(losses))
+            must("losses", "a PrivacyLossDistribution of dp_accounting", repr(losses))
         sides = [losses._pmf_remove] if losses._symmetric else [losses._pmf_remove, losses._pmf_add]
         laws = [law for side in map(_side_by_side, sides) for law in side]
         longest = max(map(len, laws))
@@ -134,8 +134,8 @@ class Channel(ShownMechanism):
             inputs = self.labelled[0]
             numbers = rationals_of(inputs)
             if numbers is None:
-                InvalidRequest.must("answer", f"one of the {len(inputs)} inputs, such as {shown(inputs[0])!r}", repr(x))
-            InvalidRequest.must(
+                must("answer", f"one of the {len(inputs)} inputs, such as {shown(inputs[0])!r}", repr(x))
+            must(
                 "answer", f"one of the {len(inputs)} labels from {float(min(numbers)):g} to {float(max(numbers)):g}", x
             )
         return place
@@ -333,7 +333,7 @@ class Channel(ShownMechanism):
 def _side_by_side(pmf: Any) -> tuple[list[int], list[int]]:
     """One direction of `from_privacy_loss`: weights of both laws in units of 2^-_UNITS."""
     if not pmf._pessimistic_estimate:
-        InvalidRequest.must("losses", "a pessimistic estimate", "an optimistic one")
+        must("losses", "a pessimistic estimate", "an optimistic one")
     dense, step, unit = pmf.to_dense_pmf(), Fraction(pmf._discretization), 1 << _UNITS
     p = [math.ceil(Fraction(max(0.0, float(mass))) * unit) for mass in dense._probs]
     infinite = math.ceil(Fraction(float(pmf._infinity_mass)) * unit)
@@ -343,7 +343,7 @@ def _side_by_side(pmf: Any) -> tuple[list[int], list[int]]:
         p[k], excess = mass - taken, excess - taken
     q = [mass * exp_bounds(-step * (dense._lower_loss + k), _UNITS)[0] >> _UNITS for k, mass in enumerate(p)]
     if excess:
-        InvalidRequest.must("losses", "of two laws", "an infinite loss of a probability above 1")
+        must("losses", "of two laws", "an infinite loss of a probability above 1")
     if (total := sum(q)) > unit:  # small masses of large negative losses, as doubles
         q = [mass * unit // total for mass in q]
     return [*p, unit - sum(p), 0], [*q, 0, unit - sum(q)]
@@ -361,13 +361,13 @@ def _ordered(pairs: Iterable[Any], top: int, *, directed: bool) -> Pairs:
     for pair in plain_list(pairs, "pairs", "a list of pairs of rows"):
         ends = tuple(plain_list(pair, "a pair", f"two rows in 0..{top}"))
         if len(ends) != 2 or not all(is_whole(end) and 0 <= end <= top for end in ends):
-            InvalidRequest.must("a pair", f"two rows in 0..{top}", pair)
+            must("a pair", f"two rows in 0..{top}", pair)
         i, j = int(ends[0]), int(ends[1])
         if i == j:
-            InvalidRequest.must("a pair", "two different rows", pair)
+            must("a pair", "two different rows", pair)
         ordered |= {(i, j)} if directed else {(i, j), (j, i)}
     if not ordered:
-        InvalidRequest.must("pairs", "a list of at least one pair of neighbouring rows", "none")
+        must("pairs", "a list of at least one pair of neighbouring rows", "none")
     return tuple(sorted(ordered))
 
 

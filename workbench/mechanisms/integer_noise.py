@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Integers
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
@@ -78,10 +78,10 @@ class IntegerNoise(UnboundedNoise):
             return
         ends = tuple(self.clamp)
         if len(ends) != 2 or not all(is_whole(end) for end in ends) or not 0 < ends[1] - ends[0] < MAX_ANSWERS:
-            InvalidRequest.must("clamp", f"two integers low < high, at most {MAX_ANSWERS} answers", self.clamp)
+            must("clamp", f"two integers low < high, at most {MAX_ANSWERS} answers", self.clamp)
         self.__dict__["clamp"] = (int(ends[0]), int(ends[1]))
         if self.sensitivity > ends[1] - ends[0]:
-            InvalidRequest.must("sensitivity", f"at most {ends[1] - ends[0]}, as answers are clamped", self.sensitivity)
+            must("sensitivity", f"at most {ends[1] - ends[0]}, as answers are clamped", self.sensitivity)
 
     def to_dict(self) -> Record:
         """JSON-ready."""
@@ -225,7 +225,7 @@ class AdditiveIntegerNoise(LineNoise):
 
     def __post_init__(self) -> None:
         if not isinstance(self.question, IntegerNoise) or not isinstance(self.noise, IntegerLaw):
-            InvalidRequest.must("mechanism", "an IntegerNoise and an IntegerLaw", type(self.noise).__name__)
+            must("mechanism", "an IntegerNoise and an IntegerLaw", type(self.noise).__name__)
 
     @property
     def cells(self) -> IntegerLaw:

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Rationals, exact, nearest_float, positive, round_down, round_up
@@ -75,13 +75,13 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
     def __post_init__(self) -> None:
         if not isinstance(self.knots, tuple) or not all(isinstance(knot, (int, Fraction)) for knot in self.knots):
-            InvalidRequest.must("knots", "a tuple of rationals", type(self.knots).__name__)
+            must("knots", "a tuple of rationals", type(self.knots).__name__)
         if len(self.knots) < 2 or any(a >= b for a, b in pairwise(self.knots)):
-            InvalidRequest.must("knots", "at least two increasing numbers", [round_up(x) for x in self.knots[:8]])
+            must("knots", "at least two increasing numbers", [round_up(x) for x in self.knots[:8]])
         if len(self.ends) != 2 * len(self.knots) - 2:
-            InvalidRequest.must("ends", f"{2 * len(self.knots) - 2} laws, two for each piece", len(self.ends))
+            must("ends", f"{2 * len(self.knots) - 2} laws, two for each piece", len(self.ends))
         if any(len(law) != len(self.bins) for law in self.ends):
-            InvalidRequest.must("ends", f"laws on {len(self.bins)} outputs", [len(law) for law in self.ends])
+            must("ends", f"laws on {len(self.bins)} outputs", [len(law) for law in self.ends])
 
     @classmethod
     def of(cls, knots: Sequence[Any], outputs: Sequence[Any], ends: Any) -> PiecewiseAffine:
@@ -97,7 +97,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         as 0. Raises InvalidRequest."""
         cuts = tuple(exact(k, "a knot") for k in plain_list(knots, "knots"))
         if not cuts or cuts[0] != -cuts[-1]:
-            InvalidRequest.must("knots", "strictly increasing from -c to c", [round_up(k) for k in cuts[:8]])
+            must("knots", "strictly increasing from -c to c", [round_up(k) for k in cuts[:8]])
         rows: Any = ends
         if isinstance(ends, np.ndarray):
             flat = _rows(ends)
@@ -295,5 +295,5 @@ Quantizer = PiecewiseAffine  # what a request for one calls it
 def _rows(ends: Vector) -> Vector:
     """Laws of shape (K, 2, m) or (rows, m) as rows. Raises InvalidRequest."""
     if not ends.size:
-        InvalidRequest.must("ends", "laws on at least one output", f"an array of shape {ends.shape}")
+        must("ends", "laws on at least one output", f"an array of shape {ends.shape}")
     return ends.reshape(-1, ends.shape[-1])

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import RationalPair, Rationals, Real, exact, positive, round_down, round_up
+from workbench.exact.numbers import ZERO, RationalPair, Rationals, Real, exact, positive, round_down, round_up
 from workbench.exact.plain import plain_list, plain_numbers, whole_number
 from workbench.io import files
 from workbench.io.shown import OneLine
@@ -61,7 +61,7 @@ class Quantization(OneLine):
             raise InvalidRequest("bins or levels must be given, and not both.")
         if range is not None and c is not None:
             raise InvalidRequest(f"c must be left out with a range. Got {c}.")
-        half, middle = half_width(1 if c is None else c), Fraction(0)
+        half, middle = half_width(1 if c is None else c), ZERO
         if range is not None:
             low, high = read_range(range)
             half, middle = half_width((high - low) / 2), (low + high) / 2
@@ -110,7 +110,7 @@ def half_width(c: Any) -> Fraction:
     """c, half the width of the inputs [-c, c]. Raises InvalidRequest."""
     half = positive(c, "c")
     if not 1 / Fraction(LARGEST) <= half <= LARGEST:
-        InvalidRequest.must("c", f"a number from {1 / LARGEST:g} to {LARGEST:g}", c)
+        must("c", f"a number from {1 / LARGEST:g} to {LARGEST:g}", c)
     return half
 
 
@@ -124,7 +124,7 @@ def rationals(values: Any, name: str) -> Rationals:
                 raise ValueError
             numbers.append(Fraction(plain))
         except (OverflowError, ValueError):  # infinite, or NaN
-            InvalidRequest.must(name, "a list of finite numbers", value)
+            must(name, "a list of finite numbers", value)
     return tuple(numbers)
 
 
@@ -135,7 +135,7 @@ def real_input(x: Any, low: Fraction, high: Fraction, knots: Iterable[Fraction] 
     if isinstance(x, float):
         at = next((knot for knot in knots if float(knot) == x), at)
     if not low <= at <= high:
-        InvalidRequest.must(name, f"in [{round_down(low):g}, {round_up(high):g}]", x)
+        must(name, f"in [{round_down(low):g}, {round_up(high):g}]", x)
     return at
 
 
@@ -143,9 +143,9 @@ def read_range(value: Any, name: str = "range") -> RationalPair:
     """ "LOW..HIGH", or two numbers. Raises InvalidRequest."""
     ends = value.split("..") if isinstance(value, str) else value
     if not isinstance(ends, (list, tuple)) or len(ends) != 2:
-        InvalidRequest.must(name, "two numbers LOW..HIGH, such as 0..200000", repr(value))
+        must(name, "two numbers LOW..HIGH, such as 0..200000", repr(value))
     low, high = (exact(end, name) for end in ends)
-    return (low, high) if low < high else InvalidRequest.must(name, "LOW..HIGH with LOW < HIGH", repr(value))
+    return (low, high) if low < high else must(name, "LOW..HIGH with LOW < HIGH", repr(value))
 
 
 def spelled_range(ends: RationalPair) -> str:
@@ -161,20 +161,20 @@ def read_bins(bins: Any, c: Fraction | int = 1, *, cover: bool = True, middle: A
     if isinstance(bins, str):
         parts = bins.split(",") if bins.strip() else []
         if any(not part.strip() for part in parts):
-            InvalidRequest.must("bins", 'numbers between commas such as "-3,-0.5,0.5,3"', repr(bins))
+            must("bins", 'numbers between commas such as "-3,-0.5,0.5,3"', repr(bins))
     else:
         parts = plain_list(bins, "bins", "a list of numbers")
     outputs = tuple(exact(part, "a bin") for part in parts)
     if any(abs(b) > LARGEST for b in outputs):
-        InvalidRequest.must("bins", f"at most {LARGEST:g} in size", max(map(abs, outputs)))
+        must("bins", f"at most {LARGEST:g} in size", max(map(abs, outputs)))
     shown = ", ".join(f"{float(b):g}" for b in outputs)
     if len(outputs) < 2:
-        InvalidRequest.must("bins", "at least 2 numbers", shown or "none")
+        must("bins", "at least 2 numbers", shown or "none")
     if any(a >= b for a, b in pairwise(outputs)):
-        InvalidRequest.must("bins", "strictly increasing", shown)
+        must("bins", "strictly increasing", shown)
     if cover and (outputs[0] > middle - c or outputs[-1] < middle + c):
         domain = f"[{float(middle - c):g}, {float(middle + c):g}]"
-        InvalidRequest.must("bins", f"numbers that cover the inputs, {'' if middle else '[-c, c] = '}{domain}", shown)
+        must("bins", f"numbers that cover the inputs, {'' if middle else '[-c, c] = '}{domain}", shown)
     return outputs
 
 
@@ -186,7 +186,7 @@ def read_inputs(x: ArrayLike, low: float, high: float, *, clip: bool) -> Vector:
     values = plain_numbers(x, "x")
     infinite = ~np.isfinite(values)
     if infinite.any():
-        InvalidRequest.must("x", "finite numbers", values[infinite].flat[0])
+        must("x", "finite numbers", values[infinite].flat[0])
     outside = (values < low) | (values > high)
     if not outside.any():
         return values

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ONE, ZERO, exact, positive, round_up
@@ -73,7 +73,7 @@ class RealNoise(UnboundedNoise):
     def __post_init__(self) -> None:
         delta = positive(self.sensitivity, "sensitivity")
         if not Fraction(1, 10**100) < delta < 10**100:
-            InvalidRequest.must("sensitivity", "a number between 1e-100 and 1e100", self.sensitivity)
+            must("sensitivity", "a number between 1e-100 and 1e100", self.sensitivity)
         power = math.frexp(float(delta))[1] - 21
         grid = Fraction(2) ** power if self.grid is None else positive(self.grid, "grid")
         ends = None if self.clamp is None else read_range(self.clamp, "clamp")
@@ -101,11 +101,11 @@ class AdditiveRealNoise(LineNoise):
 
     def __post_init__(self) -> None:
         if not isinstance(self.question, RealNoise) or not isinstance(self.cells, IntegerLaw):
-            InvalidRequest.must("mechanism", "a RealNoise and an IntegerLaw", type(self.cells).__name__)
+            must("mechanism", "a RealNoise and an IntegerLaw", type(self.cells).__name__)
         steps, atom = whole_number(self.steps, "steps", 1, MAX_STEPS), positive(self.atom, "atom", or_zero=True)
         self.__dict__.update(steps=steps, atom=atom)
         if self.atom and not self.cells.first <= 0 <= self.cells.last:
-            InvalidRequest.must("cells", "around 0, where the atom is", f"{self.cells.first}..{self.cells.last}")
+            must("cells", "around 0, where the atom is", f"{self.cells.first}..{self.cells.last}")
 
     @property
     def width(self) -> Fraction:
@@ -144,7 +144,7 @@ class AdditiveRealNoise(LineNoise):
         size: rounded, neighbours could lie further apart. Raises InvalidRequest."""
         given = plain_numbers(answers, "answers")
         if given.ndim != 1 or not np.isfinite(given).all():
-            InvalidRequest.must("answers", "a column of finite numbers", answers)
+            must("answers", "a column of finite numbers", answers)
         kept = np.asarray(answers)
         listed = (kept if kept.dtype.kind in "biuO" else given).tolist()
         return self._published([_exactly(value) for value in listed], Source(insecure_seed))
@@ -287,7 +287,7 @@ class AdditiveRealNoise(LineNoise):
 def _power(name: str) -> int:
     """Of |η|. Raises InvalidRequest."""
     if name not in ("absolute", "squared"):
-        InvalidRequest.must("objective", "absolute or squared for noise on the reals", name)
+        must("objective", "absolute or squared for noise on the reals", name)
     return 1 if name == "absolute" else 2
 
 

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from solvers.arrays import Vector
 from solvers.search import bisect
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.distribution import over_common
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import RationalPair, ball, ball_ends, nearest_float
+from workbench.exact.numbers import ZERO, RationalPair, ball, ball_ends, nearest_float
 from workbench.exact.time_limit import go_on
 from workbench.families.channel.losses import Integers
 from workbench.families.channel.repair import channel_loss
@@ -58,7 +58,7 @@ def audited(query: Query, channel: Channel) -> Reference:
     q = query.question
     k, m = len(channel.rows), len(channel.outputs)
     if (k, m) != (q.k, q.m):
-        InvalidRequest.must("baseline", f"a channel of {q.k} inputs and {q.m} outputs", f"{k} x {m}")
+        must("baseline", f"a channel of {q.k} inputs and {q.m} outputs", f"{k} x {m}")
     pairs, epsilon = budgets_of(query)
     of_pairs = Channel.of([row.integers for row in channel.rows], pairs)
     claim = Claim.of(query.notion, of_pairs, {**(query.parameters or {"epsilon": epsilon, "delta": query.delta})})
@@ -79,7 +79,7 @@ def epsilon_delta(query: BudgetedQuery) -> RationalPair:
     """ε and δ."""
     if query.epsilon is None or {*notion(query.notion).parameters} - {"epsilon", "delta"}:
         raise NotApplicable(f"its parameter is not known for the notion {query.notion}")
-    return query.epsilon, query.delta or Fraction(0)
+    return query.epsilon, query.delta or ZERO
 
 
 def _bound(query: BudgetedQuery) -> Requirement:

@@ -13,7 +13,7 @@ from functools import partial
 from solvers.solution import Solution
 from workbench import __version__
 from workbench.errors import NotCertified
-from workbench.exact.numbers import round_up
+from workbench.exact.numbers import ZERO, round_up
 from workbench.exact.objects import Record
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.problem import stated_certificate
@@ -40,7 +40,7 @@ def exact_certificate(
     if request.minimise == "delta":
         reached = audit(channel, claim.epsilon).dp_delta
         high = reached.ends(160)[1] if reached.b else reached.a
-        delta = max(Fraction(0), Fraction(math.ceil(high * 10**_DIGITS), 10**_DIGITS))
+        delta = max(ZERO, Fraction(math.ceil(high * 10**_DIGITS), 10**_DIGITS))
         claim = Claim(claim.notion, claim.epsilon, delta)
     private = partial(proves, claim=claim.on(channel))
     kept = q.numbers if "unbiased" in request.constraints else None
@@ -75,7 +75,7 @@ def exact_certificate(
 def _residual(request: ChannelRequest, channel: Channel) -> Fraction | None:
     """The largest violation of the extra constraints, exact; None where they are not linear in the channel alone."""
     if not request.extended:
-        return Fraction(0)
+        return ZERO
     q = request.question  # columns first, as CVXPY has them
     masses = [channel.rows[j % q.k][j // q.k] for j in range(q.k * q.m)]
     return None if request.extra_program is None else residual(request.extra_program, masses)

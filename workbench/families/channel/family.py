@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact, jsonable, positive, probability
+from workbench.errors import InvalidRequest, must
+from workbench.exact.numbers import ONE, exact, jsonable, positive, probability
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Session
 from workbench.families.frontier_plan import Frontier, compared, later, several
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 7  # inputs and outputs up to which a report has the whole channel
 _RANGE = ("range", "sensitivity", "cells")
-_METRES = {"m": Fraction(1), "km": Fraction(1000), "mi": Fraction(1609344, 1000)}
+_METRES = {"m": ONE, "km": Fraction(1000), "mi": Fraction(1609344, 1000)}
 
 
 def _constraints(value: Any, name: str) -> Any:
@@ -63,7 +63,7 @@ def _constraints(value: Any, name: str) -> Any:
         return (value,)
     functions = [each for each in value if callable(each)]
     if len(functions) > 1:
-        InvalidRequest.must(name, "given with at most one function", f"{len(functions)}")
+        must(name, "given with at most one function", f"{len(functions)}")
     names = value if not functions else [each for each in value if not callable(each)]
     return (*constraints(names, name), *functions)
 
@@ -177,7 +177,7 @@ class _Channels(Family):
             if unit is None:
                 raise InvalidRequest(f"unit must be given, that of coordinates, for an epsilon per {per}. Got none.")
             if not notion(given.get("notion", "dp")).per_distance:
-                InvalidRequest.must("notion", f"metric for an epsilon per {per}", repr(given.get("notion", "dp")))
+                must("notion", f"metric for an epsilon per {per}", repr(given.get("notion", "dp")))
             InvalidRequest.unless_among(_METRES, "unit", unit)
             given = {**given, "epsilon": positive(value, "epsilon") * _METRES[unit] / _METRES[per.strip()]}
         return given
@@ -272,7 +272,7 @@ class _Channels(Family):
         channel = getattr(mechanism, "certified_form", lambda: mechanism)()
         shape = (request.question.k, request.question.m)
         if not isinstance(channel, Channel) or (len(channel.rows), len(channel.outputs)) != shape:
-            InvalidRequest.must("baseline", f"a channel of {shape[0]} inputs and {shape[1]} outputs", repr(mechanism))
+            must("baseline", f"a channel of {shape[0]} inputs and {shape[1]} outputs", repr(mechanism))
         return request.channel(channel)
 
     # What a design shows.

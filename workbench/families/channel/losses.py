@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from models.losses import Loss, loss_named
 from solvers.arrays import Flags, Vector
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.distribution import over_common
 from workbench.exact.numbers import exact
 from workbench.exact.plain import plain_list, refuse_marked
@@ -74,7 +74,7 @@ def read_loss(value: Any, name: str) -> OwnLoss:
         rows = plain_list(value, name, _WANTED)
         return tuple(tuple(exact(cell, f"every entry of {name}") for cell in row) for row in rows)
     except TypeError:
-        return InvalidRequest.must(name, _WANTED, repr(value))
+        return must(name, _WANTED, repr(value))
 
 
 def loss_table(question: FiniteQuery, loss: OwnLoss) -> LossTable:
@@ -96,12 +96,12 @@ def loss_table(question: FiniteQuery, loss: OwnLoss) -> LossTable:
         return LossTable(named.name, table, 1, named)
     if question.numbers is None:
         more = "error-rate, squared, euclidean, manhattan" if question.planar else "error-rate"
-        InvalidRequest.must("loss", f"{more}, a matrix or a function for inputs that are no numbers", named.name)
+        must("loss", f"{more}, a matrix or a function for inputs that are no numbers", named.name)
     if named.kind in _RATIONAL:
         return _rational(*question.numbers, named)
     entries = signed_table(question, named)
     if entries.forbidden is not None or entries.values.min() < 0:
-        InvalidRequest.must("loss", "one that is finite and >= 0", named.name)
+        must("loss", "one that is finite and >= 0", named.name)
     return entries
 
 
@@ -125,9 +125,9 @@ def called(loss: Callable[..., Any], what: str, *points: Any) -> Fraction:
     try:
         value = loss(*map(_plain, points))
     except Exception as error:
-        InvalidRequest.must("loss", f"a function of {what}", f"{type(error).__name__}: {error}")
+        must("loss", f"a function of {what}", f"{type(error).__name__}: {error}")
     number = exact(value, words, "a finite number >= 0")
-    return number if number >= 0 else InvalidRequest.must(words, "a finite number >= 0", value)
+    return number if number >= 0 else must(words, "a finite number >= 0", value)
 
 
 def _plain(point: Any) -> Any:
@@ -138,7 +138,7 @@ def _plain(point: Any) -> Any:
 def _integers(name: str, rows: list[list[Fraction]]) -> LossTable:
     values, unit = over_common([value for row in rows for value in row])
     if unit.bit_length() > 4000:
-        InvalidRequest.must("loss", "numbers of moderately many digits", f"{unit.bit_length()} bits")
+        must("loss", "numbers of moderately many digits", f"{unit.bit_length()} bits")
     return LossTable(name, np.array(values, dtype=object).reshape(len(rows), -1), unit)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from solvers.arrays import Vector
 from solvers.rational_refinement import scaled
-from workbench.exact.numbers import exp_bounds
+from workbench.exact.numbers import ZERO, exp_bounds
 from workbench.exact.objects import Pair
 from workbench.families.channel.extra_rows import ExtraRows
 from workbench.families.channel.losses import Integers, LossTable
@@ -102,7 +102,7 @@ def least_delta_bound(
     tau = scaled(np.maximum(multipliers["losses"], 0.0), _BITS).tolist()
     shares = tau if prior is None else [(p.numerator * tau[0]) // p.denominator for p in prior]
     value, largest = _reduced(_rows(losses, shares), multipliers, edges)
-    return max(Fraction(0), Fraction(value - max_loss * sum(tau)) / max(1 << _BITS, largest))
+    return max(ZERO, Fraction(value - max_loss * sum(tau)) / max(1 << _BITS, largest))
 
 
 def line_bound(losses: LossTable, prior: Sequence[Fraction], epsilon: Fraction, share: Vector) -> Fraction:

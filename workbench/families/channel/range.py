@@ -121,10 +121,10 @@ class _Search:
         self.request, self.question = request, request.question
         self._deadline = Deadline(request.options.time_limit)
         self.best: tuple[Fraction, RangeQuery, Design] | None = None
-        self.bound = Fraction(0)
+        self.bound = ZERO
         alike = self.question.local and is_hockey_stick(request.notion)
         known = float(request.epsilon or 0) <= _STEEP and not self.question.given
-        self.pure = replace(request, notion="pure", delta=Fraction(0)) if alike and known else None
+        self.pure = replace(request, notion="pure", delta=ZERO) if alike and known else None
         self._loss = loss_named(str(request.loss))
         self._share = _CLOSE / 2 if self.pure and request.delta else _CLOSE  # δ takes the other half
         self._points: Pair | None = None  # some that prove much where the worst answer counts, and their prior
@@ -205,7 +205,7 @@ class _Search:
         width = (question.high - question.low) / count
         labels = np.asarray(float(question.low) + float(width) * (np.arange(count) + 0.5), dtype=np.float64)
         prior = np.repeat(np.array([float(w) for w in question.weights or ()]), count // question.parts)
-        bins = self._prove(labels, prior, Fraction(1))
+        bins = self._prove(labels, prior, ONE)
         values = [min(max(Fraction(f"{value:.12g}"), question.low), question.high) for value in bins.values]
         self._take_nearest(request, tuple(values * 2 if bins.d == 1 else values), 1)  # one bin is the constant
 

@@ -16,7 +16,7 @@ from models.channel import ChannelModel, Pairs, UserRows
 from models.modulo import MASS_SCALE
 from solvers.arrays import Flags, Ints
 from solvers.program import Program
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.objects import Pair, Progress, Words
 from workbench.families.budget import BudgetRequest
 from workbench.families.channel.block_work import FEW, NAME, BlocksSize, less, too_large
@@ -91,14 +91,14 @@ class ChannelRequest(BudgetRequest):
         """Refuse what the proof over all real outputs does not cover."""
         named, free = self.losses.named, "'free'"
         if self.question.numbers is None:
-            InvalidRequest.must("outputs", "a list where answers are no numbers", free)
+            must("outputs", "a list where answers are no numbers", free)
         if not self.linear and (named is None or named.kind not in CONVEX) and self.losses.name != LOWER:
             words = f"a list where the loss is no table and none of {', '.join(CONVEX)}"
-            InvalidRequest.must("outputs", words, f"{free} with {self.losses.name}")
+            must("outputs", words, f"{free} with {self.losses.name}")
         if self.extended:
-            InvalidRequest.must("outputs", "a list where there are extra constraints", free)
+            must("outputs", "a list where there are extra constraints", free)
         if self.delta and ratio_kind(self.notion) == MASS_ABOVE_RATIO:
-            InvalidRequest.must("outputs", "a list where notion is pdp with delta > 0", free)
+            must("outputs", "a list where notion is pdp with delta > 0", free)
 
     @property
     def linear(self) -> bool:
@@ -113,16 +113,16 @@ class ChannelRequest(BudgetRequest):
         self.check_several_bounds()
         _ = self.by_blocks
         if self.question.distances is not None:
-            InvalidRequest.must("neighbours", f"without distances when notion is {self.notion}", "distances")
+            must("neighbours", f"without distances when notion is {self.notion}", "distances")
         if (size := 2 * len(self.question.listed) * self.question.m) > _MOST_CUT:
-            InvalidRequest.must("the program", f"of at most {_MOST_CUT} compared masses", size)
+            must("the program", f"of at most {_MOST_CUT} compared masses", size)
 
     def _check_budget(self) -> None:
         self.check_one_bound()
         if self.minimise == "delta" and ratio_kind(self.notion) == MASS_ABOVE_RATIO:
-            InvalidRequest.must("notion", "dp where delta is minimised", repr(self.notion))
+            must("notion", "dp where delta is minimised", repr(self.notion))
         if self.max_loss is not None and self.max_loss < 0:
-            InvalidRequest.must("max_loss", "a number >= 0", spelled(self.max_loss))
+            must("max_loss", "a number >= 0", spelled(self.max_loss))
 
     def check_max_loss(self) -> None:
         """Refuse a largest loss that needs no ε at all. Raises InvalidRequest."""
@@ -134,16 +134,14 @@ class ChannelRequest(BudgetRequest):
             constant = loss_of(rows, self.losses, self.question.prior)
         if self.max_loss is not None and constant <= self.max_loss:
             need = f"less than {float(constant):.9g}, what one output for every input costs (any epsilon is enough)"
-            InvalidRequest.must("max_loss", need, f"{float(self.max_loss):g}")
+            must("max_loss", need, f"{float(self.max_loss):g}")
 
     def _check_constraints(self) -> None:
         numbers = self.question.numbers
         ordered = numbers is not None and all(sorted(values) == [*values] for values in numbers)
         for name in self.constraints:
             if name != "symmetric" and not ordered:
-                InvalidRequest.must(
-                    "constraints", "left out for inputs or outputs that are no increasing numbers", name
-                )
+                must("constraints", "left out for inputs or outputs that are no increasing numbers", name)
 
     def _check_size(self) -> None:
         """Refuse what is too large before anything is stated, with the size that would fit; of a range when its cells
@@ -250,11 +248,11 @@ class ChannelRequest(BudgetRequest):
         spread = self.jobs > 1 or self.cluster is not None
         if spread and self.method == "program":
             wanted = f"left out for method program; method {NAME} takes them"
-            InvalidRequest.must("jobs and cluster", wanted, self.cluster or self.jobs)
+            must("jobs and cluster", wanted, self.cluster or self.jobs)
         if self.method == NAME or spread:
             asked_for = f"method {NAME}" if self.method == NAME else f"jobs or cluster (method {NAME})"
             wanted = f"one that {asked_for} takes: {self._blocks_refused} (method program takes others)"
-            return self._blocks_refused is None or InvalidRequest.must("the request", wanted, self.budget_words)
+            return self._blocks_refused is None or must("the request", wanted, self.budget_words)
         free = self.method == "auto" and self.solver == "highs" and self.options.algorithm is None
         if self.cut or not free or self.compared < FEW or not less(self.blocks_size, self.compared):
             return False

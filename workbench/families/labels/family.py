@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.errors import InvalidRequest
-from workbench.exact.numbers import Rationals, exact, jsonable, nearest_float, probability
+from workbench.errors import InvalidRequest, must
+from workbench.exact.numbers import ZERO, Rationals, exact, jsonable, nearest_float, probability
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Session
 from workbench.families.frontier_plan import EPSILON, Frontier, Point, compared, later, several
@@ -89,7 +89,7 @@ def _neighbours(value: Any, name: str) -> Any:
     try:
         return tuple((int(i), int(j)) for i, j in parts)
     except (ValueError, TypeError):
-        InvalidRequest.must(name, 'all, consecutive, or pairs of positions such as "0-1,1-2"', repr(value))
+        must(name, 'all, consecutive, or pairs of positions such as "0-1,1-2"', repr(value))
 
 
 def _loss(value: Any, name: str) -> Any:
@@ -142,7 +142,7 @@ class _LabelFamily(Family):
         ),
         *SOLVING,
         PROGRESS,
-        Option("delta", probability, Fraction(0), "lp with notion dp: in [0, 1].", hot=True),
+        Option("delta", probability, ZERO, "lp with notion dp: in [0, 1].", hot=True),
         Option(
             "epsilon", parameter, help="Privacy budget > 0; with notion metric per unit of the label.", hot=True,
         ),
@@ -213,7 +213,7 @@ class _LabelFamily(Family):
         labels = request.question
         channel = getattr(mechanism, "certified_form", lambda: mechanism)()
         if not hasattr(channel, "matrix") or [*map(float, getattr(mechanism, "inputs", ()))] != labels.values.tolist():
-            InvalidRequest.must("baseline", "a randomizer of the request's labels", repr(mechanism))
+            must("baseline", "a randomizer of the request's labels", repr(mechanism))
         losses = request.named_loss.matrix(np.asarray(mechanism.outputs, dtype=float), labels.values)
         return float((labels.prior @ (channel.matrix * losses)).sum())
 
@@ -311,7 +311,7 @@ FAMILY = _LabelFamily()
 def points(question: Any, values: Values) -> Iterable[Point]:
     """(columns that name a point, its request): every method at every ε, the channel LP at every δ too."""
     for method in values["method"]:
-        for delta in values["delta"] if method == "lp" else [Fraction(0)]:
+        for delta in values["delta"] if method == "lp" else [ZERO]:
             for epsilon in values["epsilon"]:
                 given = {"notion": "dp" if delta else "pure", "epsilon": epsilon, "delta": delta}
                 row = given | {"loss": values["loss"], "epsilon": float(epsilon), "delta": float(delta)}

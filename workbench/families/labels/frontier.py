@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.objects import Values
 from workbench.families.frontier_plan import Plan, Plots, design_task
 from workbench.families.frontier_plots import Series, budget_plots
@@ -33,7 +33,7 @@ SERIES = {
 def plan(question: Any, values: Values) -> Plan:
     """The plan of a label frontier. Raises InvalidRequest."""
     if any(values["delta"]) and "lp" not in values["method"]:
-        InvalidRequest.must("method", "lp among others where delta > 0", repr(",".join(values["method"])))
+        must("method", "lp among others where delta > 0", repr(",".join(values["method"])))
     tasks = [design_task(row, request, request.method) for row, request in points(question, values)]
     labels, loss = question or values["labels"], values["loss"]
     title = f"Randomizers of {labels}, {loss} loss"

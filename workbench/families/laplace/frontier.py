@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from solvers.search import Deadline
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.numbers import round_up
 from workbench.exact.objects import Values
 from workbench.families.frontier_plan import Plan, Plots, Row
@@ -36,7 +36,7 @@ def plan(question: Any, values: Values) -> Plan:
     """The plan of a frontier of the mechanism. Raises InvalidRequest."""
     for ell in values["ell"]:
         if not 1 < ell < 1e6:
-            InvalidRequest.must("ell", "above 1 and below 1e6", f"{round_up(ell):g}")
+            must("ell", "above 1 and below 1e6", f"{round_up(ell):g}")
     code, known = values["code"], list(points(question, values))
     tasks = [partial(_point, row, request, code) for row, request in known]
     tasks += [partial(_level, epsilon, float(ell), code) for ell in values["ell"] for epsilon in values["epsilon"]]

@@ -32,7 +32,7 @@ import numpy as np
 
 from solvers.arrays import Vector
 from solvers.search import bisect
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.numbers import round_up
 from workbench.families.oracle import OracleVerdict
 from workbench.mechanisms.dyadic_laplace.dyadic_law import delta_zero, ell_of, levels, levels_at
@@ -99,7 +99,7 @@ def least_ell(epsilon: float, bits: float, code: Code = "gamma", data: DataLaw =
     check_code(code)
     largest = epsilon * data.largest
     if not largest <= 2.0**60:
-        InvalidRequest.must("epsilon times the largest |x|", "at most 2^60", largest)
+        must("epsilon times the largest |x|", "at most 2^60", largest)
     length = _Length(epsilon, code, data)
     crossing = _first_crossing(length, bits)
     ell = None if crossing is None else _as_ell(crossing, epsilon, bits, code, data)

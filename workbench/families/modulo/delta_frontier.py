@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import InvalidRequest, NotProven
+from workbench.errors import InvalidRequest, NotProven, must
 from workbench.exact.numbers import Real, exact, probability
 from workbench.exact.objects import FloatPair
 from workbench.families.outcome import translated_errors
@@ -59,7 +59,7 @@ class DeltaFrontier(tuple["Piece", ...], Shown):
         try:
             return piece_at(self, wanted), wanted
         except (ValueError, LookupError):
-            return InvalidRequest.must("delta", "within the pieces of delta_frontier", delta)
+            return must("delta", "within the pieces of delta_frontier", delta)
 
     def error_interval(self, delta: Real) -> FloatPair:
         """(bound, value): between them lies the least error at a δ. Raises InvalidRequest outside the frontier."""
@@ -84,7 +84,7 @@ class DeltaFrontier(tuple["Piece", ...], Shown):
         value = first_delta(ends, [(piece.value_low, piece.value_high) for piece in self], wanted)
         bound = first_delta(ends, [(piece.bound_low, piece.bound_high) for piece in self], wanted)
         if bound is None:
-            InvalidRequest.must("error", "one that the pieces of delta_frontier reach", error)
+            must("error", "one that the pieces of delta_frontier reach", error)
         if value is None:
             unknown = f"No delta of the frontier is known to reach error {wanted:g}; none below {bound:.9g} does."
             raise NotProven(unknown, bound=bound)
@@ -136,7 +136,7 @@ def delta_frontier(
 
     most = probability(high, "high")
     if not most:
-        InvalidRequest.must("high", "a number in (0, 1]", high)
+        must("high", "a number in (0, 1]", high)
     InvalidRequest.unless_among(_LOSSES, "loss", loss)
     request = family_of(question).request(
         question,

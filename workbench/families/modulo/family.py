@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from solvers.arrays import Ints
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import positive, probability
 from workbench.exact.objects import Progress, Record, Values
 from workbench.families.base import Family, Session
@@ -107,7 +107,7 @@ def _equal(value: Any, name: str) -> tuple[Ints, ...]:
     """ "1=8,2=7": groups of row-major noise values with equal masses."""
     groups = value.split(",") if isinstance(value, str) else value
     if not isinstance(groups, (list, tuple)):
-        InvalidRequest.must(name, "groups of noise values such as 1=8,2=7", repr(value))
+        must(name, "groups of noise values such as 1=8,2=7", repr(value))
     return tuple(listed(integers, "=")(group, name) for group in groups)
 
 
@@ -242,7 +242,7 @@ class _Modulo(Family):
         if isinstance(related, AdditiveNoise):
             return float(exact_loss(related, request.losses))
         if request.loss not in ("error-rate", "squared"):
-            InvalidRequest.must("loss", "error-rate or squared for a channel", repr(request.loss))
+            must("loss", "error-rate or squared for a channel", repr(request.loss))
         return float(related.error_rate if request.loss == "error-rate" else related.mse)
 
     def related(self, request: Any, mechanism: Any) -> Any:
@@ -255,7 +255,7 @@ class _Modulo(Family):
             return AdditiveNoise(question, mechanism.masses)
         square = isinstance(mechanism, Channel) and len(mechanism.rows) == len(mechanism.outputs) == order
         if not square or not question.scalar:
-            InvalidRequest.must("baseline", "additive noise on the query's answers, or their channel", repr(mechanism))
+            must("baseline", "additive noise on the query's answers, or their channel", repr(mechanism))
         # a difference beyond N/2 may have been meant as μ - N: protect both
         near = {distance for (shift,) in question.shifts for distance in (shift % order, -shift % order)}
         return Channel.of(mechanism, [(q, q + d) for d in near for q in range(order - d)])
@@ -324,10 +324,10 @@ def points(question: Any, values: Values) -> Iterable[Point]:
     Raises InvalidRequest.
     """
     if values["loss"] == "prior-squared":
-        InvalidRequest.must("loss", "one that needs no prior", repr(values["loss"]))
+        must("loss", "one that needs no prior", repr(values["loss"]))
     for name in values["notion"] if values["epsilon"] else ():
         if any(values["delta"]) and not notion(name).has_delta:
-            InvalidRequest.must("delta", f"0 when notion is {name}", ",".join(map(spell, values["delta"])))
+            must("delta", f"0 when notion is {name}", ",".join(map(spell, values["delta"])))
     every = notion_requests(FAMILY, question, values)
     notions = values["notion"]
     return sorted(every, key=lambda p: (p[1].minimise != "loss", notions.index(p[0]["notion"]), p[0].get("epsilon", 0)))

@@ -24,7 +24,7 @@ import numpy as np
 from models import oracles
 from models.modulo_frontier import Limit, delta_frontier
 from models.modulo_level_frontier import LEAST, LEAST_EPSILON, Piece
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.objects import Values
 from workbench.families.channel.query_channels import design_of
 from workbench.families.frontier_plan import (
@@ -94,7 +94,7 @@ def _level_tasks(query: ModuloNoise, notions: Sequence[str], values: Values, err
     """Of the level curves, at every ε under those notions that have δ. Raises InvalidRequest."""
     for level in values["level"] or ():
         if level < 0:
-            InvalidRequest.must("level", "errors >= 0", f"{float(level):g}")
+            must("level", "errors >= 0", f"{float(level):g}")
     if values["level"] == []:
         return []
     return [

@@ -29,8 +29,8 @@ from solvers.parametric import Vertex
 from solvers.polynomials import ZERO, Affine, Root
 from solvers.regions import Formula as Solved
 from solvers.regions import meeting, region_around
-from workbench.errors import InvalidRequest, NotProven
-from workbench.exact.numbers import Real, exp_interval
+from workbench.errors import InvalidRequest, NotProven, must
+from workbench.exact.numbers import ONE, Real, exp_interval
 from workbench.exact.objects import Progress, Record
 from workbench.families.formula_object import Formula
 from workbench.families.formula_pieces import Part, Piece
@@ -64,10 +64,10 @@ def pattern_formula(
     """The pieces for δ in an interval at the request's ε. Raises InvalidRequest, NotProven where nothing is proven."""
     epsilon = request.epsilon
     if not isinstance(epsilon, Fraction):
-        InvalidRequest.must("epsilon", "one number for all differences under pdp", "several")
+        must("epsilon", "one number for all differences under pdp", "several")
     low, high = deltas
     if low == high:
-        InvalidRequest.must("delta", "an interval such as 0..0.2 under pdp, where the frontier is of many pieces", low)
+        must("delta", "an interval such as 0..0.2 under pdp, where the frontier is of many pieces", low)
 
     told = now_and_then(progress)
     traced = delta_frontier(
@@ -123,7 +123,7 @@ def _found(request: ModuloRequest, piece: Traced, low: float) -> _Found | None:
         given = request.at({"delta": delta, "check": check})
         masses = np.array(given.family.designed(given).mechanism.pmf, dtype=float)
         broken = _broken(given, masses)
-        stated = given.at({"epsilon": Fraction(1)}).stated(broken)
+        stated = given.at({"epsilon": ONE}).stated(broken)
         try:
             vertex = _vertex(stated, given, delta)
         finally:

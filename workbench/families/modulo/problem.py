@@ -20,7 +20,7 @@ from solvers.session import Session as SolverSession
 from solvers.solution import Solution, Start, Termination
 from workbench import __version__
 from workbench.errors import Infeasible, NotCertified, NotProven
-from workbench.exact.numbers import round_down
+from workbench.exact.numbers import ONE, round_down
 from workbench.families.base import Values
 from workbench.families.convex_notion import solve_by_tangents
 from workbench.families.design import Design, OracleVerdict
@@ -181,7 +181,7 @@ class ModuloProblem(Problem):
         bound = answer.bound
         if proof.optimum is not None and not request.bounds.mass:
             bound = max(round_down(proof.optimum), -np.inf if bound is None else float(bound))
-        delta = min(Fraction(1), Fraction(math.ceil(proof.delta * 10**_DIGITS), 10**_DIGITS)) if least else proof.delta
+        delta = min(ONE, Fraction(math.ceil(proof.delta * 10**_DIGITS), 10**_DIGITS)) if least else proof.delta
         different = {*request.budgets.values()}
         epsilon = request.claim.epsilon if len(different) > 1 else different.pop()
         repaired = replace(answer, bound=bound, route=proof.route)

@@ -16,8 +16,8 @@ from models.modulo import LOSSES, ModuloModel, OwnLosses, loss_vector
 from models.modulo_constraints import StatedEquations, UserConstraints
 from models.requirements import RatioBound
 from solvers.arrays import Flags, Ints, Vector
-from workbench.errors import Infeasible, InvalidRequest
-from workbench.exact.numbers import Rationals, Real, exact, nearest_float
+from workbench.errors import Infeasible, InvalidRequest, must
+from workbench.exact.numbers import ZERO, Rationals, Real, exact, nearest_float
 from workbench.exact.objects import Record, Values
 from workbench.exact.plain import refuse_marked
 from workbench.families.budget import BudgetRequest, completed
@@ -97,7 +97,7 @@ class ModuloRequest(BudgetRequest):
     @cached_property
     def bounds(self) -> Bounds:
         """What the notion requires of every difference; δ = 1 where it is minimised."""
-        delta = None if self.minimise == "delta" else self.delta or Fraction(0)
+        delta = None if self.minimise == "delta" else self.delta or ZERO
         return ratio_bounds(self.notion, self.budgets, delta)
 
     @property
@@ -105,7 +105,7 @@ class ModuloRequest(BudgetRequest):
         """max_loss, at most what any noise costs. Raises Infeasible below what every noise costs."""
         if self.max_loss is None:
             return None
-        least = Fraction(float(self.losses.min())) if self.losses.ndim == 1 else Fraction(0)
+        least = Fraction(float(self.losses.min())) if self.losses.ndim == 1 else ZERO
         if self.max_loss < least:
             raise Infeasible(
                 f"No noise has loss {self.loss} below {float(least):g}. Got max_loss = {float(self.max_loss):g}."
@@ -118,7 +118,7 @@ class ModuloRequest(BudgetRequest):
         most = self.loss_limit
         if most is not None and uniform <= most and self.constraints is None:
             need = f"less than {float(uniform):.9g}, what uniform noise costs (any epsilon is enough)"
-            InvalidRequest.must("max_loss", need, f"{float(most):g}")
+            must("max_loss", need, f"{float(most):g}")
 
     # The model.
 
@@ -133,7 +133,7 @@ class ModuloRequest(BudgetRequest):
             costs = [exact(value, "loss") for value in values]
         else:
             squares = np.array(loss_vector("worst-squared", self.question.sizes), dtype=int).T.tolist()
-            costs = [sum(map(operator.mul, self.prior, row), Fraction(0)) for row in squares]
+            costs = [sum(map(operator.mul, self.prior, row), ZERO) for row in squares]
         entries = program.template.A.data.tolist()
         known = {"A": places(entries, {float(v): v for v in costs})}
         if self.losses.ndim == 1:
@@ -199,7 +199,7 @@ def constraints_of(question: ModuloNoise, values: Record) -> UserConstraints | N
     mean, equal = values.pop("zero_mean", False), values.pop("equal", None) or ()
     if any(len(group) < 2 for group in equal) or not all(0 <= k < question.order for g in equal for k in g):
         groups = ",".join("=".join(map(str, group)) for group in equal)
-        InvalidRequest.must("equal", f"groups of noise values in 0..{question.order - 1} such as 1=8", groups)
+        must("equal", f"groups of noise values in 0..{question.order - 1} such as 1=8", groups)
     more = checked_constraints(values.pop("constraints", None), "f")
     if not mean and not equal:
         return more
@@ -223,7 +223,7 @@ def read_loss(value: Any, name: str) -> Any:
     if callable(value) or isinstance(value, OwnLosses) or (isinstance(value, str) and value in LOSSES):
         return value
     if isinstance(value, str) and not names_file(value):
-        InvalidRequest.must(name, f"one of {', '.join(LOSSES)}, or a CSV file of losses", repr(value))
+        must(name, f"one of {', '.join(LOSSES)}, or a CSV file of losses", repr(value))
     refuse_marked(value, name)
     wanted = "a name, a function of the noise value, or losses, one for every noise value"
     return tuple(_loss(cell, "every loss") for cell in cells_of(value, name, wanted))
@@ -232,7 +232,7 @@ def read_loss(value: Any, name: str) -> Any:
 def _loss(value: Any, name: str) -> Fraction:
     loss = exact(value, name, _EACH)
     if loss < 0 or nearest_float(loss) > 1e300:
-        InvalidRequest.must(name, _EACH, value)
+        must(name, _EACH, value)
     return loss
 
 
@@ -249,6 +249,6 @@ def own_losses(given: Any, question: ModuloNoise) -> Any:
         own, points = given, map(question.point, range(question.order))
         given = tuple(called(own, "the noise value", point[0] if question.scalar else point) for point in points)
     if len(given) != question.order:
-        InvalidRequest.must("loss", f"{question.order} numbers, one for every noise value", len(given))
+        must("loss", f"{question.order} numbers, one for every noise value", len(given))
     values = np.array([float(value) for value in given])
     return OwnLosses.of(f"own-{hashlib.sha256(values.tobytes()).hexdigest()[:12]}", given, values)

@@ -11,8 +11,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import InvalidRequest
-from workbench.exact.numbers import Rationals, exact, jsonable, positive, probability
+from workbench.errors import InvalidRequest, must
+from workbench.exact.numbers import ONE, ZERO, Rationals, exact, jsonable, positive, probability
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Session
 from workbench.families.design import exact_words
@@ -63,10 +63,10 @@ def _loss(value: Any, name: str) -> Any:
         with translated_errors():
             return loss_named(value).name
     if isinstance(value, str) and not names_file(value):
-        InvalidRequest.must(name, _WANTED, repr(value))
+        must(name, _WANTED, repr(value))
     losses = listed(exact)(cells_of(value, name, _WANTED), name)
     if min(losses) < 0 or len(losses) < 2:
-        InvalidRequest.must(name, "at least two losses >= 0", repr(value))
+        must(name, "at least two losses >= 0", repr(value))
     return losses
 
 
@@ -78,7 +78,7 @@ def _of_differences(loss: Any, question: Any) -> AnswerLoss:
 
     if question.clamp is None or not isinstance(question, IntegerNoise):  # nothing tells how it goes on
         where = "; a function is one of clamped integers"
-        InvalidRequest.must("loss", f"{_WANTED}, whose last step goes on{where}", "a function, which has no end")
+        must("loss", f"{_WANTED}, whose last step goes on{where}", "a function, which has no end")
     span = question.clamp[1] - question.clamp[0]
     known = [
         called(lambda q, o: loss(o - q), "published minus true answer", Fraction(max(0, -e)), Fraction(max(0, e)))
@@ -122,14 +122,14 @@ class _NoiseFamily(Family):
     )
     options = (
         Option("on", one_of("integers", "reals"), "integers", "integers or reals.", question=True),
-        Option("sensitivity", positive, Fraction(1), "How far neighbouring answers differ at most.", question=True),
+        Option("sensitivity", positive, ONE, "How far neighbouring answers differ at most.", question=True),
         Option("clamp", read_range, help="Answers LOW..HIGH into which the sum is clamped.", question=True),
         Option("grid", positive, help="Real noise is published rounded to multiples of it.", question=True),
         Option(
             "loss", _loss, "squared",
             "absolute, squared, pinball:τ, huber:h, error-rate (clamped), or a CSV of losses of |noise| 0, 1, 2, ...",
         ),
-        Option("unit", positive, Fraction(1), "What a step of clamped answers is worth to the loss."),
+        Option("unit", positive, ONE, "What a step of clamped answers is worth to the loss."),
         Option(
             "prior", _prior,
             help="Weights of clamped answers, of the reals of equal parts of the range; or worst; uniform by default.",
@@ -143,7 +143,7 @@ class _NoiseFamily(Family):
         MINIMISE,
         replace(MAX_LOSS, hot=False),
         *SOLVING,
-        Option("delta", probability, Fraction(0), "In [0, 1]. Where it is minimised: an upper limit.", hot=True),
+        Option("delta", probability, ZERO, "In [0, 1]. Where it is minimised: an upper limit.", hot=True),
         Option("epsilon", positive, help="Privacy budget > 0. Where it is minimised: an upper limit.", hot=True),
     )  # fmt: skip
 
@@ -163,9 +163,9 @@ class _NoiseFamily(Family):
         if values["grid"] is not None:
             raise InvalidRequest("grid must be left out for noise on the integers.")
         if spread.denominator != 1:
-            InvalidRequest.must("sensitivity", "an integer for noise on the integers", float(spread))
+            must("sensitivity", "an integer for noise on the integers", float(spread))
         if clamp is not None and any(end.denominator != 1 for end in clamp):
-            InvalidRequest.must("clamp", "integers LOW..HIGH for noise on the integers", spelled_range(clamp))
+            must("clamp", "integers LOW..HIGH for noise on the integers", spelled_range(clamp))
         return IntegerNoise(int(spread), clamp and (int(clamp[0]), int(clamp[1])))
 
     def checked(self, question: Any, values: Record) -> NoiseRequest:
@@ -216,7 +216,7 @@ class _NoiseFamily(Family):
         same = isinstance(mechanism, AdditiveRealNoise) and not isinstance(question, IntegerNoise)
         if not same or mechanism.question.sensitivity != question.sensitivity:
             where = "the integers" if isinstance(question, IntegerNoise) else "the reals for the same sensitivity"
-            InvalidRequest.must("baseline", f"noise on {where}", repr(mechanism)[:80])
+            must("baseline", f"noise on {where}", repr(mechanism)[:80])
         return mechanism
 
     # What a design shows.

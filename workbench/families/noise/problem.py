@@ -18,7 +18,7 @@ from solvers.errors import SolverError
 from solvers.search import Deadline
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import exp_interval, round_down
+from workbench.exact.numbers import ONE, ZERO, exp_interval, round_down
 from workbench.exact.objects import Record, Values
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Within, bracket
@@ -76,7 +76,7 @@ def exact_loss(mechanism: LineNoise, request: NoiseRequest) -> Fraction:
     if isinstance(mechanism, AdditiveRealNoise):
         if mechanism.question.clamp is None:
             return mechanism.loss(request.loss_name)
-        weights = request.prior or (Fraction(1),)
+        weights = request.prior or (ONE,)
         return mechanism.clamped_loss(request.loss_name, None if isinstance(weights, str) else weights)
     if request.worst:
         return max(_each_answer(mechanism, request))
@@ -85,9 +85,9 @@ def exact_loss(mechanism: LineNoise, request: NoiseRequest) -> Fraction:
         return mechanism.loss(request.loss_name)
     if any(loss.slopes):
         return _with_lines(law, loss)
-    m, inside = loss.span, Fraction(0)
+    m, inside = loss.span, ZERO
     parts = [(law.in_blocks(eta), loss.at(eta)) for eta in range(-m, m + 1)]
-    sums = [Fraction(0)] * (1 + max(blocks for (_, blocks), _ in parts))
+    sums = [ZERO] * (1 + max(blocks for (_, blocks), _ in parts))
     for (mass, blocks), each in parts:
         sums[blocks] += mass * each
     for value in reversed(sums):  # Σ_b sums[b] ratio^b, without a power of it for each
@@ -115,7 +115,7 @@ def _each_answer(mechanism: AdditiveIntegerNoise, request: NoiseRequest) -> list
     """The exact mean loss on every answer of clamped noise."""
     loss = request.loss_at
     return [
-        sum((w * loss(q, o) for o, w in enumerate(mechanism.rows[q].integers)), Fraction(0)) / mechanism.rows[q].total
+        sum((w * loss(q, o) for o, w in enumerate(mechanism.rows[q].integers)), ZERO) / mechanism.rows[q].total
         for q in request.counted
     ]
 
@@ -127,11 +127,11 @@ def stated_loss(mechanism: LineNoise, request: NoiseRequest) -> ExpectedLoss | A
         if not isinstance(request.loss, str):
             return None  # certificates name the loss of what is published
         answers = tuple(request.unit * answer for answer in range(clamp[0], clamp[1] + 1))
-        prior = request.prior or (Fraction(1),) * len(answers)
+        prior = request.prior or (ONE,) * len(answers)
         if isinstance(prior, str):  # the prior of the worst answer, on which the loss is `loss`
             each = _each_answer(mechanism, request)
             prior = tuple(Fraction(int(k == each.index(loss))) for k in range(len(each)))
-        stated = ExpectedLoss(name, Fraction(0), answers, prior, answers, tuple(range(len(answers))))
+        stated = ExpectedLoss(name, ZERO, answers, prior, answers, tuple(range(len(answers))))
         return replace(stated, value=rounded_value(loss))
     own = None
     if isinstance(mechanism, AdditiveIntegerNoise) and not request.line_losses[0].power:
@@ -202,7 +202,7 @@ class NoiseProblem(Problem):
                     raise
                 raise NotProven("The search stopped at its time limit, before it had a mechanism.") from None
         details = {**best.work, **self._timing()}
-        return Answer(best.mechanism, max(best.bound, Fraction(0)), law=within, details=details)
+        return Answer(best.mechanism, max(best.bound, ZERO), law=within, details=details)
 
     def _bracket(self, within: Within) -> Found:
         """From both sides; beside noise that ends, for which a tiny δ leaves no digits, pure noise mixed with a point
@@ -364,10 +364,10 @@ class NoiseSession(ProblemSession):
         if request.minimise != "delta":
             return super().design(point, start=start)
         try:
-            pure = design(NoiseProblem(replace(request, minimise="loss", max_loss=None, delta=Fraction(0))))
+            pure = design(NoiseProblem(replace(request, minimise="loss", max_loss=None, delta=ZERO)))
         except InvalidRequest:  # there is no closed form without δ
             pure = None
         if pure is None or pure.details["loss"] > (request.max_loss or 0):
             return self._least(request, "delta", LEAST_DELTA)
         none = OracleVerdict.none("δ = 0 is the least there is.")
-        return replace(pure, request=request.at({"delta": Fraction(0)}), objective=0.0, bound=0.0, oracle=none)
+        return replace(pure, request=request.at({"delta": ZERO}), objective=0.0, bound=0.0, oracle=none)

@@ -21,9 +21,9 @@ import numpy as np
 
 from models.line_program import Answer, LineProgram
 from solvers.arrays import Vector
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.integer_law import IntegerLaw, closed_upwards
-from workbench.exact.numbers import exp_interval
+from workbench.exact.numbers import ZERO, exp_interval
 from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Loss, Within
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.privacy.claim import Claim
@@ -45,10 +45,10 @@ def pure_bracket(programs: LinePrograms, loss: Loss) -> Found:
     request = programs.request
     question, losses, epsilon = request.question, request.line_losses, request.epsilon
     assert isinstance(question, IntegerNoise)
-    d, within = question.sensitivity, Within(Claim(request.notion, epsilon, Fraction(0)))
+    d, within = question.sensitivity, Within(Claim(request.notion, epsilon, ZERO))
     less = exp_interval(-epsilon, _BITS)[0]
     folded, gap = all(each.even for each in losses), Fraction(request.target / 10)
-    size, bound = d + max(each.span for each in losses), Fraction(0)
+    size, bound = d + max(each.span for each in losses), ZERO
     best = None
     sloped = any(any(each.slopes) for each in losses)
     if sloped:
@@ -56,7 +56,7 @@ def pure_bracket(programs: LinePrograms, loss: Loss) -> Found:
     for _ in range(_WINDOWS):
         if 2 * (size + d) > _COLUMNS and best is None:
             fewer = f"at most {_COLUMNS} noise values in a program"
-            InvalidRequest.must("the question", fewer, f"{2 * (size + d)}, for answers and sensitivity")
+            must("the question", fewer, f"{2 * (size + d)}, for answers and sensitivity")
         beyond = [each.least_beyond(size + d, d, less) for each in losses]
         line = LineProgram(d, size, [each.at for each in losses], within.bounds, folded, beyond=beyond)
         answer = programs.answer(line)

@@ -33,7 +33,7 @@ from models.repeated_wide_noise import RepeatedWideNoise, published_shapes
 from solvers.arrays import Vector
 from workbench.errors import NotCertified
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import round_down, round_up
+from workbench.exact.numbers import ZERO, round_down, round_up
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.noise.problem import NoiseProblem, stated_loss
 from workbench.families.noise.request import NoiseRequest
@@ -161,7 +161,7 @@ class RunsProblem(NoiseProblem):
         question = self.question
         ratio, reach = inverse_exponential(self.request.epsilon / self.request.runs), question.sensitivity
         laws = (staircase(ratio, reach, inner) for inner in range(1, reach + 1))
-        return [(AdditiveIntegerNoise(question, law), Fraction(0)) for law in laws]
+        return [(AdditiveIntegerNoise(question, law), ZERO) for law in laws]
 
     def _within(self, law: Callable[[float], tuple[Vector, float]], falls: float) -> Proven | None:
         """The first law of falling steepness, from 1 on, whose composition is proven to be within δ, and its δ_T.

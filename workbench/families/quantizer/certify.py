@@ -24,7 +24,7 @@ from itertools import pairwise
 from solvers.arrays import Ints
 from workbench.errors import InvalidRequest, NotCertified
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import ln_up
+from workbench.exact.numbers import ZERO, ln_up
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import Mechanism
 from workbench.mechanisms.piecewise_affine import Quantizer
@@ -35,7 +35,7 @@ from workbench.privacy.claim import Claim
 from workbench.privacy.repair_channel import repair_rows
 
 SMALL = Fraction(1, 10**6)  # a repair beyond this is worth another try, and a word to the reader
-_LEAST = (Fraction(0), Fraction(1, 10**11), Fraction(1, 10**9), Fraction(1, 10**7), Fraction(1, 10**5))
+_LEAST = (ZERO, Fraction(1, 10**11), Fraction(1, 10**9), Fraction(1, 10**7), Fraction(1, 10**5))
 
 
 def _asked(quantizer: Quantizer, epsilon: Fraction, metric: str | None = None) -> tuple[Mechanism, Claim]:

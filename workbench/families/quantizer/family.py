@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import exact, jsonable, positive
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Session
@@ -141,7 +141,7 @@ class _Quantizer(Family):
         fits = isinstance(mechanism, PiecewiseAffine) and (mechanism.knots[0], mechanism.knots[-1]) == question.ends
         if not fits or mechanism.m > question.levels or mechanism.bias > _UNBIASED:
             wanted = f"an unbiased quantizer of the same inputs with at most {question.levels} outputs"
-            InvalidRequest.must("baseline", wanted, repr(mechanism))
+            must("baseline", wanted, repr(mechanism))
         return float(mechanism.expected(request.loss, question.density))
 
     # What a design shows.

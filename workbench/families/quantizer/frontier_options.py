@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.objects import Values
 from workbench.families.frontier_plan import EPSILON, Frontier, Point, compared, later, several
 from workbench.families.option import SOLVER, Option, count, one_of
@@ -17,7 +17,7 @@ from workbench.io.parameter_grid import whole_grid
 def points(question: Any, values: Values) -> Iterable[Point]:
     """(columns that name a point, its request): every method with every number of outputs at every ε."""
     if question is not None and (question.bins is not None or question.c != 1):
-        InvalidRequest.must("question", "a Quantization of inputs in [-1, 1] with levels", repr(question))
+        must("question", "a Quantization of inputs in [-1, 1] with levels", repr(question))
     common = {name: values[name] for name in ("loss", "starts", "solver")}
     for method in values["method"]:
         for m in values["levels"] if question is None else [question.levels]:

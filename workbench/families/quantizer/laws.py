@@ -24,7 +24,7 @@ from solvers.arrays import Pair, Vector
 from solvers.backend import Options, Session, backend
 from solvers.solution import Solution, Termination
 from workbench.errors import NotProven
-from workbench.exact.numbers import Rationals
+from workbench.exact.numbers import ONE, Rationals
 from workbench.exact.objects import Progress, Values, Words
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.density import Density, uniform
@@ -285,7 +285,7 @@ def knots_of(bins: Sequence[Fraction], extra: int | Sequence[Fraction]) -> list[
     """±1, the bins inside (-1, 1), and `extra` points equally spaced from -1 to 1, or these, each once."""
     if isinstance(extra, int):
         extra = [Fraction(2 * k, extra - 1) - 1 for k in range(extra)] if extra >= 2 else []
-    return sorted({Fraction(-1), Fraction(1), *(b for b in bins if -1 < b < 1), *extra})
+    return sorted({Fraction(-1), ONE, *(b for b in bins if -1 < b < 1), *extra})
 
 
 def exact_quantizer(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from models.quantizer import smallest_reach
 from solvers.backend import Options
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.objects import Progress
 from workbench.families.base import Request
 from workbench.families.option import spell
@@ -103,7 +103,7 @@ class QuantizerRequest(Request):
             why = "other methods, and searches over outputs, are no linear program in the law"
             raise InvalidRequest(f"A formula needs method exact with given bins: {why}. Got {got}.")
         if self.metric is not None:
-            InvalidRequest.must("metric", "left out, as a formula has powers of e^epsilon alone", self.metric)
+            must("metric", "left out, as a formula has powers of e^epsilon alone", self.metric)
         return stated(self.question, self.loss, self.extra_knots)
 
     @property
@@ -116,7 +116,7 @@ class QuantizerRequest(Request):
     def __post_init__(self) -> None:
         method, loss, metric = self.method, self.loss, self.metric
         if self.knots == 1:
-            InvalidRequest.must("knots", "0, or at least 2: they are equally spaced from -c to c", self.knots)
+            must("knots", "0, or at least 2: they are equally spaced from -c to c", self.knots)
         if method == "optm" and loss != "absolute":
             raise InvalidRequest(f"loss must be absolute with method optm, whose LP bounds it. Got {loss}.")
         for name, fits, unless in (
@@ -131,14 +131,14 @@ class QuantizerRequest(Request):
         if self.prove:
             self._provable()
         if self.epsilon * self.scale < LEAST:
-            InvalidRequest.must("epsilon", f"at least {float(LEAST / self.scale):g}", self.epsilon)
+            must("epsilon", f"at least {float(LEAST / self.scale):g}", self.epsilon)
         if self.epsilon * self.scale > LARGEST:
             most = f"at most {LARGEST / float(self.scale):g} (a program has e^epsilon)"
-            InvalidRequest.must("epsilon", most, self.epsilon)
+            must("epsilon", most, self.epsilon)
         if self.reach is not None and metric != "squared":
             need = smallest_reach(float(self.epsilon), float(self.question.c), metric)
             if self.reach < need * (1 + 1e-9):
-                InvalidRequest.must("reach", f"above {need:.6g}, the least at this epsilon", float(self.reach))
+                must("reach", f"above {need:.6g}, the least at this epsilon", float(self.reach))
 
     def _provable(self) -> None:
         """Whether the search over all outputs is known for this request. Raises InvalidRequest."""
@@ -150,4 +150,4 @@ class QuantizerRequest(Request):
                 f"Got method {self.method}, levels {levels}, loss {self.loss}, metric {self.metric}."
             )
         if self.question.density.shape is not None:
-            InvalidRequest.must("density", "uniform with prove", self.question.density.name)
+            must("density", "uniform with prove", self.question.density.name)

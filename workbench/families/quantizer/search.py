@@ -20,7 +20,7 @@ import numpy as np
 from models.quantizer import smallest_reach, usual_reach
 from solvers.search import bisect
 from workbench.errors import NotProven
-from workbench.exact.numbers import Real, exact, positive
+from workbench.exact.numbers import ZERO, Real, exact, positive
 from workbench.families.quantizer.certify import is_private
 from workbench.families.quantizer.laws import Bins, LawQuestion
 from workbench.families.quantizer.optm import Live, optm, widths_for
@@ -62,8 +62,8 @@ def bin_grid(m: int, question: LawQuestion, top: float, *, every: int = 1) -> li
     # bins are of use to about 2 beyond the least reach, however far that is: inner bins get at most about ε/2 each
     span = min(least, 5.0)
     far = top if span == least else min(top, least + span)
-    inner = [Fraction(0)] if m <= 3 else [Fraction(k, 10) for k in range(1, 11, step)]
-    centres = [Fraction(0)]
+    inner = [ZERO] if m <= 3 else [Fraction(k, 10) for k in range(1, 11, step)]
+    centres = [ZERO]
     if not density.symmetric:
         x, w = density.grid([0.0])
         centres = [_near(s * math.fsum(x * w)) for s in (0.0, 0.5, 1.0)]

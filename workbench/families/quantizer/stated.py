@@ -16,7 +16,7 @@ from flint import fmpz_poly
 
 from models.quantizer import LawModel
 from solvers.parametric import Parametric
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.numbers import RationalPair
 from workbench.families.quantizer.laws import knots_of
 from workbench.families.stated import Stated, check_size
@@ -28,7 +28,7 @@ def stated(question: Quantization, loss: str | Fraction, extra_knots: int) -> St
     """The program for given bins. Raises InvalidRequest for a question without one."""
     c = question.c
     if question.density.name != "uniform":
-        InvalidRequest.must("density", "uniform, for which losses are rational", question.density.name)
+        must("density", "uniform, for which losses are rational", question.density.name)
     bins, outputs = question.bins or (), [*(question.centred or ())]
     knots = knots_of(tuple(outputs), extra_knots)
     share = Fraction(loss == "absolute") if isinstance(loss, str) else loss

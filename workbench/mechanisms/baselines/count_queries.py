@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution, over_common
 from workbench.exact.integer_law import IntegerLaw
@@ -167,7 +167,7 @@ def fit(family: str, n: int, *, mse: Real | None = None, error_rate: Real | None
     Raises InvalidRequest, also for an error the family cannot have.
     """
     if family not in FAMILIES:
-        InvalidRequest.must("family", f"one of {', '.join(FAMILIES)}", family)
+        must("family", f"one of {', '.join(FAMILIES)}", family)
     if (mse is None) == (error_rate is None):
         raise InvalidRequest("A target must be given by exactly one of mse and error_rate.")
     whole_number(n, "n", 1, _MOST)
@@ -182,5 +182,5 @@ def fit(family: str, n: int, *, mse: Real | None = None, error_rate: Real | None
 
     if miss(low) > 0 or miss(high) < 0:
         least, most = miss(low) + target, miss(high) + target
-        InvalidRequest.must(name, f"in {least:.3g}..{most:.6g} for the {family} baseline with n={n}", wanted)
+        must(name, f"in {least:.3g}..{most:.6g} for the {family} baseline with n={n}", wanted)
     return parameter(float(brentq(miss, low, high, xtol=1e-15, rtol=1e-14, maxiter=500)))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Rationals, Real, exact, ln_up, positive
@@ -179,5 +179,5 @@ def poisson_binomial(m: int, *, theta: Real | None = None, epsilon: Real | None 
     else:
         value = Fraction(math.tanh(float(positive(epsilon, "epsilon")) / (2 * (m - 1))) / 2 * (1 - 2.0**-50))
     if not 0 < value < Fraction(1, 2):
-        InvalidRequest.must("theta", "a number in (0, 1/2)", theta)
+        must("theta", "a number in (0, 1/2)", theta)
     return PoissonBinomial(tuple(half * (Fraction(2 * i, m - 1) - 1) / (2 * value) for i in range(m)), half, value)

@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import Infeasible, InvalidRequest
+from workbench.errors import Infeasible, must
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution, over_common
 from workbench.exact.numbers import Rationals, Real, ball_ends, exact, ln_up, number_where, positive, round_up
@@ -89,7 +89,7 @@ def two_bin(
         left_law, right_law = q[j - 1], r[len(outputs) - j - 1]
         if left_law is None or right_law is None:
             used = f"given for {j} and {len(outputs) - j} bins, which inputs use"
-            InvalidRequest.must("selection", used, "None")
+            must("selection", used, "None")
         apart = places[j:] - places[:j, None]
         both = np.outer(left_law.array, right_law.array[::-1]) * (math.lcm(*apart.flat) // apart)
         for x in (a, b):  # all masses times one integer
@@ -106,12 +106,12 @@ def _pieces(bins: Sequence[Any], c: Any) -> list[tuple[int, Any, Any]]:
 
 def _selection(given: Sequence[Any], m: int) -> list[Distribution | None]:
     if len(given) != m - 1:
-        InvalidRequest.must("selection", f"{m - 1} distributions", len(given))
+        must("selection", f"{m - 1} distributions", len(given))
     laws = []
     for j, row in enumerate(given, 1):
         law = None if row is None else Distribution.rounded(row, f"selection of {j}")
         if law is not None and len(law) != j:
-            InvalidRequest.must(f"selection of {j}", f"{j} probabilities", len(law))
+            must(f"selection of {j}", f"{j} probabilities", len(law))
         laws.append(law)
     return laws
 
@@ -148,7 +148,7 @@ def erm(bins: Any, gamma: Real, *, c: Real = 1) -> Quantizer:
     """The exponential randomized mechanism, eq. (2). bins must be symmetric. Raises InvalidRequest."""
     outputs = read_bins(bins, half_width(c))
     if any(a != -b for a, b in zip(outputs, reversed(outputs), strict=True)):
-        InvalidRequest.must("bins", "symmetric around 0 for ERM", ", ".join(f"{float(b):g}" for b in outputs))
+        must("bins", "symmetric around 0 for ERM", ", ".join(f"{float(b):g}" for b in outputs))
     return two_bin(outputs, erm_selection(outputs, gamma), c=c, name="ERM")
 
 

@@ -22,7 +22,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from workbench.errors import CorruptFile, InvalidRequest
+from workbench.errors import CorruptFile, must
 from workbench.exact.arrays import Integers, Words
 from workbench.exact.objects import Pair
 from workbench.exact.plain import whole_number
@@ -40,7 +40,7 @@ _CORRUPT = "The bit stream is corrupt:"
 def check_code(code: str) -> Code:
     """The code of a name; raises InvalidRequest."""
     if not isinstance(code, str) or code not in CODES:
-        InvalidRequest.must("code", " or ".join(CODES), repr(code))
+        must("code", " or ".join(CODES), repr(code))
     return "gamma" if code == "gamma" else "delta"
 
 
@@ -141,7 +141,7 @@ def _fold(m: npt.ArrayLike) -> Words:
     """k = 2|m - 1/4| + 1/2 in whole numbers: 2m for m > 0, 2|m| + 1 otherwise."""
     signed = integers(m)
     if signed.size and int(signed.min()) == -(2**63):
-        InvalidRequest.must("m", "integers below 2^63 in size", -(2**63))
+        must("m", "integers below 2^63 in size", -(2**63))
     return np.left_shift(np.abs(signed).astype(np.uint64), np.uint64(1)) + (signed <= 0)
 
 

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.arrays import Integers, Vector, Words
 from workbench.exact.numbers import positive
 from workbench.exact.plain import plain_array, whole_number
@@ -66,14 +66,14 @@ def finite_reals(x: npt.ArrayLike, largest: float, bound: str) -> Vector:
     """x as doubles, each finite and at most `largest` in size (both public); raises InvalidRequest naming the first."""
     values = plain_array(x, "x", "finite numbers")
     if values.dtype.kind not in "fiu":
-        InvalidRequest.must("x", "a real number or an array of real numbers", f"dtype {values.dtype}")
+        must("x", "a real number or an array of real numbers", f"dtype {values.dtype}")
     reals = values.astype(np.float64)
     largest = min(largest, sys.float_info.max)
     bad = ~(np.abs(reals) <= largest)
     if bad.any():
         at = tuple(int(i) for i in np.argwhere(bad)[0])
         name = f"x[{', '.join(map(str, at))}]" if at else "x"
-        InvalidRequest.must(name, f"a finite number, at most {largest:g} in size ({bound})", reals[at])
+        must(name, f"a finite number, at most {largest:g} in size ({bound})", reals[at])
     return reals
 
 
@@ -81,7 +81,7 @@ def integers(m: npt.ArrayLike) -> Integers:
     """m as 64-bit integers; raises InvalidRequest for anything else."""
     values = plain_array(m, "m", "integers")
     if values.size and (values.dtype.kind not in "iu" or values.max() >= 2**63):
-        InvalidRequest.must("m", "an integer or an array of integers below 2^63 in size", f"dtype {values.dtype}")
+        must("m", "an integer or an array of integers below 2^63 in size", f"dtype {values.dtype}")
     return values.astype(np.int64)
 
 
@@ -90,7 +90,7 @@ def positive_float(value: Any, name: str) -> float:
     number = positive(value, name)
     value_as_float = float(number) if number < 2**1000 else math.inf
     if not 2.0**-_SIZE <= value_as_float <= 2.0**_SIZE:
-        InvalidRequest.must(name, f"a number from 2^-{_SIZE} to 2^{_SIZE}", value)
+        must(name, f"a number from 2^-{_SIZE} to 2^{_SIZE}", value)
     return value_as_float
 
 
@@ -149,11 +149,11 @@ class QuantizedPiecewiseLinear:
         step = positive_float(self.step, "step")
         weights = np.asarray(self.core, dtype=np.float64)
         if weights.ndim != 1 or not weights.size or not np.isfinite(weights).all() or (weights < 0).any():
-            InvalidRequest.must("core", "a non-empty sequence of finite weights >= 0", self.core)
+            must("core", "a non-empty sequence of finite weights >= 0", self.core)
         for name in ("left", "right"):
             ratio = getattr(self, name)
             if not (isinstance(ratio, int | float) and 0 <= ratio < 1):
-                InvalidRequest.must(name, "a ratio in [0, 1)", ratio)
+                must(name, "a ratio in [0, 1)", ratio)
         whole_number(self.period, "period", 1, weights.size)
         # blocks: one entry for each residue of the left tail, then the core, then each residue of the right tail
         blocks = np.concatenate(
@@ -165,7 +165,7 @@ class QuantizedPiecewiseLinear:
         )
         total = math.fsum(blocks)
         if not 0 < total < math.inf:
-            InvalidRequest.must("core", "weights with a positive, finite sum", total)
+            must("core", "weights with a positive, finite sum", total)
         cdf = np.cumsum(blocks / total)
         self.__dict__.update(step=step, core=tuple((weights / total).tolist()), _cdf=cdf / cdf[-1])
 

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.arrays import Vector, Words
 from workbench.exact.plain import whole_number
 
@@ -89,7 +89,7 @@ class SharedStream:
         ):
             plain = isinstance(given, bytes | bytearray)
             if not plain or not MIN_KEY_BYTES <= len(given) <= most:
-                InvalidRequest.must(name, words, f"{len(given)} bytes" if plain else type(given).__name__)
+                must(name, words, f"{len(given)} bytes" if plain else type(given).__name__)
         whole_number(position, "position", 0, 2**63 - 1, "an integer >= 0 and < 2^63")
         self.nonce = bytes(nonce)
         self.position = position
@@ -158,6 +158,6 @@ class InsecureLocalStream(LocalStream):
 def check_streams(shared: Any, local: Any = None) -> None:
     """Refuse anything but a SharedStream, and a LocalStream or none; raises InvalidRequest."""
     if not isinstance(shared, SharedStream):
-        InvalidRequest.must("shared", "a SharedStream", type(shared).__name__)
+        must("shared", "a SharedStream", type(shared).__name__)
     if local is not None and not isinstance(local, LocalStream):
-        InvalidRequest.must("local", "a LocalStream, which the decoder never sees", type(local).__name__)
+        must("local", "a LocalStream, which the decoder never sees", type(local).__name__)

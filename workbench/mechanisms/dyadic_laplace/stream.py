@@ -35,7 +35,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from workbench.errors import CorruptFile, InvalidRequest
+from workbench.errors import CorruptFile, InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.plain import plain_numbers
 from workbench.io.files import read_bytes
@@ -117,7 +117,7 @@ def load_bytes(path: Path) -> bytes:
 def read_header(data: bytes) -> Header:
     """The header of a DQL file whose shape and checksum are right; needs no key. Raises CorruptFile."""
     if not isinstance(data, (bytes, bytearray)):
-        InvalidRequest.must("data", "the bytes of a DQL stream", type(data).__name__)
+        must("data", "the bytes of a DQL stream", type(data).__name__)
     if data[: len(_MAGIC)] != _MAGIC:
         raise CorruptFile("The file is not a DQL stream: it does not begin with the DQL mark.")
     if len(data) < _LAYOUT.size + _SEAL + _CHECKSUM:
@@ -151,15 +151,13 @@ def read_stream(
     shared = SharedStream(key, header.nonce)
     check = _check_of(key, header.nonce)
     if not hmac.compare_digest(check, header.key_check):
-        InvalidRequest.must(
-            "key", f"the one the stream was encoded with (key check {header.key_check.hex()[:8]})", check.hex()[:8]
-        )
+        must("key", f"the one the stream was encoded with (key check {header.key_check.hex()[:8]})", check.hex()[:8])
     sealed, seal = data[: -_SEAL - _CHECKSUM], data[-_SEAL - _CHECKSUM : -_CHECKSUM]
     if not hmac.compare_digest(_digest(key, _SEAL_LABEL, header.nonce, sealed), seal):
         raise CorruptFile("The DQL stream was altered after it was encoded: its seal does not match.")
     for name, wanted in (("epsilon", epsilon), ("ell", ell)):
         actual = getattr(header.mechanism, name)
         if wanted is not None and float(wanted) != actual:
-            InvalidRequest.must(name, f"the {actual!r} the stream was encoded with", wanted)
+            must(name, f"the {actual!r} the stream was encoded with", wanted)
     m = elias.decode(data[_LAYOUT.size : _LAYOUT.size + header.size], header.count, header.code)
     return np.asarray(header.mechanism.decode(m, shared)), header

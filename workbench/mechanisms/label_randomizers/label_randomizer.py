@@ -27,7 +27,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.errors import InvalidRequest, NotCertified
+from workbench.errors import InvalidRequest, NotCertified, must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import RationalPair, Real, exact, positive, sign_exp
 from workbench.exact.plain import finite_numbers, plain_numbers, whole_number
@@ -84,11 +84,11 @@ def private_prior(
     """Algorithm 4: an ε-DP estimate of the distribution behind counts (k,). Raises InvalidRequest."""
     given = plain_numbers(counts, "counts", "whole numbers >= 0")
     if not ((given >= 0) & (given == np.floor(given)) & (given < 2.0**53)).all():
-        InvalidRequest.must("counts", "whole numbers >= 0", given)
+        must("counts", "whole numbers >= 0", given)
     h = given.astype(np.int64)
     rate = positive(epsilon, "epsilon") / 2
     if rate.denominator >= 1 << 40:
-        InvalidRequest.must("epsilon", "a rational with a denominator below 2^39", epsilon)
+        must("epsilon", "a rational with a denominator below 2^39", epsilon)
     noisy = h + (source or Source()).discrete_laplace(rate.numerator, rate.denominator, h.size)
     return project(noisy / max(int(h.sum()), 1), projection)
 
@@ -160,7 +160,7 @@ class LabelRandomizer:
         self.projection = projection
         self.first = None if epsilon_prior is None else exact(epsilon_prior, "epsilon_prior")
         if self.first is not None and not 0 < self.first < self.epsilon:
-            InvalidRequest.must("epsilon_prior", f"above 0 and below epsilon = {float(self.epsilon):g}", epsilon_prior)
+            must("epsilon_prior", f"above 0 and below epsilon = {float(self.epsilon):g}", epsilon_prior)
 
     def budgets(self, n: int) -> RationalPair:
         """(ε₁, ε₂) for n records. Raises InvalidRequest."""
@@ -174,7 +174,7 @@ class LabelRandomizer:
         """
         given = plain_numbers(values, "labels")
         if given.ndim != 1 or given.size == 0:
-            InvalidRequest.must("labels", "a non-empty column", f"shape {given.shape}")
+            must("labels", "a non-empty column", f"shape {given.shape}")
         source = source or Source()
         first, second = self.budgets(given.size)
         counts = np.bincount(self.labels.positions(given), minlength=self.labels.k)

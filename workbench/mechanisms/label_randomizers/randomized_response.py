@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import RationalPair, Rationals, Real, exact, exp_interval, positive
@@ -120,7 +120,7 @@ class RandomizedResponse(ShownMechanism):
 
     def _rows(self, at: Positions) -> Channel:
         if at.size * self.outputs.size > _MAX_CELLS:
-            InvalidRequest.must("the channel", f"of at most {_MAX_CELLS} masses", at.size * self.outputs.size)
+            must("the channel", f"of at most {_MAX_CELLS} masses", at.size * self.outputs.size)
         return Channel(tuple(self.row(int(i)) for i in at))
 
     @property
@@ -128,7 +128,7 @@ class RandomizedResponse(ShownMechanism):
         """Pr[o|y] as floats, for every label. Shape (k, m). Raises InvalidRequest beyond 4·10^6 masses."""
         m, k = self.outputs.size, self.labels.k
         if k * m > _MAX_CELLS:
-            InvalidRequest.must("the matrix", f"of at most {_MAX_CELLS} masses", k * m)
+            must("the matrix", f"of at most {_MAX_CELLS} masses", k * m)
         odds = float(self.odds)
         table = np.where(self.own[:, None] < 0, 1 / m, 1 / (odds + m - 1)) * np.ones((k, m))
         owned = np.flatnonzero(self.own >= 0)
@@ -174,7 +174,7 @@ class RandomizedResponse(ShownMechanism):
         places = [] if label is None else np.flatnonzero(values == float(exact(label, "answer"))).tolist()
         if not places:
             where = f"one of the {values.size} labels from {values[0]:g} to {values[-1]:g}"
-            InvalidRequest.must("answer", where, label)
+            must("answer", where, label)
         return int(places[0])
 
     def law(self, x: Any) -> Distribution:
@@ -221,7 +221,7 @@ def odds_below(epsilon: Real) -> RationalPair:
     """(the largest multiple of 2^-64 that is <= e^ε, ε exact). Raises InvalidRequest unless 0 < ε <= 700."""
     budget = positive(epsilon, "epsilon")
     if budget > 700:
-        InvalidRequest.must("epsilon", "at most 700", epsilon)
+        must("epsilon", "at most 700", epsilon)
     return exp_interval(budget, _BITS)[0], budget
 
 
@@ -232,9 +232,9 @@ def on_bins(labels: Labels, starts: ArrayLike, values: ArrayLike, epsilon: Real)
     """
     first, published = np.asarray(starts, dtype=np.int64), np.array(values, dtype=float)
     if first.ndim != 1 or [*first[:1]] != [0] or not (np.diff(first) > 0).all() or first[-1] >= labels.k:
-        InvalidRequest.must("starts", f"increasing positions in 0..{labels.k - 1} that begin with 0", first)
+        must("starts", f"increasing positions in 0..{labels.k - 1} that begin with 0", first)
     if published.shape != first.shape or not np.isfinite(published).all():
-        InvalidRequest.must("values", f"{first.size} finite numbers", published)
+        must("values", f"{first.size} finite numbers", published)
     own = np.searchsorted(first, np.arange(labels.k), side="right") - 1
     return RandomizedResponse(labels, published, own.astype(np.int64), *odds_below(epsilon), "RR-on-Bins")
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.objects import Record
 from workbench.mechanisms.label_randomizers.labels import Labels
 
@@ -99,7 +99,7 @@ def _column(path: Path, separator: str, name: Any, header: int | None, what: str
     )
     table.columns = [str(column).strip().upper() for column in table.columns]
     if str(name) not in table:
-        InvalidRequest.must(path.name, f"a CSV whose header names {name}", ",".join(table.columns))
+        must(path.name, f"a CSV whose header names {name}", ",".join(table.columns))
     table.index += 1 if header is None else 2
     cells = table[str(name)].dropna()
     numbers = pd.to_numeric(cells, errors="coerce")
@@ -111,12 +111,12 @@ def _refuse(path: Path, cells: pd.Series[Any], right: pd.Series[bool], what: str
     """Refuse the first line that is not right."""
     if not right.all():
         first = int((~right).to_numpy().argmax())
-        InvalidRequest.must(f"line {cells.index[first]} of {path.name}", what, cells.iloc[first])
+        must(f"line {cells.index[first]} of {path.name}", what, cells.iloc[first])
 
 
 def _counted(values: Any, places: pd.Series[int], path: Path, what: str) -> DataSet:
     if places.empty:
-        InvalidRequest.must(path.name, f"a file with at least one {what}", "none")
+        must(path.name, f"a file with at least one {what}", "none")
     return DataSet(Labels(values, np.bincount(places, minlength=len(values))), len(places), True)
 
 
