@@ -56,7 +56,7 @@ def audit(
 
     budget = None if epsilon is None else positive(epsilon, "epsilon", or_zero=True)
     privacy = audit(certificate or mechanism, budget, loss=loss, data=data)
-    claim = None if certificate is None else certificate.claim
+    claim = certificate.claim if certificate else None
     values = {"file": file.name, **privacy.to_dict(), **published, "certified": claim and claim.notion.name}
     rows = privacy.facts() + [(name.replace("_", " "), repr(value)) for name, value in published.items()]
     if risk:
@@ -68,13 +68,13 @@ def audit(
         outputs.write(learnt, claim=claim)
     else:
         outputs.write(privacy)
-    if certificate is not None:
+    if certificate:
         rows.append(("certificate", certificate.words[1]))
-    if (html := outputs["html file"]) is not None:
+    if html := outputs["html file"]:
         from workbench.explorer.page import audit_page, write_page
 
         delta = None  # of a notion that has none
-        if epsilon is None and certificate is not None and "delta" in certificate.claim.values:
+        if epsilon is None and certificate and "delta" in certificate.claim.values:
             delta = certificate.delta
         write_page(html, audit_page(mechanism, rows, {"epsilon": privacy.epsilon or None, "delta": delta}))
     return Report({name: jsonable(value) for name, value in values.items()}, [facts(rows)])
@@ -122,7 +122,7 @@ def check(file: Path) -> Report:
     values = {"file": file.name, "proven": True, "words": list(words)}
     if not isinstance(proven, Certificate):  # the file of a formula
         return Report(values | proven.to_dict(), shown())
-    composed = {} if proven.composed is None else {"composed": proven.composed.to_dict()}
+    composed = {"composed": proven.composed.to_dict()} if proven.composed else {}
     return Report({**values, "claim": proven.claim.to_dict(), **composed, "not_proven": dict(record)}, shown())
 
 
@@ -139,7 +139,7 @@ def sample(
     from workbench.privacy.loading import read
 
     contents = read(file)
-    subject = contents.mechanism if contents.certificate is None else contents.certificate
+    subject = contents.certificate or contents.mechanism
     point: Any = answer
     labelled = getattr(contents.mechanism, "labelled", None) is not None
     if answer is not None and not labelled and not getattr(contents.mechanism, "segments", ()):

@@ -59,7 +59,7 @@ class _Group(Plainly, TyperGroup):
 
             for kind in families(name):
                 _loads_later(*(f"numpy.{part}" for part in ("ctypeslib", "f2py", "ma", "polynomial", "testing")))
-                if (built := _loaded(makes)(kind)) is not None:
+                if built := _loaded(makes)(kind):
                     group.command(kind.name, cls=Command, epilog=epilog(built[1]))(built[0])
         order = {path: at for at, path in enumerate(entries())}
         commands = {**typer.main.get_group(group).commands, **self._built}
@@ -110,7 +110,7 @@ def _loads_later(*names: str) -> None:
     for name in names:
         package, _, own = name.rpartition(".")
         spec = None if name in sys.modules else importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
+        if spec and spec.loader:
             spec.loader = importlib.util.LazyLoader(spec.loader)
             sys.modules[name] = module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
@@ -126,10 +126,10 @@ def _mount(group: typer.Typer, path: str, name: str, entry: Values) -> None:
         group_of = typer.Typer(
             cls=_Group, help=entry.get("help") or built.__doc__, epilog=help_end, rich_markup_mode="rich"
         )
-        if built is not None:
+        if built:
             group_of.callback(invoke_without_command=True, epilog=help_end)(built)
         group.add_typer(group_of, name=name, no_args_is_help=built is None, rich_help_panel=panel)
-    elif built is not None:
+    elif built:
         group.command(
             name, cls=Command, epilog=help_end, context_settings=entry.get("settings"), rich_help_panel=panel
         )(built)
@@ -178,7 +178,7 @@ def _run_and_report(given: list[str]) -> int:
     """Run a command and say what went wrong; its exit code."""
     code, failure = _run(given)
     try:
-        if failure is not None and "--json" in given:
+        if failure and "--json" in given:
             console.emit_json(failure)
         console.answers().flush()
     except BrokenPipeError:  # the reader has left; say nothing more, not even at exit
@@ -187,7 +187,7 @@ def _run_and_report(given: list[str]) -> int:
         console.drop_output()
         if failure is None:
             code, failure = 2, {"error": "WorkbenchError", "message": _trouble(error)}
-    if failure is not None:
+    if failure:
         with contextlib.suppress(OSError):
             print(f"{failure['error']}: {console.one_line(failure['message'])}", file=sys.stderr)
     try:

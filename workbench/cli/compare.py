@@ -59,7 +59,7 @@ def compare(
     json: bool = False,
 ) -> Report | None:
     """Compare solvers: a family on one request, --suite on a versioned suite of programs of every model."""
-    if context.invoked_subcommand is not None:
+    if context.invoked_subcommand:
         if suite is not None:
             raise InvalidRequest(f"suite must be left out with {context.invoked_subcommand}. Got {suite!r}.")
         return None
@@ -78,7 +78,7 @@ def compare(
         return Report({"instances": rows}, [table(f"{len(rows)} instances", ["instance", "model"], cells)])
     if out is None and suite == "default" and solvers in (None, "all") and instances is None:
         out = Path("results/solver_comparison")
-    if out is not None:
+    if out:
         output_folder(out, "out")
     source = programs or str(suite)
     result = under_a_bar(
@@ -115,7 +115,7 @@ def _suite_report(result: Result, suite: str, time_limit: float, folder: Path | 
     from workbench.papers.steps import write_artifact
 
     report = artifacts(result, suite, time_limit)
-    if folder is not None:
+    if folder:
         for artifact in report:
             write_artifact(artifact, folder)
         if folder.name in ("solver_comparison", "program_library") and (folder.parent / "README.md").exists():
@@ -127,7 +127,7 @@ def _suite_report(result: Result, suite: str, time_limit: float, folder: Path | 
         "recommendations": list(result.sentences),
         "interrupted": result.interrupted,
     }
-    written = [] if folder is None else [f"{len(result)} runs: {folder}"]
+    written = [f"{len(result)} runs: {folder}"] if folder else []
     place = f"in {folder}" if folder else "shown above"
     shown = [*_solvers(report[0].table, suite), *result.sentences, *written]
     return Report(values, shown, result.kept(f"runs are finished, {place}."))

@@ -49,12 +49,12 @@ def design_command(kind: Family) -> Examples:
         if design.status == "infeasible":
             sentence = dict(design.facts()).get("not reachable", "No design meets the request.")
             return Report(design.to_dict, stopped=f"Infeasible: {sentence}")
-        if (mps := outputs["program file"]) is not None:
+        if mps := outputs["program file"]:
             design.program.save(mps)
         outputs.write(design, "design_page")
         more: Record = {}
         shown = []
-        if optimum is not None:
+        if optimum:
             more["formula"] = optimum.to_dict()
             shown.append(note(f"The optimum is {optimum.pieces[0].text()}, {optimum.where(optimum.pieces[0])}."))
         if prices:

@@ -69,8 +69,8 @@ def formula_command(kind: Family) -> Examples:
             return formula_of(question, epsilon, delta, time_limit, say)
 
         several_of = several(counts, {option.name: given.get(option.name) for option in options if option.question})
-        if several_of is not None:
-            if (plot := outputs["plot file"]) is not None:
+        if several_of:
+            if plot := outputs["plot file"]:
                 InvalidRequest.must("plot", "left out for a range of questions", plot)
             return _series(*several_of, solve, outputs, pattern)
         if pattern:

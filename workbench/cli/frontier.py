@@ -52,8 +52,8 @@ def frontier_command(kind: Family) -> Examples | None:
         if not is_page(out):
             output_folder(out, "out")
         result = under_a_bar(lambda tell: frontiers.run(plan, tell, jobs))
-        files = _written(result, out, [path for path in (out, html) if path is not None and is_page(path)])
-        if plot is not None and files:
+        files = _written(result, out, [path for path in (out, html) if path and is_page(path)])
+        if plot and files:
             result.plot(plot, width=width)
         more = {"title": result.title, "tasks": result.total, "finished": result.finished}
         kept = f"{len(result)} rows are in {files[0]}" if files else "nothing is written"

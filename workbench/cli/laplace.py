@@ -82,7 +82,7 @@ def decode(
     expected = {name: None if text is None else positive_float(text, name) for name, text in wanted.items()}
     with named(source):
         values, header = read_stream(data, key, **expected)
-    if target is not None:
+    if target:
         write_output(target, column_text("x_hat", values).encode())
     elif not json:
         sys.stdout.write(column_text("x_hat", values))
@@ -90,7 +90,7 @@ def decode(
     mechanism = header.mechanism
     facts = {"file": target and str(target), "count": header.count, **_budgets(mechanism, header.code)}
     facts |= {"mse": mechanism.mse}
-    return Report(facts if target is not None else {**facts, "x_hat": values.tolist()}, [_shown(facts)])
+    return Report(facts if target else {**facts, "x_hat": values.tolist()}, [_shown(facts)])
 
 
 def keygen(target: Path) -> Report:

@@ -125,7 +125,7 @@ def command(
     def called(**given: Any) -> None:
         json = given.get("json", False) if own_json else given.pop("json", False)
         report = function(**given)
-        if report is not None:
+        if report:
             report.tell(json)
 
     ordered = sorted(parameters, key=lambda entry: entry.default is not inspect.Parameter.empty)

@@ -70,7 +70,7 @@ def check_outputs(
         if outputs["plot file"] is None:
             InvalidRequest.must("width", "given with a plot", width)
     for name, path in outputs.items():
-        if path is not None:
+        if path:
             output_file(path, name)
     distinct_files(inputs, outputs)
 
@@ -93,11 +93,11 @@ class Outputs:
         """Save it, plot it, and write its page, as far as these are wanted. page: the function of
         `workbench.explorer.page` that makes it; save: instead of its own; drawn: more options of the plot."""
         saved, plot, html, _ = self._files.values()
-        if saved is not None:
+        if saved:
             (save or subject.save)(saved)
-        if plot is not None:
+        if plot:
             subject.plot(plot, width=self._width, **drawn)
-        if html is not None and page:
+        if html and page:
             from workbench.explorer import page as pages
 
             pages.write_page(html, getattr(pages, page)(subject))

@@ -118,7 +118,7 @@ class Publication:
             undo.callback(self.sidecar.unlink, missing_ok=True)
             write_output(self.target, csv_bytes(cells), private=others)
             undo.pop_all()
-        if self.ledger is not None and others_can_read(self.ledger):
+        if self.ledger and others_can_read(self.ledger):
             err.print(f"Warning: other users can read the ledger {self.ledger.name}.")
         every = [*words, *account.own_words]
         wrote = f"{self.target} ({rows} rows) and {self.sidecar.name}"
@@ -168,7 +168,7 @@ def _saved_or_best(
     """The mechanism of a file, or the best of a family. Raises InvalidRequest."""
     from workbench.privacy.column_release import designed_for_column, mechanism_for_column
 
-    if mechanism is not None:
+    if mechanism:
         if given:
             raise InvalidRequest(f"{next(iter(given))} must be left out with a mechanism, which says it.")
         return partial(mechanism_for_column, mechanism, kind, raw=raw)
@@ -196,7 +196,7 @@ def _through(run: Publication, kind: str, column: str, read: Callable[[], Column
         "method": kind,
         "mechanism": subject.mechanism.describe(),
         "certified": claim is not None,
-        "claim": None if claim is None else claim.to_dict(),
+        "claim": claim.to_dict() if claim else None,
         "pure_epsilon": subject.pure_epsilon,
         "expected_error": subject.expected_error,
         "clip": clip,
@@ -204,7 +204,7 @@ def _through(run: Publication, kind: str, column: str, read: Callable[[], Column
     }
     drawn = subject.mechanism.publish(rows.values, insecure_seed=run.insecure_seed)
     lines = [("clipped", f"{rows.clipped} of {rows.values.size} rows")] if rows.clipped else []
-    notion = "none" if claim is None else claim.notion.name
+    notion = claim.notion.name if claim else "none"
     return run.published(
         [table], rows.given, [drawn], (subject.budget, notion), report, lines, {"clipped_rows": rows.clipped}
     )

@@ -43,7 +43,7 @@ def privatise_places(*, columns: str, mechanism: Path, **files: Any) -> Report:
     budget, norm = _budget(certificate)
     channel: Any = certificate.mechanism
     words = ["Every position was first moved to its nearest place."]
-    if budget is not None and budget.per_distance:
+    if budget and budget.per_distance:
         words.append(
             f"Distance is {norm} between these places, in the unit of the coordinates; that between the positions "
             "themselves may be less."

@@ -129,7 +129,7 @@ def export(
     inputs = {**_ledger_files(ledger), "specification": spec}
     distinct_files(inputs, {"export file": target, "provenance beside the export": beside})
     wanted = None
-    if spec is not None:
+    if spec:
         from workbench.sweeps.specification import read_spec
 
         wanted = set(read_spec(spec).keys)

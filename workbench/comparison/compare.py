@@ -125,7 +125,7 @@ def compare_request(
                 row["seconds"] = clock.elapsed
             if row["objective"] is not None and request.family.certifies:
                 _, certified = attempt(partial(_design, replace(request, check="certify"), solver, limit))
-                if certified is not None and certified.certificate is not None:
+                if certified and certified.certificate:
                     row |= {"certified": True, "certified_objective": certified.objective}
             yield row | {"solver": solver}
 

@@ -148,7 +148,7 @@ def _judged(group: Group, point: Values, solver: str, row: Row, design: Design |
     cannot = row["status"] in ("unavailable", "licence")  # another kind of program than this solver's
     agrees = None if cannot else False if row["failure"] is not None else row["oracle_agrees"]
     oracle = "not for this solver" if cannot else row.get("oracle")
-    judgement = {"oracle": oracle, "difference": None if design is None else design.oracle.difference, "agrees": agrees}
+    judgement = {"oracle": oracle, "difference": design.oracle.difference if design else None, "agrees": agrees}
     answer = {name: row.get(name) for name in COLUMNS[2:]} | judgement
     return {"question": repr(group.question), **group.options, **point, "solver": solver, **answer}
 

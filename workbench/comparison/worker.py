@@ -46,7 +46,7 @@ def answer(program: Any, solver: str, given: Values, hot: bool) -> Record:
         "x": solution.x,
         "objective": solution.objective,
         "bound": solution.bound,
-        "residual": None if solution.residuals is None else solution.residuals.worst,
+        "residual": solution.residuals.worst if solution.residuals else None,
         "seconds": solution.seconds,
         "peak_mb": _peak(),
         "iterations": solution.iterations,

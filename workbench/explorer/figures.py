@@ -54,7 +54,7 @@ def law_figures(design: Design) -> list[Figure]:
     if mechanism is None:
         return []
     figure = law_figure(mechanism)
-    if figure is not None:
+    if figure:
         return [figure]
     tables = [_table(*parts) for parts in design.family.tables(design)]
     if design.family.draws:
@@ -113,7 +113,7 @@ def profile_figures(mechanism: Any, point: Values) -> list[Figure]:
     budget = [[float(number)] for number in numbers] if marked else []
     shown = [curves_figure(curves, list(zip(*budget, strict=True)))]
     dp = next((curve for curve in curves if curve.notion == "dp"), None)
-    return [*shown, _tradeoff(dp, budget)] if dp is not None and not subject.one_sided else shown
+    return [*shown, _tradeoff(dp, budget)] if dp and not subject.one_sided else shown
 
 
 def _tradeoff(profile: Any, budget: Sequence[Any]) -> Figure:

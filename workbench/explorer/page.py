@@ -164,7 +164,7 @@ def design_page(design: Design) -> str:
         _section(title, {"kind": "facts", "rows": design.facts()}, row),
         *(_section("", figure | {"proven": proven}) for figure in figures.law_figures(design)),
     ]
-    return document(title, sections + ([] if design.mechanism is None else _privacy(design.mechanism, budget)))
+    return document(title, sections + (_privacy(design.mechanism, budget) if design.mechanism else []))
 
 
 def audit_page(mechanism: Any, facts: Sequence[tuple[str, str]], budget: Values) -> str:
@@ -172,7 +172,7 @@ def audit_page(mechanism: Any, facts: Sequence[tuple[str, str]], budget: Values)
     law = figures.law_figure(mechanism)
     sections = [
         _section("Exact audit", {"kind": "facts", "rows": facts}),
-        *([] if law is None else [_section("", law)]),
+        *([_section("", law)] if law else []),
     ]
     return document(mechanism.describe(), sections + _privacy(mechanism, budget))
 
@@ -195,7 +195,7 @@ def result_page(result: Result) -> str:
     drawn = [
         {"kind": "picture", "title": name.replace("_", " "), "svg": picture(lambda: figure)}
         for name, draw in result.draw(table).items()
-        if (figure := draw()) is not None
+        if (figure := draw())
     ]
     sections = [
         *([_section("What follows", *texts, narrow=False)] if texts else []),

@@ -111,10 +111,10 @@ class _Lane:
         """Kill the worker, whatever it does."""
         process, self._process = self._process, None
         pipe, self._pipe = self._pipe, None
-        if process is not None:
+        if process:
             process.kill()
             process.join(5)
-        if pipe is not None:
+        if pipe:
             pipe.close()
 
     def close(self) -> None:
@@ -190,7 +190,7 @@ class Lanes:
             lane.end_idle()
 
     def _end_later(self) -> None:
-        if self._idle is not None:
+        if self._idle:
             self._idle.cancel()
         self._idle = threading.Timer(_IDLE, self._lanes["slow"].end_idle)
         self._idle.daemon = True
@@ -198,9 +198,9 @@ class Lanes:
 
     def end(self) -> None:
         """Kill all workers."""
-        if self._idle is not None:
+        if self._idle:
             self._idle.cancel()
         for lane in self._lanes.values():
             lane.close()
-        if self._starting is not None:
+        if self._starting:
             self._starting.join(10)  # a worker whose start is cut short complains on stderr

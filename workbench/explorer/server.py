@@ -73,7 +73,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _sent(self) -> None:
         """The request is here: what follows has limits of its own."""
-        if self._clock is not None:
+        if self._clock:
             self._clock.cancel()
 
     # Routes.

@@ -74,7 +74,7 @@ class _Live:
 
     def close(self) -> None:
         for session in (self.session, self.proving, self.brief):
-            if session is not None:
+            if session:
                 session.close()
 
 
@@ -185,7 +185,7 @@ class Tasks:
 
     def design(self, request: PageRequest) -> View:
         """The mechanism from a live session: certified where that is quick; preliminary where solving takes long."""
-        if (proven := self._proven(request)) is not None:
+        if proven := self._proven(request):
             return views.view(proven, request)
         solved = self._last is not None and self._last[0] == request.key
         design = None if solved else self._preliminary(request)
@@ -205,7 +205,7 @@ class Tasks:
         """The certified mechanism, from a cold start, with its certificate's file."""
         design = _reached(partial(request.kind.designed, request.request("certify", **request.within(_LONG))))
         self._last, proof = (request.key, design), design.certificate
-        return views.view(design, request) | ({} if proof is None else {"certificate": proof.content().decode()})
+        return views.view(design, request) | ({"certificate": proof.content().decode()} if proof else {})
 
     prove = certify
 
@@ -235,7 +235,7 @@ class Tasks:
                 break
             there = request.at(name, value)
             row, design = attempt(partial(_reached, self._solver(request, name, value)))
-            known[value] = {**row, name: float(value)}, "" if design is None else views.label(design)
+            known[value] = {**row, name: float(value)}, views.label(design) if design else ""
             request.tell(len(known), len(grid), _step(design, there, name, value))
         return self._curve(request, name, known) | {"left": sum(value not in known for value in grid)}
 
@@ -254,7 +254,7 @@ class Tasks:
         if request.kind.frontier is None:
             raise InvalidRequest(f"No published mechanisms are listed for the family {request.kind.name}.")
         design = self._designed(request)
-        laws = [] if design.mechanism is None else figures.other_laws(design)
+        laws = figures.other_laws(design) if design.mechanism else []
         try:
             rows = alone.frontier(request)
         except InvalidRequest as error:
@@ -289,7 +289,7 @@ class Tasks:
             "family": kind.name,
             "given": dict(request.given),
             "errors": errors,
-            "along": {name: figure for name, figure in drawn.items() if figure is not None},
+            "along": {name: figure for name, figure in drawn.items() if figure},
             "steps": [answers[name] for name in steps if name in answers],
             "view": view,
             **{name: answers[name] for name in ("profile", "formulas") if name in answers},
@@ -302,7 +302,7 @@ class Tasks:
     def _exported(self, request: PageRequest) -> View:
         """A design of an export, certified where that is quick."""
         proven = self._proven(request)
-        return self.complete(request) if proven is None else views.view(proven, request)
+        return views.view(proven, request) if proven else self.complete(request)
 
 
 def _reached(solve: Callable[[], Design]) -> Design:

@@ -82,13 +82,13 @@ class ExplorerWidget(anywidget.AnyWidget):
         if not isinstance(message, dict):
             return
         if "stop" in message:
-            if (event := self._stopped.get(message["stop"])) is not None:
+            if event := self._stopped.get(message["stop"]):
                 event.set()
             return
         number, task, request = message.get("id"), message.get("task"), message.get("asked")
         if isinstance(number, int) and isinstance(task, str) and isinstance(request, dict):
             last, ExplorerWidget._asked_last = ExplorerWidget._asked_last, self
-            if last is not None and last is not self:
+            if last and last is not self:
                 last._lanes.rest()
             self._stopped[number] = threading.Event()
             threading.Thread(target=self._run, args=(number, task, request, self.send), daemon=True).start()

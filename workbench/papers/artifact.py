@@ -158,12 +158,12 @@ class Artifact:
         contents = {"csv": table.encode(), "json": json_bytes(record)}
         if "tex" in formats:
             contents["tex"] = tex_bytes(shown, self.title)
-        if self.draw is not None:
+        if self.draw:
             figure = self.draw(shown)
             contents |= {form: figure_bytes(figure, form) for form in PICTURES}
         files = {f"{self.name}.{ending}": content for ending, content in contents.items()}
         for name in formats:
-            if name in WIDTHS and self.draw is not None:
+            if name in WIDTHS and self.draw:
                 with suppress(InvalidRequest):  # no room for its legend
                     files[f"{self.name}_{name}.pdf"] = figure_bytes(self.draw(shown), "pdf", WIDTHS[name])
         return files

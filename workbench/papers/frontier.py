@@ -70,7 +70,7 @@ def _drawn(name: str, full: bool) -> Artifact:
 
     def draw(_: pd.DataFrame) -> Figure:
         figure = result.draw(rows)[stated["plot"]]()
-        assert figure is not None  # the rows are complete
+        assert figure  # the rows are complete
         return figure
 
     verdicts = table["oracle_agrees"].dropna() if "oracle_agrees" in table else pd.Series(dtype=bool)

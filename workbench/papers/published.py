@@ -67,7 +67,7 @@ def _draw(table: pd.DataFrame) -> Figure:
             labelleft=at % columns == 0, labelbottom=at >= len(axes) - columns, labelsize=6 if several else 8
         )
         axis.set_xlabel("ε" if at >= len(axes) - columns else "")
-    if image is not None:
+    if image:
         percent_bar(
             image,
             axes,

@@ -64,7 +64,7 @@ def in_order(papers: Sequence[Paper], names: Iterable[tuple[Paper, str]], *, err
     steps = []
     for paper in papers:
         steps += [step for other, name in chosen if other is paper for step in _parts(paper, [name])]
-        if errata and paper.errata is not None:
+        if errata and paper.errata:
             steps.append(Step(paper.name, (ERRATA,)))
     return steps
 
@@ -237,10 +237,10 @@ def _taken(paper: Paper, step: Step, full: bool, formats: Collection[str]) -> li
         if isinstance(compute, InParts):
             data = compute.part(step.key, full)
             outcomes.append(Outcome(name, clock.elapsed, data=data))
-        elif compute is not None:
+        elif compute:
             outcomes.append(Outcome.of(paper.name, compute(full), clock.elapsed, formats))
         else:
-            assert paper.errata is not None
+            assert paper.errata
             content = json_bytes(paper.errata())
             outcomes.append(Outcome(name, clock.elapsed, {"errata.json": content}))
     return outcomes

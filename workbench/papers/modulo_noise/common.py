@@ -76,7 +76,7 @@ def law(question: ModuloNoise, epsilon: float, delta: float = 0.0, notion: str =
     verdict = oracles.bounds(
         question.sizes, question.differences, question.directed, epsilon, delta, ratio_kind(notion)
     ).strongest
-    assert verdict is not None
+    assert verdict
     return verdict
 
 

@@ -43,7 +43,7 @@ def variables(n: int) -> Record:
 
     def columns(question: ModuloNoise) -> int:
         solution = design(question, notion="pdp", epsilon=1.5, delta=0.1, certify=False).solution
-        assert solution is not None
+        assert solution
         return int(solution.program.shape[1])
 
     return {"alone": columns(question_of(n=n, shifts=[1])), "columns": columns(question_of(n=n, max_shift=3))}

@@ -72,7 +72,7 @@ def _least(programs: Iterable[tuple[Bins, TwoBinShape, EntrywiseProgram]]) -> Qu
         if point is not None and (best is None or point.objective < best[0]):
             best = point.objective, bins, shape.selection(point.x)
     live.close()
-    assert best is not None
+    assert best
     return two_bin(list(best[1]), *best[2], name="OPTM")
 
 

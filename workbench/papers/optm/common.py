@@ -53,7 +53,7 @@ def simulated(quantizer: Quantizer, x: Vector, rng: np.random.Generator) -> Vect
 def optm_at(bins: str, epsilon: str, density: Density | None = None) -> Quantizer:
     """OPTM at given bins: the best of its slices by its own objective; thinner slices when 0.01 leaves no solution."""
     answer = optm_thinner(read_bins(bins), exact(epsilon, "epsilon"), density or uniform())
-    assert answer is not None
+    assert answer
     return certified(answer.quantizer, epsilon)
 
 
@@ -86,7 +86,7 @@ def published(epsilon: str, table: str | None = None) -> dict[str, Quantizer]:
     """The mechanisms of a table at one ε, by default of that ε's; at ε = 0.5 the paper has no RQM and ERM."""
     table = table or TABLES[epsilon]
     names = [name for name in NAMES if name == "MVU" or name in parameters()[table]]
-    return {name: quantizer for name in names if (quantizer := printed_at(name, table, epsilon)) is not None}
+    return {name: quantizer for name in names if (quantizer := printed_at(name, table, epsilon))}
 
 
 @lru_cache(maxsize=256)
@@ -98,7 +98,7 @@ def law_question(epsilon: str, density: Density | None = None, loss: str = "abso
 def exact_at(bins: str, epsilon: str, density: Density | None) -> Quantizer:
     """The exact quantizer at given bins, on 41 knots."""
     design = exact_quantizer(read_bins(bins), law_question(epsilon, density), knots=41)
-    assert design is not None
+    assert design
     return certified(design.quantizer, epsilon)
 
 
@@ -108,7 +108,7 @@ def best_exact(
 ) -> Quantizer:
     """The exact quantizer with optimised bins, within twice the least feasible reach."""
     design = optimised_bins(levels, law_question(epsilon, density, loss), starts=starts)
-    assert design is not None
+    assert design
     return certified(design.quantizer, epsilon)
 
 

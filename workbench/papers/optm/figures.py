@@ -62,7 +62,7 @@ def _optm(levels: int, epsilon: str) -> Quantizer | None:
         return randomized_response(epsilon)
     law = law_question(epsilon)
     thinned = optm_thinner(searched_bins(levels, law, every=2 if levels <= 6 else 4), law.epsilon)
-    return None if thinned is None else certified(thinned.quantizer, epsilon)
+    return certified(thinned.quantizer, epsilon) if thinned else None
 
 
 def bits(epsilon: str, *, full: bool = False) -> list[Row]:

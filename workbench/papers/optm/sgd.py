@@ -70,7 +70,7 @@ def train(x: Vector, y: Positions, quantizer: Quantizer | None, training: Traini
         here = features[chosen]
         gap = softmax(here @ weights, axis=2) - unit[y[chosen]]
         gradients = np.clip(here[..., :, None] * gap[..., None, :], -clip, clip)  # (runs, batch, d + 1, classes)
-        if quantizer is not None:
+        if quantizer:
             gradients = clip * simulated(quantizer, gradients / clip, rng)
         weights -= training.rate * gradients.mean(axis=1)
         # quantized steps tie scores exactly: rounding, not the machine's linear algebra, must break those ties

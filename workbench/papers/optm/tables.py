@@ -64,7 +64,7 @@ def _made(by: str, epsilon: str, sigma: float | None) -> Quantizer:
             quantizer = no_erm(epsilon)[1]
         case "product":
             best = product_optimum(read_bins(bins), law_question(epsilon, density), nodes=400 if sigma is None else 200)
-            assert best is not None
+            assert best
             quantizer = best.quantizer
         case "exact":
             quantizer = exact_at(bins, epsilon, density)
@@ -72,7 +72,7 @@ def _made(by: str, epsilon: str, sigma: float | None) -> Quantizer:
             quantizer = best_exact(4, epsilon, density)
         case _:
             quantizer = printed_at(by, table, epsilon, density)
-    assert quantizer is not None
+    assert quantizer
     return certified(quantizer, epsilon)
 
 
@@ -115,7 +115,7 @@ def as_printed(mechanism: str, table: str, sigma: float | None = None) -> list[R
     given = parameters()[table]
     epsilon = given.get("epsilon", "1")
     quantizer = printed_at(mechanism, table, epsilon, None if sigma is None else gaussian(sigma))
-    assert quantizer is not None
+    assert quantizer
     return [{**given[mechanism], "asked epsilon": float(epsilon), **_measured(quantizer)}]
 
 
@@ -195,7 +195,7 @@ def no_rqm(epsilon: str) -> Quantizer | None:
     reach = 1 / math.tanh(float(epsilon) / 2)
     outer = (Fraction(round(reach * factor * 10**6), 10**6) for factor in (1.0001, 1.001, 1.01, 1.03, 1.1, 1.3))
     largest = (largest_q(equal_bins(4, b), epsilon, digits=4) for b in outer)
-    return min((q for q in largest if q is not None), key=lambda q: q.mae_51, default=None)
+    return min((q for q in largest if q), key=lambda q: q.mae_51, default=None)
 
 
 def no_erm(epsilon: str) -> tuple[int, Quantizer]:
