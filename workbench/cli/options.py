@@ -120,7 +120,7 @@ def command(
     them by name; without: parameters of the function that the command does not offer.
     """
     parameters = [*map(_of_option, options), *_of_signature(name, function, without)]
-    own_json = any(entry.name == "json" for entry in inspect.signature(function).parameters.values())
+    own_json = "json" in inspect.signature(function).parameters
 
     def called(**given: Any) -> None:
         json = given.get("json", False) if own_json else given.pop("json", False)

@@ -1,8 +1,8 @@
 """What a reproduction is made of: artifacts (a table, a figure, printed numbers beside ours) and errata with checks.
 
-A paper's module defines functions that compute tables and registers them in its `Paper`; titles, captions, figures and
-the words of errata are data in papers/declared/<paper>.toml, which `artifact` and `erratum` fill in. `reproduce` writes
-each as CSV, PNG, SVG and PDF, and assembles results/README.md. Printed numbers live in papers/printed/<paper>.toml, are
+A paper's modules define functions that compute rows, words and numbers; papers/declared/<paper>.toml names them, and
+states titles, captions, figures and the words of errata, which `paper_stated` fills in. `reproduce` writes each as CSV,
+PNG, SVG and PDF, and assembles results/README.md. Printed numbers live in papers/printed/<paper>.toml, are
 only ever compared with, and never used to compute ours.
 """
 

@@ -7,12 +7,12 @@ results/README.md is assembled from the .json records of all papers.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from solvers.search import Deadline
 from workbench.errors import InvalidRequest
 from workbench.families.option import count
 from workbench.io.drawing import Drawing, draw
@@ -74,7 +74,7 @@ def reproduce(
     chosen = _chosen(papers, full)
     artifacts = [only] if isinstance(only, str) else only
     tasks, notes = _possible(_wanted(chosen, artifacts, full), named=bool(artifacts))
-    begin = time.perf_counter()
+    clock = Deadline()
     for note in notes:
         progress(0, len(tasks), note)
     run = Reproduction(chosen, [(paper.name, name) for paper, name in tasks], Path(results), full, progress, formats)
@@ -94,7 +94,7 @@ def reproduce(
         lambda table: {"differences": partial(_draw, table)},
         done,
         len(tasks),
-        time.perf_counter() - begin,
+        clock.elapsed,
         ((f"{agreement(run.rows)}.",) if run.rows else ()) + notes,
     )
 
