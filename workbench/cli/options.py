@@ -208,7 +208,7 @@ def present(given: Values) -> Record:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def files_of(options: Iterable[Option], given: Values) -> dict[str, Path | str | None]:
+def files_of(options: Iterable[Option], given: Values) -> Record:
     """What a command line gave that may be the name of a file to read."""
     return {
         option.command or option.name: given[option.name]

@@ -13,6 +13,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.objects import Record
 from workbench.io.files import distinct_files, not_read_only, try_folder, write_whole
 
+Inputs = Mapping[str, Path | str | None]  # files that a command reads, by what a message calls them
 _FILES = {"save": "saved file", "plot": "plot file", "html": "html file", "mps": "program file"}
 _ENDINGS = {
     "plot file": ".png, .svg or .pdf (--html writes a page)",
@@ -58,9 +59,7 @@ def output_file(path: Path, name: str) -> None:
         InvalidRequest.must(name, "in a folder that can be written", f"{path}: {error.strerror}")
 
 
-def check_outputs(
-    inputs: Mapping[str, Path | str | None], outputs: Mapping[str, Path | None], width: str | None = None
-) -> None:
+def check_outputs(inputs: Inputs, outputs: Mapping[str, Path | None], width: str | None = None) -> None:
     """Refuse outputs (what a message calls them -> path, None where not given) that cannot be written, or that are one
     file with an input or with each other; and a width that the plot file cannot have."""
     if width is not None:
@@ -81,7 +80,7 @@ class Outputs:
     inputs: files it reads; given: its options, of which those of the files are taken out. Raises InvalidRequest.
     """
 
-    def __init__(self, inputs: Mapping[str, Path | str | None], given: Record) -> None:
+    def __init__(self, inputs: Inputs, given: Record) -> None:
         self._files: dict[str, Path | None] = {name: given.pop(option, None) for option, name in _FILES.items()}
         self._width = given.pop("width", None)
         check_outputs(inputs, self._files, self._width)

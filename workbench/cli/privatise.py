@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json as json_module
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.cli.console import Report, err, facts, note
 from workbench.cli.options import present
-from workbench.cli.output_paths import check_outputs, write_output
+from workbench.cli.output_paths import Inputs, check_outputs, write_output
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Record, Values
 from workbench.io.files import others_can_read
@@ -47,7 +47,7 @@ class Publication:
     work. Raises InvalidRequest.
     """
 
-    inputs: Mapping[str, Path | str | None]
+    inputs: Inputs
     source: Path
     target: Path
     person: str | None

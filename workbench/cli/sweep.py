@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.cli.console import Report, facts, table, under_a_bar
 from workbench.cli.output_paths import output_file
 from workbench.errors import WorkbenchError
-from workbench.exact.objects import Values
+from workbench.exact.objects import Record, Values
 from workbench.io.files import distinct_files
 from workbench.io.result import Progress
 from workbench.sweeps.ledger import DEFAULT, Ledger, Row
@@ -66,7 +66,7 @@ def sweep(
     return _said(result.outcome.to_dict(), failed=bool(result.given_up))
 
 
-def _ledger_files(ledger: Path) -> dict[str, Path | str | None]:
+def _ledger_files(ledger: Path) -> Record:
     """The ledger and what SQLite keeps beside it."""
     names = {"ledger": "", "log of the ledger": "-wal", "index of the ledger's log": "-shm"}
     return {name: Path(f"{ledger}{ending}") for name, ending in names.items()}

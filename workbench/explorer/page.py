@@ -27,7 +27,7 @@ from workbench.explorer import figures
 from workbench.explorer.given import Files
 from workbench.explorer.processes import Lanes, Stopped
 from workbench.io.files import write_whole
-from workbench.io.shown import picture
+from workbench.io.shown import Facts, picture
 
 if TYPE_CHECKING:
     from workbench.families.design import Design
@@ -167,7 +167,7 @@ def design_page(design: Design) -> str:
     return document(title, sections + (_privacy(design.mechanism, budget) if design.mechanism else []))
 
 
-def audit_page(mechanism: Any, facts: Sequence[tuple[str, str]], budget: Values) -> str:
+def audit_page(mechanism: Any, facts: Facts, budget: Values) -> str:
     """An audit: its facts, the mechanism's law and its profile. budget: epsilon and delta, None where unknown."""
     law = figures.law_figure(mechanism)
     sections = [

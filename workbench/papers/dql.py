@@ -89,7 +89,7 @@ def mvu(points: int, bits: int) -> pd.DataFrame:
     return table.assign(decoder_epsilon=table["database_epsilon"])
 
 
-def crossing(table: pd.DataFrame) -> dict[str, str]:
+def crossing(table: pd.DataFrame) -> Record:
     """Where DQL's database guarantee, sqrt(2/v) at a mean squared error v, becomes better than MVU's, in words."""
     mvu = table[table["mechanism"] == "MVU"].sort_values("mse")
     at = mvu["mse"].to_numpy()

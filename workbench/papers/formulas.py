@@ -166,7 +166,7 @@ def _rows(solved: Formula, theirs: Sequence[Affine], named: Row) -> Iterable[Row
         yield row | {"formula": piece.text(), "verdict": _verdict([piece.value], [other])}
 
 
-def verdicts(table: pd.DataFrame) -> dict[str, str]:
+def verdicts(table: pd.DataFrame) -> Row:
     """How often each verdict was given, in words."""
     counted = [
         f"{column}: " + ", ".join(f"{count} {word}" for word, count in table[column].value_counts().items())
