@@ -122,14 +122,12 @@ class ComposedDelta:
     def _composed(self, losses: Vector) -> tuple[float, tuple[Any, ...], NDArray[np.complex128]]:
         density, every = masses(losses)
         loss = np.concatenate([every, -every[:-1]])  # of the outcomes 0..M and -1..-M
-        total, (at, share, slope), before = self._convolved(loss, np.concatenate([density, density[1:]]))
+        total, (at, share, slope), before = self.of_pair(loss, np.concatenate([density, density[1:]]))
         return total, (density, every, at, share, slope), before
 
-    def of_pair(self, loss: Vector, mass: Vector) -> float:
-        """δ_T of any two laws, by their losses ln P/Q and the masses P. Shapes (n,)."""
-        return self._convolved(loss, mass)[0]
-
-    def _convolved(self, loss: Vector, mass: Vector) -> tuple[float, tuple[Any, ...], NDArray[np.complex128]]:
+    def of_pair(self, loss: Vector, mass: Vector) -> tuple[float, tuple[Any, ...], NDArray[np.complex128]]:
+        """δ_T of any two laws, by their losses ln P/Q and the masses P, shapes (n,); where these are on the grid, and
+        the transform of all but one."""
         cell = np.floor(loss / self.step)
         gap = loss - cell * self.step
         unit = -math.expm1(-self.step)

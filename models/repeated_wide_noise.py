@@ -68,7 +68,7 @@ class RepeatedWideNoise:
         exponents, d = self.exponents(steepness), self.reach
         both = np.concatenate([exponents[:0:-1], exponents])
         mass = np.exp(-both)
-        return self._composed.of_pair(both[d:] - both[:-d], mass[:-d] / mass.sum())
+        return self._composed.of_pair(both[d:] - both[:-d], mass[:-d] / mass.sum())[0]
 
     @cached_property
     def steepest(self) -> float:

@@ -61,7 +61,7 @@ class ManyRuns(Session):
 def _for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
     share = request.epsilon / request.runs
     search = _Search(request)
-    run = _once(request, share, Fraction(0))
+    run: Request = request.at({"runs": 1, "epsilon": share, "delta": Fraction(0)})
     with request.family.open(run) as session:
 
         def split(epsilon: Fraction, part: Fraction) -> Design:
@@ -82,11 +82,6 @@ def _for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
         one_run_curve = None if within_curve is None or search.deadline.passed else partial(within_curve, run)
         bound = best.bound if not request.delta else _bound(request, split, one_run_curve, search.deadline)
     return _made(request, best, bound, search)
-
-
-def _once(request: Any, epsilon: Fraction, delta: Fraction) -> Request:
-    moved: Request = request.at({"runs": 1, "epsilon": epsilon, "delta": delta})
-    return moved
 
 
 class _Search:

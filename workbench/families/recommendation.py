@@ -364,8 +364,7 @@ def _candidates(query: AnyQuery) -> Iterator[Candidate]:
             module = importlib.import_module(kind.recommendation)
             offer = getattr(module, "real_candidates" if real else "candidates", None)
             if offer is not None:
-                candidates = offer(query)
-                yield from candidates
+                yield from offer(query)
             elif real:
                 yield Candidate(kind.title, reason="it is for finitely many answers: --answers instead of --range")
 

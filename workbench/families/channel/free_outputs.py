@@ -46,6 +46,7 @@ _NEAR = 1e-2  # up to which it is a design, under several bounds
 _USED, _PRESENT = 1e-9, 1e-4  # of a column, from which it counts as used; one of an interior point
 _DIGITS = 11  # of the range, that an output has
 _LEAST = 0.2  # seconds of one program, where none are left
+_NOTHING = 1e-300  # of a column that is not used
 _APART = Fraction(1, 10**9)  # of the range, that two anchors are at least
 _STOPPED = (Termination.INTERRUPTED, Termination.TIME_LIMIT)
 
@@ -98,6 +99,9 @@ class FreeOutputsProblem(ChannelProblem):
         solution, bound, loss = reached.solution, reached.bound, reached.objective
         done = solution is None or solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT)
         enough = _NEAR if self.request.cut else self.ENOUGH
+        if self.request.cut and solution is None and bound is not None and loss - bound > enough * loss:
+            words = f"the optimum over all real outputs lies between {bound:.9g} and {loss:.9g}"
+            raise NotProven(f"The search ended where programs take long: {words}.", design=reached)
         if not done or bound is None or loss - bound > enough * abs(loss) + ABSOLUTE:
             return super().proven(reached)
         if loss - max(bound, 0.0) <= _SAID * loss:
@@ -121,6 +125,8 @@ class FreeOutputsProblem(ChannelProblem):
                 if (tell := self.request.progress) is not None:
                     tell(f"outputs, round {round_}: loss {best.value:.9g}, bound {float(bound or 0):.9g}")
                 everywhere = self.request.cut and len(_used(below)) > len(anchors)  # which takes long with more of them
+                if everywhere and bound is not None and self.request.max_loss is None:
+                    best = min(best, self._relocated(below), key=lambda candidate: candidate.value)
                 if below.stopped or everywhere or self._enough(best.value, bound):
                     break
                 near = [*below.points, *self._beside(anchors, below), *_used(best)]
@@ -193,6 +199,21 @@ class FreeOutputsProblem(ChannelProblem):
             if gain <= _CLOSE * abs(best.value):
                 break
         return best
+
+    def _relocated(self, below: _Candidate) -> _Candidate:
+        """A channel at the tangents with its outputs moved to where they cost least: as private, and no program."""
+        request, channel = below.request, below.answer.mechanism
+        weights = _weights(request, below.answer.solution)[:, None] * channel.matrix
+        points = posterior_points(self._named, request.question.places[0], np.maximum(weights, _NOTHING)).tolist()
+        columns: dict[Fraction, list[int]] = {}
+        for column, point in enumerate(map(self._number, points)):
+            columns.setdefault(point, []).append(column)
+        question = self.request.question.placed(tuple(sorted(columns)))
+        placed = self.request.placed(sorted(columns), loss_table(question, self._named.name))
+        rows = [[sum(row.integers[j] for j in columns[point]) for point in sorted(columns)] for row in channel.rows]
+        moved = placed.channel(rows)
+        value = float(ChannelProblem(placed).loss(moved))
+        return _Candidate(placed, replace(below.answer, mechanism=moved, solution=None), value, [])
 
     def _at(self, outputs: Iterable[Fraction]) -> _Candidate:
         kept = [*outputs, *(self._inputs if self.request.max_loss is not None else ())]  # at which any loss is in reach

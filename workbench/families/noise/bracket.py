@@ -21,7 +21,7 @@ loss, as many as a gap ~ 1/k² needs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -57,7 +57,7 @@ _AUDITED = 6_000  # shifts times outcomes of a notion whose audit takes logarith
 _WINDOWS, _MET = 12, 3  # of the integers; of one value, after which digits are what is missing
 _TAIL, _WIDEST = 12.0, 6.0  # losses of pure noise after which a first window ends; ε of a budget
 _BITS = 64  # of a mass
-_DOUBLED, _FINEST = 32, 192  # cells of a sensitivity up to which grids are doubled; at most
+_GRIDS, _FINEST = (1, 2, 4, 8, 16, 32), 192  # cells of a sensitivity, at first; at most
 _WIDE = 32  # sensitivity on the integers from which windows begin smaller
 _PIECE = 60_000  # excesses of a program in one piece, where it cannot grow row by row
 _EXCESS = 1e-6  # over δ, relative: what is left is repaired at a loss that is small beside every gap of the reals
@@ -327,12 +327,14 @@ class _Reals(LinePrograms):
 
     def run(self, steps: int | None) -> None:
         """The grids of the module's docstring."""
-        for k in [steps] if steps else self._doubled():
+        for k in [steps] if steps else _GRIDS:
+            if k > 1 and not steps and (self.closed or not self._fits(k)):
+                break
             self.within.check(k, reals=True)
             self._both(k, k)
         if steps or self.request.solver != "highs":
             return
-        for k in range(_DOUBLED // 2 + 1, _DOUBLED):
+        for k in range(_GRIDS[-2] + 1, _GRIDS[-1]):
             if self.closed or not self._fits(k):
                 return
             self._both(k, k)
@@ -347,13 +349,6 @@ class _Reals(LinePrograms):
             if not self._fits(max(low, high)):
                 return
             self._both(low, high)
-
-    def _doubled(self) -> Iterator[int]:
-        yield 1
-        k = 2
-        while k <= _DOUBLED and not self.closed and self._fits(k):
-            yield k
-            k *= 2
 
     def _fits(self, k: int) -> bool:
         before = self.within.window(k // 2, reals=True)
@@ -373,7 +368,7 @@ class _Reals(LinePrograms):
     def _reach(self, k: int, near: int) -> int:
         """Where the noise of a program ends: a little beyond that of a coarser grid, where grids are fine."""
         whole = self.within.window(k, reals=True)
-        if k <= _DOUBLED or not self.within.ends:
+        if k <= _GRIDS[-1] or not self.within.ends:
             return whole
         masses = self.laws[near]
         used = int(np.abs(np.flatnonzero(masses > _SPECK * masses.max()) - masses.size // 2).max())

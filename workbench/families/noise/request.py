@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+import numpy as np
+
 from models.line_losses import LineLoss
 from models.losses import loss_named
 from models.oracles.line_noise import POWERS
@@ -22,6 +24,7 @@ from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.integer_noise import IntegerNoise, UnboundedNoise
 from workbench.mechanisms.real_noise import RealNoise
 from workbench.privacy.claim import Claim
+from workbench.privacy.objective import integer_loss
 
 MOST_EPSILON, MOST_DELTA = 20, Fraction(999, 1000)  # where they are minimised
 SMALLEST, LARGEST = Fraction(1, 10**9), 700  # ε but for 0: e^ε is a number of floating point, as are variances
@@ -48,19 +51,11 @@ def difference_loss(name: str) -> Callable[[Fraction], Fraction]:
     loss = loss_named(name)
     if loss.kind not in NAMED:
         raise ValueError(f"loss must be one of {', '.join(NAMED)} for noise. Got {name!r}.")
-    parameter = Fraction(str(loss.parameter)) if loss.parameter is not None else Fraction(0)
+    parameter = Fraction(str(loss.parameter)) if loss.parameter is not None else Fraction(1)
 
     def at(r: Fraction) -> Fraction:
-        if loss.kind == "absolute":
-            return abs(r)
-        if loss.kind == "squared":
-            return r * r
-        if loss.kind == "error-rate":
-            return Fraction(r != 0)
-        if loss.kind == "pinball":
-            return -parameter * r if r < 0 else (1 - parameter) * r
-        inside = min(abs(r), parameter)
-        return inside * (abs(r) - inside / 2)
+        of_integers, scale, unit = integer_loss(loss.kind, parameter, [r])
+        return Fraction(int(of_integers(np.array([int(r * scale)], dtype=object))[0]), unit)
 
     return at
 
@@ -88,7 +83,6 @@ class NoiseRequest(BudgetRequest):
 
     def __post_init__(self) -> None:
         self._check_notion()
-        self._check_epsilon()
         self._check_loss()
         if self.delta and not backend(self.solver).capabilities().duals:
             InvalidRequest.must("solver", "one that gives dual values, from which the bound is computed", self.solver)
@@ -107,12 +101,9 @@ class NoiseRequest(BudgetRequest):
             self.check_several_bounds()
         else:
             self.check_one_bound()
-
-    def _check_epsilon(self) -> None:
-        sticks = self.claim.requirements(())
-        for epsilon in [stick.epsilon for stick in sticks if stick.delta or not self.convex]:
-            if epsilon:
-                within(epsilon, SMALLEST, LARGEST)
+        for stick in self.claim.requirements(()):
+            if stick.epsilon and (stick.delta or not self.convex):
+                within(stick.epsilon, SMALLEST, LARGEST)
 
     def _check_loss(self) -> None:
         """That the loss and the prior are of the question."""

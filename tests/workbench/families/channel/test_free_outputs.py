@@ -254,3 +254,23 @@ def test_the_search_of_outputs_tells_what_it_has():
     bounds = [float(line.split()[-1]) for line in told]
     assert bounds == sorted(bounds)
     assert bounds[-1] <= best.objective * (1 + 1e-9)
+
+
+def test_outputs_of_the_channel_at_the_tangents_are_moved():
+    """Its columns are added up where they are moved to one output; the loss is above the bound by the tangents alone."""
+    from workbench.families.channel.family import FAMILY
+    from workbench.families.channel.free_outputs import FreeOutputsProblem
+
+    request = FAMILY.request(wb.FiniteQuery("0..3", "free", max_shift=1), epsilon=1, loss="squared")
+    problem = FreeOutputsProblem(request)
+    anchors = [Fraction(k, 8) for k in range(25)]
+    below, shift = problem._below(anchors)
+    moved = problem._relocated(below)
+    outputs = moved.request.question.outputs
+    assert list(outputs) == sorted({*outputs})
+    assert len(outputs) < len(anchors) + 1
+    assert [sum(row) for row in moved.answer.mechanism.rows] == [1] * 4
+    bound = below.answer.bound - shift
+    assert bound * (1 - 1e-9) <= moved.value <= bound + Fraction(1, 16) ** 2
+    squares = [sum(p * (o - x) ** 2 for p, o in zip(row, outputs)) for x, row in enumerate(moved.answer.mechanism.rows)]
+    assert moved.value == pytest.approx(float(sum(squares) / 4), rel=1e-12)
