@@ -257,7 +257,7 @@ def test_the_search_of_outputs_tells_what_it_has():
 
 
 def test_outputs_of_the_channel_at_the_tangents_are_moved():
-    """Its columns are added up where they are moved to one output; the loss is above the bound by the tangents alone."""
+    """Columns that are moved to one output are added up; the loss is above the bound by the tangents alone."""
     from workbench.families.channel.family import FAMILY
     from workbench.families.channel.free_outputs import FreeOutputsProblem
 
@@ -272,5 +272,5 @@ def test_outputs_of_the_channel_at_the_tangents_are_moved():
     assert [sum(row) for row in moved.answer.mechanism.rows] == [1] * 4
     bound = below.answer.bound - shift
     assert bound * (1 - 1e-9) <= moved.value <= bound + Fraction(1, 16) ** 2
-    squares = [sum(p * (o - x) ** 2 for p, o in zip(row, outputs)) for x, row in enumerate(moved.answer.mechanism.rows)]
-    assert moved.value == pytest.approx(float(sum(squares) / 4), rel=1e-12)
+    gaps = (np.array(outputs, dtype=float) - np.arange(4)[:, None]) ** 2
+    assert moved.value == pytest.approx((moved.answer.mechanism.matrix * gaps).sum() / 4, rel=1e-9)
