@@ -184,10 +184,8 @@ def _parts(value: Any) -> list[Any]:
 
 
 def _named(value: Any) -> str:
-    if isinstance(value, _Name):
-        return str(value)
     if isinstance(value, (str, Path)):
-        return Path(value).stem
+        return str(value) if isinstance(value, _Name) else Path(value).stem
     return str(getattr(value, "__name__", "own")).replace("<lambda>", "own")
 
 
@@ -307,16 +305,16 @@ def _channel(law: _Table, question: Any) -> Mechanism:
             wanted = f"a matrix with a row for each of {question.k} labels"
             InvalidRequest.must("baseline", wanted, f"{len(rows)} rows")
         return _labelled(question, outputs, Channel.from_rows(rows))
-    numbers = getattr(question, "numbers", None)
+    if isinstance(question, FiniteQuery) and question.numbers is not None:
+        _same(inputs, question.numbers[0], "answers")
+        _same(outputs, question.numbers[1], "outputs")
+        return Channel.from_rows(rows)
     if inputs is None and isinstance(question, (FiniteQuery, ModuloNoise)):
         return Channel.from_rows(rows)
-    if isinstance(question, FiniteQuery) and numbers is not None:
-        _same(inputs, numbers[0], "answers")
-        _same(outputs, numbers[1], "outputs")
-        return Channel.from_rows(rows)
+    wanted, got = "a PMF or a matrix for this query", "a table of inputs and outputs"
     if inputs is None:
-        return InvalidRequest.must("baseline", "a PMF where the answers have no largest one", "a matrix")
-    return InvalidRequest.must("baseline", "a PMF or a matrix for this query", "a table of inputs and outputs")
+        wanted, got = "a PMF where the answers have no largest one", "a matrix"
+    return InvalidRequest.must("baseline", wanted, got)
 
 
 def _labelled(labels: Labels, outputs: Iterable[Fraction] | None, channel: Channel) -> Channel:

@@ -6,23 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import jsonable
 from workbench.exact.objects import Record
 from workbench.families.base import Request, Values
-from workbench.families.design import exact_words
+from workbench.families.design import Design, exact_words
 from workbench.families.option import spell
 from workbench.families.requirements import ratio_notions
 from workbench.io.files import spelled
 from workbench.io.shown import Facts
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import OURS, notion
-
-if TYPE_CHECKING:
-    from workbench.families.design import Design
 
 
 def refuse(name: str, measured: str, got: Any) -> NoReturn:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from solvers.data import Data
+from solvers.solution import Solution
 from workbench.errors import InvalidRequest
 from workbench.io.files import write_whole
-
-if TYPE_CHECKING:
-    from solvers.data import Data
-    from solvers.solution import Solution
 
 SCALE = "scale "  # in the head of a file: what its continuous columns are multiplied by on the way to a solver
 

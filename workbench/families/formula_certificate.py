@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flint import fmpz_poly
 
@@ -31,10 +31,12 @@ from solvers.regions import Region, given_region
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified
 from workbench.exact.numbers import exp_interval
 from workbench.exact.objects import Record, Values
+from workbench.families.base import Family
 from workbench.families.formula_object import Formula
 from workbench.families.formula_pieces import epsilons, pieces_of
 from workbench.families.option import spell
 from workbench.families.registry import family
+from workbench.families.stated import Interval, Stated
 from workbench.io.files import ratio, spelled
 from workbench.io.records import (
     AS_IS,
@@ -52,10 +54,6 @@ from workbench.io.records import (
     refuse,
     take,
 )
-
-if TYPE_CHECKING:
-    from workbench.families.base import Family
-    from workbench.families.stated import Interval, Stated
 
 VERSION = 1
 _SHOWN = {"what", "variable", "pieces", "open"}

@@ -10,16 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from solvers.polynomials import Affine, Poly, Root
+from solvers.regions import Ends, Region
+from solvers.regions import Formula as Solved
 from workbench.exact.objects import FloatPair, Record
 from workbench.families.formula_text import WORDS, Style, written
-
-if TYPE_CHECKING:
-    from solvers.regions import Ends, Region
-    from solvers.regions import Formula as Solved
-    from workbench.families.stated import Stated
+from workbench.families.stated import Stated
 
 
 def epsilons(ends: Ends, steps: int) -> FloatPair:

@@ -10,11 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from solvers.polynomials import Affine, Poly
-
+from solvers.polynomials import Affine, Poly
 
 _INNER = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)")  # what stands in brackets
 

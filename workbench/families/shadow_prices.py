@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,9 +29,6 @@ from workbench.families.stated import linear_notions, refuse_notion
 from workbench.io.shown import document, facts
 from workbench.privacy.audit import measure
 from workbench.privacy.claim import Claim
-
-if TYPE_CHECKING:
-    from workbench.families.formula_pieces import Piece
 
 _NEAR = Fraction(1, 10**9)  # of a budget
 _BITS = 128
@@ -178,8 +175,13 @@ def _prices(request: Any) -> tuple[Sides, Sides | None]:
 
     def sides(which: int, *near: Any) -> FloatPair:
         """dV/dε (0) or dV/dδ (1) of the first and of the last piece near the request."""
-        known = [piece for piece in formula_of(question, *near).pieces if piece.value is not None]
-        low, high = (_value(piece, which, at, share) for piece in (known[0], known[-1]))
+        formula = formula_of(question, *near)
+        known = [prices[which] for piece in formula.pieces if (prices := piece.shadow_prices) is not None]
+        x = exp_interval(at / formula.steps, _BITS)
+        ends: list[Any] = [price.enclosed(*x, share) for price in (known[0], known[-1])]
+        if None in ends:
+            raise WorkbenchError("The formula is near a pole")
+        low, high = (float(sum(end) / 2) for end in ends)
         return low, high
 
     by_epsilon = sides(0, (at * (1 - _NEAR), at * (1 + _NEAR)))
@@ -187,13 +189,3 @@ def _prices(request: Any) -> tuple[Sides, Sides | None]:
         return by_epsilon, None
     first, last = sides(1, at, (max(Fraction(0), share - _NEAR), share + _NEAR))
     return by_epsilon, (first if share else None, last)
-
-
-def _value(piece: Piece, which: int, epsilon: Fraction, delta: Fraction) -> float:
-    """dV/dε (0) or dV/dδ (1) of a piece. Raises WorkbenchError near a pole."""
-    prices = piece.shadow_prices
-    assert prices is not None
-    ends = prices[which].enclosed(*exp_interval(epsilon / piece.steps, _BITS), delta)
-    if ends is None:
-        raise WorkbenchError("The formula is near a pole")
-    return float(sum(ends) / 2)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, positive
@@ -20,14 +20,9 @@ from workbench.families.frontier_plan import EPSILON, Frontier, Point, later
 from workbench.families.option import Option, one_of, spell
 from workbench.io.parameter_grid import grid
 from workbench.io.shown import Facts
-from workbench.mechanisms.dyadic_laplace.elias import CODES
-from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM
+from workbench.mechanisms.dyadic_laplace.elias import CODES, Code
+from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw
 from workbench.privacy.claim import Claim
-
-if TYPE_CHECKING:
-    from workbench.mechanisms.dyadic_laplace.elias import Code
-    from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw
-
 
 _USELESS = 100  # times ε, from where a decoder learns nearly everything
 
@@ -97,8 +92,6 @@ class _Laplace(Family):
 
     @property
     def question(self) -> type[DataLaw]:
-        from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw
-
         return DataLaw
 
     def spelled_question(self, values: Values) -> DataLaw:

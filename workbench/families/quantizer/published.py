@@ -21,18 +21,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.published import Published, Reference
+from workbench.families.quantizer.request import QuantizerRequest
 from workbench.families.quantizer.search import best_rqm
 from workbench.families.recommendation import RealQuery
 from workbench.mechanisms.baselines.poisson_binomial import poisson_binomial
 from workbench.mechanisms.quantization_error import error_function
 from workbench.privacy.audit import audit_extremes
-
-if TYPE_CHECKING:
-    from workbench.families.quantizer.request import QuantizerRequest
 
 _RQM = 8  # outputs up to which RQM's parameters are searched
 

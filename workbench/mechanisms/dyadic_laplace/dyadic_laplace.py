@@ -208,8 +208,8 @@ class _Tables:
         # T = #{t : word >= thresholds[t]}; the leading bits of a word nearly always decide
         self._thresholds = np.array(level_thresholds(mechanism.ell, mechanism.max_level), dtype=np.uint64)
         first = np.arange(1 << _TOP_BITS, dtype=np.uint64) << np.uint64(64 - _TOP_BITS)
-        low = np.searchsorted(self._thresholds, first, side="right")
-        high = np.searchsorted(self._thresholds, first | np.uint64((1 << (64 - _TOP_BITS)) - 1), side="right")
+        last = first | np.uint64((1 << (64 - _TOP_BITS)) - 1)
+        low, high = (np.searchsorted(self._thresholds, words, side="right") for words in (first, last))
         self._leading = np.where(low == high, low, _AMBIGUOUS).astype(np.uint8)
         # step 9: (M₀, Z) = (0, 2), (-2, -2), (1, 2), (-1, -2) with weights s, s q, 1, 1
         s, q = 1 + law.deltas * mechanism.ell, np.exp(-2 * law.deltas)

@@ -31,6 +31,7 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -246,7 +247,7 @@ def _tail_integral(low: Vector, high: Vector, delta: Vector, ell: Vector | float
     """∫ of `tail` over [low, high], 0 <= low <= high: part of a period, whole periods, part of a period."""
     a, b, q = step_weights(delta, ell)
 
-    def within(start: Vector, stop: Vector) -> Vector:  # 0 <= start <= stop <= 2, in the period that begins at 0
+    def within(start: Any, stop: Any) -> Vector:  # 0 <= start <= stop <= 2, in the period that begins at 0
         integral = np.asarray(0.0)
         for cell in (0, 1):  # on each a quadratic, of which two Gauss-Legendre nodes are exact
             begin, end = (np.clip(place, cell, cell + 1) for place in (start, stop))
@@ -259,7 +260,7 @@ def _tail_integral(low: Vector, high: Vector, delta: Vector, ell: Vector | float
     start, stop = low - 2 * first, high - 2 * last
     same = first == last
     between = np.maximum(last - first - 1, 0)
-    middle = q * within(np.asarray(0.0), np.asarray(2.0)) * np.expm1(-2 * delta * between) / np.expm1(-2 * delta)
+    middle = q * within(0.0, 2.0) * np.expm1(-2 * delta * between) / np.expm1(-2 * delta)
     end = within(np.where(same, start, 0.0), stop)
-    begin = np.where(same, 0.0, within(np.where(same, 0.0, start), np.asarray(2.0)) + middle)
+    begin = np.where(same, 0.0, within(np.where(same, 0.0, start), 2.0) + middle)
     return np.exp(-2 * delta * first) * begin + np.exp(-2 * delta * last) * end

@@ -126,9 +126,8 @@ class LabelNoise:
         """E ℓ(o, y) for each label, exactly (closed form). loss: "squared" or "absolute". Raises InvalidRequest."""
         _check_loss(loss)
         y = np.asarray(labels, dtype=float)
-        outside = (y < self.low) | (y > self.high)
-        if outside.any():
-            InvalidRequest.must("labels", f"in [{self.low:g}, {self.high:g}]", y[outside][0])
+        if (outside := y[(y < self.low) | (y > self.high)]).size:
+            InvalidRequest.must("labels", f"in [{self.low:g}, {self.high:g}]", outside[0])
         power = 2 if loss == "squared" else 1
         u, v, b = y - self.low, self.high - y, self.scale
         if self.kind == "exponential":

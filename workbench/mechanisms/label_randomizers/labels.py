@@ -43,18 +43,15 @@ class Labels(OneLine):
         p = np.ones(y.shape) if prior is None else plain_numbers(prior, "prior", "a list of numbers").copy()
         if y.ndim != 1 or y.size == 0:
             InvalidRequest.must("labels", "a non-empty list of numbers", f"shape {y.shape}")
-        large = ~(np.abs(y) <= LARGEST)
-        if large.any():
-            InvalidRequest.must("labels", f"finite, at most {LARGEST:g} in size", y[large][0])
-        falling = np.flatnonzero(np.diff(y) <= 0)
-        if falling.size:
-            at = int(falling[0])
-            InvalidRequest.must("labels", "strictly increasing", f"{y[at]:g} before {y[at + 1]:g}")
+        if (large := y[~(np.abs(y) <= LARGEST)]).size:
+            InvalidRequest.must("labels", f"finite, at most {LARGEST:g} in size", large[0])
+        if (falling := np.flatnonzero(np.diff(y) <= 0)).size:
+            first, second = y[falling[0] :][:2]
+            InvalidRequest.must("labels", "strictly increasing", f"{first:g} before {second:g}")
         if p.shape != y.shape:
             InvalidRequest.must("prior", f"one weight for each of the {y.size} labels", f"shape {p.shape}")
-        wrong = ~(np.isfinite(p) & (p >= 0))
-        if wrong.any():
-            InvalidRequest.must("prior", "finite weights >= 0", p[wrong][0])
+        if (wrong := p[~(np.isfinite(p) & (p >= 0))]).size:
+            InvalidRequest.must("prior", "finite weights >= 0", wrong[0])
         largest = float(p.max())
         if not largest > 0:
             InvalidRequest.must("prior", "weights with a positive sum", "0")
@@ -135,9 +132,8 @@ class Labels(OneLine):
         """Where each value stands among the labels. Raises InvalidRequest for a value that is none of them."""
         given = plain_numbers(values, "every label", "one of the mechanism's labels")
         at = np.minimum(np.searchsorted(self.values, given), self.k - 1)
-        wrong = self.values[at] != given
-        if wrong.any():
-            InvalidRequest.must("every label", "one of the mechanism's labels", f"{given[wrong][0]:g}")
+        if (wrong := given[self.values[at] != given]).size:
+            InvalidRequest.must("every label", "one of the mechanism's labels", f"{wrong[0]:g}")
         return at
 
     def to_dict(self) -> Record:
