@@ -220,10 +220,10 @@ class Formula:
             ".tex": lambda: self.latex(table=True) + "\n",
             ".py": self.python,
         }
-        ending = target.suffix.lower()
-        if ending not in texts:
+        text = texts.get(target.suffix.lower())
+        if text is None:
             return self._result.save(path)
-        write_whole(target, texts[ending]().encode())
+        write_whole(target, text().encode())
         return [target]
 
     def plot(self, path: str | Path | None = None, *, width: Width = None) -> Figure:

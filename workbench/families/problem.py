@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 from solvers.backend import Options, backend
 from solvers.program import Program
@@ -91,8 +91,8 @@ class Problem(ABC):
     """
 
     SUBJECT: str = "The solver's channel"
-    ENOUGH: ClassVar[float] = _ENOUGH
-    BEST: ClassVar[bool] = True
+    ENOUGH = _ENOUGH
+    BEST = True
 
     def __init__(self, request: Any) -> None:
         self.request = request

@@ -50,7 +50,7 @@ def _places(query: BudgetedQuery) -> Plane:
 def _gaps(query: BudgetedQuery) -> Vector:
     """Distances of places."""
     values, unit = _places(query).losses()
-    return np.asarray((values / unit).astype(float))
+    return np.asarray(values / unit, dtype=float)
 
 
 def _rows(gaps: list[list[float]], rate: float) -> list[list[int]]:
@@ -126,10 +126,7 @@ def _law(corners: Callable[[int, int], Any], x: list[int], y: list[int], at: lis
     """The mass of every place's cell from every place; outermost cells have no end. (k, k) balls."""
     far = 1 << 62
 
-    def ends(values: list[int]) -> list[int]:
-        return [-far, *(a + b for a, b in pairwise(values)), far]  # in halves
-
-    columns, lines = ends(x), ends(y)
+    columns, lines = ([-far, *map(sum, pairwise(values)), far] for values in (x, y))  # in halves
     law = np.empty((len(at), len(at)), dtype=object)
     for i, (a, b) in enumerate(at):
         corner = [[corners(u - 2 * x[a], v - 2 * y[b]) for v in lines] for u in columns]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +50,7 @@ _LINE = "geometric noise, post-processed"
 class ChannelProblem(Problem):
     """The problem of a request."""
 
-    ENOUGH: ClassVar[float] = 1e-3
+    ENOUGH = 1e-3
 
     request: ChannelRequest
 

@@ -18,7 +18,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +64,7 @@ class RandomizerProblem(Problem):
     """A randomizer that is exactly private as constructed, all labels being neighbours."""
 
     request: LabelRequest
-    STATED: ClassVar[int] = _STATED
+    STATED = _STATED
 
     def certified_rows(self, mechanism: Any) -> _Rows:
         """(the channel of a certificate, the row of every label where labels share them). Raises InvalidRequest."""
@@ -140,7 +140,7 @@ def rows_of_bins(mechanism: RandomizedResponse) -> _Rows:
 class ChannelOfLabels(ChannelProblem):
     """The channel of a request for labels."""
 
-    ENOUGH: ClassVar[float] = 1e-5
+    ENOUGH = 1e-5
 
     def __init__(self, labels: LabelRequest) -> None:
         super().__init__(labels.channel)

@@ -114,11 +114,11 @@ def _channel(query: Query, own: Sequence[int], table: Vector) -> Channel:
     odds, used = Fraction(threshold(query.epsilon), 1 << _BITS), {*own}
     total = odds + len(used) - 1
     rows = []
-    for x, output in enumerate(own):
-        row = [Fraction(0)] * table.shape[1]
+    for output, losses in zip(own, table, strict=True):
+        row = [Fraction(0)] * losses.size
         for other in used:
             row[other] = (1 - query.delta) * (odds if other == output else 1) / total
-        row[int(np.argmin(table[x]))] += query.delta
+        row[int(np.argmin(losses))] += query.delta
         rows.append(row)
     return Channel.of(rows, list(query.question.listed))
 

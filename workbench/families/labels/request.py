@@ -174,7 +174,7 @@ class LabelRequest(BudgetRequest):
 class _ChannelOfLabels(ChannelRequest):
     """Labels have wider limits of their own."""
 
-    LARGEST: ClassVar[int] = LARGEST
-    LEAST: ClassVar[Fraction] = Fraction(0)
-    MOST: ClassVar[int] = 2 * _MOST
+    LARGEST = LARGEST
+    LEAST = Fraction(0)
+    MOST = 2 * _MOST
     RECORD: ClassVar[Mapping[str, str]] = {"method": "lp"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from operator import itemgetter
-from typing import ClassVar
 
 from models.unbiased_levels import NoPoint, Optimum, Search, optimum
 from solvers.search import Deadline
@@ -36,7 +35,7 @@ class UnbiasedProblem(RandomizerProblem):
     request.progress is told a line for every program.
     """
 
-    STATED: ClassVar[int] = _CERTIFIED
+    STATED = _CERTIFIED
 
     def __init__(self, request: LabelRequest) -> None:
         super().__init__(request)
