@@ -27,7 +27,7 @@ from models.quantizer import LawModel, smallest_reach
 from solvers.backend import solve
 from solvers.canonical import compile
 from solvers.program import stating
-from workbench.families.quantizer.laws import LawProblem, LawQuestion, end_points, exact_problem, grid_problem
+from workbench.families.quantizer.laws import LawProblem, LawQuestion, exact_problem, grid_problem
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import Live, optm, shape_of
 from workbench.families.quantizer.output_search import optimised_bins
@@ -90,7 +90,7 @@ def _exact_lp() -> list[list[Any]]:
         return answer.objective
 
     def through_cvxpy() -> float | None:
-        points = end_points(knots)
+        points = np.repeat(knots, 2)[1:-1]
         model = LawModel(points.size, 4)
         loss = ErrorIntegrals(knots, BINS, uniform()).weights().reshape(-1, 4)
         program = compile(stated(model), "exact quantizer in CVXPY")

@@ -211,11 +211,6 @@ def between_ends(inner: NDArray[Any]) -> Pair:
     return np.concatenate([[-1.0], inner, [1.0]]), np.pad(np.full(inner.size, 1 / inner.size), 1)
 
 
-def end_points(knots: Vector) -> Vector:
-    """Both one-sided limits of every knot inside, and ±1, in increasing order. Shape (2 pieces,)."""
-    return np.stack([knots[:-1], knots[1:]], axis=1).ravel()
-
-
 def exact_problem(knots: Vector, outputs: int, question: LawQuestion, *, symmetric: bool) -> LawProblem:
     """The exact quantizer LP on fixed knots (bins need not be knots; then the law just has no jump there), at any ε.
 
@@ -231,7 +226,8 @@ def exact_problem(knots: Vector, outputs: int, question: LawQuestion, *, symmetr
         cost, slopes = (each(question.loss).reshape(shape) for each in (integrals.weights, integrals.slopes))
         return (cost, slopes) if metric is None else (_joined(cost), _joined(slopes))
 
-    points, links = (end_points(knots), None) if metric is None else (knots, _links(np.diff(knots), metric))
+    # of every law both one-sided limits at every knot inside, and ±1; of a continuous one the knots
+    points, links = (np.repeat(knots, 2)[1:-1], None) if metric is None else (knots, _links(np.diff(knots), metric))
     return LawProblem(
         points, outputs, losses, symmetric=symmetric, links=links, solver=question.solver, options=question.options
     )

@@ -133,7 +133,10 @@ class _OutputSearch:
         known = None
         if even and m > _FEW and question.metric is not None:
             known = self._local(m, spread, True)
-            spread = [] if known is None else [_shaken(known.outputs)]
+            spread = []
+            if known is not None:  # no longer symmetric: every inner gap a tenth longer or shorter in turn
+                outputs = known.outputs
+                spread = [np.sort(outputs + np.resize((0.1, -0.1, 0.05), m) * np.diff(outputs).min())]
         begin += spread if m <= _FEW else spread[-2:]
         best = self._local(m, begin, False)
         if best is None or not even:
@@ -269,8 +272,3 @@ class _OutputSearch:
         if not used.all():
             law = Quantizer.from_ends(law.name, [*compress(bins, used)], law.knots, law.matrix[:, used])
         return replace(answer, quantizer=law, starts=best.starts)
-
-
-def _shaken(outputs: Vector) -> Vector:
-    """Symmetric outputs, no longer symmetric: every inner gap a tenth longer or shorter in turn."""
-    return np.sort(outputs + np.resize((0.1, -0.1, 0.05), outputs.size) * np.diff(outputs).min())
