@@ -128,8 +128,8 @@ class Channel(ShownMechanism):
             return whole_number(x, "answer", 0, top, f"a row of the channel, an integer in 0..{top}")
         answer = None if x is None else point(x, "answer")
         place = self._places.get(answer)
-        if place is None and isinstance(answer, Fraction):
-            place = self._places.get(_as_read(answer))
+        if place is None and isinstance(answer, Fraction) and math.isfinite(near := nearest_float(answer)):
+            place = self._places.get(Fraction(near))  # an input that was read from a float, binary digits and all
         if place is None:
             inputs = self.labelled[0]
             numbers = rationals_of(inputs)
@@ -347,12 +347,6 @@ def _side_by_side(pmf: Any) -> tuple[list[int], list[int]]:
     if (total := sum(q)) > unit:  # small masses of large negative losses, as doubles
         q = [mass * unit // total for mass in q]
     return [*p, unit - sum(p), 0], [*q, 0, unit - sum(q)]
-
-
-def _as_read(number: Fraction) -> Fraction | None:
-    """What an input is that was read from a float, binary digits and all; None beyond the largest."""
-    near = nearest_float(number)
-    return Fraction(near) if math.isfinite(near) else None
 
 
 def _ordered(pairs: Iterable[Any], top: int, *, directed: bool) -> Pairs:

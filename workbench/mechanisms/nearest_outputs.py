@@ -33,7 +33,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Positions, Vector
@@ -45,12 +45,12 @@ from workbench.io.records import RATIO, RATIOS, WHOLE, RecordForm
 from workbench.mechanisms.mechanism import (
     AuditSize,
     Budget,
-    ColumnInputs,
     Comparison,
     Label,
     Segment,
     label_budgets,
 )
+from workbench.mechanisms.range_publisher import RangePublisher
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 _MASSES = 4_000_000  # of a matrix
@@ -62,7 +62,7 @@ _OUTCOMES = ("own outputs", "the other's own outputs", "other outputs", "the own
 
 
 @dataclass(frozen=True, repr=False)
-class NearestOutputs(ShownMechanism):
+class NearestOutputs(RangePublisher, ShownMechanism):
     """See the module's text. ends: (low, high); bins: (m,) the outputs; own: L; odds: a; direct: d;
     steps: n. Raises InvalidRequest."""
 
@@ -74,7 +74,6 @@ class NearestOutputs(ShownMechanism):
     steps: int = 1
 
     one_sided: ClassVar[bool] = False
-    for_reals: ClassVar[bool] = True
     segments: ClassVar[tuple[Segment, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -192,17 +191,7 @@ class NearestOutputs(ShownMechanism):
 
     # What it publishes.
 
-    def publish(self, answers: ArrayLike, *, insecure_seed: int | None = None) -> NDArray[np.float64]:
-        """One draw for each of many answers, clamped into the range, independently. answers: (n,) finite doubles or
-        Fractions. Shape (n,). Raises InvalidRequest."""
-        return self.sample(answers, Source(insecure_seed))
-
-    def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.float64]:
-        """The same. source: of randomness, the system's by default."""
-        given, source = np.asarray(values), source or Source()
-        x = given.astype(float)
-        if given.ndim != 1 or not np.isfinite(x).all():
-            InvalidRequest.must("answers", "finite numbers, one for each row", repr(values))
+    def _draw(self, x: Vector, given: NDArray[Any], source: Source) -> NDArray[np.float64]:
         # an own output with probability L (a - 1)/N, else any of the m alike, is the law above
         a, b, m, own = self.odds.numerator, self.odds.denominator, len(self.bins), self.own
         first, kept = _below(self.cuts, x, given), source.bernoulli(own * (a - b), own * a + (m - own) * b, x.size)
@@ -210,13 +199,7 @@ class NearestOutputs(ShownMechanism):
         if self.direct:
             whole = source.bernoulli(*self.direct.as_integer_ratio(), x.size)
             at = np.where(whole, m + _below(self.step_ends, x, given), at)
-        return self.outputs[at]
-
-    @property
-    def column_inputs(self) -> ColumnInputs:
-        """The numbers of the range."""
-        low, high = map(float, self.ends)
-        return ColumnInputs("channel", low, high, f"in [{low:g}, {high:g}]", False, exact=True)
+        return np.asarray(self.outputs[at])
 
     @property
     def column_cautions(self) -> tuple[str, ...]:
@@ -225,9 +208,6 @@ class NearestOutputs(ShownMechanism):
             f"With probability {float(self.direct):g} each number is published itself, to 1/{self.steps} of the range."
         )
         return (words,) if self.direct else ()
-
-    def published_error(self) -> None:
-        """None: it depends on the answer."""
 
     # What it costs.
 

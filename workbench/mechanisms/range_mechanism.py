@@ -34,21 +34,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.objects import Record
 from workbench.exact.random_source import Source
 from workbench.io.records import AS_IS, FLAG, RATIO, RATIOS, RecordForm
 from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.mechanism import ColumnInputs
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.mechanisms.points import rationals_of
+from workbench.mechanisms.range_publisher import RangePublisher
 
 _FORM = RecordForm(
     "The range", {"kind": "range"}, ends=RATIOS, sensitivity=RATIO, at_ends=FLAG, outputs=RATIOS, channel=AS_IS
@@ -56,7 +57,7 @@ _FORM = RecordForm(
 
 
 @dataclass(frozen=True, repr=False)
-class RangeMechanism(Channel):
+class RangeMechanism(RangePublisher, Channel):
     """A channel and the real answers of its rows: ends (n + 1,), sensitivity S > 0, at_ends: see the module's text.
 
     labelled: (the middles of cells or the ends, what is published), numbers. Raises InvalidRequest where rows that the
@@ -66,8 +67,6 @@ class RangeMechanism(Channel):
     ends: tuple[Fraction, ...] = ()
     sensitivity: Fraction = Fraction(0)
     at_ends: bool = False
-
-    for_reals: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -115,34 +114,14 @@ class RangeMechanism(Channel):
         """The exact law of a number in the range; a double is the rational it is. Raises InvalidRequest."""
         return self.on_reals.law(Fraction(x) if isinstance(x, float) else x)
 
-    def publish(self, answers: ArrayLike, *, insecure_seed: int | None = None) -> NDArray[np.float64]:
-        """One draw for each of many answers, clamped into the range, independently. answers: (n,) finite doubles or
-        Fractions. Shape (n,). Raises InvalidRequest."""
-        return self.sample(answers, Source(insecure_seed))
-
-    def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.float64]:
-        """The same. source: of randomness, the system's by default."""
-        given, source = np.asarray(values), source or Source()
-        if given.ndim != 1 or not np.isfinite(given.astype(float)).all():
-            InvalidRequest.must("answers", "finite numbers, one for each row", repr(values))
-        x = np.clip(given.astype(float), float(self.ends[0]), float(self.ends[-1]))
+    def _draw(self, x: Vector, given: NDArray[Any], source: Source) -> NDArray[np.float64]:
         return np.asarray(self.outputs[AffineSampler(self.ends, self.on_reals.ends, source).positions(x, given)])
-
-    @property
-    def column_inputs(self) -> ColumnInputs:
-        """The numbers of the range."""
-        low, high = float(self.ends[0]), float(self.ends[-1])
-        exact = self.neighbours is not None  # of rows that are all neighbours none is wrong
-        return ColumnInputs("channel", low, high, f"in [{low:g}, {high:g}]", False, exact=exact)
 
     @property
     def column_cautions(self) -> tuple[str, ...]:
         """Which numbers the budget does not hold between."""
         words = f"The budget holds between numbers at most {float(self.sensitivity):g} apart, not between all others."
         return () if self.neighbours is None else (words,)
-
-    def published_error(self) -> None:
-        """None: it depends on the answer."""
 
     def describe(self) -> str:
         """One line."""

@@ -158,11 +158,8 @@ class RangeQuery(FiniteQuery):
 
     def placed(self, outputs: tuple[Point, ...]) -> RangeQuery:
         """The same question with these outputs."""
-        return self._with(outputs=outputs)
-
-    def _with(self, **changed: Any) -> RangeQuery:
         other = object.__new__(RangeQuery)
-        other.__dict__.update({**self.__dict__, **changed})
+        other.__dict__.update({**self.__dict__, "outputs": outputs})
         other.__dict__.pop("numbers", None)  # of other outputs
         return other
 

@@ -1,0 +1,49 @@
+"""What mechanisms of all real answers in a range share: many answers are clamped into it, each published on its own."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from workbench.errors import InvalidRequest
+from workbench.exact.arrays import Vector
+from workbench.exact.numbers import Rationals
+from workbench.exact.random_source import Source
+from workbench.mechanisms.mechanism import ColumnInputs
+
+
+class RangePublisher:
+    """ends: increasing, the first and the last of the range."""
+
+    ends: Rationals
+
+    for_reals: ClassVar[bool] = True
+
+    def _draw(self, x: Vector, given: NDArray[Any], source: Source) -> NDArray[np.float64]:
+        """One draw for each of the clamped answers x, which decide but where they are an end that given is not."""
+        raise NotImplementedError
+
+    def publish(self, answers: ArrayLike, *, insecure_seed: int | None = None) -> NDArray[np.float64]:
+        """One draw for each of many answers, clamped into the range, independently. answers: (n,) finite doubles or
+        Fractions. Shape (n,). Raises InvalidRequest."""
+        return self.sample(answers, Source(insecure_seed))
+
+    def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.float64]:
+        """The same. source: of randomness, the system's by default."""
+        given = np.asarray(values)
+        x = given.astype(float)
+        if given.ndim != 1 or not np.isfinite(x).all():
+            InvalidRequest.must("answers", "finite numbers, one for each row", repr(values))
+        return self._draw(np.clip(x, float(self.ends[0]), float(self.ends[-1])), given, source or Source())
+
+    @property
+    def column_inputs(self) -> ColumnInputs:
+        """The numbers of the range, of which none is wrong where all are neighbours."""
+        low, high = float(self.ends[0]), float(self.ends[-1])
+        exact = getattr(self, "neighbours", ()) is not None
+        return ColumnInputs("channel", low, high, f"in [{low:g}, {high:g}]", False, exact=exact)
+
+    def published_error(self) -> None:
+        """None: it depends on the answer."""
