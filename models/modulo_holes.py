@@ -36,7 +36,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.modulo_patterns import Facts, Noise
-from solvers.arrays import Flags, Vector
+from solvers.arrays import Flags, Positions, Vector
 
 _SAFE = 1e-9  # relative margin by which float comparisons must hold
 _ROUNDING = 1e-12  # by which weights are raised: more than all rounding of their products
@@ -63,17 +63,18 @@ def weights(noise: Noise) -> Vector:
     """w = e^{-d}, (N,): Bellman's iteration, exact after as many rounds as the longest shortest path has steps."""
     w = np.zeros(noise.N)
     w[0] = 1.0
-    return spread(w, noise, lambda e, w: w / e)
+    return spread(w, noise, lambda e, target, w: w / e)
 
 
-def spread(least: Vector, noise: Noise, step: Callable[[float, Vector], Vector]) -> Vector:
-    """The least x from `least` on with x(eta + mu) >= step(e^eps_mu, x)(eta) for every shift; step: monotone."""
+def spread(least: Vector, noise: Noise, step: Callable[[float, Positions, Vector], Vector]) -> Vector:
+    """The least x from `least` on with x(eta + mu) >= step(e^eps_mu, all eta + mu, x)(eta) for every shift; step:
+    monotone."""
     x = least.copy()
     while True:
         before = x.copy()
         for e, target in noise.steps():
             moved = np.empty_like(x)
-            moved[target] = step(e, x)
+            moved[target] = step(e, target, x)
             np.maximum(x, moved, out=x)
         if np.array_equal(before, x):
             return x
@@ -139,5 +140,5 @@ def facts(noise: Noise, w: Vector, zero: float, delta: float, kept: Flags) -> Fa
     lower = np.zeros(noise.N)
     lower[0] = max(0.0, zero * (1.0 - _SAFE))
     sure = delta * (1.0 + _SAFE)  # from this bound on no pair at an element can be broken
-    lower = spread(lower, noise, lambda e, x: np.where(x > sure, x / e * (1.0 - 1e-15), 0.0))
+    lower = spread(lower, noise, lambda e, target, x: np.where(x > sure, x / e * (1.0 - 1e-15), 0.0))
     return Facts(kept, lower, np.where(w > 0, np.maximum(w * (1.0 + _ROUNDING), _TINY), 0.0), delta)

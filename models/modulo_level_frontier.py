@@ -36,7 +36,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from models.modulo_holes import Holes, attained
+from models.modulo_holes import Holes, attained, spread
 from models.modulo_levels import LevelSearch, OutOfTime, Trace
 from models.modulo_patterns import Noise
 from models.modulo_stairs import TOLERANCE, Stairs
@@ -221,14 +221,6 @@ class _Search(LevelSearch):
 
 
 def _raised(noise: Noise, level: Vector) -> Vector:
-    """a^l of the shortest path lengths l from 0 over the pairs that some levels keep: Bellman's iteration."""
-    kept = [level[target] <= level + 1.0 for target in noise.targets()]
-    shortest = np.where(np.arange(noise.N) == 0, 0.0, np.inf)
-    while True:
-        before = shortest.copy()
-        for keeps, target in zip(kept, noise.targets(), strict=True):
-            moved = np.full(noise.N, np.inf)
-            moved[target[keeps]] = shortest[keeps] + 1.0
-            np.minimum(shortest, moved, out=shortest)
-        if np.array_equal(before, shortest):
-            return (1.0 / float(noise.exp_epsilon[0])) ** shortest
+    """a^l of the shortest path lengths l from 0 over the pairs that some levels keep."""
+    start = np.where(np.arange(noise.N) == 0, 1.0, 0.0)
+    return spread(start, noise, lambda e, target, a: np.where(level[target] <= level + 1.0, a / e, 0.0))

@@ -44,8 +44,6 @@ from workbench.privacy.claim import Claim
 from workbench.privacy.notions import Notion
 from workbench.privacy.notions import notion as named
 
-Table = Vector
-
 _TIE = 1e-11  # two losses this close are one
 CLAMPED = 60  # answers up to which clamped baselines are scanned; beyond they are proven on the line
 _WIDE = {  # series -> published mechanism, for more answers
@@ -72,20 +70,14 @@ class Scan:
         self._p, self._q = np.array(self.pairs).T
         least, low, high = SCANNED[family]
         self.grid = np.append(least, np.linspace(low, high, steps))
-        self._tables = np.stack([self.family.table(n, float(x)) for x in self.grid])
-        self._known: tuple[tuple[float, float], Table] | None = None
+        tables = np.stack([self.family.table(n, float(x)) for x in self.grid])
+        self._scanned = lru_cache(maxsize=1)(partial(self._deltas, tables))  # for the next δ at the same ε
 
-    def _deltas(self, tables: Table, ratio: float, weight: float) -> Table:
+    def _deltas(self, tables: Vector, ratio: float, weight: float) -> Vector:
         """δ of tables (..., n+1, outputs): the largest Σ P - w r Q over {P > r Q}, r = `ratio`, w = `weight`."""
         p, q = tables.take(self._p, axis=-2), tables.take(self._q, axis=-2) * ratio
         above = np.where(p > q * (1 + _TIE), p - weight * q, 0.0)
         return np.asarray(above.sum(axis=-1).max(axis=-1))
-
-    def _scanned(self, ratio: float, weight: float) -> Table:
-        """`_deltas` over the whole scan, remembered for the next δ at the same ε."""
-        if self._known is None or self._known[0] != (ratio, weight):
-            self._known = (ratio, weight), self._deltas(self._tables, ratio, weight)
-        return self._known[1]
 
     def audited(
         self, epsilon: Fraction, delta: Fraction, notion: str | Notion
@@ -105,10 +97,10 @@ class Scan:
         By floats with room for their rounding, which that of the masses' logarithms is well within. What breaks no
         budget has no hockey stick.
         """
-        p, q = channel.matrix.take(self._p, axis=0), channel.matrix.take(self._q, axis=0)
+        p, q = channel.matrix[self._p], channel.matrix[self._q]
         logs = np.stack([row.logs - math.log2(row.total) for row in channel.rows])
         with np.errstate(invalid="ignore"):
-            losses = logs.take(self._p, axis=0) - logs.take(self._q, axis=0) - float(epsilon) / math.log(2)
+            losses = logs[self._p] - logs[self._q] - float(epsilon) / math.log(2)
         surely, perhaps = (np.where(losses > level, p, 0.0).sum(axis=1) for level in (NEAR, -NEAR))
         sticks, largest = np.maximum(p - math.exp(epsilon) * q, 0.0).sum(axis=1), np.nanmax(losses, axis=1)
         broken = (perhaps >= surely.max() - _TIE) | (sticks >= sticks.max() - _TIE)
@@ -121,15 +113,12 @@ class Scan:
         ratio, weight = math.exp(required.epsilons[()]), 1.0 if required.kind == HOCKEY_STICK else 0.0
         # 1e-12: rounding of sums; the exact audit decides below
         allowed = float(required.delta) + (1e-12 * weight if named(notion).has_delta else 0.0)
-
-        def fits(table: Table) -> bool:
-            return bool(self._deltas(table, ratio, weight) <= allowed)
-
         good = np.flatnonzero(self._scanned(ratio, weight) <= allowed)
         if not good.size:
             return
-        ends = float(self.grid[max(int(good[0]) - 1, 0)]), float(self.grid[good[0]])
-        _, high = bisect(lambda x: fits(self.family.table(self.n, x)), *ends, turns=50)
+        low, high = self.grid[[max(good[0] - 1, 0), good[0]]].tolist()
+        table = partial(self.family.table, self.n)
+        _, high = bisect(lambda x: bool(self._deltas(table(x), ratio, weight) <= allowed), low, high, turns=50)
         for slack in (1e-9, 1e-7, 1e-5):  # off the tie, so that exact arithmetic agrees
             parameter = self.family.parameter(high) * (1 + slack)
             yield parameter, self.family.build(self.n, parameter)

@@ -48,6 +48,7 @@ from workbench.io.result import Row
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.privacy.audit import Privacy, audit
 from workbench.privacy.certificate import Certificate
+from workbench.privacy.claim import Claim
 from workbench.privacy.objective import Objective, rounded_value
 from workbench.privacy.repair import exact_loss
 
@@ -159,10 +160,7 @@ class ModuloProblem(Problem):
         assert solution is not None
         if request.cut:
             mechanism = cheapest_repair(request, answer.mechanism, answer.bound)
-            parameters = request.claim.values
-            certificate = self._certificate(
-                mechanism, answer, exact_loss(mechanism, request.losses), parameters=parameters
-            )
+            certificate = self._certificate(mechanism, answer, exact_loss(mechanism, request.losses), request.claim)
             return mechanism, certificate, [] if request.constraints is None else [TOLERATED]
         least = request.minimise == "delta"
         law = (lambda: None) if least else partial(strongest_law, request, float(request.delta or 0))
@@ -185,9 +183,8 @@ class ModuloProblem(Problem):
         different = {*request.budgets.values()}
         epsilon = request.claim.epsilon if len(different) > 1 else different.pop()
         repaired = replace(answer, bound=bound, route=proof.route)
-        certificate = self._certificate(
-            proof.mechanism, repaired, proof.objective, epsilon, delta, audited=proof.privacy
-        )
+        claim = Claim(request.notion, epsilon, delta)
+        certificate = self._certificate(proof.mechanism, repaired, proof.objective, claim, proof.privacy)
         return proof.mechanism, certificate, missed_words(request, proof, solution)
 
     def _certificate(
@@ -195,9 +192,8 @@ class ModuloProblem(Problem):
         mechanism: AdditiveNoise,
         answer: Answer,
         loss: Fraction,
-        epsilon: Any = None,
-        delta: Any = None,
-        **more: Any,
+        claim: Claim,
+        audited: Privacy | None = None,
     ) -> Certificate:
         """The certificate of a mechanism, with what it says of how that was found."""
         request, solution, limit = self.request, answer.solution, self.request.loss_limit
@@ -218,7 +214,7 @@ class ModuloProblem(Problem):
             "max_loss": None if limit is None else float(limit),
             "bound": answer.bound,
         }
-        return Certificate(mechanism, request.notion, epsilon, delta, stated, None, record, **more)
+        return Certificate(mechanism, claim, objective=stated, record=record, audited=audited)
 
     def loss(self, mechanism: AdditiveNoise) -> Fraction:
         """What a mechanism costs, exactly."""
