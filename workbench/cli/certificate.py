@@ -11,7 +11,7 @@ from rich.text import Text
 
 from workbench.cli.console import Report, emit_json, facts, table
 from workbench.cli.output_paths import Outputs
-from workbench.errors import CorruptFile, InvalidRequest, NotCertified
+from workbench.errors import CorruptFile, NotCertified, must
 from workbench.exact.numbers import jsonable, positive
 from workbench.exact.objects import Record
 from workbench.io.parameter_grid import integers
@@ -49,7 +49,7 @@ def audit(
         mechanism, published = _published(str(file), given or [])
     else:
         if given:
-            InvalidRequest.must("with", f"given for {', '.join(MECHANISMS)} alone", given[0])
+            must("with", f"given for {', '.join(MECHANISMS)} alone", given[0])
         contents, mechanism = _open(file, **more)
         certificate = contents.certificate
     from workbench.privacy.audit import audit
@@ -88,7 +88,7 @@ def _published(name: str, given: Sequence[str]) -> tuple[Any, Record]:
     for text in given:
         parameter, equals, value = text.partition("=")
         if not equals:
-            InvalidRequest.must("with", "NAME=VALUE", text)
+            must("with", "NAME=VALUE", text)
         parameters[parameter.strip()] = int(value) if parameter == "levels" and value.isdigit() else value.strip()
     mechanism = built(name, **parameters)
     printed = {f"published_{key}": value for key, value in bounds(name, mechanism, parameters).items()}
@@ -131,9 +131,9 @@ def sample(
 ) -> None:
     """Draw from a mechanism, exactly distributed, with randomness of the operating system; one draw a line."""
     if not 0 <= count <= 100_000_000:
-        InvalidRequest.must("count", "an integer in 0..100000000", count)
+        must("count", "an integer in 0..100000000", count)
     if json and count > 1_000_000:
-        InvalidRequest.must("count", "at most 1000000 with --json", count)
+        must("count", "at most 1000000 with --json", count)
     from workbench.io.csv_column import whole_as_integers
     from workbench.mechanisms.mechanism import sample as draw
     from workbench.privacy.loading import read

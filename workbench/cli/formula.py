@@ -11,7 +11,7 @@ from rich.text import Text
 from workbench.cli.console import Report, err, note, table
 from workbench.cli.options import Examples, command, files_of, present
 from workbench.cli.output_paths import Outputs
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.objects import Record, Values
 
 if TYPE_CHECKING:
@@ -71,10 +71,10 @@ def formula_command(kind: Family) -> Examples:
         several_of = several(counts, {option.name: given.get(option.name) for option in options if option.question})
         if several_of:
             if plot := outputs["plot file"]:
-                InvalidRequest.must("plot", "left out for a range of questions", plot)
+                must("plot", "left out for a range of questions", plot)
             return _series(*several_of, solve, outputs, pattern)
         if pattern:
-            InvalidRequest.must("pattern", "given with a range such as n 3..20 or answers 0..3..0..12", "one question")
+            must("pattern", "given with a range such as n 3..20 or answers 0..3..0..12", "one question")
         result = solve({}, err.print)
         outputs.write(result)
         early = result.open and (time_limit is None or result.seconds < time_limit)

@@ -9,7 +9,7 @@ from typing import Any
 
 from workbench.cli.console import Report, err, table
 from workbench.cli.output_paths import check_outputs, write_output
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.objects import Values
 from workbench.io.files import named, others_can_read, read_bytes, write_new
 
@@ -98,7 +98,7 @@ def keygen(target: Path) -> Report:
     try:
         write_new(target, os.urandom(32), private=True)
     except OSError as error:
-        InvalidRequest.must("key file", "a new file", f"{target.name or target}: {error.strerror}")
+        must("key file", "a new file", f"{target.name or target}: {error.strerror}")
     return Report({"file": str(target), "bytes": 32}, [f"Wrote a key of 32 random bytes to {target}."])
 
 
@@ -115,9 +115,9 @@ def _read_key(path: Path) -> bytes:
     rule = f"a file of at least {MIN_KEY_BYTES} random bytes"
     key = read_bytes(path, _KEY_LIMIT, "seed-file")
     if len(key) < MIN_KEY_BYTES:
-        InvalidRequest.must("seed-file", rule, f"{path.name} with {len(key)} bytes")
+        must("seed-file", rule, f"{path.name} with {len(key)} bytes")
     if len(set(key)) < MIN_KEY_BYTES // 2:
-        InvalidRequest.must("seed-file", rule, f"{path.name}, whose bytes take {len(set(key))} values")
+        must("seed-file", rule, f"{path.name}, whose bytes take {len(set(key))} values")
     if others_can_read(path):
         err.print(f"note: other users can read the key {path.name}; chmod 600 keeps it to its owner.", soft_wrap=True)
     return key

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.objects import Record
 from workbench.io.files import distinct_files, not_read_only, try_folder, write_whole
 
@@ -36,7 +36,7 @@ def output_folder(path: Path, name: str) -> None:
         path.mkdir(parents=True, exist_ok=True)
         try_folder(path)
     except OSError as error:
-        InvalidRequest.must(name, "a folder that can be written", f"{path}: {error.strerror}")
+        must(name, "a folder that can be written", f"{path}: {error.strerror}")
     finally:
         for folder in missing:
             with suppress(OSError):
@@ -47,16 +47,16 @@ def output_file(path: Path, name: str) -> None:
     """Refuse a place that cannot be written before anything is computed."""
     endings = _ENDINGS.get(name)
     if endings is not None and path.suffix.lower() not in re.findall(r"\.\w+", endings):
-        InvalidRequest.must(name, f"named {endings}", path.name)
+        must(name, f"named {endings}", path.name)
     if not path.absolute().parent.is_dir():
-        InvalidRequest.must("output folder", "an existing folder", path.parent)
+        must("output folder", "an existing folder", path.parent)
     not_read_only(path, name)
     if path.exists() and not path.is_file():  # a device or a pipe, which is written into
         return
     try:
         try_folder(Path(os.path.realpath(path)).parent)
     except OSError as error:
-        InvalidRequest.must(name, "in a folder that can be written", f"{path}: {error.strerror}")
+        must(name, "in a folder that can be written", f"{path}: {error.strerror}")
 
 
 def check_outputs(inputs: Inputs, outputs: Mapping[str, Path | None], width: str | None = None) -> None:
@@ -67,7 +67,7 @@ def check_outputs(inputs: Inputs, outputs: Mapping[str, Path | None], width: str
 
         inches(width)
         if outputs["plot file"] is None:
-            InvalidRequest.must("width", "given with a plot", width)
+            must("width", "given with a plot", width)
     for name, path in outputs.items():
         if path:
             output_file(path, name)
@@ -107,4 +107,4 @@ def write_output(path: Path, content: bytes, *, private: bool = False) -> None:
     try:
         write_whole(path, content, private=private)
     except OSError as error:
-        InvalidRequest.must("output", "a file that can be written", f"{path.name}: {error.strerror}")
+        must("output", "a file that can be written", f"{path.name}: {error.strerror}")

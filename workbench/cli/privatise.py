@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.cli.console import Report, err, facts, note
 from workbench.cli.options import present
 from workbench.cli.output_paths import Inputs, check_outputs, write_output
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.objects import Record, Values
 from workbench.io.files import others_can_read
 from workbench.io.shown import Facts
@@ -236,7 +236,7 @@ def privatise_labels(
     run = Publication({"labels": labels}, **files, protected="Label DP protects the labels only")
     InvalidRequest.unless_among(_LABEL_METHODS, "method", method)
     if method == "unbiased" and loss != "squared":
-        InvalidRequest.must("loss", "squared where method is unbiased", repr(loss))
+        must("loss", "squared where method is unbiased", repr(loss))
     table = CsvColumn.read(run.source, column)
     given = table.numbers()
     known, values = _labels(table, given, labels, snap)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.cli.console import Report
 from workbench.cli.privatise import Publication
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 
 if TYPE_CHECKING:
     from solvers.arrays import Integers, Vector
@@ -35,7 +35,7 @@ def privatise_places(*, columns: str, mechanism: Path, **files: Any) -> Report:
     run = Publication({"mechanism": mechanism}, **files, protected="Only the positions are protected")
     names = [name.strip() for name in columns.split(",")]
     if len(names) != 2 or names[0] == names[1]:
-        InvalidRequest.must("columns", "two columns, such as x,y", repr(columns))
+        must("columns", "two columns, such as x,y", repr(columns))
     certificate, places, outputs = _channel(mechanism)
     tables = [CsvColumn.read(run.source, name) for name in names]
     given = np.column_stack([table.numbers() for table in tables])
@@ -69,9 +69,7 @@ def _channel(path: Path) -> tuple[Certificate, Vector, Vector]:
     certificate = read(path).certificate
     labelled = None if certificate is None else getattr(certificate.mechanism, "labelled", None)
     if certificate is None or labelled is None or not all(map(planar, labelled)):
-        InvalidRequest.must(
-            "mechanism", "the certificate that `workbench design channel --places FILE.csv --save` wrote", path.name
-        )
+        must("mechanism", "the certificate that `workbench design channel --places FILE.csv --save` wrote", path.name)
     places, outputs = (np.array([[float(c) for c in point] for point in each]) for each in labelled)
     return certificate, places, outputs
 

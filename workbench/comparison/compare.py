@@ -13,7 +13,7 @@ from solvers.search import Deadline
 from solvers.solution import relative_gap
 from workbench.comparison.report import preferred
 from workbench.comparison.run import GOOD, installed, run_suite
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.families.base import Request
 from workbench.families.option import count
 from workbench.families.outcome import COLUMNS, attempt
@@ -77,18 +77,18 @@ def compare(
     if spelled := isinstance(question, str) and question in names():
         kind = family(question)
     elif isinstance(question, str) and (foreign := next((name for name in request if name not in _OF_SUITES), None)):
-        InvalidRequest.must("request", f"made of {', '.join(_OF_SUITES)} for a suite", foreign)
+        must("request", f"made of {', '.join(_OF_SUITES)} for a suite", foreign)
     elif isinstance(question, (str, Path)):
         return compare_programs(question, solvers, instances=instances, progress=progress, **request)
     if instances is not None:
-        InvalidRequest.must("instances", "left out, except for a suite", repr(instances))
+        must("instances", "left out, except for a suite", repr(instances))
     if not spelled:
         kind = family_of(question)
     if not any(option.name == "solver" for option in kind.options):
-        InvalidRequest.must("question", "of a family that solves programs", kind.name)
+        must("question", "of a family that solves programs", kind.name)
     for name in ("solver", "certify"):
         if name in request:
-            InvalidRequest.must("request", f"made of options of wb.design but {name}, which differs here", name)
+            must("request", f"made of options of wb.design but {name}, which differs here", name)
     limit = None if {"time_limit", "options"} & set(request) else TIME_LIMITS["request"]
     given = {"certify": False, **request}
     compared_request = kind.spelled(**given) if spelled else kind.request(question, **given)
@@ -101,9 +101,9 @@ def solver_names(solvers: Solvers) -> list[str]:
         return installed()
     names = solvers.split(",") if isinstance(solvers, str) else solvers
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-        InvalidRequest.must("solvers", "a list of names of solvers", repr(solvers))
+        must("solvers", "a list of names of solvers", repr(solvers))
     solvers_given = list(dict.fromkeys(name.strip() for name in names if name.strip()))
-    return solvers_given or InvalidRequest.must("solvers", "at least one name", repr(solvers))
+    return solvers_given or must("solvers", "at least one name", repr(solvers))
 
 
 def compare_request(
@@ -210,12 +210,12 @@ def compare_programs(
     from workbench.comparison.library import folder_instances
 
     if isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not 0 < time_limit <= 86_400:
-        InvalidRequest.must("time_limit", "seconds in (0, 86400]", time_limit)
+        must("time_limit", "seconds in (0, 86400]", time_limit)
     if instances is not None and not isinstance(instances, str):
-        InvalidRequest.must("instances", 'a text of patterns such as "noise-milp-*,mvu-*"', repr(instances))
+        must("instances", 'a text of patterns such as "noise-milp-*,mvu-*"', repr(instances))
     repeats, threads = count(1, 99)(repeats, "repeats"), count(1, 64)(threads, "threads")
     if tolerance is not None and not (isinstance(tolerance, float) and 0 < tolerance <= 0.1):
-        InvalidRequest.must("tolerance", "a number in (0, 0.1]", repr(tolerance))
+        must("tolerance", "a number in (0, 0.1]", repr(tolerance))
     suite = isinstance(source, str)
     if isinstance(source, str):
         taken = chosen(source, instances)
@@ -235,7 +235,7 @@ def compare_programs(
         settings={"threads": threads, **({} if tolerance is None else dict.fromkeys(_TOLERANCES, tolerance))},
     )
     if suite and all(row["status"] == "not applicable" for row in result) and not result.interrupted:
-        InvalidRequest.must("solvers", "some that can state one of the instances", ",".join(labels))
+        must("solvers", "some that can state one of the instances", ",".join(labels))
     return result
 
 

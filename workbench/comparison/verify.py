@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from solvers.backend import backend
 from workbench.comparison.compare import Solvers, solver_names
 from workbench.comparison.report import FIGURES
-from workbench.errors import InvalidRequest, SolverUnavailable, WorkbenchError
+from workbench.errors import SolverUnavailable, WorkbenchError, must
 from workbench.exact.objects import Values
 from workbench.exact.plain import plain_list
 from workbench.families.base import Family
@@ -77,7 +77,7 @@ def verify(
             if not backend(name).installed():
                 raise SolverUnavailable(f"solver must be an installed one. Got {name!r}.")
     if not isinstance(small, bool):
-        InvalidRequest.must("small", "True or False", repr(small))
+        must("small", "True or False", repr(small))
     check_progress(progress)
     grid = [(kind, group) for kind in _kinds(family) for group in groups(kind, small)]
     runs = [
@@ -118,7 +118,7 @@ def _kinds(named: str | Sequence[str]) -> list[Family]:
     names = dict.fromkeys(plain_list(named, "family", "the name of a family, or all"))
     for name in names:
         if name not in offered:
-            InvalidRequest.must("family", f"all, or some of {', '.join(offered)}", repr(name))
+            must("family", f"all, or some of {', '.join(offered)}", repr(name))
     return [offered[name] for name in names]
 
 

@@ -27,10 +27,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.errors import InvalidRequest, WorkbenchError, must
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import exact, nearest_float, round_up
+from workbench.exact.numbers import ZERO, exact, nearest_float, round_up
 from workbench.exact.plain import is_whole, plain_list
 from workbench.families.base import Family
 from workbench.families.frontier_plan import NotApplicable
@@ -167,7 +167,7 @@ def read_baselines(value: Any, name: str) -> Named:
     items = [part for item in (value if several else [value]) for part in _parts(item)]
     baselines = tuple((_named(item), _read(item, name)) for item in items)
     if len({key for key, _ in baselines}) < len(baselines):
-        InvalidRequest.must(name, "files of different names", ", ".join(key for key, _ in baselines))
+        must(name, "files of different names", ", ".join(key for key, _ in baselines))
     return baselines
 
 
@@ -204,16 +204,16 @@ def _from_python(path: Path, name: str) -> Any:
     try:
         function = runpy.run_path(str(path)).get("baseline")
     except (Exception, SystemExit) as error:
-        InvalidRequest.must(name, f"a Python file that runs: {path.name}", f"{type(error).__name__}: {error}")
+        must(name, f"a Python file that runs: {path.name}", f"{type(error).__name__}: {error}")
     if not callable(function):
-        InvalidRequest.must(name, "a Python file with a function baseline(epsilon, delta)", path.name)
+        must(name, "a Python file with a function baseline(epsilon, delta)", path.name)
     return function
 
 
 def _from_json(path: Path, name: str) -> Law:
     held = load(path)
     if isinstance(held, Distribution):
-        InvalidRequest.must(name, _WANTED, f"a list of masses in {path.name}, whose noise values are not given")
+        must(name, _WANTED, f"a list of masses in {path.name}, whose noise values are not given")
     return _law(held, name)
 
 
@@ -224,7 +224,7 @@ def _from_table(path: Path, name: str) -> Law:
     rows = read_table(path, name, header=True)
     head = [] if not rows or _numeric(rows[0]) else rows.pop(0)
     if not rows:
-        InvalidRequest.must(name, f"{path.name} with numbers below its header", "none")
+        must(name, f"{path.name} with numbers below its header", "none")
     cells = [[exact(cell, f"a cell of {path.name}") for cell in row] for row in rows]
     if len(cells) > 1 and all(sum(row) == 1 for row in cells) and head[:1] != ["noise"]:
         return _law(cells, name)
@@ -240,7 +240,7 @@ def _masses(cells: list[list[Fraction]], path: Path, name: str) -> Masses:
         return {}
     masses = {int(eta): mass for eta, mass in cells}
     if len(masses) < len(cells):
-        InvalidRequest.must(name, "a PMF with every noise value once", path.name)
+        must(name, "a PMF with every noise value once", path.name)
     return masses
 
 
@@ -256,7 +256,7 @@ def _law(value: Any, name: str) -> Law:
         return as_mechanism(value)
     if isinstance(value, Mapping):
         if not value or not all(is_whole(eta) and abs(int(eta)) <= _MOST for eta in value):
-            InvalidRequest.must(name, f"a PMF of integer noise values, at most {_MOST} in size", repr(value)[:80])
+            must(name, f"a PMF of integer noise values, at most {_MOST} in size", repr(value)[:80])
         masses = [exact(mass, "a probability of the PMF") for mass in value.values()]
         return dict(zip(map(int, value), _summed(masses, name), strict=True))
     try:
@@ -265,14 +265,14 @@ def _law(value: Any, name: str) -> Law:
     except TypeError:
         rows = []
     if not rows or len({len(row) for row in rows}) != 1:
-        InvalidRequest.must(name, _WANTED, repr(value)[:80])
+        must(name, _WANTED, repr(value)[:80])
     return _Table([_summed(row, name) for row in rows])
 
 
 def _summed(masses: list[Fraction], name: str) -> list[Fraction]:
-    total = sum(masses, Fraction(0))
+    total = sum(masses, ZERO)
     if min(masses) < 0 or abs(total - 1) > _TOTAL:
-        InvalidRequest.must(name, "made of probabilities >= 0 that add up to 1", f"a total of {float(total):.9g}")
+        must(name, "made of probabilities >= 0 that add up to 1", f"a total of {float(total):.9g}")
     return masses
 
 
@@ -282,7 +282,7 @@ def _mechanism(law: Law | Function, request: Any) -> Mechanism:
         epsilon = None if request.epsilon is None else float(request.epsilon)
         value = law(epsilon, float(getattr(request, "delta", None) or 0))
         if isinstance(value, (str, Path)) or callable(value):
-            InvalidRequest.must("baseline", "a PMF, a matrix or a mechanism from a function", repr(value)[:80])
+            must("baseline", "a PMF, a matrix or a mechanism from a function", repr(value)[:80])
         law = _law(value, "baseline")
     if isinstance(law, _Table):
         return _channel(law, request.question)
@@ -294,16 +294,16 @@ def _channel(law: _Table, question: Any) -> Mechanism:
     if isinstance(question, Quantization):
         if inputs is None or outputs is None or len(rows) < 2:
             got = "one row" if inputs else "a matrix, which names neither knots nor outputs"
-            InvalidRequest.must("baseline", _TABLE, got)
+            must("baseline", _TABLE, got)
         return PiecewiseAffine.from_ends("own", outputs, inputs, [[*ends] for ends in pairwise(rows)])
     if isinstance(question, Labels):
         _same(inputs, [*map(Fraction, question.values.tolist())], "labels")
         if outputs is None and len(rows[0]) != question.k:
             wanted = f"a matrix of {question.k} columns, the labels, or a table with the outputs in its header"
-            InvalidRequest.must("baseline", wanted, f"{len(rows[0])} columns")
+            must("baseline", wanted, f"{len(rows[0])} columns")
         if len(rows) != question.k:
             wanted = f"a matrix with a row for each of {question.k} labels"
-            InvalidRequest.must("baseline", wanted, f"{len(rows)} rows")
+            must("baseline", wanted, f"{len(rows)} rows")
         return _labelled(question, outputs, Channel.from_rows(rows))
     if isinstance(question, FiniteQuery) and question.numbers is not None:
         _same(inputs, question.numbers[0], "answers")
@@ -314,7 +314,7 @@ def _channel(law: _Table, question: Any) -> Mechanism:
     wanted, got = "a PMF or a matrix for this query", "a table of inputs and outputs"
     if inputs is None:
         wanted, got = "a PMF where the answers have no largest one", "a matrix"
-    return InvalidRequest.must("baseline", wanted, got)
+    return must("baseline", wanted, got)
 
 
 def _labelled(labels: Labels, outputs: Iterable[Fraction] | None, channel: Channel) -> Channel:
@@ -326,12 +326,12 @@ def _labelled(labels: Labels, outputs: Iterable[Fraction] | None, channel: Chann
 
 def _same(given: Sequence[Fraction] | None, known: Sequence[Fraction], what: str) -> None:
     if given is not None and [*map(nearest_float, given)] != [*map(nearest_float, known)]:
-        InvalidRequest.must("baseline", f"a table of the {len(known)} {what} in their order", f"{len(given)} others")
+        must("baseline", f"a table of the {len(known)} {what} in their order", f"{len(given)} others")
 
 
 def _noise(masses: Masses, question: Any) -> Mechanism:
     first, last = min(masses), max(masses)
-    law = IntegerLaw(first, [masses.get(eta, Fraction(0)) for eta in range(first, last + 1)])
+    law = IntegerLaw(first, [masses.get(eta, ZERO) for eta in range(first, last + 1)])
     if isinstance(question, IntegerNoise):
         return AdditiveIntegerNoise(question, law)
     if isinstance(question, FiniteQuery) and question.outputs == question.inputs:
@@ -339,14 +339,14 @@ def _noise(masses: Masses, question: Any) -> Mechanism:
     if isinstance(question, Labels):
         return _labelled(question, None, Channel(_clamped(law, question.k)))
     if isinstance(question, Quantization):
-        InvalidRequest.must("baseline", _TABLE, "a PMF of noise, which is biased once it is clamped")
+        must("baseline", _TABLE, "a PMF of noise, which is biased once it is clamped")
     if isinstance(question, ModuloNoise) and question.scalar:
-        wrapped = [Fraction(0)] * question.order
+        wrapped = [ZERO] * question.order
         for eta, mass in masses.items():
             wrapped[eta % question.order] += mass
         return AdditiveNoise(question, wrapped)
     wanted = "a mechanism of this family or its .json file, or for finitely many answers a matrix"
-    return InvalidRequest.must("baseline", wanted, "a PMF of noise")
+    return must("baseline", wanted, "a PMF of noise")
 
 
 def _clamped(law: IntegerLaw, count: int) -> tuple[Distribution, ...]:

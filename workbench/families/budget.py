@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any, NoReturn, Self
 
 from solvers.backend import Options
-from workbench.errors import InvalidRequest
-from workbench.exact.numbers import jsonable
+from workbench.errors import InvalidRequest, must
+from workbench.exact.numbers import ZERO, jsonable
 from workbench.exact.objects import Record
 from workbench.families.base import Request, Values
 from workbench.families.design import Design, exact_words
@@ -26,7 +26,7 @@ def refuse(name: str, measured: str, got: Any) -> NoReturn:
     """Raise for a budget or an option that a notion has no use for, with the notions that have."""
     of = " or ".join(other for other in OURS if name in notion(other).parameters)
     remark = f" (notion {of} takes it)" if of else ""
-    InvalidRequest.must(name, f"left out when notion is {measured}{remark}", got)
+    must(name, f"left out when notion is {measured}{remark}", got)
 
 
 _PARAMETERS = ("epsilon", "alpha", "rho", "mu", "curve", "tradeoff")  # of notions of several convex bounds
@@ -87,7 +87,7 @@ class BudgetRequest(Request):
         self.left_out({"minimise": "loss", "max_loss": None, "delta": None, **defaults, "runs": 1})
         first, value = next(iter(self.convex_claim.values.items()))
         if not value:
-            InvalidRequest.must(first, f"> 0 for the notion {self.notion}", "0")
+            must(first, f"> 0 for the notion {self.notion}", "0")
 
     def check_one_bound(self) -> None:
         """Check the budget, and what is minimised, of a notion of one bound on ratios. Raises InvalidRequest."""
@@ -97,21 +97,21 @@ class BudgetRequest(Request):
             raise InvalidRequest("epsilon must be given. Got none.")
         if minimise == "delta" and not measure.has_delta:
             without = f"loss or epsilon when notion is {measure.name}, which has no delta"
-            InvalidRequest.must("minimise", without, "'delta'")
+            must("minimise", without, "'delta'")
         if (most is None) == (minimise != "loss"):
             got = "none" if most is None else spelled(most)
-            InvalidRequest.must("max_loss", "given where delta or epsilon is minimised, and only there", got)
+            must("max_loss", "given where delta or epsilon is minimised, and only there", got)
         if self.delta and minimise != "delta" and not measure.has_delta:
-            InvalidRequest.must("delta", f"0 when notion is {measure.name}", spelled(self.delta))
+            must("delta", f"0 when notion is {measure.name}", spelled(self.delta))
 
     def check_runs(self) -> None:
         """Refuse what cannot be asked for more than one run. Raises InvalidRequest."""
         if self.runs == 1:
             return
         if not notion(self.notion).composes or self.minimise != "loss" or isinstance(self.epsilon, Mapping):
-            InvalidRequest.must("runs", "1 but for notion dp, one epsilon, and minimise error", self.runs)
+            must("runs", "1 but for notion dp, one epsilon, and minimise error", self.runs)
         if not self.certified and self.check != "audit":
-            InvalidRequest.must("runs", f"1 where check is {self.check}", self.runs)
+            must("runs", f"1 where check is {self.check}", self.runs)
 
     # In words.
 
@@ -138,7 +138,7 @@ def completed(values: Values, largest: int) -> Record:
     """Values of options with the limit of ε, or the δ, that is meant where it is left out. largest: that limit."""
     meant = {"epsilon": Fraction(largest)} if values["minimise"] == "epsilon" else {}
     if values["minimise"] != "delta":
-        meant["delta"] = Fraction(0)
+        meant["delta"] = ZERO
     return {name: meant.get(name) if value is None else value for name, value in values.items()}
 
 

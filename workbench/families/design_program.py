@@ -12,7 +12,7 @@ from typing import Any
 
 from solvers.data import Data
 from solvers.solution import Solution
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.io.files import write_whole
 
 SCALE = "scale "  # in the head of a file: what its continuous columns are multiplied by on the way to a solver
@@ -57,7 +57,7 @@ class DesignProgram:
         """Write `mps`. Raises InvalidRequest for a file that is not named .mps."""
         target = Path(path)
         if target.suffix.lower() != ".mps":
-            InvalidRequest.must("program file", "named .mps", target.name)
+            must("program file", "named .mps", target.name)
         write_whole(target, self.mps.encode())
 
     def __str__(self) -> str:

@@ -29,7 +29,7 @@ from solvers.parametric import Basis, Parametric
 from solvers.polynomials import Root, count_roots
 from solvers.regions import Region, given_region
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified
-from workbench.exact.numbers import exp_interval
+from workbench.exact.numbers import ONE, ZERO, exp_interval
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family
 from workbench.families.formula_object import Formula
@@ -71,7 +71,7 @@ class Question:
     request: Callable[[Values], Any]
     values: Callable[[], Values]
     notion: Any = None
-    unit: Any = Fraction(1)
+    unit: Any = ONE
 
     @property
     def budgets(self) -> str:
@@ -87,7 +87,7 @@ class Question:
         """The program, and the interval of δ: that of the request where none is given. Raises InvalidRequest."""
         point = {"delta": (deltas[0] + deltas[1]) / 2} if deltas is not None and deltas[1] else {}
         given = self.request({"epsilon": self.unit} | point)
-        own = getattr(given, "delta", None) or Fraction(0)
+        own = getattr(given, "delta", None) or ZERO
         stated, budgets = given.stated(), self.budgets
         words = f"{stated.what}, budgets {budgets} times ε" if budgets else stated.what
         return replace(stated, what=words), (own, own) if deltas is None else deltas
@@ -105,7 +105,7 @@ class Known:
 def x_bounds(limits: Interval | None, steps: int) -> tuple[Fraction, Fraction | None]:
     """Rationals around e^(ε/steps) of an interval of ε, or of all."""
     if limits is None:
-        return Fraction(1), None
+        return ONE, None
     low, high = (exp_interval(epsilon / steps, 64) for epsilon in limits)
     return low[0], high[1]
 
@@ -175,7 +175,7 @@ def from_dict(data: Any) -> Formula:
 def _asked(question: Record) -> Question:
     """The question of a file. Raises CorruptFile, InvalidRequest."""
     kind, options = family(question["family"]), {**question["options"]}
-    unit = options.pop("epsilon", Fraction(1))
+    unit = options.pop("epsilon", ONE)
     if not set(options) <= {option.name for option in kind.options if not option.solver} - _ASIDE:
         refuse("The options", f"those of the family {kind.name}")
     return Question(kind, lambda point: kind.spelled(**options, **point), dict, unit=unit)

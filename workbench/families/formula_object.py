@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import Infeasible, InvalidRequest, NotInstalled, NotProven
-from workbench.exact.numbers import RationalPair, exact, exp_interval
+from workbench.errors import Infeasible, NotInstalled, NotProven, must
+from workbench.exact.numbers import ZERO, RationalPair, exact, exp_interval
 from workbench.exact.objects import FloatPair, Record, Words
 from workbench.families.formula_pieces import Piece, epsilons
 from workbench.families.formula_plot import figure
@@ -54,7 +54,7 @@ class Formula:
         """
         power, share = exact(epsilon, "epsilon"), None if delta is None else exact(delta, "delta")
         if self.at is not None and power != self.at:
-            InvalidRequest.must("epsilon", f"{float(self.at):g}, where the patterns are proven to be optimal", epsilon)
+            must("epsilon", f"{float(self.at):g}, where the patterns are proven to be optimal", epsilon)
         for bits in (_BITS, 4 * _BITS, 16 * _BITS):
             x = exp_interval(power / self.steps, bits)
             piece = self._piece(x, share, epsilon)
@@ -74,16 +74,16 @@ class Formula:
         ]
         if not here:
             ends = ", ".join(sorted({f"{piece.epsilon[0]:.6g} < ε < {piece.epsilon[1]:.6g}" for piece in self.pieces}))
-            InvalidRequest.must("epsilon", f"where the formula holds ({ends})", epsilon)
+            must("epsilon", f"where the formula holds ({ends})", epsilon)
         if delta is None:
             if any(piece.free for piece in here):
-                InvalidRequest.must("delta", "given, as the formula is for an interval of it", "none")
+                must("delta", "given, as the formula is for an interval of it", "none")
             return here[0]
         for piece in here:
-            low, high = (end.enclosed(*x, Fraction(0)) or (delta, delta) for end in piece.delta)
+            low, high = (end.enclosed(*x, ZERO) or (delta, delta) for end in piece.delta)
             if low[0] <= delta <= high[1]:
                 return piece
-        return InvalidRequest.must("delta", "where the formula holds", delta)
+        return must("delta", "where the formula holds", delta)
 
     @property
     def mechanism(self) -> list[Record]:

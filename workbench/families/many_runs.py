@@ -28,14 +28,14 @@ from models.repeated_noise import best_losses, masses
 from solvers.arrays import Vector
 from solvers.search import Deadline
 from workbench.errors import NotCertified, NotProven
-from workbench.exact.numbers import RationalPair, round_up
+from workbench.exact.numbers import ONE, ZERO, RationalPair, round_up
 from workbench.families.base import Request, Session, Values
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.requirements import LARGEST
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.composition import ComposedClaim, composed_delta
 
-_SHARES = (Fraction(0), Fraction(1, 4), Fraction(3, 4))  # s
+_SHARES = (ZERO, Fraction(1, 4), Fraction(3, 4))  # s
 _MOST = Fraction(16)  # s at ε/T, from 1 on
 _NARROW = Fraction(1, 300)  # ε/T below which integer noise is too wide to be worth the search
 _STRETCH = (Fraction(1, 2), Fraction(6, 5))  # factors of losses
@@ -61,18 +61,18 @@ class ManyRuns(Session):
 def _for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
     share = request.epsilon / request.runs
     search = _Search(request)
-    run: Request = request.at({"runs": 1, "epsilon": share, "delta": Fraction(0)})
+    run: Request = request.at({"runs": 1, "epsilon": share, "delta": ZERO})
     with request.family.open(run) as session:
 
         def split(epsilon: Fraction, part: Fraction) -> Design:
             design: Design = session.design({"epsilon": epsilon, "delta": part * request.delta / request.runs})
             return design
 
-        search.holds(split(share, Fraction(0)))
+        search.holds(split(share, ZERO))
         if request.delta:
             for part in _SHARES:
                 search.along(partial(split, part=part), share, request.epsilon)
-            search.along(lambda part: split(share, part), Fraction(1), min(_MOST, request.runs / request.delta))
+            search.along(lambda part: split(share, part), ONE, min(_MOST, request.runs / request.delta))
             if within_curve is not None and share >= _NARROW:
                 losses = best_losses(request.runs, float(request.epsilon), float(request.delta), np.square, rounds=0)
                 search.along(lambda factor: within_curve(run, _curve(losses * float(factor))), *_STRETCH)
@@ -90,14 +90,14 @@ class _Search:
     def __init__(self, request: Any) -> None:
         self.request, self.deadline = request, Deadline(request.options.time_limit)
         self.best: Design | None = None
-        self.reached, self.stopped, self.count = Fraction(1), False, 0
+        self.reached, self.stopped, self.count = ONE, False, 0
 
     def holds(self, design: Design) -> bool:
         """Whether T runs are proven to be within the budget; the cheapest design is kept."""
         runs, epsilon, delta = self.request.runs, self.request.epsilon, self.request.delta
         claim = design.claim
         if claim.in_epsilon_delta and not claim.delta and claim.epsilon * runs <= epsilon and design.private:
-            reached = Fraction(0)  # the largest losses add up
+            reached = ZERO  # the largest losses add up
         else:
             mechanism = self.request.family.bare(design)  # with the neighbours that are asked for
             reached = composed_delta(mechanism, runs, epsilon, delta)

@@ -21,7 +21,7 @@ import numpy as np
 from solvers.arrays import Ints
 from solvers.optimal_face import unique
 from workbench.errors import WorkbenchError
-from workbench.exact.numbers import exp_interval
+from workbench.exact.numbers import ZERO, exp_interval
 from workbench.exact.objects import FloatPair, Record, Words
 from workbench.families.formula import formula_of
 from workbench.families.formula_certificate import Question
@@ -171,7 +171,7 @@ def _prices(request: Any) -> tuple[Sides, Sides | None]:
     at, delta = request.epsilon, getattr(request, "delta", None)
     if not isinstance(at, Fraction) or request.minimise != "loss":
         raise WorkbenchError("Prices are of designs that minimise the loss at one epsilon")
-    share = delta or Fraction(0)
+    share = delta or ZERO
 
     def sides(which: int, *near: Any) -> FloatPair:
         """dV/dε (0) or dV/dδ (1) of the first and of the last piece near the request."""
@@ -187,5 +187,5 @@ def _prices(request: Any) -> tuple[Sides, Sides | None]:
     by_epsilon = sides(0, (at * (1 - _NEAR), at * (1 + _NEAR)))
     if delta is None or named == "pure":
         return by_epsilon, None
-    first, last = sides(1, at, (max(Fraction(0), share - _NEAR), share + _NEAR))
+    first, last = sides(1, at, (max(ZERO, share - _NEAR), share + _NEAR))
     return by_epsilon, (first if share else None, last)

@@ -35,10 +35,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.arrays import Positions, Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import Rationals, exact, nearest_float
+from workbench.exact.numbers import ONE, ZERO, Rationals, exact, nearest_float
 from workbench.exact.objects import Record
 from workbench.exact.random_source import Source
 from workbench.io.records import RATIO, RATIOS, WHOLE, RecordForm
@@ -70,7 +70,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     bins: Rationals
     own: int
     odds: Fraction
-    direct: Fraction = Fraction(0)
+    direct: Fraction = ZERO
     steps: int = 1
 
     one_sided: ClassVar[bool] = False
@@ -78,17 +78,17 @@ class NearestOutputs(RangePublisher, ShownMechanism):
 
     def __post_init__(self) -> None:
         if len(self.ends) != 2 or self.ends[0] >= self.ends[1]:
-            InvalidRequest.must("ends", "two increasing numbers", self.ends)
+            must("ends", "two increasing numbers", self.ends)
         if any(a > b for a, b in pairwise((self.ends[0], *self.bins, self.ends[1]))):
-            InvalidRequest.must("outputs", "numbers in the range that do not fall", f"{len(self.bins)} others")
+            must("outputs", "numbers in the range that do not fall", f"{len(self.bins)} others")
         if not 1 <= self.own < len(self.bins):
-            InvalidRequest.must("own", f"1 to {len(self.bins) - 1} of {len(self.bins)} outputs", self.own)
+            must("own", f"1 to {len(self.bins) - 1} of {len(self.bins)} outputs", self.own)
         if self.odds < 1:
-            InvalidRequest.must("odds", "at least 1", self.odds)
+            must("odds", "at least 1", self.odds)
         if not 0 <= self.direct <= 1:
-            InvalidRequest.must("direct", "a probability", self.direct)
+            must("direct", "a probability", self.direct)
         if self.steps < 1:
-            InvalidRequest.must("steps", "at least 1", self.steps)
+            must("steps", "at least 1", self.steps)
 
     # What a mechanism is.
 
@@ -136,7 +136,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         """The exact law of a number in the range; a double is the rational it is. Raises InvalidRequest."""
         at = exact(Fraction(x) if isinstance(x, float) and math.isfinite(x) else x, "answer")
         if not self.ends[0] <= at <= self.ends[1]:
-            InvalidRequest.must("answer", self.column_inputs.constraint, x)
+            must("answer", self.column_inputs.constraint, x)
         (own, other, step), first = self._weights, bisect_right(self.cuts, at)
         weights = [other] * len(self.bins)
         weights[first : first + self.own] = [own] * self.own
@@ -149,7 +149,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     def matrix(self) -> Vector:
         """The laws of the inputs. Shape (cells, outputs). Raises InvalidRequest beyond 4·10^6 masses."""
         if (size := len(self.cells) * self.outputs.size) > _MASSES:
-            InvalidRequest.must("the matrix", f"of at most {_MASSES} masses", size)
+            must("the matrix", f"of at most {_MASSES} masses", size)
         return np.array([self.law(x).floats for x in self.inputs])
 
     @property
@@ -211,7 +211,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
 
     # What it costs.
 
-    def errors(self, loss: str, weights: Sequence[Fraction] = (Fraction(1),)) -> tuple[Fraction, Fraction, Fraction]:
+    def errors(self, loss: str, weights: Sequence[Fraction] = (ONE,)) -> tuple[Fraction, Fraction, Fraction]:
         """(mean loss, the largest, where), exact. loss: absolute or squared; weights: of equal parts of the range, with
         uniform answers on each."""
         steps, (owned, other, step) = self.steps, self._weights
@@ -234,7 +234,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
             (at, np.append(before[: self.own], cuts), np.append(cuts, after[: self.own]), owned - other),
             (grid[1::2], grid[:-1:2], grid[2::2], step),
         ]
-        mean, width = Fraction(0), (high - low) // len(weights)
+        mean, width = ZERO, (high - low) // len(weights)
         for part, weight in enumerate(weights):
             a, b = low + part * width, low + (part + 1) * width
             sums = (factor * _integrals(points, np.clip(left, a, b), np.clip(right, a, b), size).sum()

@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.objects import Record
@@ -71,18 +71,18 @@ class RangeMechanism(RangePublisher, Channel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.ends) < 2 or any(a >= b for a, b in pairwise(self.ends)):
-            InvalidRequest.must("ends", "at least two increasing numbers", len(self.ends))
+            must("ends", "at least two increasing numbers", len(self.ends))
         if not self.sensitivity > 0:
-            InvalidRequest.must("sensitivity", "> 0", self.sensitivity)
+            must("sensitivity", "> 0", self.sensitivity)
         if self.labelled is None or rationals_of(self.labelled[1]) is None:
-            InvalidRequest.must("outputs", "numbers", self.labelled)
+            must("outputs", "numbers", self.labelled)
         if len(self.rows) != len(self.ends) - (not self.at_ends):
-            InvalidRequest.must("rows", "one for each cell, or each end", f"{len(self.rows)}, {len(self.ends)} ends")
+            must("rows", "one for each cell, or each end", f"{len(self.rows)}, {len(self.ends)} ends")
         if self.neighbours is not None:
             compared = {*self.neighbours}
             apart = next((p for i, j in self._related() for p in ((i, j), (j, i)) if p not in compared), None)
             if apart is not None:
-                InvalidRequest.must("pairs", "all rows of answers within the sensitivity", f"no pair {apart}")
+                must("pairs", "all rows of answers within the sensitivity", f"no pair {apart}")
 
     def _related(self) -> Iterator[tuple[int, int]]:
         """The rows a < b of the lemma."""

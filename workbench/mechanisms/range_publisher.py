@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Rationals
 from workbench.exact.random_source import Source
@@ -35,7 +35,7 @@ class RangePublisher:
         given = np.asarray(values)
         x = given.astype(float)
         if given.ndim != 1 or not np.isfinite(x).all():
-            InvalidRequest.must("answers", "finite numbers, one for each row", repr(values))
+            must("answers", "finite numbers, one for each row", repr(values))
         return self._draw(np.clip(x, float(self.ends[0]), float(self.ends[-1])), given, source or Source())
 
     @property

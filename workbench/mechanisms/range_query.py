@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.numbers import ONE, ZERO, RationalPair, Rationals, positive
 from workbench.exact.objects import Record
 from workbench.exact.plain import plain_list, whole_number
@@ -59,11 +59,11 @@ class RangeQuery(FiniteQuery):
         weights = _weights(prior)
         reach = high - low if sensitivity is None else positive(sensitivity, "sensitivity")
         if reach > high - low:
-            InvalidRequest.must("sensitivity", "at most the width of the range", float(reach))
+            must("sensitivity", "at most the width of the range", float(reach))
         parts = len(weights or (1,))
         count = -(-_CELLS // parts) * parts if cells is None else whole_number(cells, "cells", 2, MOST_CELLS)
         if count % parts:
-            InvalidRequest.must("cells", f"a multiple of {parts}, the parts of the prior", count)
+            must("cells", f"a multiple of {parts}, the parts of the prior", count)
         self.__dict__.update(low=low, high=high, sensitivity=reach, cells=count, given=cells is not None)
         self.__dict__["weights"] = weights
         self.__dict__.update(self.finite(self.far).__dict__)

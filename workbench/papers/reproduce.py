@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from solvers.search import Deadline
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.families.option import count
 from workbench.io.drawing import Drawing, draw
 from workbench.io.extras import EXTRAS, need, present
@@ -116,9 +116,9 @@ def _wanted(chosen: Sequence[Paper], artifacts: Sequence[str] | None, full: bool
         papers = [paper for paper, other in tasks if other == name]
         if not papers:
             listed = [f"{', '.join(paper.artifacts)} ({paper.name})" for paper in chosen]
-            InvalidRequest.must("only", f"one of {'; '.join(listed)}", repr(name))
+            must("only", f"one of {'; '.join(listed)}", repr(name))
         if not full and any(name in paper.only_full for paper in papers):
-            InvalidRequest.must("only", f"given with --full for {name}, which takes minutes", repr(name))
+            must("only", f"given with --full for {name}, which takes minutes", repr(name))
     return [
         (paper, name)
         for paper, name in tasks

@@ -28,9 +28,9 @@ from solvers.errors import NoRationalSolution
 from solvers.rational_lp import RationalLP
 from solvers.rational_refinement import solve_rational
 from solvers.solution import Solution
-from workbench.errors import InvalidRequest, NotCertified
+from workbench.errors import NotCertified, must
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import RationalPair, Real, nearest_float, positive, round_down
+from workbench.exact.numbers import ZERO, RationalPair, Real, nearest_float, positive, round_down
 from workbench.families.channel.losses import Integers
 from workbench.families.channel.problem import ChannelProblem
 from workbench.families.design import Design, OracleVerdict
@@ -133,7 +133,7 @@ def rows_of_bins(mechanism: RandomizedResponse) -> _Rows:
     bins = mechanism.own[at].tolist()
     at = at if len(at) > 1 else [0, k - 1]  # two labels of the only bin
     if len(at) > ROWS or len(at) * m > MASSES:
-        InvalidRequest.must("bins", f"at most {math.isqrt(MASSES)} for a certificate of so many labels", m)
+        must("bins", f"at most {math.isqrt(MASSES)} for a certificate of so many labels", m)
     return Channel(tuple(map(mechanism.row, at))), [bins.index(own) for own in mechanism.own.tolist()]
 
 
@@ -167,7 +167,7 @@ class ChannelOfLabels(ChannelProblem):
 
 def within_curve(request: LabelRequest, curve: Sequence[RationalPair]) -> Design:
     """The least-loss channel of one run that is (ε, δ)-private for all points of a curve. Raises as its session."""
-    return design(ChannelOfLabels(replace(request, notion="curve", curve=curve, epsilon=None, delta=Fraction(0))))
+    return design(ChannelOfLabels(replace(request, notion="curve", curve=curve, epsilon=None, delta=ZERO)))
 
 
 def _integers(channel: Channel) -> Integers:
@@ -189,5 +189,5 @@ def _refined(solution: Solution, time_limit: float) -> tuple[Channel, float] | N
         return None
     block = solution.program.block("M")
     masses = np.array(point.x[block.start : block.start + block.size], dtype=object).reshape(block.shape, order="F")
-    rows = [Distribution([max(mass, Fraction(0)) for mass in row], "a row of the channel") for row in masses]
+    rows = [Distribution([max(mass, ZERO) for mass in row], "a row of the channel") for row in masses]
     return Channel(tuple(rows)), -np.inf if point.bound is None else round_down(point.bound)

@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from models.losses import Loss, loss_named
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
+from workbench.exact.numbers import ZERO
 from workbench.exact.objects import Pair, Progress, Words
 from workbench.families.budget import BudgetRequest
 from workbench.families.channel.losses import LossTable, loss_table, signed_table
@@ -41,13 +42,13 @@ def check_size(k: int, m: int, pairs: Pairs | None, masses: int = MASSES) -> Non
     pairs: those that are compared one by one; None for pure ε over all, which is decided output by output.
     """
     if k == 1:
-        InvalidRequest.must("labels", "at least two for a neighbour relation", 1)
+        must("labels", "at least two for a neighbour relation", 1)
     if pairs is None:
         if k > (most := min(ROWS, masses // m)):
-            InvalidRequest.must("labels", f"at most {most} for a certificate of {m} outputs", k)
+            must("labels", f"at most {most} for a certificate of {m} outputs", k)
     elif len(pairs) > (most := _WORK // (2 * (m + _PAIR))):
         got = f"{len(pairs)} ({k} labels)"
-        InvalidRequest.must("pairs of neighbours", f"at most {most} for a certificate of {m} outputs", got)
+        must("pairs of neighbours", f"at most {most} for a certificate of {m} outputs", got)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,7 +65,7 @@ class LabelRequest(BudgetRequest):
 
     question: Labels
     epsilon: Fraction | None = None
-    delta: Fraction = Fraction(0)
+    delta: Fraction = ZERO
     loss: Any = "squared"
     method: str = "bins"
     outputs: tuple[float, ...] | None = None
@@ -109,7 +110,7 @@ class LabelRequest(BudgetRequest):
             wrong = [pair for pair in neighbours if pair[0] == pair[1] or not all(0 <= at < k for at in pair)]
             if wrong or not neighbours:
                 got = wrong[0] if wrong else "none"
-                InvalidRequest.must("neighbours", f"pairs of different positions in 0..{k - 1}", got)
+                must("neighbours", f"pairs of different positions in 0..{k - 1}", got)
             neighbours = [[labels[i], labels[j]] for i, j in neighbours]
         question = FiniteQuery(labels, outputs, neighbours=neighbours, prior=prior)
         same = {each.name for each in fields(BudgetRequest)} - {"question", "family"}
@@ -138,43 +139,43 @@ class LabelRequest(BudgetRequest):
             self.check_one_bound()
         if self.epsilon is not None and self.epsilon > LARGEST:
             most = f"at most {LARGEST} (e^epsilon is a coefficient of the program)"
-            InvalidRequest.must("epsilon", most, spelled(self.epsilon))
+            must("epsilon", most, spelled(self.epsilon))
         self.check_runs()
         if self.method == "lp":
             k, m = self.question.k, self.question.k if self.outputs is None else len(self.outputs)
             if m * k > _MOST:
-                InvalidRequest.must("the channel", f"of at most {_MOST} masses", f"{k} labels and {m} outputs")
+                must("the channel", f"of at most {_MOST} masses", f"{k} labels and {m} outputs")
             if self.certified or k == 1:
                 check_size(k, m, None if k == 1 else self.pairs)
             _ = self.channel  # checked when it is made
             return
         if not isinstance(self.loss, (str, Loss)):
-            InvalidRequest.must("loss", f"a name where method is {self.method}", "a matrix or function")
+            must("loss", f"a name where method is {self.method}", "a matrix or function")
         with translated_errors():
             self.named_loss(1.0, self.question.values[:1])
         more = self.outputs is not None or self.neighbours != "all" or self.constraints
         if more or not measure.ratio_decides({"delta": self.delta}):
             wanted = "lp for other outputs, neighbours, notions and constraints"
-            InvalidRequest.must("method", wanted, repr(self.method))
+            must("method", wanted, repr(self.method))
         if self.method == "printed" and self.question.k > _PRINTED:
-            InvalidRequest.must("method", f"bins for more than {_PRINTED} labels (printed takes O(k³))", "'printed'")
+            must("method", f"bins for more than {_PRINTED} labels (printed takes O(k³))", "'printed'")
         if self.method == "unbiased":
             self._check_unbiased()
 
     def _check_unbiased(self) -> None:
         if self.named_loss.kind != "squared":
-            InvalidRequest.must("loss", "squared for the unbiased randomizer", repr(self.named_loss.name))
+            must("loss", "squared for the unbiased randomizer", repr(self.named_loss.name))
         if self.epsilon is not None and self.epsilon > _LARGEST_UNBIASED:
             most = f"at most {_LARGEST_UNBIASED} for the unbiased randomizer (its program mixes 1 and e^ε)"
-            InvalidRequest.must("epsilon", most, spelled(self.epsilon))
+            must("epsilon", most, spelled(self.epsilon))
         if self.question.k < 2:
-            InvalidRequest.must("labels", "at least two for the unbiased randomizer", self.question.k)
+            must("labels", "at least two for the unbiased randomizer", self.question.k)
 
 
 class _ChannelOfLabels(ChannelRequest):
     """Labels have wider limits of their own."""
 
     LARGEST = LARGEST
-    LEAST = Fraction(0)
+    LEAST = ZERO
     MOST = 2 * _MOST
     RECORD: ClassVar[Mapping[str, str]] = {"method": "lp"}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import exact, positive
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Request
@@ -102,7 +102,7 @@ class _Laplace(Family):
             return self.question.point(float(point))
         ends = [float(default if given is None else given) for given, default in ((low, -1), (high, 1))]
         if not ends[0] < ends[1]:
-            InvalidRequest.must("low and high", "finite numbers with low < high", f"{ends[0]:g} and {ends[1]:g}")
+            must("low and high", "finite numbers with low < high", f"{ends[0]:g} and {ends[1]:g}")
         return self.question.uniform(*ends)
 
     def checked(self, question: Any, values: Record) -> LaplaceRequest:
@@ -161,10 +161,10 @@ class _Laplace(Family):
 
         if not on_real_inputs(mechanism) or len(mechanism.outputs) > 2**request.bits:
             most = f"a mechanism on real inputs with at most 2^{float(request.bits):g} outputs"
-            InvalidRequest.must("baseline", most, repr(mechanism))
+            must("baseline", most, repr(mechanism))
         error, low, high = expected_error(mechanism, "squared"), request.question.lows[0], request.question.highs[-1]
         if error.data != f"uniform on [{low:g}, {high:g}]":
-            InvalidRequest.must("baseline", f"a mechanism on [{low:g}, {high:g}], as the data are", repr(mechanism))
+            must("baseline", f"a mechanism on [{low:g}, {high:g}], as the data are", repr(mechanism))
         return float(error.mean)
 
     # What a design shows.
@@ -207,7 +207,7 @@ FAMILY = _Laplace()
 def points(question: Any, values: Values) -> Iterable[Point]:
     """(columns that name a point, its request): every ε within every number of bits."""
     if question is not None and question != UNIFORM:
-        InvalidRequest.must("question", f"{UNIFORM!r}, which the bits are counted for", repr(question))
+        must("question", f"{UNIFORM!r}, which the bits are counted for", repr(question))
     for size in values["bits"]:
         for epsilon in values["epsilon"]:
             row = {"notion": "metric", "loss": "squared", "epsilon": float(epsilon), "delta": 0.0, "bits": float(size)}

@@ -28,7 +28,7 @@ import numpy as np
 from solvers.arrays import Vector
 from solvers.search import bisect
 from workbench.exact.distribution import NEAR
-from workbench.exact.numbers import exp_interval, round_up
+from workbench.exact.numbers import ZERO, exp_interval, round_up
 from workbench.exact.objects import Pair
 from workbench.families.channel.baselines import PUBLISHED as OF_ANSWERS
 from workbench.families.frontier_plan import NotApplicable
@@ -157,7 +157,7 @@ def _finite(question: ModuloNoise) -> FiniteQuery:
 def laws_beside(request: Any) -> dict[str, tuple[Any, Vector]]:
     """Laws of published mechanisms at one budget, for pictures: of data-independent noise, and what the others add to
     an answer in the middle. name -> (noise values, masses)."""
-    question, epsilon, delta = request.question, request.epsilon, request.delta or Fraction(0)
+    question, epsilon, delta = request.question, request.epsilon, request.delta or ZERO
     if not isinstance(epsilon, Fraction) or request.notion not in ratio_notions() or request.runs > 1:
         return {}
     if not question.scalar or question.order > CLAMPED or request.minimise != "loss":
@@ -174,7 +174,7 @@ def laws_beside(request: Any) -> dict[str, tuple[Any, Vector]]:
 def _independent(request: Any) -> Reference:
     if request.loss == "worst-squared":
         raise NotApplicable("its loss is a mean, not that of the worst noise")
-    delta = request.delta or Fraction(0)
+    delta = request.delta or ZERO
     rho = float(data_independent_error(request.question.order, request.epsilon, delta, request.notion))
     return Reference(rho * float(request.losses[1:].mean()), value=rho)
 
@@ -186,7 +186,7 @@ def _clamped(name: str, request: Any) -> Reference:
         raise NotApplicable("it publishes one number, and the answers are tuples")
     if loss not in ("error-rate", "squared"):
         raise NotApplicable("its loss is the error rate or the square, of which alone clamping is worked out")
-    epsilon, delta = request.epsilon, request.delta or Fraction(0)
+    epsilon, delta = request.epsilon, request.delta or ZERO
     if question.order > CLAMPED:
         query = Query(question=_finite(question), epsilon=epsilon, delta=delta, notion=notion, loss=loss)
         return _OF_ANSWERS[_WIDE[name]].cost(query)

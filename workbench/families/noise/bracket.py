@@ -34,9 +34,10 @@ from models.oracles import line_noise
 from solvers.arrays import Vector
 from solvers.errors import LicenceExceeded, SolverError
 from solvers.search import Deadline, bisect
-from workbench.errors import InvalidRequest, NotProven
+from workbench.errors import InvalidRequest, NotProven, must
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
+from workbench.exact.numbers import ZERO
 from workbench.exact.objects import FloatPair, Record
 from workbench.families.convex_notion import ClaimedBounds
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
@@ -158,9 +159,9 @@ def pure_within(claim: Claim) -> float:
     high = next((e for e in (1e-4 * 2**k for k in range(19)) if too_much(e)), 40.0)
     low, _ = bisect(too_much, 0.0 if high == 1e-4 else high / 2, high, turns=12)
     if low > _WIDEST:
-        InvalidRequest.must("the budget", f"missed by randomized response at epsilon = {_WIDEST:g}", "a larger one")
+        must("the budget", f"missed by randomized response at epsilon = {_WIDEST:g}", "a larger one")
     if low < 1e-4:
-        InvalidRequest.must("the budget", "met by randomized response at epsilon = 1e-4", "a smaller one")
+        must("the budget", "met by randomized response at epsilon = 1e-4", "a smaller one")
     return low
 
 
@@ -232,7 +233,7 @@ def _integers(
     gap, losses = Fraction(request.target / 10), [each.at for each in request.line_losses]
     folded = all(each.even for each in request.line_losses)
     within.check(d)
-    size, bound, met = within.window(d, reals=False), Fraction(0), 0
+    size, bound, met = within.window(d, reals=False), ZERO, 0
     size = max(size, *(0 if each.power or each.rising else each.span for each in request.line_losses))
     best = None if known is None else (loss(known), known)
     near = None
@@ -289,7 +290,7 @@ class _Reals(LinePrograms):
         super().__init__(request, within, deadline)
         self.power, self.target = line_noise.POWERS[request.loss_name], 0.9 * request.target
         self.best: tuple[Answer, int] | None = None
-        self.bound, self.at = Fraction(0), 0
+        self.bound, self.at = ZERO, 0
         self.laws: dict[int, Vector] = {}
 
     @property
@@ -317,9 +318,7 @@ class _Reals(LinePrograms):
             masses = answer.masses
             if not masses.any():
                 given = f"{max(bound.limit for bound in self.within.bounds):.15g}"
-                InvalidRequest.must(
-                    "delta", "less for noise on the reals: here the answer itself may be published", given
-                )
+                must("delta", "less for noise on the reals: here the answer itself may be published", given)
             kept = max(abs(k - line.last) for k in np.flatnonzero(masses).tolist())
             cells = [*map(Fraction, masses[line.last - kept : line.last + kept + 1].tolist())]
             mechanism = AdditiveRealNoise.of(question, steps, -kept, cells, Fraction(float(answer.x[-1])))
@@ -359,7 +358,7 @@ class _Reals(LinePrograms):
     def _solved(self, k: int, loss: Callable[[int], Fraction], upper: bool, precision: float) -> Answer:
         near = max((size for size in self.laws if size <= k), default=max(self.laws, default=0))
         ended = upper and self.within.ends
-        atom = Fraction(0) if ended else None
+        atom = ZERO if ended else None
         line = LineProgram(k, self._reach(k, near), [loss], self.within.bounds, open=not ended, atom=atom)
         answer = self.solve(line, self.laws.get(near), k / max(near, 1), precision)
         self.laws[k] = answer.masses

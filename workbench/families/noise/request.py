@@ -15,8 +15,8 @@ from models.losses import loss_named
 from models.oracles.line_noise import POWERS
 from solvers.arrays import Ints
 from solvers.backend import backend
-from workbench.errors import InvalidRequest
-from workbench.exact.numbers import Rationals
+from workbench.errors import InvalidRequest, must
+from workbench.exact.numbers import ONE, ZERO, Rationals
 from workbench.families.budget import BudgetRequest
 from workbench.families.option import spell, within
 from workbench.families.outcome import translated_errors
@@ -51,7 +51,7 @@ def difference_loss(name: str) -> Callable[[Fraction], Fraction]:
     loss = loss_named(name)
     if loss.kind not in NAMED:
         raise ValueError(f"loss must be one of {', '.join(NAMED)} for noise. Got {name!r}.")
-    parameter = Fraction(str(loss.parameter)) if loss.parameter is not None else Fraction(1)
+    parameter = Fraction(str(loss.parameter)) if loss.parameter is not None else ONE
 
     def at(r: Fraction) -> Fraction:
         of_integers, scale, unit = integer_loss(loss.kind, parameter, [r])
@@ -74,9 +74,9 @@ class NoiseRequest(BudgetRequest):
 
     question: UnboundedNoise
     epsilon: Fraction = None  # type: ignore[assignment]  # of a notion that has none
-    delta: Fraction = Fraction(0)
+    delta: Fraction = ZERO
     loss: str | Rationals | AnswerLoss = "squared"
-    unit: Fraction = Fraction(1)
+    unit: Fraction = ONE
     prior: Rationals | str | None = None
     gap: Fraction | None = None
     steps: int | None = None
@@ -85,7 +85,7 @@ class NoiseRequest(BudgetRequest):
         self._check_notion()
         self._check_loss()
         if self.delta and not backend(self.solver).capabilities().duals:
-            InvalidRequest.must("solver", "one that gives dual values, from which the bound is computed", self.solver)
+            must("solver", "one that gives dual values, from which the bound is computed", self.solver)
         if self.runs > 1:
             self._check_runs()
         if self.steps is not None and not self.reals:
@@ -94,9 +94,9 @@ class NoiseRequest(BudgetRequest):
     def _check_notion(self) -> None:
         """That the budget is one of the notion."""
         if self.max_loss is not None and self.max_loss <= 0 and isinstance(self.loss, str):
-            InvalidRequest.must("max_loss", f"> 0 for the {self.loss} loss", spell(self.max_loss))
+            must("max_loss", f"> 0 for the {self.loss} loss", spell(self.max_loss))
         if self.minimise != "loss" and (self.convex or self.runs > 1):
-            InvalidRequest.must("minimise", "loss but for one run under the notions dp and pure", repr(self.minimise))
+            must("minimise", "loss but for one run under the notions dp and pure", repr(self.minimise))
         if self.convex:
             self.check_several_bounds()
         else:
@@ -114,25 +114,21 @@ class NoiseRequest(BudgetRequest):
             words = (
                 "absolute or squared for noise on the reals; others are designed in steps, on the integers, with the "
             )
-            InvalidRequest.must(
-                "loss", f"{words}sensitivity counted in them", self.loss if isinstance(self.loss, str) else "a list"
-            )
+            must("loss", f"{words}sensitivity counted in them", self.loss if isinstance(self.loss, str) else "a list")
         if self.unit != 1 and (clamp is None or not isinstance(self.loss, str)):
             raise InvalidRequest("unit must be left out but for a named loss of clamped answers.")
         if isinstance(self.loss, AnswerLoss) and (clamp is None or len(self.loss.values) != clamp[1] - clamp[0] + 1):
-            InvalidRequest.must("loss", "of answers that are clamped", "others")
+            must("loss", "of answers that are clamped", "others")
         if self.loss == "error-rate" and clamp is None:
-            InvalidRequest.must(
-                "loss", "absolute or squared, or a list of losses, for noise that is not clamped", "error-rate"
-            )
+            must("loss", "absolute or squared, or a list of losses, for noise that is not clamped", "error-rate")
         if self.worst and clamped is None:
             raise InvalidRequest("prior must be left out for noise that is not clamped. Got 'worst'.")
         if self.worst and self.convex and self.tailed:
-            InvalidRequest.must("prior", f"uniform or probabilities when notion is {self.notion}", "'worst'")
+            must("prior", f"uniform or probabilities when notion is {self.notion}", "'worst'")
         if self.prior is not None and not self.worst:
             answers = len(self.prior) if self.reals else 0 if clamp is None else clamp[1] - clamp[0] + 1
             if clamped is None or len(self.prior) != answers or not any(self.prior):
-                InvalidRequest.must("prior", f"{answers} weights, one for each clamped answer", len(self.prior))
+                must("prior", f"{answers} weights, one for each clamped answer", len(self.prior))
         assert self.reals or self.line_losses
 
     def check_max_loss(self) -> None:
@@ -169,14 +165,14 @@ class NoiseRequest(BudgetRequest):
     def _check_runs(self) -> None:
         question = self.question
         if not isinstance(question, IntegerNoise) or question.clamp is not None:
-            InvalidRequest.must("runs", "1 but for noise on all integers", self.runs)
+            must("runs", "1 but for noise on all integers", self.runs)
         if question.sensitivity > MOST_REACH:
-            InvalidRequest.must("sensitivity", f"at most {MOST_REACH} for more than 1 run", question.sensitivity)
+            must("sensitivity", f"at most {MOST_REACH} for more than 1 run", question.sensitivity)
         if not self.delta or self.loss not in ("absolute", "squared"):
-            InvalidRequest.must("runs", "1 where delta is 0, or the loss neither absolute nor squared", self.runs)
+            must("runs", "1 where delta is 0, or the loss neither absolute nor squared", self.runs)
         if not LEAST_DELTA <= self.delta <= Fraction(1, 2) or self.epsilon > 10 * self.runs:
             within = f"1 unless delta is between {float(LEAST_DELTA):g} and 0.5 and epsilon at most 10 for each run"
-            InvalidRequest.must("runs", f"{within} (the search is in floating point)", self.runs)
+            must("runs", f"{within} (the search is in floating point)", self.runs)
         if self.gap is not None:
             raise InvalidRequest("gap must be left out for more than 1 run: the search ends where it finds no better.")
 
@@ -245,7 +241,7 @@ class NoiseRequest(BudgetRequest):
             return LineLoss.named(losses)
         bend = math.ceil(loss_named(losses).parameter or 0) if losses.startswith("huber") else 0
         if bend > MOST_BEND:
-            InvalidRequest.must("loss", f"huber:h with h at most {MOST_BEND} for noise that is not clamped", losses)
+            must("loss", f"huber:h with h at most {MOST_BEND} for noise that is not clamped", losses)
         at = difference_loss(losses)
         return LineLoss.straight(losses, lambda r: at(Fraction(r)), bend)
 

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.arrays import Integers, Positions, Vector, Words
 from workbench.exact.numbers import round_up
 from workbench.io.plain_figures import Figure as Drawing
@@ -89,7 +89,7 @@ class DyadicLaplace(Shown):
             self.__dict__[name] = positive_float(getattr(self, name), name)
         if self.max_level < 0:
             finest = max(_FINEST, self.reach / MAX_QUOTIENT)
-            InvalidRequest.must("ell", f"larger, so that delta0 >= {finest:.3g} for reach {self.reach:g}", self.ell)
+            must("ell", f"larger, so that delta0 >= {finest:.3g} for reach {self.reach:g}", self.ell)
 
     @cached_property
     def delta0(self) -> float:

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.arrays import Vector
 from workbench.exact.plain import whole_number
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecewiseLinear
@@ -78,7 +78,7 @@ def _delta_zero(ell: float) -> Decimal:
 def delta_zero(ell: float) -> float:
     """The largest step δ₀ of DQL as the nearest double. ell: > 1, at most 2^500; raises InvalidRequest."""
     if not (isinstance(ell, int | float) and 1 < ell <= _LARGEST):
-        InvalidRequest.must("ell", "a finite number > 1, at most 2^500", ell)
+        must("ell", "a finite number > 1, at most 2^500", ell)
     return float(_delta_zero(float(ell)))
 
 

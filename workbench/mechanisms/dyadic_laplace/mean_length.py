@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.arrays import Vector
 from workbench.exact.plain import finite_numbers, plain_numbers
 from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, tail_mean
@@ -52,7 +52,7 @@ class DataLaw:
         """x itself. Raises InvalidRequest unless finite."""
         number = finite_numbers(x, "x", "a finite number")
         if number.ndim:
-            InvalidRequest.must("x", "a finite number", x)
+            must("x", "a finite number", x)
         place = float(number)
         return cls((place,), (place,), (1.0,), f"x = {place:g}")
 
@@ -62,7 +62,7 @@ class DataLaw:
         wanted = "low and high", "finite numbers with low < high"
         ends = plain_numbers([low, high], *wanted)
         if ends.shape != (2,) or not -math.inf < ends[0] < ends[1] < math.inf:
-            InvalidRequest.must(*wanted, f"{low} and {high}")
+            must(*wanted, f"{low} and {high}")
         return cls((float(low),), (float(high),), (1.0,), f"x ~ Unif({float(low):g}, {float(high):g})")
 
     @classmethod
@@ -73,13 +73,13 @@ class DataLaw:
         Accuracy is the rule's: double `panels` to see it. Raises InvalidRequest.
         """
         if not -math.inf < low < high < math.inf:
-            InvalidRequest.must("low, high", "finite with low < high", (low, high))
+            must("low, high", "finite with low < high", (low, high))
         nodes, weights = np.polynomial.legendre.leggauss(20)
         half = (high - low) / panels / 2
         x = ((low + half * (2 * np.arange(panels) + 1))[:, None] + half * nodes).reshape(-1)
         masses = np.asarray(density(x), dtype=np.float64) * np.tile(weights * half, panels)
         if masses.shape != x.shape or not (masses >= 0).all() or abs(masses.sum() - 1) > 1e-6:
-            InvalidRequest.must("density", f"a density on [{low:g}, {high:g}] with integral 1", float(np.sum(masses)))
+            must("density", f"a density on [{low:g}, {high:g}] with integral 1", float(np.sum(masses)))
         masses /= masses.sum()
         points = tuple(x.tolist())
         return cls(points, points, tuple(masses.tolist()), f"a density on [{low:g}, {high:g}]")
@@ -140,7 +140,7 @@ def theorem8_bounds(epsilon: float, law: Levels, mean_size: float) -> tuple[floa
     by ln(e/(ℓ-1) + 1) - 1/2, which the paper reads off a plot. Raises InvalidRequest for mean_size < 0.
     """
     if not (math.isfinite(mean_size) and mean_size >= 0):
-        InvalidRequest.must("mean_size", "a finite number >= 0", mean_size)
+        must("mean_size", "a finite number >= 0", mean_size)
     excess = law.ell - 1
     spread = math.log1p(2 * law.ell * math.log1p(excess))  # ln(2ℓ ln ℓ + 1) >= δ₀
     size = math.log(2 * epsilon * mean_size + 9 / 8 * spread + 2)

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Real, positive
 from workbench.mechanisms.label_randomizers.labels import Labels
@@ -74,13 +74,13 @@ class LabelNoise:
     ) -> None:
         InvalidRequest.unless_among(NOISES, "kind", kind)
         if not -math.inf < low < high < math.inf:
-            InvalidRequest.must("low, high", "finite numbers with low < high", f"{low}, {high}")
+            must("low, high", "finite numbers with low < high", f"{low}, {high}")
         _check_loss(loss)
         budget = float(positive(epsilon, "epsilon"))
         if kind == "staircase":
             gamma = best_gamma(budget, loss) if gamma is None else gamma
             if not 0 < gamma < 1:
-                InvalidRequest.must("gamma", "a number in (0, 1)", gamma)
+                must("gamma", "a number in (0, 1)", gamma)
         elif gamma is not None:
             raise InvalidRequest(f"gamma must be left out for the {kind} mechanism. Got {gamma}.")
         self.__dict__.update(kind=kind, low=float(low), high=float(high), epsilon=budget, clip=clip, gamma=gamma)
@@ -127,7 +127,7 @@ class LabelNoise:
         _check_loss(loss)
         y = np.asarray(labels, dtype=float)
         if (outside := y[(y < self.low) | (y > self.high)]).size:
-            InvalidRequest.must("labels", f"in [{self.low:g}, {self.high:g}]", outside[0])
+            must("labels", f"in [{self.low:g}, {self.high:g}]", outside[0])
         power = 2 if loss == "squared" else 1
         u, v, b = y - self.low, self.high - y, self.scale
         if self.kind == "exponential":
@@ -194,7 +194,7 @@ class LabelNoise:
 
 def _check_loss(loss: str) -> None:
     if loss not in ("squared", "absolute"):
-        InvalidRequest.must("loss", "squared or absolute for continuous noise", repr(loss))
+        must("loss", "squared or absolute for continuous noise", repr(loss))
 
 
 def _moment(s: Vector, power: int) -> Vector:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.errors import InvalidRequest
+from workbench.errors import must
 from workbench.exact.arrays import Positions, Vector
 from workbench.exact.numbers import exact, positive, rational
 from workbench.exact.objects import Record
@@ -42,19 +42,19 @@ class Labels(OneLine):
         y = plain_numbers(values, "labels", "a list of numbers").copy()
         p = np.ones(y.shape) if prior is None else plain_numbers(prior, "prior", "a list of numbers").copy()
         if y.ndim != 1 or y.size == 0:
-            InvalidRequest.must("labels", "a non-empty list of numbers", f"shape {y.shape}")
+            must("labels", "a non-empty list of numbers", f"shape {y.shape}")
         if (large := y[~(np.abs(y) <= LARGEST)]).size:
-            InvalidRequest.must("labels", f"finite, at most {LARGEST:g} in size", large[0])
+            must("labels", f"finite, at most {LARGEST:g} in size", large[0])
         if (falling := np.flatnonzero(np.diff(y) <= 0)).size:
             first, second = y[falling[0] :][:2]
-            InvalidRequest.must("labels", "strictly increasing", f"{first:g} before {second:g}")
+            must("labels", "strictly increasing", f"{first:g} before {second:g}")
         if p.shape != y.shape:
-            InvalidRequest.must("prior", f"one weight for each of the {y.size} labels", f"shape {p.shape}")
+            must("prior", f"one weight for each of the {y.size} labels", f"shape {p.shape}")
         if (wrong := p[~(np.isfinite(p) & (p >= 0))]).size:
-            InvalidRequest.must("prior", "finite weights >= 0", wrong[0])
+            must("prior", "finite weights >= 0", wrong[0])
         largest = float(p.max())
         if not largest > 0:
-            InvalidRequest.must("prior", "weights with a positive sum", "0")
+            must("prior", "weights with a positive sum", "0")
         if largest > 1e290:
             p = p / largest  # the sum could overflow
         p = p / float(p.sum())
@@ -66,9 +66,7 @@ class Labels(OneLine):
     def uniform(cls, low: int, high: int) -> Labels:
         """The integers low..high, equally likely. Raises InvalidRequest."""
         if not (is_whole(low) and is_whole(high) and 0 <= high - low < MAX_LABELS):
-            InvalidRequest.must(
-                "labels", f"LOW..HIGH with LOW <= HIGH and at most {MAX_LABELS} values", f"{low}..{high}"
-            )
+            must("labels", f"LOW..HIGH with LOW <= HIGH and at most {MAX_LABELS} values", f"{low}..{high}")
         return cls(np.arange(low, high + 1, dtype=float))
 
     @classmethod
@@ -79,7 +77,7 @@ class Labels(OneLine):
         """
         if not isinstance(text, str) or names_file(text) or (".." not in text and "," not in text):
             if rational(text) is not None:
-                InvalidRequest.must("labels", 'LOW..HIGH, "a,b,c" or a CSV file', repr(text))
+                must("labels", 'LOW..HIGH, "a,b,c" or a CSV file', repr(text))
             return cls.read(text)
         if ".." not in text:
             number = "a number (names are counted: 0, 1, 2, ...)"
@@ -94,7 +92,7 @@ class Labels(OneLine):
             if fits and max(-low, high) < 1 << 53:  # then quotients are correctly rounded
                 return cls(np.arange(low, high + 1, step) / scale)
         wanted = f"LOW..HIGH or LOW..HIGH:STEP with LOW <= HIGH and at most {MAX_LABELS} values"
-        return InvalidRequest.must("labels", wanted, repr(text))
+        return must("labels", wanted, repr(text))
 
     @classmethod
     def read(cls, path: Path | str) -> Labels:
@@ -106,13 +104,13 @@ class Labels(OneLine):
         rows = read_table(path, "labels")
         for row in rows:
             if len(row) != len(rows[0]) or len(row) > 2:
-                InvalidRequest.must(row[0].place, "a label, or a label and a weight as in every line", ",".join(row))
+                must(row[0].place, "a label, or a label and a weight as in every line", ",".join(row))
             label, weight = exact(row[0], "a label"), positive(row[1], "a weight", or_zero=True) if row[1:] else 1
             if label in weights:
-                InvalidRequest.must("label", "one that was not given before", row[0])
+                must("label", "one that was not given before", row[0])
             weights[label] = Fraction(weight)
         if not weights:
-            InvalidRequest.must(Path(path).name, "a CSV with at least one label", "none")
+            must(Path(path).name, "a CSV with at least one label", "none")
         labels, shares = zip(*sorted(weights.items()), strict=True)
         return cls([*map(float, labels)], [*map(float, shares)])
 
@@ -133,7 +131,7 @@ class Labels(OneLine):
         given = plain_numbers(values, "every label", "one of the mechanism's labels")
         at = np.minimum(np.searchsorted(self.values, given), self.k - 1)
         if (wrong := given[self.values[at] != given]).size:
-            InvalidRequest.must("every label", "one of the mechanism's labels", f"{wrong[0]:g}")
+            must("every label", "one of the mechanism's labels", f"{wrong[0]:g}")
         return at
 
     def to_dict(self) -> Record:

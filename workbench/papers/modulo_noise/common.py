@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from models import oracles
 from models.oracles import ClosedForm
 from workbench.errors import WorkbenchError
-from workbench.exact.numbers import Real, exact, exp_interval
+from workbench.exact.numbers import ZERO, Real, exact, exp_interval
 from workbench.exact.objects import Record
 from workbench.families.modulo.family import FAMILY
 from workbench.families.requirements import ratio_kind
@@ -87,7 +87,7 @@ def staircase(question: ModuloNoise, levels: Sequence[int], epsilon: Real) -> Ad
     one, so that an audit counts no rounding accident as a violation.
     """
     ratio = exp_interval(-exact(epsilon, "epsilon"), 200)[1]
-    return AdditiveNoise(question, [ratio**level if level >= 0 else Fraction(0) for level in levels])
+    return AdditiveNoise(question, [ratio**level if level >= 0 else ZERO for level in levels])
 
 
 def needed(pmf: ArrayLike | AdditiveNoise, question: ModuloNoise, epsilon: Real) -> float:
@@ -96,7 +96,7 @@ def needed(pmf: ArrayLike | AdditiveNoise, question: ModuloNoise, epsilon: Real)
     A float PMF is audited at epsilon + 1e-9, so that ratios of exactly e^epsilon, rounded to floats, do not count.
     """
     if isinstance(pmf, AdditiveNoise):
-        noise, beyond = AdditiveNoise(question, pmf.masses), Fraction(0)
+        noise, beyond = AdditiveNoise(question, pmf.masses), ZERO
     else:
         noise, beyond = AdditiveNoise.from_pmf(question, pmf), Fraction("1e-9")
     return float(audit(noise, exact(epsilon, "epsilon") + beyond).pdp_delta)

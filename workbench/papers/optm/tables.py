@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 
-from workbench.exact.numbers import exact
+from workbench.exact.numbers import ONE, exact
 from workbench.exact.objects import Record
 from workbench.families.quantizer.product import product_optimum
 from workbench.families.quantizer.search import largest_q
@@ -47,7 +47,7 @@ def gaussian(sigma: float) -> Density:
 
 def authors_at(sigma: float) -> Quantizer:
     """OPTM of Table 2 as the authors' public program computes it, before any repair."""
-    return authors_optm_gaussian(parameters()["table2"]["mu"], sigma, Fraction(1))
+    return authors_optm_gaussian(parameters()["table2"]["mu"], sigma, ONE)
 
 
 def _made(by: str, epsilon: str, sigma: float | None) -> Quantizer:
