@@ -294,7 +294,8 @@ def real_range(source: random.Random) -> Data:
         outputs = sorted(Fraction(source.randrange(-20, 20), 2) for _ in range(source.randrange(2, 7)))
         data = {"kind": "nearest-outputs", "ends": [str(outputs[0] - 1), str(outputs[-1] + source.randrange(2))],
                 "outputs": [*map(str, outputs)], "own": source.randrange(1, len(outputs)),
-                "odds": str(1 + Fraction(source.randrange(60), 20))}  # fmt: skip
+                "odds": str(1 + Fraction(source.randrange(60), 20)), "steps": source.randrange(1, 9),
+                "direct": str(source.choice([Fraction(0), Fraction(source.randrange(8), 20)]))}  # fmt: skip
         return claimed(source, data, pairs_of(data), ["pdp", "dp", "pure"])
     at_ends, reach = source.random() < 0.5, Fraction(source.randrange(1, 40), source.choice([1, 2, 3]))
     count, n = len(ends) - (not at_ends), source.randrange(1, 4)
