@@ -28,9 +28,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from solvers.arrays import Positions, Vector
 
-_WINDOW = 250_000  # numbers of a window of an elimination that stay in a processor's cache
 _INVERSES = 1_000_000  # numbers of the inverses that are held at a time
-_HEIGHT = 12  # labels of a wide band that are eliminated together
 _TINY = 1e-18  # of what is added in a pivot
 
 
@@ -229,13 +227,10 @@ class Graph(Factors):
         weights = np.asarray(order.merged @ (order.ratios * z[:count] / w[:count] * x[order.i] * x[order.j]))
         sums = np.concatenate([x * self.adjoint(z), np.zeros((b, m))])
         self._factors, self._pivots = np.empty((n, b, m)), np.empty((n, m))
-        step = max(16, _WINDOW // (b * b + 1))
-        for at in range(0, m, step):
-            part = slice(at, at + step)
-            band = np.zeros((n + b, 2 * b + 1, sums[:, part].shape[1]))
-            band[order.low, order.high - order.low + b] = weights[:, part]
-            band[order.high, order.low - order.high + b] = weights[:, part]
-            eliminate(band, sums[:, part].copy(), self._factors[:, :, part], self._pivots[:, part])
+        band = np.zeros((n + b, 2 * b + 1, m))
+        band[order.low, order.high - order.low + b] = weights
+        band[order.high, order.low - order.high + b] = weights
+        eliminate(band, sums.copy(), self._factors, self._pivots)
         self._pivots[-1] = np.inf
         away = x * substitute(self._factors, self._pivots, sums[:n])
         self._last, self._energy = x - away, (z / w * (w - self.rows(away)) ** 2).sum(axis=0)
@@ -275,39 +270,21 @@ def eliminate(band: Vector, sums: Vector, factors: Vector, pivots: Vector) -> No
     """L D L' of Laplacians plus diagonals, many beside each other: what is eliminated is never subtracted from.
 
     band: (n + b, 2 b + 1, outputs), of label a the weights to a - b..a + b; sums: (n + b, outputs) of rows: both are
-    used up. factors: (n, b, outputs) and pivots: (n, outputs) are written. Of a wide band several labels are eliminated
-    from each other first, and then from the rest by one product.
+    used up. factors: (n, b, outputs) and pivots: (n, outputs) are written.
     """
     n, b, m = factors.shape
     size = band.itemsize
     down, along = (2 * b + 1) * m * size, m * size
-
-    def window(first: int, rows: int, columns: int) -> Vector:
-        """Weights of labels from `first` on to each other."""
-        return as_strided(band[first, b:], (rows, columns, m), (down - along, along, size))
-
-    height = _HEIGHT if b > _HEIGHT else 1
-    for start in range(0, n, height):
-        end = min(start + height, n)
-        later = min(b, n - end)
-        for a in range(start, end):
-            row = band[a, b + 1 :]
-            beside = row.sum(axis=0)
-            pivot = np.maximum(sums[a] + beside, _TINY * (np.abs(sums[a]) + beside) + 1e-300)
-            share = row / pivot
-            factors[a], pivots[a] = share, pivot
-            reach = min(b, n - 1 - a)
-            sums[a + 1 : a + reach + 1] += share[:reach] * sums[a]
-            own = reach if height == 1 else min(reach, end - 1 - a)
-            if own:
-                window(a + 1, own, reach)[:] += share[:own, None] * row[None, :reach]
-        if later and height > 1:
-            onto = np.zeros((m, end - start, later))
-            for a in range(start, end):
-                there = min(later, b - (end - 1 - a))
-                onto[:, a - start, :there] = factors[a, end - 1 - a : end - 1 - a + there].T
-            weighted = onto * pivots[start:end].T[:, :, None]
-            window(end, later, later)[:] += (onto.transpose(0, 2, 1) @ weighted).transpose(1, 2, 0)
+    for a in range(n):
+        row = band[a, b + 1 :]
+        beside = row.sum(axis=0)
+        pivot = np.maximum(sums[a] + beside, _TINY * (np.abs(sums[a]) + beside) + 1e-300)
+        share = row / pivot
+        factors[a], pivots[a] = share, pivot
+        reach = min(b, n - 1 - a)
+        sums[a + 1 : a + reach + 1] += share[:reach] * sums[a]
+        later = as_strided(band[a + 1, b:], (reach, reach, m), (down - along, along, size))  # weights to each other
+        later[:] += share[:reach, None] * row[None, :reach]
 
 
 def substitute(factors: Vector, pivots: Vector, right: Vector) -> Vector:
