@@ -119,6 +119,7 @@ class _Search:
     def __init__(self, request: ChannelRequest) -> None:
         assert isinstance(request.question, RangeQuery)
         self.request, self.question = request, request.question
+        self._width = self.question.high - self.question.low
         self._deadline = Deadline(request.options.time_limit)
         self.best: tuple[Fraction, RangeQuery, Design] | None = None
         self.bound = ZERO
@@ -128,7 +129,7 @@ class _Search:
         self._loss = loss_named(str(request.loss))
         self._share = _CLOSE / 2 if self.pure and request.delta else _CLOSE  # δ takes the other half
         self._points: Pair | None = None  # some that prove much where the worst answer counts, and their prior
-        self._proven: tuple[Vector, Vector, Bins, Fraction] | None = None  # points, prior, unit that prove most
+        self._proven: tuple[Vector, Vector, Bins] | None = None  # points and prior that prove most
 
     @property
     def close(self) -> bool:
@@ -202,18 +203,16 @@ class _Search:
     def _binned(self, request: ChannelRequest, count: int) -> None:
         """By the best bins, whose loss is the bound as well."""
         question = self.question
-        width = (question.high - question.low) / count
-        labels = np.asarray(float(question.low) + float(width) * (np.arange(count) + 0.5), dtype=np.float64)
         prior = np.repeat(np.array([float(w) for w in question.weights or ()]), count // question.parts)
-        bins = self._prove(labels, prior, ONE)
-        values = [min(max(Fraction(f"{value:.12g}"), question.low), question.high) for value in bins.values]
+        bins = self._prove((np.arange(count) + 0.5) / count, prior)
+        values = [question.low + self._width * Fraction(f"{value:.12g}") for value in bins.values]
         self._take_nearest(request, tuple(values * 2 if bins.d == 1 else values), 1)  # one bin is the constant
 
     def _worst(self, request: ChannelRequest) -> None:
         """By programs on cells that hold equal masses of outputs. Raises NotProven where not one is solved."""
-        width, q = self.question.high - self.question.low, math.expm1(float(request.epsilon or 0))
+        q = math.expm1(float(request.epsilon or 0))
         middles = (np.arange(_FINE) + 0.5) / _FINE
-        scale = np.array([0.0, 1.0]), np.array([0.0, float(self._prove(middles, None, width).d)])
+        scale = np.array([0.0, 1.0]), np.array([0.0, float(self._prove(middles, None).d)])
         if scale[1][-1] > _MANY:
             self._levelled(q)
             if self.close or _OF_A_BIN[3] * scale[1][-1] > _MOST:
@@ -242,9 +241,9 @@ class _Search:
             solution = self._stopped(model)
             if solution.x is not None:
                 prior, apart = model.prior(solution), np.concatenate([[0.0], at, [1.0]])
-                self._prove(ends, prior, width)
+                self._prove(ends, prior)
                 self._points = ends, prior
-                self._prove(middles, (prior / np.diff(apart))[np.searchsorted(apart, middles) - 1], width)
+                self._prove(middles, (prior / np.diff(apart))[np.searchsorted(apart, middles) - 1])
             self._tell(count)
             if self.close:
                 break
@@ -256,8 +255,7 @@ class _Search:
 
     def _nearest(self, outputs: Vector, own: int) -> None:
         """Outputs in units of the range, of which the nearest are likelier."""
-        low, width = self.question.low, self.question.high - self.question.low
-        values = (low + width * _STEP * round(float(output) / float(_STEP)) for output in outputs)
+        values = (self.question.low + self._width * _STEP * round(float(output) / float(_STEP)) for output in outputs)
         self._take_nearest(self.pure or self.request, tuple(values), own)
 
     def _take_nearest(self, request: ChannelRequest, outputs: Rationals, own: int, direct: Fraction = ZERO) -> None:
@@ -273,10 +271,10 @@ class _Search:
         assert self.best is not None
         assert self._proven is not None
         self._share = _CLOSE
-        points, prior, bins, unit = self._proven
+        points, prior, bins = self._proven
         lost = float(delta) * bins.objective * share_lost(points, prior, bins.objective, self._loss.name)
         self.bound = ZERO
-        self._raise(bins.bound - lost, unit)
+        self._raise(bins.bound - lost)
         if delta >= _GAIN:
             nearest, self.best = self.best[2].mechanism, None
             self._take_nearest(self.request, nearest.bins, nearest.own, min(delta, ONE))
@@ -290,7 +288,7 @@ class _Search:
         self._share = max(self._share, _OF_MANY * _CLOSE)
         for atom in _ATOMS:
             known = self.bound
-            self._prove(*limit.labels(atom), self.question.high - self.question.low)
+            self._prove(*limit.labels(atom))
             if self.bound > known:
                 self._points = limit.labels(atom, _OF_ENDS)
         for own in _OWN:
@@ -310,19 +308,19 @@ class _Search:
         if self.best is None or cost < self.best[0]:
             self.best = cost, cells, reached
 
-    def _prove(self, labels: Vector, prior: Vector | None, unit: Fraction) -> Bins:
+    def _prove(self, labels: Vector, prior: Vector | None) -> Bins:
         """The best bins of points under a prior, and the bound they are at δ = 0 on the channels of the range (module
-        docstring). unit: of the labels."""
+        docstring). labels: in [0, 1], as shares of the range."""
         bins = optimal_bins(labels, prior, float(self.request.epsilon or 0), self._loss)
-        if self._raise(bins.bound, unit):
+        if self._raise(bins.bound):
             shares = np.full(labels.size, 1.0) if prior is None else prior
-            self._proven = labels, shares / shares.sum(), bins, unit
+            self._proven = labels, shares / shares.sum(), bins
         return bins
 
-    def _raise(self, bound: float, unit: Fraction) -> bool:
-        """Whether a bound on the loss is more than was known. unit: of the answers."""
+    def _raise(self, bound: float) -> bool:
+        """Whether a bound on the loss, for a range of width 1, is more than was known."""
         known = self.bound
-        self.bound = max(known, Fraction(max(bound, 0.0)) * unit ** (2 if self._loss.name == "squared" else 1))
+        self.bound = max(known, Fraction(max(bound, 0.0)) * self._width ** (2 if self._loss.name == "squared" else 1))
         return self.bound > known
 
     def _sharpen(self, delta: float, bins: int) -> None:
@@ -347,7 +345,7 @@ class _Search:
             costs = p[:, None] * self._loss(outputs[None], x[:, None])
             value = bound_of(costs, model.multipliers(solution), largest_ratio(epsilon), delta)
             value -= squared * float(np.diff(outputs).max()) ** 2 / 4
-            self._raise(value, self.question.high - self.question.low)
+            self._raise(value)
 
     def design(self) -> Design:
         """What was found, as a design of the range. Raises NotProven where the time is up."""

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from models.losses import loss_named
+from models.oracles.bins import optimal_bins
 from models.range_delta import share_lost
 from tests.fuzz.queries import least_loss
 from workbench.families.channel.family import FAMILY
@@ -127,20 +129,14 @@ def test_cells_are_multiples_of_the_parts_of_a_prior(delta: str, sensitivity: st
 @pytest.mark.parametrize(("prior", "loss"), [("2,1,1", "absolute"), ("4,0,4", "absolute"), ("1,1,2", "squared")])
 def test_the_bound_of_a_small_delta_is_below_a_plain_program(epsilon: str, delta: str, prior: str, loss: str):
     """That of the best bins of k points, less what δ may do: below the program at (ε, δ) on a fine grid of outputs."""
-    from workbench.families.channel.range import _Search
-
-    query, k = RangeQuery("0..6", prior=prior), 6
-    search = _Search(FAMILY.request(query, loss=loss, epsilon=epsilon, delta=delta))
-    x = np.arange(6) + 0.5
+    k, x = 6, np.arange(6) + 0.5
     shares = np.repeat([float(v) for v in prior.split(",")], 2)
-    bins = search._prove(x, shares, Fraction(1))
-    search.bound = Fraction(
-        bins.bound - float(delta) * bins.objective * share_lost(x, shares / 8, bins.objective, loss)
-    )
+    bins = optimal_bins(x, shares, float(epsilon), loss_named(loss))
+    bound = bins.bound - float(delta) * bins.objective * share_lost(x, shares / 8, bins.objective, loss)
     table = np.abs(np.linspace(0, 6, 121) - x[:, None]) ** (2 if loss == "squared" else 1)
     least = least_loss(table, shares, np.ones((k, k), dtype=bool), {"epsilon": epsilon, "delta": delta})
-    assert 0.5 * least < search.bound <= least * (1 + 1e-6)  # that the outputs are on a grid makes it larger
-    assert search.bound < bins.bound
+    assert 0.5 * least < bound <= least * (1 + 1e-6)  # that the outputs are on a grid makes it larger
+    assert bound < bins.bound
 
 
 @pytest.mark.parametrize("sensitivity", ["3", "2.1"])
@@ -261,3 +257,9 @@ def test_one_bin_is_the_constant():
     value = wb.design(RangeQuery("0..8", prior="5,1,1,0"), loss="absolute", epsilon="0.2")
     assert value.objective == pytest.approx(float(value.question.constant("absolute")[1]), rel=0.01)
     assert 0.99 * value.objective <= value.bound <= value.objective
+
+
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+def test_a_range_far_from_0_has_the_loss_and_the_bound_of_one_that_starts_there(loss: str):
+    near, far = (wb.design("channel", range=ends, epsilon=8, loss=loss) for ends in ("0..1", "1000000000..1000000001"))
+    assert (far.objective, far.bound) == (near.objective, near.bound)
