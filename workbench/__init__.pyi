@@ -142,7 +142,8 @@ def design(
         loss (default 'squared'): absolute, squared, pinball:τ, huber:h, error-rate (clamped), or a CSV of losses of
             |noise| 0, 1, 2, ...
         unit (default '1'): What a step of clamped answers is worth to the loss.
-        prior (default None): CSV with probabilities of the clamped answers, or worst; uniform by default.
+        prior (default None): Weights of clamped answers, of the reals of equal parts of the range; or worst; uniform by
+            default.
         notion (default 'dp'): dp, pure, curve, tradeoff, renyi, zcdp or gdp.
         alpha (default None): renyi: the order > 1.
         rho (default None): zcdp: the budget > 0.

@@ -55,6 +55,10 @@ class Reports(ABC):
             return "found"
         return "optimal" if design.solution is None else str(design.solution.termination)
 
+    def unit(self, request: Any) -> float:
+        """What a loss of 1 in the solver's program is in the units of the answers."""
+        return 1.0
+
     def exact(self, design: Design) -> Record:
         """The exact audit: pure_epsilon, pdp_delta and dp_delta (None: not known), each never understated."""
         privacy = design.privacy
@@ -163,9 +167,10 @@ class Design(Shown):
     def claimed(self) -> float:
         """What the solver claims to have reached, recomputed from its point."""
         searched = self.request.minimise == "epsilon"  # by many solves, none of which claims an ε
-        claimed = self.objective if self.solution is None or searched else self.solution.objective
-        assert claimed is not None
-        return claimed
+        if self.solution is None or searched:
+            return self.objective
+        assert self.solution.objective is not None
+        return self.solution.objective * self.family.unit(self.request)
 
     @property
     def above_claimed(self) -> float:

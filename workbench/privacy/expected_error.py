@@ -23,7 +23,7 @@ import numpy as np
 
 from workbench.errors import must
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import ONE, ZERO, RationalPair, nearest_float, positive, round_up
+from workbench.exact.numbers import ONE, ZERO, RationalPair, Rationals, nearest_float, positive, round_up
 from workbench.exact.objects import Record
 from workbench.exact.plain import plain_numbers
 from workbench.io.csv_column import read_column
@@ -196,9 +196,15 @@ class _Piece:
         return max((self(x), x) for x in places)
 
 
+def _outputs(mechanism: Any) -> Rationals:
+    """The exact numbers that a mechanism holds; where it holds none, those of its doubles."""
+    held = (getattr(mechanism, name, None) for name in ("published", "bins", "outputs"))
+    return rationals(next(each for each in held if each is not None), "outputs")
+
+
 def _pieces(mechanism: Any, loss: str) -> Iterator[_Piece]:
     """The expected loss as a function of x, from left to right: a quadratic between neighbouring knots and outputs."""
-    outputs = rationals(getattr(mechanism, "published", mechanism.outputs), "outputs")
+    outputs = _outputs(mechanism)
     for segment in mechanism.segments:
         a, b = segment.low, segment.high
         for low, high in pairwise([a, *sorted(o for o in outputs if a < o < b), b]):
@@ -254,8 +260,7 @@ def _uniform(low: Fraction, high: Fraction) -> str:
 def _at(mechanism: Any, loss: str, pieces: list[_Piece], x: Any) -> Fraction:
     """The expected loss at one input; a float is the rational it is, or the knot it is nearest to."""
     if not pieces:
-        outputs = rationals(getattr(mechanism, "published", mechanism.outputs), "outputs")
-        return expected_losses(loss, rationals([x], "data"), [mechanism.law(x)], outputs)[0]
+        return expected_losses(loss, rationals([x], "data"), [mechanism.law(x)], _outputs(mechanism))[0]
     ends = [piece.low for piece in pieces] + [pieces[-1].high]
     at = real_input(x, ends[0], ends[-1], ends, "data")
     return pieces[min(bisect_right(ends, at), len(pieces)) - 1](at)

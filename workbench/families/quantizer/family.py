@@ -152,6 +152,9 @@ class _Quantizer(Family):
 
         return least_epsilon(design.privacy, design.request.metric, design.request.epsilon)
 
+    def unit(self, request: QuantizerRequest) -> float:
+        return request.law[1]
+
     def exact(self, design: Design) -> Record:
         known = 0.0 if design.private else None  # within the budget every δ at it is 0; beyond it none is computed
         epsilon = design.privacy.pure_epsilon if design.request.metric is None else None

@@ -104,3 +104,8 @@ def test_a_density_of_parts_is_that_of_its_pieces() -> None:
     assert (w @ x) == pytest.approx(0.25 * -2 + 0.75 * 2)
     assert not law.symmetric
     assert wb.Quantization(levels=2, density="parts:1,2,1").density.symmetric
+
+
+def test_what_the_solver_claims_is_in_the_units_of_the_range():
+    design = wb.design("quantizer", range="0..200000", bins=[-300000, 50000, 150000, 500000], epsilon=1)
+    assert design.above_claimed == pytest.approx(0, abs=1e-6 * design.objective)
