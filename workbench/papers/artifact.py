@@ -368,7 +368,10 @@ def _stated(file: str, name: str, functions: Values) -> Compute:
 
     def told(table: pd.DataFrame, full: bool) -> Artifact:
         more = functions[stated["more"]](table) if "more" in stated else {}
-        return artifact(file, name, table, **given(stated["rows"][0], full) | more)
+        asked = {
+            word: what for word, what in given(stated["rows"][0], full).items() if word not in stated.get("words", {})
+        }
+        return artifact(file, name, table, **asked | more)
 
     if not stated.get("apart"):
         return lambda full: told(tabled(file, name, functions, full), full)

@@ -75,6 +75,13 @@ def test_solver_and_closed_form_agree_in_every_table_that_has_both() -> None:
     assert np.abs(table["law_f0"] - table["optimum_f0"]).max() < 1e-8
 
 
+def test_the_caption_of_eq59_tells_the_error_rates_of_its_table() -> None:
+    """A word of the caption has the name of a parameter of the rows."""
+    artifact = PAPER.artifacts["eq59"](False)
+    joint, apart = (1 - artifact.table[law].max() for law in ("law", "product"))
+    assert f"error rate {joint:.4f} against {apart:.4f}." in artifact.caption
+
+
 # Check values.
 
 
