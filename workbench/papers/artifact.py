@@ -368,10 +368,9 @@ def _stated(file: str, name: str, functions: Values) -> Compute:
 
     def told(table: pd.DataFrame, full: bool) -> Artifact:
         more = functions[stated["more"]](table) if "more" in stated else {}
-        asked = {
-            word: what for word, what in given(stated["rows"][0], full).items() if word not in stated.get("words", {})
-        }
-        return artifact(file, name, table, **asked | more)
+        own, words = stated.get("words", {}), given(stated["rows"][0], full)
+        words = {word: value for word, value in words.items() if word not in own}
+        return artifact(file, name, table, **words | more)
 
     if not stated.get("apart"):
         return lambda full: told(tabled(file, name, functions, full), full)

@@ -121,14 +121,17 @@ class NoiseRequest(BudgetRequest):
             must("loss", "of answers that are clamped", "others")
         if self.loss == "error-rate" and clamp is None:
             must("loss", "absolute or squared, or a list of losses, for noise that is not clamped", "error-rate")
-        if self.worst and clamped is None:
-            raise InvalidRequest("prior must be left out for noise that is not clamped. Got 'worst'.")
+        if self.prior is not None and clamped is None:
+            got = "'worst'" if self.worst else f"{len(self.prior)} weights"
+            must("prior", "left out for noise that is not clamped", got)
         if self.worst and self.convex and self.tailed:
             must("prior", f"uniform or probabilities when notion is {self.notion}", "'worst'")
         if self.prior is not None and not self.worst:
-            answers = len(self.prior) if self.reals else 0 if clamp is None else clamp[1] - clamp[0] + 1
-            if clamped is None or len(self.prior) != answers or not any(self.prior):
+            answers = len(self.prior) if clamp is None else clamp[1] - clamp[0] + 1
+            if len(self.prior) != answers:
                 must("prior", f"{answers} weights, one for each clamped answer", len(self.prior))
+            if not any(self.prior):
+                must("prior", "weights >= 0, not all 0", 0)
         assert self.reals or self.line_losses
 
     def check_max_loss(self) -> None:

@@ -82,5 +82,7 @@ def test_a_prior_of_the_range(prior: str, words: str, loss: str):
 def test_a_prior_needs_a_range():
     with pytest.raises(wb.InvalidRequest, match="prior must be left out for noise that is not clamped"):
         wb.design(wb.RealNoise(1), prior="worst", epsilon=1)
-    with pytest.raises(wb.InvalidRequest, match="weights, one for each clamped answer"):
+    with pytest.raises(wb.InvalidRequest, match=r"left out for noise that is not clamped\. Got 2 weights"):
         wb.design(wb.RealNoise(1), prior="1,3", epsilon=1)
+    with pytest.raises(wb.InvalidRequest, match=r"prior must be weights >= 0, not all 0\. Got 0"):
+        wb.design(wb.RealNoise(1, clamp=(0, 4)), prior="0,0", epsilon=1)
