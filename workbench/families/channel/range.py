@@ -276,7 +276,7 @@ class _Search:
         self.bound = ZERO
         self._raise(bins.bound - lost)
         if delta >= _GAIN:
-            nearest, self.best = self.best[2].mechanism, None
+            nearest = self.best[2].mechanism
             self._take_nearest(self.request, nearest.bins, nearest.own, min(delta, ONE))
         if not self.close:
             self._sharpen(float(delta), bins.d)
