@@ -58,7 +58,6 @@ COMMANDS: tuple[tuple[str, int, str], ...] = (
     ("compare modulo --n 8 --max-shift 3 --epsilon 1 --solvers highs,ortools:glop", 0, "Use "),
     ("programs export library --names mvu-m[24]", 0, "Wrote 2 programs"),
     ("programs verify library", 0, "2 of 2 records hold"),
-    ("programs solve library/mvu-m2.mps --solver highs,ortools:glop", 0, "yes"),
     ("compare --programs library --solvers highs --time-limit 5", 0, "2 of 2"),
     ("reproduce --paper modulo-noise --only table1 --out results", 0, "README.md"),
     ("reproduce --paper label-dp --out results", 0, "need the extra 'learning'"),

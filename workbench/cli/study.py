@@ -16,7 +16,6 @@ _GROUPS = ("solver", "oracle", "kind", "requests", "agree", "disagree", "worst",
 _GROUPS_CAPTION = """worst: largest |solver - oracle| (for a bound: largest excess beyond it).
 exactly private: raw solver PMFs that meet the request in exact arithmetic."""
 _LISTED = ("name", "kind", "rows", "columns", "nonzeros", "value", "model", "parameters")
-_SOLVED = ("solver", "status", "objective", "bound", "residual", "agrees", "seconds")
 
 
 def verify(**given: Any) -> Report:
@@ -102,19 +101,6 @@ def export_programs(folder: Path, **given: Any) -> Report:
     output_folder(folder, "folder")
     rows = run(folder, **given, progress=tell)
     return Report({"folder": str(folder), "programs": rows}, [f"Wrote {len(rows)} programs into {folder}."])
-
-
-def solve_program(file: Path, *, solver: str = "highs", time_limit: float = 60.0) -> Report:
-    """Solve a program from its file alone and compare with the optimum beside it; exit 1 where they disagree."""
-    from workbench.comparison.compare import solver_names
-    from workbench.comparison.library import solve_file
-
-    rows = solve_file(file, solver_names(solver), time_limit)
-    low, known = rows[0]["known_bound"], rows[0]["known_value"]
-    caption = "No optimum is known." if known is None else f"The optimum is known to lie in [{low}, {known}]."
-    cells = [[row[head] for head in _SOLVED] for row in rows]
-    shown = [table(file.name, _SOLVED, cells, caption=caption), *(row["failure"] for row in rows if row["failure"])]
-    return Report({"file": str(file), "answers": rows}, shown, failed=any(row["agrees"] is False for row in rows))
 
 
 def verify_programs(folder: Path) -> Report:

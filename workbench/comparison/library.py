@@ -38,9 +38,8 @@ from solvers.mps import mps_text, read_mps
 from solvers.program import Program
 from solvers.rational_lp import exact_bound, exact_objective, exact_violation
 from solvers.solution import Solution
-from workbench.comparison.run import GOOD, size, supported
-from workbench.comparison.worker import answer
-from workbench.errors import CorruptFile, WorkbenchError, must
+from workbench.comparison.run import size
+from workbench.errors import CorruptFile, must
 from workbench.exact.numbers import round_down
 from workbench.exact.objects import Values
 from workbench.families.design_program import SCALE
@@ -55,7 +54,6 @@ _LIMIT = 200_000_000  # bytes of a file
 _JUDGED = 5000  # non-zeros up to which answers are judged as mechanisms
 _UNITS = 2.0**20
 _CLOSED = 1e-11  # relative gap at which nothing more is tried
-_ANSWER = ("version", "status", "objective", "bound", "residual", "seconds", "agrees", "failure")
 
 
 def _row(instance: Instance, program: Program) -> Row:
@@ -294,35 +292,6 @@ def _judge(name: str, known: Values) -> Any:
     if instance is None or known.get("format") != FORMAT or known.get("parameters") != instance.parameters:
         return None
     return instance.judge if instance.fixed().shape == (known.get("rows"), known.get("columns")) else None
-
-
-def solve_file(path: Path, solvers: Sequence[str], time_limit: float | None = None) -> list[Row]:
-    """Solve a file on each of some solvers, cold: status, objective, bound, residual, whether it agrees with what is
-    known. What a solver cannot do is a row."""
-    program, known = read_program(path)
-    bound, value = known_range(known)
-    rows = []
-    for solver in solvers:
-        try:
-            with translated_errors():
-                outcome = answer(
-                    program, solver, supported(solver, {"threads": 1, "time_limit": time_limit}), hot=False
-                )
-        except WorkbenchError as error:
-            outcome = {"failure": str(error)}
-        row: Row = {"solver": solver, **{name: outcome.get(name) for name in _ANSWER}}
-        row |= {"known_bound": bound, "known_value": value}
-        if row["failure"] is not None:
-            row["status"] = "failed"
-        if row["status"] == "optimal" and value is not None:
-            row["agrees"] = _within(row["objective"], bound, value)
-        rows.append(row)
-    return rows
-
-
-def _within(objective: float, bound: float | None, value: float) -> bool:
-    """Whether an objective lies where the optimum is known to lie, to 1e-6 relative to max(1, |value|)."""
-    return max(objective - value, (value if bound is None else bound) - objective) <= GOOD * max(1.0, abs(value))
 
 
 def verify_folder(folder: Path) -> list[Row]:

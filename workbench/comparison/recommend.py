@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from solvers.search import Deadline
-from workbench.comparison.recommend_queries import restated
+from workbench.comparison.recommend_queries import counted
 from workbench.comparison.recommend_words import (
     BORROWED,
     STOPPED,
@@ -163,10 +163,9 @@ def recommend(
             outputs, max_shift or neighbours, prior, as `workbench.FiniteQuery` takes them; baseline: your own, a PMF
             {noise: probability}, a matrix, a function (epsilon, delta) -> one of these, a CSV file, or a mapping from
             names to such; minimise: "epsilon", with max_loss the largest loss allowed (ε is then an upper limit); runs:
-            that the budget is for; only: one class; column: of the CSV file `prior`, whose values are counted as the
-            prior (and are the answers, every two neighbours, unless they are given); vector: of how many such answers
-            the query is made, changed: how many of them one person changes at most, all by default: each gets its share
-            of the budget.
+            that the budget is for, or such answers of which one person changes as many; only: one class; column: of the
+            CSV file `prior`, whose values are counted as the prior (and are the answers, every two neighbours, unless
+            they are given).
 
     Returns:
         One row for each class compared (the module's columns); a class that does not apply says why. After Ctrl-C, the
@@ -180,7 +179,7 @@ def recommend(
     if given.get("range") is not None:
         values = read(REAL_OPTIONS, given, "request with a range")
         return _compared(*_real(values, _budget(values, given)), progress, values["only"])
-    given, more = restated(given)
+    given, more = counted(given)
     given = {**FAMILY.in_units(given), "unit": None}
     values = read(OPTIONS, given)
     query, subject = _finite(values, _budget(values, given))

@@ -1,4 +1,4 @@
-"""Queries in other words: a prior counted from a column, a vector of answers."""
+"""Queries in other words: a prior counted from a column, answers that share a budget."""
 
 from __future__ import annotations
 
@@ -36,22 +36,7 @@ def test_a_column_is_its_values_and_how_often_they_occur(stars: str):
         wb.recommend(answers="1,5", column="stars", max_shift=5, epsilon=1)
 
 
-@pytest.mark.parametrize(("changed", "share"), [(None, 4), (2, 2), (1, 1)])
-def test_a_vector_shares_its_budget(changed: int | None, share: int):
+def test_several_answers_share_one_budget():
     query = {"answers": "0..3", "max_shift": 1}
-    table = wb.recommend(**query, epsilon=1, delta="1e-3", vector=4, changed=changed)
-    one = wb.recommend(**query, epsilon=Fraction(1, share), delta=Fraction(1, 1000 * share))
-    assert numbers(table) == numbers(one)
-    assert f"one person changes at most {share} of them" in table.sentences[-1]
-    assert "adds up to epsilon = 1, delta = 0.001 (basic composition)" in table.sentences[-1]
-
-
-def test_what_a_vector_does_not_take():
-    query = {"answers": "0..3", "max_shift": 1}
-    for more, words in (
-        ({"epsilon": 1, "changed": 2}, "changed must be left out without a vector"),
-        ({"epsilon": 1, "vector": 2, "changed": 3}, "changed must be"),
-        ({"notion": "zcdp", "rho": 1, "vector": 2}, "vector must be left out but for a given epsilon"),
-    ):
-        with pytest.raises(wb.InvalidRequest, match=words):
-            wb.recommend(**query, **more)
+    table = wb.recommend(**query, epsilon=1, runs=4)
+    assert numbers(table) == numbers(wb.recommend(**query, epsilon=Fraction(1, 4)))
