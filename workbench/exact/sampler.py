@@ -6,10 +6,8 @@ bits v of U/T leave it in the cell [v, v+1) T / 2^n; where no C lies inside the 
 bits are taken. Hence the probabilities are exactly k_i / T, whatever T is, with no rejection:
 
     n <= 16    a table of 2^n entries for every law settles all but a share m / 2^n
-    n = 64     (48 for several laws) a search among the integers ⌊C 2^n / T⌋ settles all but m / 2^n
+    n = 48     a search among the integers ⌊C 2^n / T⌋, of several laws in one array, settles all but m / 2^n
     beyond     16 bits at a time, integers compared with integers
-
-Many draws from one law of many outcomes come from an alias table (`workbench.exact.alias_table`), as exact.
 
 Words come from the operating system in bulk (`Source`). Against timing attacks nothing is claimed.
 """
@@ -25,18 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import must
-from workbench.exact.alias_table import MOST, AliasTable
 from workbench.exact.arrays import Integers, Words
 from workbench.exact.distribution import Distribution
 from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
 
-_WORD = 16
+_WORD, _DEPTH = 16, 48
 _CHUNK = 1 << 16
-_MANY = 1 << 12  # outcomes from which an alias table is faster, once it is made
 _CELLS = 1 << 20  # of all tables together: what a processor's cache holds
 _LAWS = 1 << _WORD
-_STEPS = 3  # boundaries that are passed one by one from where the guide points; beyond it a binary search
 
 
 class Sampler:
@@ -51,7 +46,6 @@ class Sampler:
             must("laws", f"1 to {_LAWS} distributions", len(self.laws))
         self.source = source or Source()
         self.bits = max(8, min(_WORD, (_CELLS // len(self.laws)).bit_length() - 1))
-        self.depth = 64 if len(self.laws) == 1 else 64 - _WORD
 
     @cached_property
     def sums(self) -> list[list[int]]:
@@ -65,13 +59,13 @@ class Sampler:
 
     @cached_property
     def _boundaries(self) -> list[list[int]]:
-        """⌊C 2^n / T⌋ of every law."""
-        return [[(c << self.depth) // sums[-1] for c in sums if c < sums[-1]] for sums in self.sums]
+        """⌊C 2^48 / T⌋ of every law."""
+        return [[(c << _DEPTH) // sums[-1] for c in sums if c < sums[-1]] for sums in self.sums]
 
     @cached_property
     def floors(self) -> Words:
         """Those of all laws in one sorted array: the law's number in the leading bits."""
-        numbered = [(law << self.depth) + c for law, part in enumerate(self._boundaries) for c in part]
+        numbered = [(law << _DEPTH) + c for law, part in enumerate(self._boundaries) for c in part]
         return np.array(numbered, dtype=np.uint64)
 
     @cached_property
@@ -79,28 +73,11 @@ class Sampler:
         """How many of them are those of earlier laws."""
         return np.array([0, *accumulate(map(len, self._boundaries))], dtype=np.int64)
 
-    @cached_property
-    def _aliases(self) -> AliasTable:
-        return AliasTable(self.laws[0].integers, self.source)
-
     def draw(self, count: int) -> Integers:
         """Independent draws of 0..m-1 from the first law. count: >= 0. Shape (count,). Raises InvalidRequest."""
-        drawn = np.empty(whole_number(count, "count", 0), dtype=np.int64)
-        outcomes = len(self.laws[0].integers)
-        aliases = "_aliases" in self.__dict__ or drawn.size >= outcomes
-        for start in range(0, drawn.size, _CHUNK):
-            part = drawn[start : start + _CHUNK]
-            part[:] = self._aliases.draw(part.size) if aliases and _MANY < outcomes <= MOST else self._drawn(part.size)
-        return drawn
-
-    def _drawn(self, count: int) -> NDArray[np.int32]:
-        """Draws from the first law by its cells."""
-        words = self.source.short_words(count)
-        drawn = self.table.take(words >> (_WORD - self.bits) if self.bits < _WORD else words)
-        open_ = np.flatnonzero(drawn < 0)
-        if open_.size:
-            drawn[open_] = self._settle_many(np.zeros(open_.size, dtype=np.int64), words[open_])
-        return drawn
+        first = np.zeros(whole_number(count, "count", 0), dtype=np.int32)
+        parts = [self.draw_from(first[start : start + _CHUNK]) for start in range(0, first.size, _CHUNK)]
+        return np.concatenate([first[:0], *parts], dtype=np.int64)
 
     def draw_from(self, which: NDArray[np.integer]) -> NDArray[np.int32]:
         """One draw from each of the laws named. which: (n,) numbers of laws. Shape (n,)."""
@@ -112,46 +89,16 @@ class Sampler:
         return drawn
 
     def _settle_many(self, which: Integers, words: NDArray[np.uint16]) -> Integers:
-        """The outcomes of draws with these first words: 48 (32) more bits each, and more where that is not enough."""
+        """The outcomes of draws with these first words: 32 more bits each, and more where that is not enough."""
         value = words.astype(np.uint64)
-        more = self.depth // _WORD - 1
-        for next_words in self.source.short_words(more * words.size).reshape(more, -1):
+        for next_words in self.source.short_words(2 * words.size).reshape(2, -1):
             value = value << np.uint64(_WORD) | next_words
-        key = value if len(self.laws) == 1 else which.astype(np.uint64) << np.uint64(self.depth) | value
-        place = self._place(key)
+        key = which.astype(np.uint64) << np.uint64(_DEPTH) | value
+        place = np.searchsorted(self.floors, key)
         outcome = place - self.before[which]
-        for at in np.flatnonzero((self._ended[place] == key) & (place < self.floors.size)).tolist():
-            outcome[at] = self._settle(self.sums[int(which[at])], int(value[at]), self.depth)
+        for at in np.flatnonzero(self.floors.take(place, mode="clip") == key).tolist():
+            outcome[at] = self._settle(self.sums[int(which[at])], int(value[at]), _DEPTH)
         return np.asarray(outcome, dtype=np.int64)
-
-    def _place(self, key: Words) -> Integers:
-        """How many boundaries lie below each key: np.searchsorted(self.floors, key), from a guide to its leading bits
-        (Chen and Asau 1974) where there are keys enough to pay for one."""
-        if 4 * key.size < self.floors.size or self.floors.size < 64:
-            return np.searchsorted(self.floors, key, side="left")
-        shift, guide = self._guide
-        place = guide[(key >> shift).astype(np.int64)]
-        behind = self._ended[place] < key
-        place += behind
-        left = np.flatnonzero(behind)
-        for _ in range(_STEPS):
-            left = left[self._ended[place[left]] < key[left]]
-            place[left] += 1
-        left = left[self._ended[place[left]] < key[left]]
-        place[left] = np.searchsorted(self.floors, key[left], side="left")
-        return place
-
-    @cached_property
-    def _ended(self) -> Words:
-        """The boundaries, and one that no key is beyond."""
-        return np.append(self.floors, np.uint64((1 << 64) - 1))
-
-    @cached_property
-    def _guide(self) -> tuple[np.uint64, Integers]:
-        """(shift, how many boundaries lie below the first key of every cell of 2^shift keys)."""
-        bits = self.floors.size.bit_length() + 1
-        shift = np.uint64(64 - bits)
-        return shift, np.searchsorted(self.floors, np.arange(1 << bits, dtype=np.uint64) << shift, side="left")
 
     def _settle(self, sums: Sequence[int], value: int, bits: int) -> int:
         """The outcome of a draw whose first bits are `value`: more words until its cell meets one piece only."""

@@ -13,6 +13,7 @@ parameter is found in floating point, and the exact audit of the law on the line
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.arrays import Pair, Vector
+from solvers.arrays import Vector
 from solvers.search import bisect
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
@@ -52,11 +53,10 @@ _TURNS = 60  # of a bisection in floats
 
 @dataclass(frozen=True)
 class FittedLaw:
-    """A law for a budget. reach: D; symbol, value: of its parameter; claim: what it is private for on the line, with
+    """A law for a budget. symbol, value: of its parameter; claim: what it is private for on the line, with
     answers up to `span` apart: D, or 1 where ε/D a step proves ε for D of them (group privacy of pure DP)."""
 
     law: IntegerLaw
-    reach: int
     symbol: str
     value: float
     claim: Claim
@@ -82,7 +82,7 @@ def fitted_laws(name: str, reach: int, epsilon: Fraction, delta: Fraction, notio
     if notion not in ratio_notions() or measure.per_distance:
         raise NotApplicable(f"its parameter is not known for the notion {notion}")
     post_processed = ratio_kind(notion) == HOCKEY_STICK
-    if reach * (math.ceil(_TAIL / float(epsilon)) + 2) > _LONGEST:
+    if _length(reach, epsilon) > _LONGEST:
         raise NotApplicable("its law is too long at this budget")
     if name == "staircase":
         if reach == 1:
@@ -119,17 +119,17 @@ def _claimed(
     span = 1 if not known_notion(notion).has_delta and law.period == 1 else reach
     mechanism = AdditiveIntegerNoise(IntegerNoise(span), law)
     claim = Claim.of(notion, mechanism, budget if span == reach else {**budget, "epsilon": budget["epsilon"] / reach})
-    return FittedLaw(law, reach, symbol, value, claim, span)
+    return FittedLaw(law, symbol, value, claim, span)
 
 
 def _geometric(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
     pure = inverse_exponential(epsilon / reach)
     alphas, delta = [pure], delta if reach <= _SHIFTS else Fraction(0)
     if delta:
-        eta = np.arange(reach * (math.ceil(_TAIL / float(epsilon)) + 2))
+        eta = np.arange(_length(reach, epsilon))
 
         def private(alpha: float) -> bool:
-            return _excess(np.power(alpha, eta, dtype=np.float64), reach, float(epsilon)) <= float(delta)
+            return _excess(np.power(alpha, eta, dtype=np.float64), reach, epsilon) <= delta
 
         least = bisect(private, 0.0, float(pure), turns=_TURNS)[1]
         near = (Fraction(least * (1 + slack)).limit_denominator(1 << 40) for slack in _SLACKS)
@@ -140,15 +140,16 @@ def _geometric(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
 
 def _truncated(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
     ratio = inverse_exponential(epsilon / reach)
-    size = reach * (math.ceil(_TAIL / float(epsilon)) + 2)
-    half, ends = float(ratio) ** np.arange(size), np.arange(size)  # A
-    sums = np.concatenate([[0.0], np.cumsum(np.concatenate([half[:0:-1], half]))])
-    first, last = sums[size - 1 - ends], sums[size + ends]
-    whole, beyond = last - first, last - np.maximum(first, sums[np.maximum(0, size + ends - reach)])
-    good = np.flatnonzero((beyond <= float(delta) * whole * (1 + 1e-12)) & (2 * ends >= reach))
-    if not good.size:
+    half = np.power(float(ratio), np.arange(_length(reach, epsilon)), dtype=np.float64)
+
+    def private(end: int) -> bool:
+        return _excess(half[: end + 1], reach, epsilon) <= float(delta) * (1 + 1e-12)
+
+    ends = range((reach + 1) // 2, half.size)
+    at = bisect_left(ends, True, key=private)
+    if at == len(ends):
         raise NotApplicable("its support would be too long at this delta")
-    _audit_fits(reach, 2 * int(good[0]))
+    _audit_fits(reach, 2 * ends[at])
 
     def law_to(end: int) -> IntegerLaw:
         weights = [1 << (64 + 2 * math.ceil(1.5 * float(epsilon) * end / reach))]
@@ -156,7 +157,7 @@ def _truncated(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
             weights.append(-(-weights[-1] * ratio.numerator // ratio.denominator))
         return IntegerLaw(-end, Distribution([*weights[:0:-1], *weights]))
 
-    laws = ((law_to(end), float(end)) for end in range(int(good[0]), int(good[0]) + 3))
+    laws = ((law_to(end), float(end)) for end in range(ends[at], ends[at] + 3))
     return _proven(laws, "A", reach, "dp", {"epsilon": epsilon, "delta": delta})
 
 
@@ -169,7 +170,7 @@ def _gaussian(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
     def private(log_variance: float) -> bool:
         variance = math.exp(log_variance)
         half = np.exp(-(np.arange(math.ceil(14 * math.sqrt(variance)) + 2 * reach + 2) ** 2.0) / (2 * variance))
-        return _excess(half, reach, float(epsilon)) <= float(delta)
+        return _excess(half, reach, epsilon) <= delta
 
     least = bisect(private, math.log(1e-3), math.log(bound + 1), turns=_TURNS)[1]
     _audit_fits(reach, 30 * math.exp(least / 2))
@@ -187,7 +188,12 @@ def _staircases(reach: int, epsilon: Fraction) -> list[FittedLaw]:
     return [_claimed(staircase(ratio, reach, r), "r", r, reach, "pure", budget) for r in inner]
 
 
-def _excess(half: Vector, reach: int, epsilon: float) -> float:
+def _length(reach: int, epsilon: Fraction) -> int:
+    """Noise values to where pure noise has next to nothing left."""
+    return reach * (math.ceil(_TAIL / float(epsilon)) + 2)
+
+
+def _excess(half: Vector, reach: int, epsilon: Fraction) -> float:
     """The hockey stick at a shift of D of an even law that falls from 0 on, from f(0), f(1), ..."""
     law = np.concatenate([half[:0:-1], half, np.zeros(reach)])
     law /= law.sum()
@@ -195,36 +201,23 @@ def _excess(half: Vector, reach: int, epsilon: float) -> float:
     return float(np.maximum(law - math.exp(epsilon) * moved, 0).sum())
 
 
-def masses(law: IntegerLaw, size: int) -> Pair:
-    """f(η) for η = -size..size, and Pr[noise <= η], as floats good to about 1e-14. Shapes (2 size + 1,)."""
-    blocks = 0
-    if law.ratio:
-        least = max(1e-300, 1e-22 * (1 - float(law.ratio)))
-        blocks = math.ceil(math.log(least) / math.log(law.ratio)) + 1
-    period, ratio = law.period, float(law.ratio)
-    inside = law.floats
-    powers = ratio ** np.arange(1, blocks + 1)
-    right = (powers[:, None] * inside[-period:]).ravel()
-    left = (powers[:, None] * inside[:period][::-1]).ravel()[::-1]
-    known = np.concatenate([left, inside, right])
-    first = law.first - left.size
-    eta = np.arange(-size, size + 1)
-    at = eta - first
-    f = np.where((at >= 0) & (at < known.size), known[np.clip(at, 0, known.size - 1)], 0.0)
-    below = np.concatenate([[0.0], np.cumsum(known)])
-    return f, below[np.clip(at + 1, 0, known.size)] / below[-1]
+def masses(law: IntegerLaw, low: int, high: int, number: Number = float) -> NDArray[Any]:
+    """f(η) for η = low..high, shape (high + 1 - low,). number: what arithmetic is in, of a rational: floats, balls."""
+    eta, weights = np.arange(low, high + 1), np.array([number(weight / law.total) for weight in law.weights])
+    blocks = -(-np.maximum(np.maximum(eta - law.last, law.first - eta), 0) // law.period)
+    near = np.where(eta > law.last, eta - blocks * law.period, eta + blocks * law.period)
+    return np.asarray(weights[near - law.first] * number(law.ratio) ** blocks.astype(weights.dtype))
 
 
 def clamped_rows(law: IntegerLaw, count: int, number: Number = float) -> Iterator[NDArray[Any]]:
     """Pr[output j | answer i] of noise clamped into 0..count-1, a row of shape (count,) for each answer in turn.
 
-    number: what arithmetic is in, of a rational: floats, or balls. Only numbers >= 0 are added, so that none loses
+    Only numbers >= 0 are added, so that none loses
     digits, however small it is.
     """
-    ratio, parts = number(law.ratio), [law.in_blocks(eta) for eta in range(1 - count, count)]
-    masses = np.array([number(inside / law.total) * ratio**blocks for inside, blocks in parts])
-    below = np.cumsum(masses) + number(law.below(1 - count) / law.total)  # Pr[noise <= η]
-    above = np.cumsum(masses[::-1])[::-1] + number(1 - law.below(count) / law.total)  # Pr[noise >= η]
+    every = masses(law, 1 - count, count - 1, number)
+    below = np.cumsum(every) + number(law.below(1 - count) / law.total)  # Pr[noise <= η]
+    above = np.cumsum(every[::-1])[::-1] + number(1 - law.below(count) / law.total)  # Pr[noise >= η]
     for first in range(count - 1, -1, -1):
-        inside = masses[first + 1 : first + count - 1]
+        inside = every[first + 1 : first + count - 1]
         yield np.concatenate([below[first : first + 1], inside, above[first + count - 1 : first + count]])

@@ -172,24 +172,3 @@ def test_bad_requests(arguments, message):
         wb.sample([1, 2], 1)
     with pytest.raises(wb.InvalidRequest, match="answer"):
         wb.sample(wb.Channel.of([[1, 0], [0, 1]], [(0, 1)]), 1)
-
-
-@pytest.mark.parametrize(
-    "weights",
-    [
-        [1] * 300,
-        [1 << (k % 90) for k in range(500)],
-        [0, 1] * 100 + [1 << 200],
-        list(range(1, 2000)),
-    ],
-)
-def test_the_guide_finds_what_a_binary_search_finds(weights: list[int]):
-    sampler = Sampler(Distribution(weights))
-    rng = np.random.default_rng(2)
-    near = np.concatenate([sampler.floors + np.uint64(d) for d in (0, 1)] + [sampler.floors - np.uint64(1)])
-    ends = np.array([0, 1, (1 << 64) - 1], dtype=np.uint64)
-    keys = np.concatenate([near, ends, rng.integers(0, 1 << 64, 5000, dtype=np.uint64, endpoint=False)])
-    assert 4 * keys.size >= sampler.floors.size  # enough for the guide
-    np.testing.assert_array_equal(sampler._place(keys), np.searchsorted(sampler.floors, keys))
-    few = keys[:5]
-    np.testing.assert_array_equal(sampler._place(few), np.searchsorted(sampler.floors, few))

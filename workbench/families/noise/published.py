@@ -141,7 +141,7 @@ def _integer_laws(request: NoiseRequest) -> dict[str, Pair]:
     for name in NAMES:
         with suppress(NotApplicable):
             if (size := _size(law := _fit(name, request)[0].law)) <= _WIDEST:
-                laws[name] = np.arange(-size, size + 1.0), masses_of(law, size)[0]
+                laws[name] = np.arange(-size, size + 1.0), masses_of(law, -size, size)
     return laws
 
 

@@ -124,8 +124,8 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         half = Fraction(1, 2)
         ends = tuple(Distribution([half - p, half + p]) for p in (-self.theta, self.theta))
         coin = AffineSampler((-self.c, self.c), ends, Source(insecure_seed))
-        heads = sum(coin.draw(values, np.array([0.0, 1.0])) for _ in range(self.m - 1))
-        published = self.outputs[np.asarray(heads, dtype=np.intp)]
+        heads = np.sum([coin.positions(values.reshape(-1)) for _ in range(self.m - 1)], axis=0)
+        published = self.outputs[heads].reshape(values.shape)
         return float(published) if published.ndim == 0 else published
 
     publish = sample

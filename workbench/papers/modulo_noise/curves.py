@@ -243,7 +243,7 @@ def noise_steps(
 def noise_pmf(n: int, variance: float, alpha: float | None = None, *, gaussian: bool = False) -> pd.DataFrame:
     """The masses of noise on -n..n."""
     parameter, law = _noise(variance, alpha, gaussian=gaussian)
-    return pd.DataFrame({"parameter": parameter, "eta": np.arange(-n, n + 1.0), "mass": masses(law, n)[0]})
+    return pd.DataFrame({"parameter": parameter, "eta": np.arange(-n, n + 1.0), "mass": masses(law, -n, n)})
 
 
 _scan = lru_cache(Scan)

@@ -44,9 +44,8 @@ def test_least_parameters_spend_the_whole_budget(name: str, reach: int):
         return
     fitted = fitted_laws(name, reach, epsilon, delta, "dp")
     assert all(one.holds() for one in fitted)
-    f, cdf = masses(fitted[0].law, 400)
+    f = masses(fitted[0].law, -400, 400)
     assert f.sum() == pytest.approx(1)
-    assert cdf[400] == pytest.approx(f[:401].sum())
     spent = hockey_stick(f, 0.5, reach)
     if name in ("geometric", "discrete Gaussian"):
         assert spent == pytest.approx(0.01, rel=1e-4)
