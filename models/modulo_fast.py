@@ -2,17 +2,17 @@
 
 `FastSession` answers like a session of the literal program:
 
-1. For the error rate the level theorem gives f <= w f(0), the hole search an incumbent, and that incumbent a set of
-   pairs that nothing better can break (`models.modulo_holes`). With one eps and a delta, on groups that are not small,
-   all level functions are searched first (`models.modulo_level_frontier`), within so many decisions: mostly that is the
-   whole proof, and no linear program is solved; where it is not, it leaves a better incumbent.
+1. For the error rate there is an incumbent from the start (`models.modulo_level_noise`). With one eps and a delta, on
+   groups that are not small, all level functions are searched first (`models.modulo_level_frontier`), within so many
+   decisions: mostly that is the whole proof, and no linear program is solved; where it is not, it leaves a better
+   incumbent.
 2. Noise values where nothing is expected are summed in one variable (a relaxation, `models.modulo_patterns`). Which
    is a guess that decides speed only: when the relaxed optimum is not a PMF of the whole group, its pattern is lifted
    (the program of the full group with the same broken pairs); when the lifted value does not meet the bound, more noise
    values are kept. With all of them kept the relaxation is the problem itself, so the loop ends.
 3. The relaxation is minimised over all patterns (`models.modulo_search`) by linear programs, hot. Its bound is the
    least of Lagrangian bounds that are recomputed from the data; it holds for (13) because every step above either keeps
-   an optimal f or relaxes. The incumbent is a solution of one program, a PMF of the full group, or the hole search's.
+   an optimal f or relaxes. The incumbent is a solution of one program, a PMF of the full group, or a level function's.
 
 No oracle takes part: the closed forms of `models.oracles` stay independent judges of the result.
 
@@ -34,9 +34,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models.modulo import LEVELS, ModuloModel
-from models.modulo_holes import Holes, facts, hole_search, weights
 from models.modulo_level_frontier import MARGIN, WORK, level_optimum, searchable
-from models.modulo_patterns import BREAK, Facts, Noise, Relaxation, milp, relaxation
+from models.modulo_level_noise import LevelNoise, simplest, weights
+from models.modulo_patterns import BREAK, Noise, Relaxation, milp, relaxation
 from models.modulo_search import LIMITS, Outcome, PatternSearch, fine
 from solvers.arrays import Flags, Vector
 from solvers.backend import Backend, Options
@@ -112,7 +112,7 @@ class FastSession:
 
     def _whole(self, noise: Noise, deadline: Deadline) -> Solution:
         """The mixed-integer program in one piece."""
-        program = milp(noise, Facts.none(noise), _name(self.model))
+        program = milp(noise, _name(self.model))
         with self.backend.open(program, replace(self.options, time_limit=deadline.limit)) as session:
             solution = session.solve({}, start=Start.COLD)
         notes = (*solution.notes, "one mixed-integer program in one piece, whose bound is the solver's own")
@@ -135,14 +135,14 @@ class _Fast:
         self.broken: Flags = np.zeros((len(noise.shifts), noise.N), dtype=bool)  # by the incumbent total.x
         self.first: Flags | None = None  # the pattern of the first relaxation that was solved
         self.w = weights(noise) if noise.error_rate else None
-        self.holes: Holes | None = None
+        self.known: LevelNoise | None = None
         self.decisions, self.by_levels = 0, False  # of the search of all level functions; whether that is the proof
         if self.w is not None:
-            self._take(hole_search(noise, self.w))
+            self._take(simplest(noise, self.w))
 
-    def _take(self, holes: Holes) -> None:
-        self.holes = holes
-        self._incumbent(holes.value, holes.pmf, holes.broken)
+    def _take(self, known: LevelNoise) -> None:
+        self.known = known
+        self._incumbent(known.value, known.pmf, known.broken)
 
     def _incumbent(self, value: float, x: Vector, broken: Flags) -> None:
         if value < self.total.value or self.total.x is None:
@@ -198,13 +198,13 @@ class _Fast:
         """Search all level functions where that takes the question; a user who limits nodes means patterns."""
         limited = self.owner.options.node_limit is not None or self.gap < MARGIN
         limited |= self.deadline.seconds is not None and self.deadline.seconds < _BRIEF
-        if self.w is None or self.holes is None or limited or not searchable(self.noise):
+        if self.w is None or self.known is None or limited or not searchable(self.noise):
             return
         work = WORK
         if self.deadline.seconds is not None:  # patterns have a bound whenever they are stopped: most time is theirs
             work = min(WORK, int(_LEVELS * self.deadline.seconds))
-        answer = level_optimum(self.noise, self.w, self.holes, self.deadline.times(0.5), work)
-        self._take(answer.holes)
+        answer = level_optimum(self.noise, self.w, self.known, self.deadline.times(0.5), work)
+        self._take(answer.best)
         self.decisions, self.by_levels = answer.decisions, answer.proven
         if answer.proven:
             self.total.bound = max(0.0, self.total.value - MARGIN)
@@ -221,7 +221,7 @@ class _Fast:
         everything = np.ones(noise.N, dtype=bool)
         if noise.N <= _SMALL or noise.loss.ndim == 2 or noise.constraints is not None:
             return everything
-        relaxed = relaxation(noise, Facts.none(noise))
+        relaxed = relaxation(noise)
         with self.owner.backend.open(relaxed.program, self.options) as session:
             answer = session.solve(relaxed.values(noise), time_limit=self.deadline.limit)
         self._count(answer)
@@ -252,11 +252,7 @@ class _Fast:
 
     def _search(self, kept: Flags) -> tuple[Outcome, Relaxation]:
         noise = self.noise
-        if self.w is not None and self.holes is not None:
-            known = facts(noise, self.w, self.holes.zero, self.holes.delta, kept)
-        else:
-            known = Facts.none(noise, kept)
-        relaxed = relaxation(noise, known)
+        relaxed = relaxation(noise, kept)
         with self.owner.backend.open(relaxed.program, self.options) as session:
             gap, node_limit = min(self.gap, 1.0), self.owner.options.node_limit
             outcome = PatternSearch(noise, relaxed, session, gap, self.deadline, node_limit).run(self.total.value)
@@ -282,7 +278,7 @@ class _Fast:
     def _lift(self, pattern: Flags) -> None:
         """Offer the optimum of the full group in which the pairs that are broken inside are broken, and no others."""
         noise = self.noise
-        relaxed = relaxation(noise, Facts.none(noise))
+        relaxed = relaxation(noise)
         broken = pattern[relaxed.shift, relaxed.element]
         with self.owner.backend.open(relaxed.program, self.options) as session:
             limit = self.deadline.times(1 + _GRACE).limit
@@ -300,7 +296,7 @@ class _Fast:
 
     def _solution(self) -> Solution:
         noise, total, options = self.noise, self.total, self.owner.options
-        program, last = milp(noise, Facts.none(noise), _name(self.owner.model)), total.last
+        program, last = milp(noise, _name(self.owner.model)), total.last
         x = None if total.x is None else _stated(noise, program, total.x, self.broken)
         bound = min(total.bound, total.value)
         termination = total.termination

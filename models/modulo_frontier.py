@@ -45,7 +45,7 @@ import numpy as np
 from models.modulo import loss_vector
 from models.modulo_level_frontier import Piece, has_levels, level_frontier, proven
 from models.modulo_levels import LevelSearch
-from models.modulo_patterns import Facts, Noise, Relaxation, relaxation
+from models.modulo_patterns import Noise, Relaxation, relaxation
 from models.modulo_search import Outcome, PatternSearch, fine
 from solvers.arrays import Flags, Vector
 from solvers.backend import Backend, Options, backend
@@ -163,7 +163,7 @@ def delta_frontier(
     if has_levels(noise):
         levels_of = LevelSearch(noise.sizes, noise.shifts, float(levels[0]), deadline)
         return level_frontier(levels_of, high, lambda pieces: progress(proven(pieces), len(pieces)))
-    relaxed = relaxation(noise, Facts.none(noise))
+    relaxed = relaxation(noise)
     with chosen.open(relaxed.program, fine(Options(), chosen)) as session:
         return _Frontier(noise, chosen, relaxed, session, deadline, limit.programs, progress).run()
 

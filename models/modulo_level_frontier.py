@@ -17,14 +17,15 @@ T >= 1/phi, up to the tolerance, or S >= delta/phi; and where it drops a shift t
 of these is better than phi is then, and phi never falls. []
 
 The level function that attains phi is rebuilt and judged anew: its levels are raised to the shortest path lengths over
-the pairs it keeps, T and S are summed from them, and f = phi max(a^l, theta w) by the proof of `models.modulo_holes`.
+the pairs it keeps, T and S are summed from them, and f = phi max(a^l, theta w) by the proof of
+`models.modulo_level_noise`.
 
 The work is counted, not timed, so that the answer is the same on every machine. A search that stops proves nothing and
 leaves the best level function it found.
 
 | paper       | here                                    |
 |-------------|-----------------------------------------|
-| rho*(delta) | `LevelOptimum.holes.value`, once proven |
+| rho*(delta) | `LevelOptimum.best.value`, once proven  |
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from models.modulo_holes import Holes, attained, spread
+from models.modulo_level_noise import LevelNoise, attained, weights
 from models.modulo_levels import LevelSearch, OutOfTime, Trace
 from models.modulo_patterns import Noise
 from models.modulo_stairs import TOLERANCE, Stairs
@@ -157,9 +158,9 @@ LEAST_EPSILON = 1e-2  # of smaller ones the sums that a charge buys off lose too
 
 @dataclass(frozen=True, eq=False)
 class LevelOptimum:
-    """The best PMF known, in the form of the hole search; the optimum, to MARGIN, if `proven`."""
+    """The best PMF known; the optimum, to MARGIN, if `proven`."""
 
-    holes: Holes
+    best: LevelNoise
     proven: bool
     decisions: int
 
@@ -172,17 +173,17 @@ def searchable(noise: Noise) -> bool:
 
 
 def level_optimum(
-    noise: Noise, w: Vector, holes: Holes, deadline: Deadline | None = None, work: int = WORK
+    noise: Noise, w: Vector, best: LevelNoise, deadline: Deadline | None = None, work: int = WORK
 ) -> LevelOptimum:
-    """Search all level functions for a better one than that of the hole search.
+    """Search all level functions for a better one.
 
     Args:
         noise: a question that is `searchable`.
         w: (N,) its `weights`.
-        holes: what is known, with f(0) > 0.
+        best: what is known, with f(0) > 0.
         deadline, work (in decisions): after which to stop.
     """
-    search = _Search(noise, 1.0 - holes.value, deadline or Deadline(), work)
+    search = _Search(noise, 1.0 - best.value, deadline or Deadline(), work)
     try:
         search.prove(0.0, search.high, _NARROW)
         search.prove(0.0, search.high)
@@ -190,11 +191,11 @@ def level_optimum(
     except OutOfTime:
         proven = False
     if search.best is not None:
-        better = attained(noise, w, _raised(noise, search.levels(*search.best)))
-        holes = better if better.value < holes.value else holes
+        better = attained(noise, w, weights(noise, search.levels(*search.best)))
+        best = better if better.value < best.value else best
         # its own sums must have the value that the search went on with
-        proven = proven and 1.0 - holes.value >= search.phi * (1.0 - _TOLERANCE)
-    return LevelOptimum(holes, proven, search.decisions)
+        proven = proven and 1.0 - best.value >= search.phi * (1.0 - _TOLERANCE)
+    return LevelOptimum(best, proven, search.decisions)
 
 
 class _Search(LevelSearch):
@@ -218,9 +219,3 @@ class _Search(LevelSearch):
         if phi > self.phi * (1.0 + 1e-13):
             self.best = (trace, dropped)
             self._raise(phi)
-
-
-def _raised(noise: Noise, level: Vector) -> Vector:
-    """a^l of the shortest path lengths l from 0 over the pairs that some levels keep."""
-    start = np.where(np.arange(noise.N) == 0, 1.0, 0.0)
-    return spread(start, noise, lambda e, target, a: np.where(level[target] <= level + 1.0, a / e, 0.0))

@@ -7,7 +7,7 @@
 At every delta the largest f(0) is the largest min(1/T, delta/S) over all l (1/T where S = 0). Proof. (<=) Let f be
 feasible and l(eta) the least number of pairs that f keeps and that lead from 0 to eta. Then f >= a^l f(0), so
 T f(0) <= 1; pairs with l(eta + mu) > l(eta) + 1 are broken, so S f(0) <= delta. (>=) The proof of
-`models.modulo_holes`, with v = a^l and l raised to the shortest path lengths over the pairs that it keeps. []
+`models.modulo_level_noise`, with v = a^l and l raised to the shortest path lengths over the pairs that it keeps. []
 
 So rho* is known once the least T is known for every bound on S: a staircase (`Stairs`). It does not depend on delta.
 
@@ -25,7 +25,7 @@ delayed, which charges a^k to each mu that leads to it. What is not enumerated:
   the last level on, either the mass a^(k+1) + ... + a^(k+n) appears, or a charge of s buys off A (1 - a^n) s of it at
   most, A = a/(1 - a). Chains of one mu never meet; those of mu and -mu are cut in the middle, so that they add up. For
   every s that gives a lower bound on T of the completions with S <= s. While a level is chosen, a delayed element's
-  chain is bought off, and an element that joins earlier than its chain has it, or is on none, weighs more.
+  chain is bought off.
 
 | paper       | here                       |
 |-------------|----------------------------|
@@ -74,7 +74,6 @@ class _State(NamedTuple):
         rest: the mass of later levels where nothing is delayed, over a^k.
         reached: unsettled elements with the shifts that lead to them, those of most shifts first.
         on: element -> the chains that it is the first of: (family, term, 1 - a^n).
-        more: element -> for every family what it weighs more than its chain has it when it joins level 1, over a^k.
         left: to how many of the elements from the i-th on every shift leads.
     """
 
@@ -82,7 +81,6 @@ class _State(NamedTuple):
     rest: float
     reached: list[tuple[int, list[int]]]
     on: dict[int, list[tuple[int, int, float]]]
-    more: dict[int, list[float]]
     left: list[list[int]]
 
 
@@ -146,10 +144,10 @@ class LevelSearch:
                 ready = sorted(ready, key=lambda at: self._promise(k, *at[1:]))[:width]
             for key, labels, state in ready:
                 for T, S, trace in labels:
-                    if not self._above(T, S, k, state.chains, None):
+                    if not self._above(T, S, k, state.chains):
                         self.key, self.state, self.k, self.trace = key, state, k, trace
                         self.until = math.inf if width is None else self.decisions + _TRIED
-                        self._choose(0, (), T, S, state.chains, [0.0] * len(state.chains))
+                        self._choose(0, (), T, S, state.chains)
             layer, k = self.later, k + 1
         self.stairs.proven = low if width is None else self.stairs.proven
 
@@ -218,10 +216,8 @@ class LevelSearch:
             work = fewer
         return ready
 
-    def _choose(
-        self, i: int, joined: Members, T: float, S: list[float], chains: list[Terms], more: list[float]
-    ) -> None:
-        """Delay or admit what can be reached, from the i-th element on. more: beyond T and chains, by family."""
+    def _choose(self, i: int, joined: Members, T: float, S: list[float], chains: list[Terms]) -> None:
+        """Delay or admit what can be reached, from the i-th element on."""
         if self.decisions > self.until:
             return
         self.decisions += 1
@@ -248,11 +244,9 @@ class LevelSearch:
                 for family, term, part in state.on[element]:
                     mass, longest, mu = left[family][term]
                     left[family][term] = (mass - part, longest, mu)
-            if not self._above(T, charged, k, left, more):
-                self._choose(i + 1, joined, T, charged, left, more)
-        heavier = [x + self.power[k] * y for x, y in zip(more, state.more[element], strict=True)]
-        if heavier == more or not self._above(T, S, k, chains, heavier):
-            self._choose(i + 1, (*joined, element), T, S, chains, heavier)
+            if not self._above(T, charged, k, left):
+                self._choose(i + 1, joined, T, charged, left)
+        self._choose(i + 1, (*joined, element), T, S, chains)
 
     def _settle(self, joined: Members, T: float, S: list[float]) -> None:
         """Enter a label of the next level, in the mirror image that comes first."""
@@ -271,25 +265,24 @@ class LevelSearch:
                 turned = True
         _put(self.later, (assigned, image, members, dropped), (T, S, (self.trace, joined, turned)))
 
-    def _above(self, T: float, S: list[float], k: int, chains: list[Terms], more: list[float] | None) -> bool:
+    def _above(self, T: float, S: list[float], k: int, chains: list[Terms]) -> bool:
         """Whether no completion lies below the staircase, by the chains of one family."""
         s, t, high, unit = self.stairs.s, self.stairs.t, self.high, self.power[k]
         begin = bisect_right(s, max(self.low, *S)) - 1
         end = bisect_left(s, high)
-        for family, terms in enumerate(chains):
-            least = T if more is None else T + more[family]
+        for terms in chains:
             # a chain's mass falls with the bound on S, by gain (1 - a^n), until it is bought off
             off = [(S[mu] + unit * mass / part, self.gain * part) for mass, part, mu in terms if mass > _EQUAL]
             i = begin
             while True:
                 S_next = min(s[i + 1], high) if i + 1 < end else high
-                bound = least
+                bound = T
                 for none, slope in off:
                     if none > S_next:
                         bound += slope * (none - S_next)
                 if bound < t[i] - self.tolerance * t[i] * t[i]:
                     break
-                if bound == least or S_next >= high:
+                if bound == T or S_next >= high:
                     return True
                 i += 1
         return False
@@ -310,20 +303,16 @@ class LevelSearch:
                     reached.setdefault(self.steps[i][member], []).append(i)
         chains: list[Terms] = []
         on: dict[int, list[tuple[int, int, float]]] = {}
-        more: dict[int, list[float]] = {x: [] for x in reached}
         for family in self.families:
             terms = []
-            place: dict[int, int] = {}  # how far along its chain an element that is reached is
             pair = [i for i in family if i in live]
             for which, i in enumerate(pair):
                 step, mass, longest = self.steps[i], 0.0, 0
                 for member in members:
                     first = element = step[member]
-                    length, passed = 0, []
+                    length = 0
                     while length < most and not taken[element]:
                         length += 1
-                        if element in reached:
-                            passed.append((element, length))
                         element = step[element]
                     if len(pair) == 2 and element in within:  # the other shift's chain comes from the other end
                         length = (length + 1 - which) // 2
@@ -332,16 +321,13 @@ class LevelSearch:
                         mass += 1.0 - power[length]
                         longest = max(longest, length)
                         on.setdefault(first, []).append((len(chains), which, 1.0 - power[length]))
-                        place.update(part for part in passed if part[1] <= length)
                 terms.append((mass, 1.0 - power[longest], i))
             if pair:
                 chains.append(terms)
-                for x, heavier in more.items():
-                    heavier.append(power[1] - (power[place[x]] if x in place else 0.0))
         ordered, left = sorted(reached.items(), key=_fewest), [[0] * len(self.steps)]
         for _, leading in reversed(ordered):
             left.append([count + (i in leading) for i, count in enumerate(left[-1])])
-        return _State(chains, self._rest(taken, members, live), ordered, on, more, left[::-1])
+        return _State(chains, self._rest(taken, members, live), ordered, on, left[::-1])
 
     def _rest(self, taken: list[bool], members: Members, live: Sequence[int]) -> float:
         """What later levels weigh, over a^k, when nothing is delayed, which settles all."""

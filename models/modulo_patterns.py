@@ -15,13 +15,10 @@ mu at elements of mass delta in all. A pattern says of every pair: kept, broken,
 * An element of f(eta) > delta breaks no pair, as f(eta) is among what a broken pair at eta sums to. So every feasible
   PMF has f(eta) <= delta, a bound of the program, or keeps all pairs at eta: this splits a pattern as well.
 
-Two more ways to state less than (13), both optional (`Facts`):
-
-* Outside a set `kept` of noise values all masses are summed in one variable s. It is a relaxation: pairs that start
-  outside are dropped; a pair that leads outside, y >= f(eta) - e^eps f(eta + mu), implies y >= f(eta) - e^eps s; the
-  loss of s is the least loss outside. A solution with s = 0 is, extended by zeros, a PMF of the whole group whose pairs
-  that start outside hold trivially (0 <= anything), at the same loss.
-* Elements with a proven lower bound f(eta) >= lower(eta) > delta cannot be broken: their pairs are kept for good.
+Outside a set `kept` of noise values all masses may be summed in one variable s, which states less than (13): pairs
+that start outside are dropped; a pair that leads outside, y >= f(eta) - e^eps f(eta + mu), implies y >= f(eta) -
+e^eps s; the loss of s is the least loss outside. A solution with s = 0 is, extended by zeros, a PMF of the whole group
+whose pairs that start outside hold trivially (0 <= anything), at the same loss.
 
 | paper             | here                                      |
 |-------------------|-------------------------------------------|
@@ -104,48 +101,20 @@ def _targets(sizes: Ints, shifts: tuple[Ints, ...]) -> tuple[Positions, ...]:
     return targets
 
 
-@dataclass(frozen=True, eq=False)
-class Facts:
-    """What is proven about some optimal f, and what the relaxation leaves out.
-
-    Attributes:
-        kept: (N,) the noise values with a variable of their own.
-        lower: (N,) f >= lower.
-        weights: f(eta) <= weights(eta) f(0), or None.
-        delta: no more than this mass is broken (when delta is minimised: an incumbent's).
-    """
-
-    kept: Flags
-    lower: Vector
-    weights: Vector | None = None
-    delta: float = 1.0
-
-    @property
-    def able(self) -> Flags:
-        """Of the noise values kept, those whose pairs may be broken."""
-        return self.lower[self.kept] <= self.delta * (1 + 1e-9)
-
-    @staticmethod
-    def none(noise: Noise, kept: Flags | None = None) -> Facts:
-        """Nothing known."""
-        kept = np.ones(noise.N, dtype=bool) if kept is None else kept
-        return Facts(kept, np.zeros(noise.N), None, noise.span[1] if noise.delta is None else noise.delta)
-
-
 class _Frame:
     """What the relaxation and the MILP have in common: masses, objective, the user's constraints, the pairs.
 
-    masses: of all noise values; first: the columns that come first; position: of every element's column, outside
-    elements share the last.
+    kept: (N,) the noise values with a variable of their own; masses: of all noise values; first: the columns that come
+    first; position: of every element's column, outside elements share the last.
     """
 
-    def __init__(self, noise: Noise, facts: Facts) -> None:
-        self.noise, self.facts, kept = noise, facts, facts.kept
+    def __init__(self, noise: Noise, kept: Flags) -> None:
+        self.noise, self.kept = noise, kept
         count = int(kept.sum())
         self.position = np.full(noise.N, count)
         self.position[kept] = np.arange(count)
         self.masses: cp.Affine
-        f = self.masses = cp.Variable(count, "f", (facts.lower[kept], 1.0))
+        f = self.masses = cp.Variable(count, "f", (0.0, 1.0))
         self.first, total, table = [f], cp.sum(f), np.atleast_2d(noise.loss)
         losses = table[:, kept] @ f
         if count < noise.N:
@@ -157,9 +126,6 @@ class _Frame:
         self.rows = [(total == 1).set_label("total")]  # (13b)
         self.delta: Any = noise.delta
         self.objective = self._objective(losses, float(table.max()))
-        if facts.weights is not None:
-            heavy = np.flatnonzero(kept)[1:]
-            self.rows.append((f[self.position[heavy]] <= facts.weights[heavy] * f[0]).set_label("weights"))
         if noise.constraints is not None:
             self.rows += constraint_rows(noise.constraints, self.masses)
 
@@ -182,10 +148,10 @@ class _Frame:
 
     def pairs(self) -> list[tuple[float, Positions, Positions]]:
         """For every shift: e^eps, elements kept, and where they lead."""
-        elements = np.flatnonzero(self.facts.kept)
+        elements = np.flatnonzero(self.kept)
         return [(e, elements, target[elements]) for e, target in self.noise.steps()]
 
-    def state(self, e: float, source: Positions, target: Positions, y: Any = 0.0) -> None:
+    def state(self, e: float, source: Positions, target: Positions, y: Any) -> None:
         """f(eta) - e^eps f(eta + mu) <= y."""
         self.rows.append((self.masses[source] - self.masses[target] * e <= y).set_label("ratio"))
 
@@ -207,7 +173,7 @@ class Relaxation:
     A free pair has room delta (1 when delta is a variable) and least -1, a kept pair room 0, a broken pair least 0.
 
     Attributes:
-        source, target: columns of f at eta and eta + mu, one per pair that may be broken.
+        source, target: columns of f at eta and eta + mu, one per pair.
         shift: the shift of every pair; y: its column.
         element: eta of every pair.
     """
@@ -249,45 +215,43 @@ class Relaxation:
         return table
 
 
-def relaxation(noise: Noise, facts: Facts) -> Relaxation:
-    """State the program of this module's docstring."""
-    able = facts.able
-    pairs = int(able.sum()) * len(noise.shifts)
-    most, least = cp.Parameter(pairs, "room"), cp.Parameter(pairs, "least")
-    frame = _Frame(noise, facts)
-    cuts, first = [], 0
+def relaxation(noise: Noise, kept: Flags | None = None) -> Relaxation:
+    """State the program of this module's docstring. kept: (N,) the noise values with a variable of their own, else
+    all."""
+    kept = np.ones(noise.N, dtype=bool) if kept is None else kept
+    count = int(kept.sum()) * len(noise.shifts)
+    most, least = cp.Parameter(count, "room"), cp.Parameter(count, "least")
+    frame = _Frame(noise, kept)
+    pairs, first = [], 0
     for k, (e, source, target) in enumerate(frame.pairs()):
-        frame.state(e, source[~able], target[~able])
-        source, target = source[able], target[able]
         pair = first + np.arange(source.size)
         y = cp.Variable(source.size, f"y_{k}", (0.0, most[pair]))
         frame.state(e, source, target, y)
-        if y.size:
-            frame.limit_excess(y)
+        frame.limit_excess(y)
         frame.rows.append((frame.masses[source] - y <= least[pair] * -1.0).set_label("broken"))
-        cuts.append((frame.position[source], frame.position[target], np.full(y.size, k), source))
+        pairs.append((frame.position[source], frame.position[target], np.full(y.size, k), source))
         first += y.size
     program = frame.program(f"patterns of PDP noise on {'x'.join(map(str, noise.sizes))}")
     at = [block.start + np.arange(block.size) for block in program.variables if block.name.startswith("y_")]
-    sources, targets, shifts, elements = (np.concatenate(part) for part in zip(*cuts, strict=True))
+    sources, targets, shifts, elements = (np.concatenate(part) for part in zip(*pairs, strict=True))
     return Relaxation(program, sources, targets, shifts, np.concatenate(at), elements)
 
 
-def milp(noise: Noise, facts: Facts, name: str) -> Program:
+def milp(noise: Noise, name: str) -> Program:
     """(13) or (15) with better rows, in the variables f, u_mu, y_mu of the literal model, all shifts and elements.
 
         y >= f(eta) - e^eps f(eta + mu),   sum y <= delta,   y <= min(delta, 1) u,   f - y <= 1 - u,   u in {0, 1}.
 
     Equivalent to (13): u = 1 gives y = f on a broken pair or more, u = 0 gives y = 0 and the pair is kept; conversely
     y = f u is feasible. (13e) and (13g) are not needed: they only force u = 0 on pairs that are kept anyway. The LP
-    relaxation, which in (13) allows f - e^eps f(eta + mu) <= u at will, implies the DP-LP here. facts: keep all values.
+    relaxation, which in (13) allows f - e^eps f(eta + mu) <= u at will, implies the DP-LP here.
     """
-    frame, able = _Frame(noise, facts), facts.able
+    frame = _Frame(noise, np.ones(noise.N, dtype=bool))
     delta = 1.0 if noise.delta is None else min(noise.delta, 1.0)
     for mu, (e, source, target) in zip(noise.shifts, frame.pairs(), strict=True):
         label = "_".join(map(str, mu))
-        y = cp.Variable(source.size, f"y_{label}", (0.0, np.where(able, delta, 0.0)))
-        u = cp.Variable(source.size, f"u_{label}", (0.0, np.where(able, 1.0, 0.0)), boolean=True)
+        y = cp.Variable(source.size, f"y_{label}", (0.0, delta))
+        u = cp.Variable(source.size, f"u_{label}", (0.0, 1.0), boolean=True)
         frame.state(e, source, target, y)
         frame.limit_excess(y)
         frame.rows += [row.set_label("decided") for row in (y <= u * delta, frame.masses[source] - y + u <= 1)]

@@ -43,8 +43,8 @@ def improve(question: Question, known: ClosedForm, nodes: int = NODES) -> Closed
     question: bounds a mass above a ratio, with one ε, as all do that have such an answer. Raises OutsideDomain unless ε
     is not tiny and the group is small enough.
     """
-    from models.modulo_holes import attained, weights  # slow to import
-    from models.modulo_level_frontier import LEAST_EPSILON, level_optimum
+    from models.modulo_level_frontier import LEAST_EPSILON, level_optimum  # slow to import
+    from models.modulo_level_noise import attained, weights
     from models.modulo_patterns import Noise
 
     epsilon = question.epsilon
@@ -59,9 +59,9 @@ def improve(question: Question, known: ClosedForm, nodes: int = NODES) -> Closed
     noise = Noise(question.sizes, question.shifts, exp_epsilon, loss, question.delta)
     w = weights(noise)
     answer = level_optimum(noise, w, replace(attained(noise, w, w), value=known.value), work=nodes)
-    f = answer.holes.pmf
+    f = answer.best.pmf
     best = known
-    if not close(1.0 - answer.holes.value, 1.0 - known.value):
+    if not close(1.0 - answer.best.value, 1.0 - known.value):
         best = ClosedForm("level search", float(f[1:].sum()), f, "upper bound", "Feasible by the level theorem.")
     if answer.proven:
         return replace(best, kind="optimum", proof=PROOF)

@@ -13,8 +13,8 @@ from models import oracles
 from models.modulo import ModuloModel, loss_vector, shifted
 from models.modulo_constraints import StatedEquations
 from models.modulo_fast import FastSession
-from models.modulo_holes import facts, hole_search, weights
-from models.modulo_patterns import Facts, Noise, milp, relaxation
+from models.modulo_level_noise import simplest, weights
+from models.modulo_patterns import Noise, milp, relaxation
 from models.modulo_search import PatternSearch
 from models.requirements import HOCKEY_STICK as DP
 from models.requirements import MASS_ABOVE_RATIO as PDP
@@ -231,7 +231,7 @@ def test_large_group_with_another_loss_against_no_truncation():
     model = ModuloModel(sizes, BD3, PDP, loss_vector("squared", sizes))
     found = fast(model, [1.5], 0.05)
     asked = noise(sizes, BD3, 1.5, "squared", delta=0.05)
-    made = relaxation(asked, Facts.none(asked))
+    made = relaxation(asked)
     with backend("highs").open(made.program) as session:
         whole = PatternSearch(asked, made, session).run()
     assert found.objective == pytest.approx(whole.value, rel=1e-9)
@@ -251,7 +251,7 @@ def test_truncation_is_a_relaxation():
     values = []
     for keep in (3, 5, 7, 9):
         kept = np.arange(9) < keep
-        made = relaxation(asked, Facts.none(asked, kept))
+        made = relaxation(asked, kept)
         with backend("highs").open(made.program) as session:
             values.append(PatternSearch(asked, made, session).run().value)
     assert all(a <= b + 1e-9 for a, b in itertools.pairwise(values))
@@ -259,29 +259,28 @@ def test_truncation_is_a_relaxation():
 
 
 @pytest.mark.parametrize(("sizes", "shifts"), [((9,), BD3), ((9,), ROUND), ((4, 3), GRID), ((8,), ((2,),))])
-def test_facts_hold_at_the_literal_optimum(sizes, shifts):
+def test_the_level_theorem_holds_at_the_literal_optimum(sizes, shifts):
     for epsilon, delta in ((0.5, 0.05), (1.5, 0.2)):
         asked = noise(sizes, shifts, epsilon, delta=delta)
         w = weights(asked)
         hops = oracles.hops.hop_distances(sizes, shifts)
         assert w == pytest.approx(np.where(hops < 0, 0.0, np.exp(-epsilon * hops)), abs=1e-15)
-        holes = hole_search(asked, w)
-        assert holes.pmf.sum() == pytest.approx(1.0)
-        assert 1.0 - holes.pmf[0] == pytest.approx(holes.value, abs=1e-12)
-        assert spent(sizes, shifts, [epsilon] * len(shifts), holes.pmf) <= delta + 1e-12
+        known = simplest(asked, w)
+        assert known.pmf.sum() == pytest.approx(1.0)
+        assert 1.0 - known.pmf[0] == pytest.approx(known.value, abs=1e-12)
+        assert spent(sizes, shifts, [epsilon] * len(shifts), known.pmf) <= delta + 1e-12
         model = ModuloModel(sizes, shifts, PDP, asked.loss)
         best = solve(model.program, model.values([epsilon], delta))
-        assert best.objective <= holes.value + 1e-9
-        known = facts(asked, w, holes.zero, delta, np.ones(asked.N, dtype=bool))
-        assert np.all(best["f"] >= known.lower - 1e-8)
-        # the level theorem: demanding f <= w f(0) does not change the optimum
-        with_weights = solve(milp(asked, known, "with facts"))
+        assert best.objective <= known.value + 1e-9
+        # demanding f <= w f(0) does not change the optimum
+        bounded = replace(model, constraints=lambda f, w=w: [f <= w * f[0]])
+        with_weights = solve(bounded.program, bounded.values([epsilon], delta))
         assert with_weights.objective == pytest.approx(best.objective, abs=1e-8)
 
 
 def test_better_rows_relax_to_the_dp_program():
     asked = noise((9,), BD3, 1.0, delta=0.1)
-    program = milp(asked, Facts.none(asked), "relaxed")
+    program = milp(asked, "relaxed")
     whole = np.zeros_like(program.template.integrality)
     relaxed = solve(replace(program, template=replace(program.template, integrality=whole)))
     dp = ModuloModel((9,), BD3, DP, loss_vector("error-rate", (9,)))
@@ -349,7 +348,7 @@ def test_only_pdp_with_delta():
 
 
 def test_a_bound_that_closes_the_proof_needs_no_point(monkeypatch: pytest.MonkeyPatch):
-    """HiGHS at e^10 calls points infeasible whose bound is all that is asked for: the hole search has the optimum."""
+    """HiGHS at e^10 calls points infeasible whose bound is all that is asked for: breaking nothing is the optimum."""
     model = ModuloModel((2, 2), ((0, 1), (1, 0), (1, 1)), PDP, loss_vector("error-rate", (2, 2)), minimise="delta")
     found = fast(model, [10.0], max_loss=0.6409986212826413)
     assert found.optimal

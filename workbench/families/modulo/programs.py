@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from models.modulo_holes import facts, hole_search, weights
-from models.modulo_patterns import Facts, Noise, milp
+from models.modulo_patterns import Noise, milp
 from solvers.arrays import Vector
 from workbench.exact.objects import Values
 from workbench.families.modulo.family import FAMILY
@@ -52,12 +51,7 @@ class _Case:
             return request.model().program, request.parameters()
         odds, q = np.exp([float(value) for value in request.budgets.values()]), request.question
         noise = Noise(q.sizes, tuple(request.budgets), odds, request.losses, float(request.delta))
-        known = Facts.none(noise)
-        if noise.error_rate:
-            w = weights(noise)
-            holes = hole_search(noise, w)
-            known = facts(noise, w, holes.zero, holes.delta, known.kept)
-        return milp(noise, known, f"noise MILP by patterns on {q.order}"), {}
+        return milp(noise, f"noise MILP by patterns on {q.order}"), {}
 
     def judge(self, x: Vector, objective: float) -> Judged:
         request, (program, _) = self.request(), self.build()
