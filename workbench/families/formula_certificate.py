@@ -9,8 +9,9 @@
     END: "2", or [["-1", "-1", "1"], "1/2", "9/4"], the one zero of a polynomial between two numbers
 
 The family states the program again from the options. Of every region its bases give formulas and conditions, anew; each
-condition must hold at the sample, and no condition may change its sign up to the ends. The regions must cover the
-interval but for what is said to be open, neighbours must agree where they meet, and the pieces must be the file's.
+condition must hold at the sample, and no condition may change its sign up to the ends, so that each formula is the
+optimum in all of its region. The regions must cover the interval but for what is said to be open, and the pieces must
+be the file's.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 from flint import fmpz_poly
@@ -157,7 +157,6 @@ def from_dict(data: Any) -> Formula:
         stated, _ = _asked(proof["question"]).stated(delta)
         parts = [_proven(stated.program, entry, delta) for entry in proof["regions"]]
         gaps = _uncovered(parts, x_bounds(proof["epsilon"], stated.steps))
-        _continuous(parts)
     except (NotCertified, NoRationalSolution) as error:
         raise CorruptFile(f"It is false: {error}") from NotCertified(str(error))
     except InvalidRequest as error:
@@ -259,36 +258,6 @@ def _uncovered(parts: Sequence[Region], limits: tuple[Fraction, Fraction | None]
     if at is not None and (limits[1] is None or at.below(limits[1])):
         gaps.append((at, None if limits[1] is None else Root.rational(limits[1])))
     return gaps
-
-
-def _continuous(parts: Sequence[Region]) -> None:
-    """Raise NotCertified unless neighbouring regions agree where they meet, for every δ.
-
-    There both say the optimum as a convex function of δ, which is known by the straight lines it is made of.
-    """
-    for first, second in pairwise(parts):
-        root = first.high
-        if root is None or root.against(second.low):
-            continue
-        ours, others = _lines(first, root), _lines(second, root)
-        if None in ours or None in others:
-            continue
-        if not all(
-            any(_meet(a, b, root) for b in right) for left, right in ((ours, others), (others, ours)) for a in left
-        ):
-            raise NotCertified(f"two formulas differ where they meet, at x = {float(root):g}.")
-
-
-def _lines(region: Region, root: Root) -> list[Any]:
-    """The formulas that hold for more than one δ at an end of a region, or the only one."""
-    formulas = region.formulas
-    return [each.value for each in formulas if len(formulas) == 1 or not _meet(each.low, each.high, root)]
-
-
-def _meet(first: Any, second: Any, root: Root) -> bool:
-    """Whether two functions, `Affine`, agree at an algebraic number. root: of an irreducible polynomial."""
-    gap = first - second
-    return all(not part or part.gcd(root.polynomial).degree() > 0 for part in (gap.constant, gap.slope))
 
 
 def _agree(proven: Any, shown: Any) -> bool:
