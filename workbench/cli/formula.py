@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,14 @@ from workbench.cli.console import Report, err, note, table
 from workbench.cli.options import Examples, command, files_of, present
 from workbench.cli.output_paths import Outputs
 from workbench.errors import must
-from workbench.exact.objects import Record, Values
+from workbench.exact.objects import Values
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from workbench.families.base import Family
     from workbench.families.formula_object import Formula
+    from workbench.families.formula_series import FormulaSeries
 
 
 _HEADS = {
@@ -28,7 +29,6 @@ _HEADS_OF_PATTERNS = {
     "delta_low": "from δ", "delta_high": "to δ", "formula": "formula", "to_delta": "to δ as formula",
     "broken": "broken",
 }  # fmt: skip
-_ONE = {"epsilon": "1"}  # where a formula is asked for at no point
 _PATTERNS = (
     "Each line is the exact optimum of a pattern of broken pairs (difference: noise values). Proven at epsilon = "
     "{epsilon:g} to 1e-9, where no other pattern is better; at another epsilon only while this pattern is optimal."
@@ -53,30 +53,21 @@ def formula_command(kind: Family) -> Examples:
         pattern: bool = False,
         **given: Any,
     ) -> Report:
-        from workbench.families.formula import formula_of
-        from workbench.families.formula_certificate import Question
+        from workbench.families.formula import formula
         from workbench.families.formula_series import several
 
         outputs = Outputs(files_of(options, given), given)
-
-        def solve(more: Values, say: Callable[[str], None] | None = None) -> Formula:
-            def values(point: Values = _ONE) -> Record:
-                texts = {**present(given), **more, **point}
-                whole = {each: int(texts[each]) for each in counts & texts.keys() if str(texts[each]).isdecimal()}
-                return kind.read(texts | whole, "command")
-
-            question = Question(kind, lambda point: kind.request_of(values(point)), values, given.get("notion"))
-            return formula_of(question, epsilon, delta, time_limit, say)
-
-        several_of = several(counts, {option.name: given.get(option.name) for option in options if option.question})
-        if several_of:
-            if plot := outputs["plot file"]:
-                must("plot", "left out for a range of questions", plot)
-            return _series(*several_of, solve, outputs, pattern)
-        if pattern:
+        texts = present(given)
+        texts |= {name: int(texts[name]) for name in counts & texts.keys() if texts[name].isdecimal()}
+        of_several = several(counts, texts)
+        if of_several and (plot := outputs["plot file"]):
+            must("plot", "left out for a range of questions", plot)
+        if pattern and not of_several:
             must("pattern", "given with a range such as n 3..20 or answers 0..3..0..12", "one question")
-        result = solve({}, err.print)
+        result = formula(kind.name, epsilon=epsilon, delta=delta, time_limit=time_limit, progress=err.print, **texts)
         outputs.write(result)
+        if of_several:
+            return _series(result, len(of_several[1]), pattern)
         early = result.open and (time_limit is None or result.seconds < time_limit)
         words = f"Not all is proven: {len(result.open)} interval(s) of epsilon are open."
         return Report(result.to_dict, _shown(result), words if early else None)
@@ -84,33 +75,22 @@ def formula_command(kind: Family) -> Examples:
     return command("formula", run, options, summary=f"The least loss of {kind.title} as a formula."), kind.formulas
 
 
-def _series(
-    name: str, texts: Mapping[int, Any], solve: Callable[[Values], Formula], outputs: Outputs, pattern: bool
-) -> Report:
-    """The formulas of a range of questions as one table, with conjectures."""
-    from workbench.families.formula_series import series
-
-    result = series(name, texts, lambda n: solve({name: texts[n]}), err.print)
+def _series(result: FormulaSeries, wanted: int, pattern: bool) -> Report:
+    """The formulas of a range of questions as one table, with conjectures. wanted: how many questions there are."""
     conjectures = result.pattern() if pattern else []
-    rows = result.to_frame()
-    outputs.write(result)
 
     def shown() -> Iterator[Any]:
-        yield _table(rows, {name: name, **_HEADS})
+        yield _table(result.to_frame(), {result.name: result.name, **_HEADS})
         yield note("Each line is proven for every epsilon of it, in exact arithmetic.")
         for conjecture in conjectures:
             yield Text(str(conjecture))
         if pattern and not conjectures:
             yield note("No pattern fits: a conjecture is verified on at least five n that it was not fitted on.")
 
-    stopped = (
-        f"Interrupted: {len(result.formulas)} of {len(texts)} are proven."
-        if len(result.formulas) < len(texts)
-        else None
-    )
-    return Report(
-        result.to_dict() | ({"conjectures": [str(each) for each in conjectures]} if pattern else {}), shown(), stopped
-    )
+    proven = len(result.formulas)
+    stopped = f"Interrupted: {proven} of {wanted} are proven." if proven < wanted else None
+    told = result.to_dict() | ({"conjectures": [str(each) for each in conjectures]} if pattern else {})
+    return Report(told, shown(), stopped)
 
 
 def _table(rows: pd.DataFrame, heads: Values) -> Any:

@@ -46,13 +46,21 @@ _DELTA = "a number, or two in order such as 0..0.2"
 def formula(question: str, **options: Any) -> Any: ...
 @overload
 def formula(question: Any, **options: Any) -> Formula: ...
-def formula(question: Any, *, epsilon: Any = None, delta: Any = None, time_limit: Any = None, **options: Any) -> Any:
+def formula(
+    question: Any,
+    *,
+    epsilon: Any = None,
+    delta: Any = None,
+    time_limit: Any = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Any:
     """The optimum of a question as a formula in ε, and in δ where an interval of it is given.
 
     question, options: as `workbench.design` takes them. epsilon: a number (the piece that holds there), two numbers or
     "0.1..4", all ε > 0 by default; budgets of differences, {1: 1, 2: 2} or "1=1,2=2", are multiplied by ε. delta: a
     number, two numbers or "0..0.2"; as in `design` by default. time_limit: seconds; what is found until then, or until
-    Ctrl-C, stands, and what is open is said.
+    Ctrl-C, stands, and what is open is said. progress: told every few seconds what is proven.
     formula("modulo", n="3..20", max_shift=1), or answers="0..3..0..12": the formulas of a range of questions, by n,
     as a table with `.pattern()`.
 
@@ -65,7 +73,7 @@ def formula(question: Any, *, epsilon: Any = None, delta: Any = None, time_limit
     if spelled and (ranged := several(counts, options)) is not None:
         name, each = ranged
         ends = {"epsilon": epsilon, "delta": delta, "time_limit": time_limit}
-        return series(name, each, lambda n: formula(question, **{**options, **ends, name: each[n]}))
+        return series(name, each, lambda n: formula(question, **{**options, **ends, name: each[n]}), progress)
 
     def request(point: Values) -> Any:
         given = {**options, **point}
@@ -75,7 +83,7 @@ def formula(question: Any, *, epsilon: Any = None, delta: Any = None, time_limit
         given = {**options, "epsilon": ONE}
         return kind.read(given, spelled=spelled) | ({} if spelled else kind.question_options(question))
 
-    return formula_of(Question(kind, request, values, options.get("notion")), epsilon, delta, time_limit)
+    return formula_of(Question(kind, request, values, options.get("notion")), epsilon, delta, time_limit, progress)
 
 
 def formula_around(request: Any) -> Formula:
