@@ -48,6 +48,18 @@ def closed_upwards(weights: list[Any], least: Callable[[int, Any], Iterable[tupl
     return raised
 
 
+def raised_law(first: int, weights: Sequence[int], reach: int, ratio: Fraction) -> IntegerLaw:
+    """The least law of integers above some from `first` on with f(η) <= f(η + s) / ratio wherever |s| <= reach; its
+    tails fall by the ratio every reach."""
+    padded = [*[0] * reach, *weights, *[0] * reach]  # there it does not rise outwards: its repetition keeps the ratios
+
+    def least(i: int, weight: int) -> Iterator[tuple[int, int]]:
+        floor = -(-weight * ratio.numerator // ratio.denominator)
+        return ((j, floor) for j in range(max(0, i - reach), min(len(padded), i + reach + 1)))
+
+    return IntegerLaw(first - reach, closed_upwards(padded, least), reach, ratio)
+
+
 class IntegerLaw:
     """The law of the module's docstring; its weights need no total. Immutable, equal to its multiples.
 
@@ -192,29 +204,11 @@ class IntegerLaw:
             drawn[outside] = start + place + sign * steps * self.period
         return drawn
 
-    def mixed(self, other: IntegerLaw, share: Fraction) -> IntegerLaw:
-        """(1 - share) of this law, which has no tails, and share of another."""
-        if self.ratio:
-            must("law", "without tails", f"ratio {float(self.ratio):g}")
-        pad = other.period if other.ratio else 0
-        low, high = min(self.first - pad, other.first), max(self.last + pad, other.last)
-        weights = [
-            (1 - share) * a / self.total + share * b / other.total
-            for a, b in zip(self.window(low, high), other.window(low, high), strict=True)
-        ]
-        return IntegerLaw(low, weights, other.period, other.ratio)
-
-    def raised(self, reach: int, ratio: Fraction) -> IntegerLaw:
-        """max_m f(η + m) ratio^⌈|m|/reach⌉ over the weights f, of tails `ratio` every `reach`: wherever |s| <= reach,
-        its mass at η is at most 1/ratio of that at η + s."""
-        beyond = [ZERO] * reach  # there it falls, and by `ratio` every `reach`
-        weights = [*beyond, *map(Fraction, self.weights), *beyond]
-
-        def least(i: int, weight: Fraction) -> Iterator[tuple[int, Fraction]]:
-            floor = weight * ratio
-            return ((j, floor) for j in range(max(0, i - reach), min(len(weights), i + reach + 1)))
-
-        return IntegerLaw(self.first - reach, closed_upwards(weights, least), reach, ratio)
+    def over(self, low: int, high: int) -> IntegerLaw:
+        """The same law, its weights from low to high at least."""
+        before, after = (-(-max(0, beyond) // self.period) for beyond in (self.first - low, high - self.last))
+        first, last = self.first - before * self.period, self.last + after * self.period
+        return IntegerLaw(first, self.window(first, last), self.period, self.ratio)
 
     @property
     def floats(self) -> Vector:

@@ -30,7 +30,7 @@ from workbench.families.oracle import ABSOLUTE
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import Bias
-from workbench.privacy.audit import Privacy, audit, audit_extremes
+from workbench.privacy.audit import Privacy, audit_for
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.certify import certify
 from workbench.privacy.claim import Claim
@@ -146,11 +146,8 @@ class Problem(ABC):
         return 0.0
 
     def audited(self, mechanism: Any) -> Privacy:
-        """The exact audit of a mechanism, by its extreme pairs where those decide the claim."""
-        claim = self.claim.on(mechanism)
-        if claim.by_ratio:
-            return audit_extremes(mechanism, claim.epsilon)
-        return audit(mechanism, self.claim.values.get("epsilon", 0))
+        """The exact audit of a mechanism that decides the claim."""
+        return audit_for(mechanism, self.claim.on(mechanism))
 
     def claim_of(self, privacy: Privacy) -> Claim:
         """The claim on the comparisons of an audit."""

@@ -101,6 +101,8 @@ def draw_lines(axis: Axes, figure: Values) -> None:
         if look == "segments":  # a gap after every second point
             x, y = (np.insert(ends, range(2, ends.size, 2), np.nan) for ends in (x, y))
             style |= {"marker": "|"}
+        if look == "dashed":
+            style |= {"linestyle": "--"}
         if look == "filled":
             style |= {"marker": "o", "linestyle": "none"}
         if look != "band":

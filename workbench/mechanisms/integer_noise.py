@@ -121,6 +121,12 @@ class LineNoise(ShownMechanism):
         """None: there is no largest answer."""
         return None
 
+    @property
+    def total(self) -> Fraction:
+        """Of all weights."""
+        total: Fraction = self.cells.total + self.atom
+        return total
+
     def law(self, x: Any = None) -> Distribution:
         """The law of the cell of η, the same for every x: its first and last position stand for all beyond the weights.
         Raises InvalidRequest."""

@@ -114,11 +114,6 @@ class AdditiveRealNoise(LineNoise):
         return width
 
     @property
-    def total(self) -> Fraction:
-        """Of all weights."""
-        return self.cells.total + self.atom
-
-    @property
     def outputs(self) -> Vector:
         """The middles of the cells behind the positions of `law`."""
         return np.arange(self.cells.first - 1, self.cells.last + 2, dtype=np.float64) * float(self.width)

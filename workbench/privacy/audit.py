@@ -333,26 +333,12 @@ def proves(mechanism: Mechanism, claim: Claim, listed: Iterable[Comparison] | No
         return False
 
 
-def audit_for(mechanism: Mechanism, claim: Claim) -> Privacy | None:
-    """The audit that proves a claim, at its ε (at 0 for a notion without one); None as soon as a comparison misses it.
-
-    It is of the comparisons that decide the claim. claim: `on` the mechanism. Raises InvalidRequest.
-    """
-    whole = _measured_whole(mechanism, claim)
-    if whole is not None and not claim.met_by(whole):
-        return None
-    few = claim.by_ratio and whole is None
-    listed = mechanism.extremes() if few else mechanism.comparisons()
-    budgets = mechanism.budgets(claim.values.get("epsilon", 0))
-    pairs, known = [], [] if whole is None else [whole]
-    for comparison in listed:
-        laws, values = Laws(comparison.p, comparison.q), claim.at(comparison.label)
-        pairs.append(_pair(comparison.label, laws, budgets[comparison.label]))
-        if whole is None:
-            known.append(Result(comparison.label, claim.notion.measure(laws, values), values))
-            if not claim.met_by(known[-1]):
-                return None
-    return Privacy(tuple(pairs), mechanism, None, few, [Measured(claim, tuple(known))])
+def audit_for(mechanism: Mechanism, claim: Claim) -> Privacy:
+    """An audit that decides a claim, at its ε (at 0 for a notion without one): of the comparisons that do, and what a
+    notion measures over all real inputs at once needs none. claim: `on` the mechanism. Raises InvalidRequest."""
+    epsilon = claim.values.get("epsilon", 0)
+    whole = bool(mechanism.segments) and not claim.notion.convex and not isinstance(epsilon, Mapping)
+    return audit_extremes(mechanism, epsilon) if claim.by_ratio or whole else audit(mechanism, epsilon)
 
 
 def audit(mechanism: Any, epsilon: Budget | None = None, *, loss: str | None = None, data: Any = None) -> Privacy:

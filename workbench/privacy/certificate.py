@@ -33,7 +33,7 @@ from workbench.io.records import AS_IS, OBJECT, RATIO, RATIOS, RecordForm, held,
 from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.mechanism import Bias, Mechanism, for_reals
 from workbench.mechanisms.points import points
-from workbench.privacy.audit import Privacy, audit, audit_extremes
+from workbench.privacy.audit import Privacy, audit, audit_for
 from workbench.privacy.audit_work import affordable, work
 from workbench.privacy.claim import Claim
 from workbench.privacy.composition import ComposedClaim
@@ -147,20 +147,13 @@ class Certificate(Shown):
     @cached_property
     def privacy(self) -> Privacy:
         """The exact audit at the claimed ε; at ε = 0 for a notion that has none."""
-        known: Privacy | None = self.__dict__.get("deciding")
-        if known is not None and known.complete:
-            return known
-        return audit(self.mechanism, self.claim.values.get("epsilon", 0))
+        known = self.deciding
+        return known if known.complete else audit(self.mechanism, self.claim.values.get("epsilon", 0))
 
     @cached_property
     def deciding(self) -> Privacy:
-        """An audit that decides the claim, at the claimed ε: `privacy`, or what says the same with less work.
-
-        What a notion measures over all real inputs at once needs no comparison one by one.
-        """
-        epsilon = self.claim.values.get("epsilon", 0)
-        whole = bool(self.mechanism.segments) and not self.claim.notion.convex and not isinstance(epsilon, Mapping)
-        return audit_extremes(self.mechanism, epsilon) if self.claim.by_ratio or whole else self.privacy
+        """An audit that decides the claim, at the claimed ε: `privacy`, or what says the same with less work."""
+        return audit_for(self.mechanism, self.claim)
 
     def holds(self) -> bool:
         """Whether the exact audit meets the claim."""

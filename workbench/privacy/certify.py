@@ -83,8 +83,7 @@ def certify(
     noted = dict(record or {})
     repaired_by = getattr(subject, "repaired_by", None)
     if repaired_by == "masses":
-        audited = audit_for(subject, claim)
-        if audited is not None:
+        if (audited := audit_for(subject, claim)).holds(claim):
             return Certificate(subject, claim, record=noted, audited=audited)
         audited = repair_noise(subject.question, subject.exact_pmf, claim)
         repaired: Any = audited.mechanism

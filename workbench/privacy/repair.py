@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -30,7 +31,7 @@ import numpy as np
 
 from workbench.errors import NotCertified, NotProven
 from workbench.exact.arrays import Flags
-from workbench.exact.integer_law import IntegerLaw, closed_upwards
+from workbench.exact.integer_law import IntegerLaw, closed_upwards, raised_law
 from workbench.exact.numbers import ONE, ZERO, exp_bounds
 from workbench.exact.objects import Pair
 from workbench.mechanisms.additive import AdditiveNoise
@@ -128,10 +129,10 @@ def repair_noise(
     k = _weights(values)
 
     def private(weights: Sequence[int]) -> Privacy | None:
-        try:
-            return audit_for(AdditiveNoise(question, weights), claim)
-        except NotProven:  # as good as refused: a mechanism a little further away can be proven
-            return None
+        privacy = audit_for(AdditiveNoise(question, weights), claim)
+        with suppress(NotProven):  # as good as refused: a mechanism a little further away can be proven
+            return privacy if privacy.holds(claim) else None
+        return None
 
     required = {shift: several for shift in question.differences if (several := claim.requirements(shift))}
     budgets = {shift: min(bound.epsilon for bound in several) for shift, several in required.items()}
@@ -196,18 +197,34 @@ def repair_line(mechanism: Noise, claim: Claim) -> tuple[Noise, Fraction]:
         raise NotCertified("The noise misses the claim, and only one epsilon > 0 for all differences can be repaired.")
     noise = mechanism.noise
     if not noise.ratio and claim.values.get("delta"):
-        other = staircase(inverse_exponential(epsilon / 2), reach, 1)
-
-        def mixed(share: Fraction) -> Noise | None:
-            candidate = mechanism.with_noise(noise.mixed(other, share))
-            return candidate if proves(candidate, claim) else None
-
         with suppress(NotCertified):
-            return least_share(mixed, 60)
-    raised = noise.raised(reach, inverse_exponential(epsilon))
+            private = staircase(inverse_exponential(epsilon / 2), reach, 1)
+            return mixed_line(mechanism, private, lambda candidate: proves(candidate, claim), 60)
+    weights = [weight << _PLACES for weight in noise.weights]
+    raised = raised_law(noise.first, weights, reach, inverse_exponential(epsilon))
     candidate = mechanism.with_noise(raised)
     if not proves(candidate, claim):
         raise NotCertified("The noise misses the claim and could not be repaired.")
     before, after = noise.window(raised.first, raised.last), raised.window(raised.first, raised.last)
     differences = (abs(a / noise.total - b / raised.total) for a, b in zip(before, after, strict=True))
     return candidate, sum(differences, ZERO) / 2
+
+
+def mixed_line(
+    mechanism: Noise, private: IntegerLaw, accepted: Callable[[Noise], bool], least: int
+) -> tuple[Noise, Fraction]:
+    """Noise without tails mixed with another law, by the least share >= 2^-least that is accepted, and the share; an
+    atom stays apart. Raises NotCertified."""
+    cells, total, pad = mechanism.cells, mechanism.total, private.period if private.ratio else 0
+    low, high = min(cells.first - pad, private.first), max(cells.last + pad, private.last)
+    masses = [*zip(cells.window(low, high), private.window(low, high), strict=True)]
+
+    def mixed(share: Fraction) -> Noise | None:
+        weights = [(1 - share) * a / total + share * b / private.total for a, b in masses]
+        law, atom = IntegerLaw(low, weights, private.period, private.ratio), (1 - share) * mechanism.atom / total
+        candidate: Any = mechanism.with_noise(law)
+        if atom:
+            candidate = replace(candidate, atom=atom / (1 - atom) * law.total)
+        return candidate if accepted(candidate) else None
+
+    return least_share(mixed, least)

@@ -32,8 +32,9 @@ from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import ONE, ZERO, RationalPair, Real, jsonable, probability, round_down, round_up
 from workbench.exact.objects import Record
-from workbench.io.figures import COLOURS, panels, styled
+from workbench.io.figures import panels, styled
 from workbench.io.files import write_json
+from workbench.io.plain_figures import draw_lines, lines, series
 from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism
 from workbench.privacy.claim import Claim
@@ -176,31 +177,26 @@ class Risk(Shown):
         """The trade-off curve and the Rényi curve. claim: one whose own trade-off function is drawn beside it."""
         figure, (left, right) = panels(2, height=3.2)
         ends = [(ZERO, ONE), *self.trade_off] if self.trade_off[0][1] < 1 else self.trade_off
-        left.plot([float(a) for a, _ in ends], [float(b) for _, b in ends], color=COLOURS[0], label="this mechanism")
-        left.plot([0, 1], [1, 0], color=COLOURS[7], linestyle=":", label="no information")
-        for name, (alphas, least) in _claimed(claim).items():
-            left.plot(alphas, least, color=COLOURS[1], linestyle="--", label=name)
-        left.set(xlabel="type I error α", ylabel="least type II error β", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        drawn = [series("this mechanism", "line", 0, *zip(*ends, strict=True))]
+        drawn.append(series("no information", "dashed", 7, [0, 1], [1, 0]))
+        drawn += [series(name, "dashed", 1, *curve) for name, curve in _claimed(claim).items()]
+        draw_lines(left, lines("", "type I error α", "least type II error β", drawn))
+        left.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", title="Trade-off curve (exact, all neighbours)")
         left.legend()
-        left.set_title("Trade-off curve (exact, all neighbours)")
-        finite = [(float(order), value) for order, value in self.renyi.items() if value < math.inf]
+        right.set_title("Rényi curve (rounded up)")
+        finite = [(order, value) for order, value in self.renyi.items() if value < math.inf]
         if finite:
-            right.plot(*zip(*finite, strict=True), color=COLOURS[0], marker="o", markersize=3, label="D_α")
-            high = self.rho[1]
-            shown = [order for order, _ in finite if high * order <= 2 * finite[-1][1]]
-            label = f"ρα, ρ = {high:.4g}"
-            right.plot(shown, [high * order for order in shown], color=COLOURS[2], linestyle="--", label=label)
-            right.set_xscale("log")
-            ticks = [float(2**k) for k in range(1, 7)]
-            right.set_xticks(ticks, [f"{order:g}" for order in ticks])
-            right.minorticks_off()
+            high, most = self.rho[1], 2 * finite[-1][1]
+            line = [(order, high * float(order)) for order, _ in finite if high * float(order) <= most]
+            drawn = [series("D_α", "hollow", 0, *zip(*finite, strict=True))]
+            drawn += [series(f"ρα, ρ = {high:.4g}", "dashed", 2, *zip(*line, strict=True))] if line else []
+            draw_lines(right, lines("", "order α", "Rényi divergence", drawn))
+            right.set_xscale("log", base=2)
             right.legend()
-            right.set(xlabel="order α", ylabel="Rényi divergence")
         else:
             words = "Unbounded at every order α:\nsome outcome of one neighbour\nnever occurs on the other."
             right.text(0.5, 0.5, words, ha="center", va="center", transform=right.transAxes)
             right.set_axis_off()
-        right.set_title("Rényi curve (rounded up)")
         return figure
 
 

@@ -46,7 +46,7 @@ from workbench.families.problem import Answer, Problem, Programs, Repaired
 from workbench.families.user_constraints import TOLERATED
 from workbench.io.result import Row
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.privacy.audit import Privacy, audit
+from workbench.privacy.audit import Privacy
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
 from workbench.privacy.objective import Objective, rounded_value
@@ -229,10 +229,6 @@ class ModuloProblem(Problem):
     def largest_loss(self) -> float:
         """The largest loss of a noise value."""
         return float(self.request.losses.max())
-
-    def audited(self, mechanism: AdditiveNoise) -> Privacy:
-        """The exact audit of every difference."""
-        return audit(mechanism, self.claim.values.get("epsilon", 0))
 
     def words(self) -> list[str]:
         """What a reader must know of relation and loss."""

@@ -30,7 +30,7 @@ from workbench.families.pipeline import ProblemSession, design
 from workbench.families.problem import Answer, Problem, Programs, Repaired
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise, best_gamma
-from workbench.privacy.audit import Privacy, audit
+from workbench.privacy.audit import Privacy
 from workbench.privacy.audit_work import LIMIT, work
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.objective import ExpectedLoss, Objective, rounded_value
@@ -100,15 +100,8 @@ def _with_lines(law: IntegerLaw, loss: LineLoss) -> Fraction:
     """E c(η) of a loss that is a line on each side, beyond its table: with the lines as they are, and what the table
     differs from them by."""
     m = loss.span
-    far = law
-    if law.ratio and (law.first > -m or law.last < m):
-        first, last = (
-            law.first - law.period * -(-max(0, law.first + m) // law.period),
-            law.last + law.period * -(-max(0, m - law.last) // law.period),
-        )
-        far = IntegerLaw(first, law.window(first, last), law.period, law.ratio)
     lines = [(loss.at(side * m) - m * slope, slope) for side, slope in zip((1, -1), loss.slopes, strict=True)]
-    return far.mean(loss.at, lines[0], lines[1])
+    return law.over(-m, m).mean(loss.at, *lines)
 
 
 def _each_answer(mechanism: AdditiveIntegerNoise, request: NoiseRequest) -> list[Fraction]:
@@ -267,9 +260,9 @@ class NoiseProblem(Problem):
         return exact_loss(mechanism, self.request)
 
     def audited(self, mechanism: Any) -> Privacy:
-        """At the ε of the claim."""
+        """That of clamped noise where it ends."""
         self._check_size(mechanism)
-        return audit(mechanism, self.claim.values.get("epsilon", 0))
+        return super().audited(mechanism)
 
     def proven(self, reached: Design) -> Design:
         """The design, within the gap that was asked for, or where nothing larger is stated. Raises NotProven."""

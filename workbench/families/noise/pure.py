@@ -14,7 +14,6 @@ constant beyond L, as that of clamped noise is, both sides are the same but for 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -22,7 +21,7 @@ import numpy as np
 from models.line_program import Answer, LineProgram
 from solvers.arrays import Vector
 from workbench.errors import must
-from workbench.exact.integer_law import IntegerLaw, closed_upwards
+from workbench.exact.integer_law import IntegerLaw, raised_law
 from workbench.exact.numbers import ZERO, exp_interval
 from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Loss, Within
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
@@ -77,13 +76,10 @@ def pure_bracket(programs: LinePrograms, loss: Loss) -> Found:
 def told_at_times(mechanism: LineNoise, delta: Fraction, eta: int) -> AdditiveIntegerNoise:
     """(1 - δ) of pure noise and δ of a point mass at η: (ε, δ)-private, and for a small δ about the best."""
     assert isinstance(mechanism, AdditiveIntegerNoise)
-    law = mechanism.noise
-    low, high = min(law.first, eta), max(law.last, eta)
-    first = low - law.period * -(-(law.first - low) // law.period)
-    last = high + law.period * -(-(high - law.last) // law.period)
-    weights = [*map(Fraction, law.window(first, last))]
-    weights[eta - first] += delta / (1 - delta) * law.total
-    return mechanism.with_noise(IntegerLaw(first, weights, law.period, law.ratio))
+    law = mechanism.noise.over(eta, eta)
+    weights = [*map(Fraction, law.weights)]
+    weights[eta - law.first] += delta / (1 - delta) * law.total
+    return mechanism.with_noise(IntegerLaw(law.first, weights, law.period, law.ratio))
 
 
 def laws_of(answer: Answer, question: IntegerNoise, epsilon: Fraction) -> list[AdditiveIntegerNoise]:
@@ -101,20 +97,8 @@ def laws_of(answer: Answer, question: IntegerNoise, epsilon: Fraction) -> list[A
         for least in _SMALLEST:
             if (whole > least).any():
                 weights = [round(mass * 2.0**_WEIGHT) if mass > least else 0 for mass in whole.tolist()]
-                laws.append(AdditiveIntegerNoise(question, _closed(-end - before.size, weights, d, ratio)))
+                laws.append(AdditiveIntegerNoise(question, raised_law(-end - before.size, weights, d, ratio)))
     return laws
-
-
-def _closed(first: int, weights: list[int], d: int, ratio: Fraction) -> IntegerLaw:
-    """The least law of integers above some with f(η) <= f(η + s) / ratio, |s| <= d; its tails fall by the ratio."""
-    padded = [0] * d + weights + [0] * d  # there it does not rise outwards, so that its repetition keeps the ratios
-    size = len(padded)
-
-    def least(i: int, weight: int) -> Iterator[tuple[int, int]]:
-        floor = -(-weight * ratio.numerator // ratio.denominator)
-        return ((j, floor) for j in range(max(0, i - d), min(size, i + d + 1)))
-
-    return IntegerLaw(first - d, closed_upwards(padded, least), d, ratio)
 
 
 def _written(masses: Vector, beyond: float, d: int, ratio: float, constant: bool) -> Vector:

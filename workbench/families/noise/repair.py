@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from fractions import Fraction
 
 from workbench.exact.integer_law import IntegerLaw
 from workbench.families.noise.bracket import LineNoise, Within
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
-from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.privacy.audit import proves
-from workbench.privacy.repair import least_share
+from workbench.privacy.repair import mixed_line
 
 _LEAST = 48  # bits of the least share
 _BITS = 96  # of a mass of a law whose tails are written out
@@ -25,14 +23,11 @@ def repaired(mechanism: LineNoise, within: Within) -> LineNoise:
     digit. Raises NotCertified."""
     if _accepted(mechanism, within):
         return mechanism
-    private, written = within.private(mechanism.reach), _written_out(mechanism)
 
-    def mixed(share: Fraction) -> LineNoise | None:
-        candidate = _mixed(written, private, share)
-        return candidate if _accepted(candidate, within) else None
+    def accepted(candidate: LineNoise) -> bool:
+        return _accepted(candidate, within)
 
-    least: tuple[LineNoise, Fraction] = least_share(mixed, _LEAST)
-    return least[0]
+    return mixed_line(_written_out(mechanism), within.private(mechanism.reach), accepted, _LEAST)[0]
 
 
 def _accepted(mechanism: LineNoise, within: Within) -> bool:
@@ -56,17 +51,3 @@ def _written_out(mechanism: LineNoise) -> LineNoise:
     window = law.window(law.first - blocks * law.period, law.last + blocks * law.period)
     weights = [max(1, round(weight * unit)) for weight in window]
     return mechanism.with_noise(IntegerLaw(law.first - blocks * law.period, weights))
-
-
-def _mixed(mechanism: LineNoise, other: IntegerLaw, share: Fraction) -> LineNoise:
-    """(1 - share) of a mechanism without tails and share of another law; the atom is kept apart."""
-    if isinstance(mechanism, AdditiveIntegerNoise) or not mechanism.atom:
-        return mechanism.with_noise(mechanism.noise.mixed(other, share))
-    cells = mechanism.cells
-    low, high = min(cells.first, other.first), max(cells.last, other.last)
-    weights = [
-        (1 - share) * a / mechanism.total + share * b / other.total
-        for a, b in zip(cells.window(low, high), other.window(low, high), strict=True)
-    ]
-    atom = (1 - share) * mechanism.atom / mechanism.total
-    return AdditiveRealNoise.of(mechanism.question, mechanism.steps, low, weights, atom)

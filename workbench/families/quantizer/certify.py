@@ -28,7 +28,7 @@ from workbench.exact.numbers import ZERO, ln_up
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import Mechanism
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.privacy.audit import Privacy, audit, audit_extremes, holds
+from workbench.privacy.audit import Privacy, audit_for, holds
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.certify import certify
 from workbench.privacy.claim import Claim
@@ -58,7 +58,7 @@ def is_private(quantizer: Quantizer, epsilon: Fraction, metric: str | None = Non
 def audited(quantizer: Quantizer, epsilon: Fraction, metric: str | None = None) -> tuple[Privacy, Claim]:
     """The exact audit that decides whether a quantizer is ε-private, and the claim. Raises InvalidRequest."""
     subject, claim = _asked(quantizer, epsilon, metric)
-    return audit(subject, claim.epsilon) if metric == "squared" else audit_extremes(subject, claim.epsilon), claim
+    return audit_for(subject, claim), claim
 
 
 def least_epsilon(privacy: Privacy, metric: str | None, epsilon: Fraction) -> float:
