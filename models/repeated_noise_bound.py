@@ -38,9 +38,10 @@ be replaced by 0 at random), hence no larger p is feasible either.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize.elementwise import find_root
 
 from models.requirements import HOCKEY_STICK, Bound
 from solvers.arrays import Vector
@@ -48,28 +49,41 @@ from solvers.arrays import Vector
 _UNIT = 2.0**-53
 _SAFE = 1e-9  # relative, of the composition of T <= 2^16 letters
 _CELLS = 1000
+_ENTRIES = 2**16  # of a table of ratios and sums
+_SHORT = 20  # columns up to which shifted sums beat a convolution for each row
 
 
-def _worth(runs: int, epsilon: float, ratio: float) -> Vector:
-    """(1 - e^ε r^s)+ for s = -T..T, rounded down."""
-    losses = -math.log(ratio) * np.arange(-runs, runs + 1)
+def _worth(runs: int, epsilon: float, ratios: Vector) -> Vector:
+    """(1 - e^ε r^s)+ for s = -T..T, rounded down: a row for each r."""
+    losses = -np.log(ratios)[:, None] * np.arange(-runs, runs + 1)
     worth: Vector = -np.expm1(np.minimum(0.0, epsilon - losses + 8 * _UNIT * (epsilon + np.abs(losses))))
     return worth
 
 
-def _composed(runs: int, p: float, ratio: float, worth: Vector) -> float:
+def _composed(runs: int, p: Vector, ratios: Vector, worth: Vector) -> Vector:
     """δ_T(p, r), rounded down, from what the sums of letters are worth."""
-    square, left = np.array([ratio * p * (1 - 4 * _UNIT), max(0.0, 1 - p - ratio * p - 4 * _UNIT), p]), runs
-    total = None
+    middle = np.maximum(0.0, 1 - p - ratios * p - 4 * _UNIT)
+    square, left = np.stack([ratios * p * (1 - 4 * _UNIT), middle, p], axis=1), runs
+    total = np.ones((p.size, 1))
     while True:
         if left & 1:
-            total = square if total is None else np.convolve(total, square)
+            total = _sums(total, square)
         left >>= 1
         if not left:
             break
-        square = np.convolve(square, square)
-    assert total is not None
-    return max(0.0, float(total @ worth) * (1 - _SAFE) - 1e-300)
+        square = _sums(square, square)
+    deltas: Vector = np.maximum(0.0, (total * worth).sum(axis=1) * (1 - _SAFE) - 1e-300)
+    return deltas
+
+
+def _sums(first: Vector, second: Vector) -> Vector:
+    """The distribution of a sum: the convolution of each row, all rows at once where they are short."""
+    if second.shape[1] > _SHORT:
+        return np.array([np.convolve(*pair) for pair in zip(first, second, strict=True)])
+    out = np.zeros((first.shape[0], first.shape[1] + second.shape[1] - 1))
+    for shift, masses in enumerate(second.T):
+        out[:, shift : shift + first.shape[1]] += first * masses[:, None]
+    return out
 
 
 def hockey_stick_bounds(runs: int, epsilon: float, delta: float, levels: Vector) -> Vector:
@@ -77,28 +91,37 @@ def hockey_stick_bounds(runs: int, epsilon: float, delta: float, levels: Vector)
     wide = (2 * epsilon + 4) * np.linspace(0.0, 1.0, 3 * _CELLS + 1) ** 2  # fine near r = 1
     near = epsilon / runs * np.linspace(0.8, 1.6, _CELLS + 1)  # and about the loss of pure privacy
     ratios = np.exp(-np.unique(np.concatenate([wide, near])))
-    most = np.array([1.0, *(_most(runs, epsilon, delta, r) for r in ratios[1:])])
-    most[0] = 0.5  # r = 1: p = n
+    rows = max(1, _ENTRIES // (2 * runs + 1))
+    parts = [ratios[first : first + rows] for first in range(1, ratios.size, rows)]
+    most = np.concatenate([[0.5], *(_most(runs, epsilon, delta, part) for part in parts)])  # r = 1: p = n
     above = most[:-1] * (1 + ratios[:-1]) / (1 + ratios[1:])
     bounds = np.max(above[:, None] * (1 - ratios[1:, None] * levels[None, :]), axis=0)
     last = most[-1] * (1 + ratios[-1])  # ratios below the last
     return np.asarray(np.maximum(bounds, last) * (1 + _SAFE) + 16 * _UNIT)  # 1 - E r' is off by 2 u
 
 
-def _most(runs: int, epsilon: float, delta: float, ratio: float) -> float:
-    """p(r), rounded up."""
-    whole, worth = 1 / (1 + ratio), _worth(runs, epsilon, ratio)
+def _most(runs: int, epsilon: float, delta: float, ratios: Vector) -> Vector:
+    """p(r), rounded up, for every r."""
+    whole, worth = 1 / (1 + ratios), _worth(runs, epsilon, ratios)
 
-    def excess(p: float) -> float:
-        return _composed(runs, p, ratio, worth) - delta
+    def excess(p: Vector, *row: Any, **_: Any) -> Vector:
+        return _composed(runs, p, ratios[row[0]], worth[row[0]]) - delta
 
-    if excess(whole) <= 0:
-        return whole * (1 + 4 * _UNIT)
-    above = float(brentq(excess, 0.0, whole, xtol=1e-300, rtol=1e-12))
-    wider = 1e-12
-    while excess(above) <= 0 and above < whole:  # until no feasible p is as large
-        above, wider = min(whole, above * (1 + wider)), 2 * wider
-    return above * (1 + 4 * _UNIT)
+    every = np.arange(ratios.size)
+    most, rows = whole * (1 + 4 * _UNIT), every[excess(whole, every) > 0]
+    if rows.size == 0:
+        return most
+    ends = np.zeros(rows.size), whole[rows]
+    roots = find_root(excess, ends, args=(rows,), tolerances={"xatol": 1e-300, "xrtol": 1e-12})
+    assert np.all(roots.success)
+    above, wider = np.asarray(roots.x), 1e-12
+    low = np.arange(rows.size)
+    while low.size:  # until no feasible p is as large
+        low = low[(excess(above[low], rows[low]) <= 0) & (above[low] < whole[rows[low]])]
+        above[low] = np.minimum(whole[rows[low]], above[low] * (1 + wider))
+        wider *= 2
+    most[rows] = above * (1 + 4 * _UNIT)
+    return most
 
 
 def run_bounds(runs: int, epsilon: float, delta: float, levels: int = 40) -> list[Bound]:

@@ -78,7 +78,8 @@ def test_the_noise_for_many_runs_beats_geometric_and_gaussian(runs, epsilon, mos
 
 
 def composed_letters(runs: int, epsilon: float, p: float, ratio: float) -> float:
-    return _composed(runs, p, ratio, _worth(runs, epsilon, ratio))
+    ratios = np.array([ratio])
+    return float(_composed(runs, np.array([p]), ratios, _worth(runs, epsilon, ratios))[0])
 
 
 @pytest.mark.parametrize("runs", [1, 3])
