@@ -1,5 +1,5 @@
 """Run every benchmark (or the named ones): `python -m bench [name ...] [--full]`; tables go to the screen and to
-results/bench/. With --full, benchmarks that have a larger suite run it (bench_fast_milp: half an hour).
+results/bench/. With --full, benchmarks that have a larger suite run it (bench_fast_milp: an hour).
 
 Times depend on the machine and its neighbours; what counts are the ratios, whose two sides are measured in one run.
 """

@@ -1,11 +1,11 @@
 """Large channels output by output, beside HiGHS (interior point, simplex), PDLP and libqif, and how time grows with k.
 
-Every side answers one request once in this process (a small one first, so that nothing is imported in that time); CPU
-seconds, "ratio" over those of the blocks in the same run. Blocks are certified, the others are not; "off" is a side's
-loss relative to theirs (PDLP ends at its own tolerance). "growth" is the exponent of k between a size and the last one
-of its form. The others are asked up to a size, each under a limit of time; a side that fails or stops is a row that
-says so. libqif, which states pure and metric privacy alone and has no limit of time, joins where it is installed
-(PyPI: qif), up to a smaller size. Rows are stored as they come.
+Every side answers one request three times in this process (a small one first, so that nothing is imported in that
+time); the least CPU seconds, "ratio" over those of the blocks in the same run. Blocks are certified, the others are
+not; "off" is a side's loss relative to theirs (PDLP ends at its own tolerance). "growth" is the exponent of k between a
+size and the last one of its form. The others are asked up to a size, each under a limit of time; a side that fails or
+stops is a row that says so. libqif, which states pure and metric privacy alone and has no limit of time, joins where it
+is installed (PyPI: qif), up to a smaller size. Rows are stored as they come.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def run() -> Iterator[pd.DataFrame]:
         for side, call in sides_of(form, _FIRST.get(form, 8)).items():
             assert call() is not None, side
         for k in sizes:
-            seconds, answers = in_turns(sides_of(form, k), turns=1, warm=False)
+            seconds, answers = in_turns(sides_of(form, k), warm=False)
             growth = None if last is None else math.log(seconds[OURS] / last[1]) / math.log(k / last[0])
             last = k, seconds[OURS]
             for side, answer in answers.items():
