@@ -110,15 +110,6 @@ def _joined(pieces: list[tuple[Point, Point]]) -> list[tuple[Point, Point]]:
     return pairs
 
 
-@dataclass(frozen=True)
-class Limit:
-    """When tracing ends. seconds; programs: solved in all searches, the same on every machine (of few noise values:
-    level functions need none)."""
-
-    seconds: float | None = None
-    programs: int | None = None
-
-
 def delta_frontier(
     sizes: Sequence[int],
     shifts: Sequence[Sequence[int]],
@@ -127,7 +118,7 @@ def delta_frontier(
     *,
     high: float = 1.0,
     solver: str = "highs",
-    limit: Limit | None = None,
+    seconds: float | None = None,
     progress: Progress = lambda delta, pieces: None,
 ) -> list[Piece]:
     """rho*(delta) on [0, high] for PDP at fixed epsilon.
@@ -138,7 +129,7 @@ def delta_frontier(
         loss: a key of `models.modulo.LOSSES` without a prior and without a worst case, or (N,) distortions.
         high: the largest delta, in (0, 1].
         solver: a backend with duals that solves linear programs to a vertex.
-        limit: pieces that could not be proven within it are marked, and have a bound.
+        seconds: pieces that could not be proven within these are marked, and have a bound.
         progress: told (how much of [0, high] is proven, pieces so far) before every search.
 
     Returns:
@@ -155,8 +146,7 @@ def delta_frontier(
     if rho.ndim != 1 or not (np.isfinite(levels) & (levels > 0)).all() or not moves:
         raise ValueError("the frontier needs shifts, epsilon > 0 and a loss of one number per noise value.")
     noise = Noise(tuple(sizes), moves, np.exp(levels), rho, span=(0.0, high))
-    limit = limit or Limit()
-    deadline = Deadline(limit.seconds)
+    deadline = Deadline(seconds)
     chosen = backend(solver)
     if not (chosen.capabilities().duals and chosen.capabilities().exact_vertex):
         raise ValueError(f"solver must give duals and vertices of linear programs. Got {solver!r}.")
@@ -165,20 +155,18 @@ def delta_frontier(
         return level_frontier(levels_of, high, lambda pieces: progress(proven(pieces), len(pieces)))
     relaxed = relaxation(noise)
     with chosen.open(relaxed.program, fine(Options(), chosen)) as session:
-        return _Frontier(noise, chosen, relaxed, session, deadline, limit.programs, progress).run()
+        return _Frontier(noise, chosen, relaxed, session, deadline, progress).run()
 
 
 @dataclass
 class _Frontier:
-    """left: programs that searches may still solve; progress: told (delta up to which everything is proven, pieces so
-    far) after every program."""
+    """progress: told (delta up to which everything is proven, pieces so far) after every program."""
 
     noise: Noise
     solver: Backend
     relaxed: Relaxation
     session: Session
     deadline: Deadline
-    left: int | None
     progress: Progress
 
     def __post_init__(self) -> None:
@@ -193,13 +181,10 @@ class _Frontier:
         while True:
             pieces = _envelope(list(self.functions.values()), 0.0, self.high)
             waiting = [piece for piece in pieces if piece not in self.bounds and not self._known(piece)]
-            if not waiting or self._late():
+            if not waiting or self.deadline.passed:
                 return [self._finished(piece) for piece in pieces]
             self.progress(waiting[0][0][0], len(pieces))
             self._settle(waiting[0], _HALVINGS)
-
-    def _late(self) -> bool:
-        return self.deadline.passed or (self.left is not None and self.left <= 0)
 
     def _finished(self, piece: tuple[Point, Point]) -> Piece:
         (a, va), (b, vb) = piece
@@ -291,7 +276,7 @@ class _Frontier:
         if proven:
             self.proven.append(piece)
             return True
-        if halvings and not self._late() and b - a > 4 * SEPARATION and outcome.x is None:
+        if halvings and not self.deadline.passed and b - a > 4 * SEPARATION and outcome.x is None:
             middle = ((a + b) / 2, (va + vb) / 2)
             before = len(self.functions), sum(map(len, self.functions.values()))
             left = self._settle((piece[0], middle), halvings - 1)
@@ -314,13 +299,11 @@ class _Frontier:
         starts = b < self.high and any(abs(f[0][0] - b) < SEPARATION for f in self.functions.values())
         below = replace(self.noise, span=(a, max(a, b - SEPARATION) if starts else b), slope=slope)
         cutoff = va - slope * a - _small(va, slope)
-        nodes, deadline = (0, Deadline()) if root else (self.left, self.deadline)
+        nodes, deadline = (0, Deadline()) if root else (None, self.deadline)
         tight = fine(Options(feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10), self.solver)
         with self.solver.open(self.relaxed.program, tight) if again else nullcontext(self.session) as session:
             # whole programs: what is better by little is found as well
             outcome = PatternSearch(below, self.relaxed, session, 1e-12, deadline, nodes, early=False).run(cutoff)
-        if self.left is not None:
-            self.left = max(0, self.left - outcome.programs)
         return outcome, cutoff
 
 

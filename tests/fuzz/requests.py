@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 import workbench as wb
-from workbench.families.modulo.delta_frontier import delta_frontier
 from workbench.io.csv_column import read_column
 from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream, SharedStream
 from workbench.mechanisms.dyadic_laplace.stream import load_bytes, read_stream, write_stream
@@ -261,9 +260,6 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "solver": "highs",
                            "constraints": None, "time_limit": 5.0, "prior": None}),
     "design labels": (wb.design, {"question": Labels.uniform(0, 3), "epsilon": 1, "loss": "squared", "method": "bins"}),
-    "delta_frontier": (delta_frontier, {"question": QUESTION, "epsilon": 1, "loss": "error-rate", "high": 0.2,
-    "solver": "highs",
-                                           "time_limit": 5.0}),
     "audit": (wb.audit, {"mechanism": LAW, "epsilon": 1, "loss": "error-rate", "data": [0, 1]}),
     "certify": (wb.certify, {"mechanism": LAW, "notion": "dp", "epsilon": 3, "delta": 0.1}),
     "certify channel": (wb.certify, {"mechanism": wb.Channel.of([[1, 2], [2, 1]]), "notion": "pure", "epsilon": 2}),

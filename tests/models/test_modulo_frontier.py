@@ -13,7 +13,7 @@ import pytest
 from models import modulo_frontier
 from models.modulo import ModuloModel, loss_vector
 from models.modulo_fast import FastSession
-from models.modulo_frontier import Limit, delta_frontier
+from models.modulo_frontier import delta_frontier
 from models.modulo_level_frontier import piece_at
 from models.oracles import bounds
 from models.oracles.rational_forms import theorem2
@@ -110,13 +110,13 @@ def test_no_piece_is_given_up(case):
 )
 def test_patterns_that_begin_steeply_are_traced_from_where_they_begin(sizes, shifts, epsilon):
     """The loss of some falls by .3 while delta rises by 3e-8: searches alone would take 1e-8 at a time."""
-    pieces = delta_frontier(sizes, shifts, epsilon, "squared", limit=Limit(programs=3000))
+    pieces = delta_frontier(sizes, shifts, epsilon, "squared")
     assert all(piece.proven for piece in pieces)
 
 
 @pytest.mark.usefixtures("over_patterns")
 def test_what_is_not_proven_in_time_says_so_and_bounds_from_above():
-    late = delta_frontier((9,), BD3, 1.5, limit=Limit(seconds=1e-9))
+    late = delta_frontier((9,), BD3, 1.5, seconds=1e-9)
     whole = delta_frontier((9,), BD3, 1.5)
     assert not any(piece.proven for piece in late)
     for delta in (0.0, 0.05, 0.3, 0.9):
@@ -159,17 +159,3 @@ def test_ctrl_c_inside_a_solve_is_not_swallowed(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(module.PatternSearch, "run", stopped)
     with pytest.raises(KeyboardInterrupt):
         module.delta_frontier((9,), ((1,), (8,)), 1.0)
-
-
-@pytest.mark.usefixtures("over_patterns")
-def test_a_limit_of_programs_stops_at_the_same_place_every_time() -> None:
-    whole = delta_frontier((9,), BD3, 1.5)
-    few = [delta_frontier((9,), BD3, 1.5, limit=Limit(programs=40)) for _ in range(2)]
-    assert few[0] == few[1]
-    assert not all(piece.proven for piece in few[0])
-    assert all(piece.proven for piece in whole)
-    for piece in few[0]:
-        at = (piece.delta_low + piece.delta_high) / 2
-        exact = piece_at(whole, at).value(at)
-        assert piece.bound(at) - 1e-9 <= exact <= piece.value(at) + 1e-9
-    assert delta_frontier((9,), BD3, 1.5, limit=Limit(programs=10**6)) == whole

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from workbench.exact.objects import Record
 from workbench.io.figures import COLOURS, MARKERS, PAGE, SCREEN, SOLVER, legend_below, panels, styled, titled, wrapped
@@ -21,8 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_PANELS = 4  # of numbers
-OPEN = 1e-6  # a gap from here on is drawn as a band
+_PANELS = 4  # beside each other, and of numbers in all
+OPEN, _ROUNDING = 1e-6, 1e-12  # a gap from here on is drawn as a band
+_COMPUTED = ("point", "level")  # curves with markers
 
 
 @dataclass(frozen=True)
@@ -42,36 +42,14 @@ AllSeries = Mapping[str, Series]
 
 @dataclass(frozen=True)
 class Quantity:
-    """What an axis shows: a column of the table, its label, whether the axis is logarithmic, where it ends, and whether
-    it has ticks at the values themselves."""
+    """What an axis or panels show: a column of the table, its label (of panels a format of the value), whether the axis
+    is logarithmic, where it ends, and whether it has ticks at the values themselves."""
 
     column: str
     label: str
     log: bool = False
     most: float | None = None
     whole: bool = False
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line that is known exactly, of a series in a panel; joined: as `drawstyle` says."""
-
-    panel: Any
-    series: Any
-    x: ArrayLike
-    y: ArrayLike
-    dash: str
-    joined: str = "default"
-    marker: str = ""
-
-
-@dataclass(frozen=True)
-class Exact:
-    """Exact lines, and what lines and dashes mean; computed optima are hollow markers over them."""
-
-    lines: Sequence[Line]
-    meaning: str
-    dashed: str
 
 
 def few(values: Iterable[Any], most: int = 5) -> list[Any]:
@@ -113,10 +91,10 @@ def band(axis: Axes, rows: pd.DataFrame, x: str, high: str, **look: Any) -> None
     axis.fill_between(ends[x], low, ends[high], step="post" if steps else None, alpha=0.25, linewidth=0, **look)
 
 
-def is_open(rows: pd.DataFrame, least: float = 1.0) -> bool:
-    """Whether a proven interval [bound, objective] is not closed, relative to the objective or to `least`."""
+def is_open(rows: pd.DataFrame) -> bool:
+    """Whether a proven interval [bound, objective] is not closed, relative to the objective."""
     objective = rows["objective"].astype(float)
-    return bool((objective - rows["bound"].astype(float) > OPEN * objective.abs().clip(lower=least)).any())
+    return bool((objective - rows["bound"].astype(float) > OPEN * objective.abs() + _ROUNDING).any())
 
 
 def all_series(ours: AllSeries, table: pd.DataFrame) -> dict[str, Series]:
@@ -143,55 +121,63 @@ def plain_log(axes: Axes, which: str) -> None:
 @styled
 def by_panel(
     table: pd.DataFrame,
-    panel: Quantity,
     across: Quantity,
     up: Quantity,
     series: Mapping[Any, Series],
     title: str,
     *,
     by: str = "mechanism",
-    exact: Exact | None = None,
+    panel: Quantity | None = None,
 ) -> Figure | None:
-    """One line per mechanism (or value of the column `by`), one panel per value of another column, whose label is a
-    format of it; None with too few rows.
+    """One line per mechanism (or value of the column `by`), one panel per value of another column; None with too few
+    rows.
 
-    Points have markers, baselines none. Rows without a value of the panel's column (Laplace has no number of outputs)
-    stand in every panel; a "limit" is a band from its bound to its objective. Panels of words have one scale.
+    What is computed has markers, baselines none; exact pieces are straight lines between their ends, proven or dashed,
+    with hollow markers of what is computed over them. Rows without a value of the panel's column (Laplace has no number
+    of outputs) stand in every panel; a "limit" that is no series is a band from its bound to its objective. Panels of
+    words have one scale.
     """
-    lines = () if exact is None else exact.lines
-    rows, x = table[table[up.column].notna()] if up.column in table else table[:0], across.column
-    if rows.empty or not {panel.column, x} <= {*rows}:
+    rows = table[table[up.column].notna()] if up.column in table else table[:0]
+    if rows.empty or not {across.column, *([panel.column] if panel else [])} <= {*rows}:
         return None
-    points = rows[rows["curve"] == "point"]
-    known = points[panel.column].dropna().tolist()
+    points, pieces = rows[rows["curve"].isin(_COMPUTED)], rows[rows["curve"].eq("piece")]
+    known = points[panel.column].dropna().tolist() if panel else [""]
     words = isinstance(next(iter(known), 0), str)
     values = list(dict.fromkeys(known)) if words else few(known, _PANELS)
-    if not values or (points[x].nunique() < 2 and not any(np.unique(line.x).size > 1 for line in lines)):
+    if not values or (points[across.column].nunique() < 2 and pieces.empty):
         return None
-    deep = 1 if len(values) <= _PANELS else 2
-    columns = -(-len(values) // deep)
+    columns = min(len(values), _PANELS)
+    deep = -(-len(values) // columns)
     figure, axes = panels(columns, deep, width=PAGE if columns > 1 else SCREEN, height=2.6 if deep == 1 else 2.2)
     for axis, value in zip(axes, values, strict=False):
-        here = rows[(rows[panel.column] == value) | rows[panel.column].isna()]
-        _limit(axis, here[here["curve"] == "limit"], x)
-        _series(axis, here[here["curve"] != "limit"], across, up, by, series, [l for l in lines if l.panel == value])
-        titled(axis, panel.label.format(value))
-        _ends(axis, across, up, rows if words else here)
-    for axis in axes[1:]:
-        axis.set_ylabel("")
-    for axis in axes[len(values) :]:
-        axis.set_axis_off()
-    if exact is not None:
-        _explain(axes[0], points, exact)
-    elif up.column == "objective" and is_open(points, least=0.0):
-        axes[0].fill_between([], [], [], color=COLOURS[0], alpha=0.25, linewidth=0, label="band: [bound, objective]")
-    figure.suptitle(wrapped(title, PAGE))
+        here = rows if panel is None else rows[(rows[panel.column] == value) | rows[panel.column].isna()]
+        limit = here["curve"].eq("limit") & ~here[by].isin([*series])
+        _limit(axis, here[limit], across.column)
+        for key, look in series.items():
+            _line(axis, here[here[by] == key], across.column, up.column, look)
+        _axes(axis, across, up, rows if words else here)
+        if panel is not None:
+            titled(axis, panel.label.format(value))
+    for k, axis in enumerate(axes):
+        axis.set_ylabel("" if k % columns else up.label)
+        if k >= len(values):
+            axis.set_axis_off()
+    _explain(axes[0], points, pieces, across, up)
+    figure.suptitle(wrapped(title, figure.get_figwidth()))
     legend_below(figure, axes, columns=4)
     return figure
 
 
-def _ends(axis: Axes, across: Quantity, up: Quantity, rows: pd.DataFrame) -> None:
-    """Where the axes end: upwards from 0, unless that would press the curves."""
+def _axes(axis: Axes, across: Quantity, up: Quantity, rows: pd.DataFrame) -> None:
+    """The scales, and where the axes end: upwards from 0, unless that would press the curves."""
+    axis.set_xlabel(across.label)
+    for which, quantity in (("x", across), ("y", up)):
+        if quantity.log:
+            plain_log(axis, which)
+        if quantity.whole:
+            at = few(rows[quantity.column].dropna(), 10)
+            axis.set(**{f"{which}ticks": at, f"{which}ticklabels": [f"{value:g}" for value in at]})
+            axis.minorticks_off()
     if not up.log:
         low, high = rows[up.column].agg(["min", "max"]).astype(float)
         start = 0.0 if low < 0.6 * high or low == high else low - 0.35 * (high - low)
@@ -200,76 +186,41 @@ def _ends(axis: Axes, across: Quantity, up: Quantity, rows: pd.DataFrame) -> Non
         axis.set_xlim(-0.01 * across.most, across.most)
 
 
-def _explain(axis: Axes, points: pd.DataFrame, exact: Exact) -> None:
-    """Entries of the legend, for what lines, markers, steps and bands mean."""
-    dashes = {line.dash for line in exact.lines}
-    solver = "marker: solver, certified" if points["certified"].eq(True).all() else "marker: solver"
-    if dashes:
-        axis.plot([], [], color="black", label=f"line: {exact.meaning}")
-    if "--" in dashes:
-        axis.plot([], [], "--", color="black", label=f"dashed: {exact.dashed}")
-    axis.plot([], [], color="black", marker="o", label=solver, **(SOLVER if dashes else {}))
-    if {*(line.joined for line in exact.lines), "default" if dashes else drawstyle(points)} != {"default"}:
+def _explain(axis: Axes, points: pd.DataFrame, pieces: pd.DataFrame, across: Quantity, up: Quantity) -> None:
+    """Entries of the legend, for what lines, steps and bands mean."""
+    if len(pieces):
+        axis.plot([], [], color="black", marker="|", markersize=9, label="line: exact frontier with its breakpoints")
+    if pieces["status"].ne("optimal").any():
+        axis.plot([], [], "--", color="black", label="dashed: not proven in time")
+    if pieces.empty and across.column == "epsilon" and drawstyle(points) != "default":
         axis.plot([], [], color="black", drawstyle="steps-post", label="steps (PDP): the last value, which still holds")
-    if is_open(points):
+    if up.column == "objective" and is_open(points):
         axis.fill_between([], [], [], color="black", alpha=0.25, linewidth=0, label="band: [bound, objective]")
 
 
-def _series(
-    axis: Axes,
-    rows: pd.DataFrame,
-    across: Quantity,
-    up: Quantity,
-    by: str,
-    series: Mapping[Any, Series],
-    exact: Sequence[Line] = (),
-) -> None:
-    """The rows of every value of a column as a line, the exact ones, and the axes."""
-    for key, look in series.items():
-        _line(
-            axis, rows[rows[by] == key], across.column, up.column, look, [line for line in exact if line.series == key]
-        )
-    axis.set_xlabel(across.label)
-    axis.set_ylabel(up.label)
-    for which, quantity in (("x", across), ("y", up)):
-        if quantity.log:
-            plain_log(axis, which)
-        if quantity.whole:
-            at = few(rows[quantity.column].dropna(), 10)
-            axis.set(**{f"{which}ticks": at, f"{which}ticklabels": [f"{value:g}" for value in at]})
-            axis.minorticks_off()
-
-
-def _line(axis: Axes, part: pd.DataFrame, x: str, y: str, look: Series, exact: Sequence[Line]) -> None:
-    """One series: exact lines, points with markers, closed forms without, open gaps as bands, a level line where it has
-    no x."""
-    for line in exact:
-        axis.plot(
-            line.x,
-            line.y,
-            color=COLOURS[look.colour],
-            label=look.label,
-            linewidth=look.width,
-            linestyle=line.dash,
-            drawstyle=line.joined,
-            marker=line.marker,
-            markersize=9,
-        )
+def _line(axis: Axes, part: pd.DataFrame, x: str, y: str, look: Series) -> None:
+    """One series: exact pieces, computed points with markers, closed forms without, open gaps as bands, a level line
+    where it has no x."""
+    style: Record = {"color": COLOURS[look.colour], "linestyle": look.dash, "label": look.label}
+    exact = part["curve"].eq("piece")
+    for proven, pieces in part[exact].groupby(part["status"].eq("optimal") if exact.any() else exact):
+        ends = (pieces[[name, f"{name}_high"]].assign(gap=np.nan).to_numpy(float).ravel() for name in (x, y))
+        axis.plot(*ends, **style | {"linestyle": "-" if proven else "--", "marker": "|", "markersize": 9})
+    part = part[~exact]
     if part.empty:
         return
-    style = {"color": COLOURS[look.colour], "linestyle": look.dash, "label": look.label}
     if part[x].isna().all():
         axis.axhline(float(part[y].iloc[0]), **style)
         return
     part = part.dropna(subset=[x]).sort_values(x)
-    points = (part["curve"] == "point").any()
+    points = part["curve"].isin(_COMPUTED).any()
     if points:
         style |= {"marker": MARKERS[look.colour], "markersize": 4.5, "markevery": max(1, len(part) // 14)}
-    if points and exact:
+    if exact.any():
         style |= {"label": None, **SOLVER}
     joined = "steps-post" if look.jumps and x == "epsilon" else drawstyle(part)
     axis.plot(part[x].astype(float), part[y].astype(float), linewidth=look.width, drawstyle=joined, **style)
-    if points and y == "objective" and is_open(part, least=1.0 if exact else 0.0):
+    if points and y == "objective" and is_open(part):
         band(axis, part, x, y, color=COLOURS[look.colour])
 
 
@@ -286,67 +237,60 @@ def _limit(axis: Axes, limit: pd.DataFrame, x: str) -> None:
         axis.fill_between(ends[x], ends["bound"], ends["objective"], **look)
 
 
-@styled
-def lines(
-    table: pd.DataFrame, across: Quantity, up: Quantity, by: str, series: Mapping[Any, Series], title: str
-) -> Figure | None:
-    """One line per value of a column; points with markers, closed forms over them, open gaps as bands; the legend says
-    where a line has no value."""
-    if up.column not in table:
-        return None
-    known = table[up.column].notna()
-    rows = table[known]
-    if rows.empty or rows[across.column].nunique() < 2:
-        return None
-    for key, lost in table[~known].groupby(by)[across.column]:
-        if key in series and lost.notna().all():
-            where = f"{across.label.split()[0]} = {', '.join(f'{x:g}' for x in few(lost, 3))}"
-            series = {**series, key: replace(series[key], label=f"{series[key].label} (none at {where})")}
-    figure, (axis,) = panels(width=SCREEN, height=3.4)
-    _series(axis, rows, across, up, by, series)
-    titled(axis, title)
-    legend_below(figure, [axis], columns=3)
-    return figure
-
-
 def by_name(rows: pd.DataFrame, names: Iterable[str], across: Quantity, up: Quantity, title: str = "") -> Figure | None:
     """One line for each of the names of rows, of values that are computed."""
     named = rows.assign(curve="point", bound=rows[up.column], name=list(names))
     series = {name: Series(name, k % len(COLOURS)) for k, name in enumerate(named["name"].unique())}
-    return lines(named, across, up, "name", series, title)
+    return by_panel(named, across, up, series, title, by="name")
 
 
-def budget_plots(
-    rows: pd.DataFrame,
-    own: pd.DataFrame,
-    against_delta: pd.DataFrame,
-    series: AllSeries,
-    title: str,
-    words: str,
-) -> Plots:
-    """Error against ε at the first δ and for every δ, and against δ for every ε.
+def budget_plots(table: pd.DataFrame, name: str, series: AllSeries, title: str, words: str) -> Plots:
+    """Of rows at budgets (ε, δ): every mechanism against ε at a few δ; of the designed one, by its name, the error
+    against ε for every δ and against δ for every ε, with its exact pieces; the least δ of errors against ε.
 
-    rows: of budgets (ε, δ); own: of them those of the designed mechanism; against_delta: those that are drawn so;
     words: of the error.
     """
-    first = rows["delta"].min() if len(rows) else 0.0
-    least = rows[rows["delta"].eq(first)] if len(rows) else rows
-    deltas = each(own["delta"], "δ = {:g}")
-    epsilon, error, logged = Quantity("epsilon", "ε"), Quantity("objective", words), Quantity("objective", words, True)
+    known = table[table["objective"].notna()]
+    known = known.assign(measure=[named(notion).title for notion in known["notion"]])
+    points, levels = known[known["curve"].isin(("point", "baseline", "limit"))], known[known["curve"].eq("level")]
+    points = points.assign(
+        budget=[f"{notion}, δ = {delta:g}" for notion, delta in zip(points["measure"], points["delta"], strict=True)]
+    )
+    own, pieces = points[points["mechanism"].eq(name)], known[known["curve"].eq("piece")]
+    deltas, traced = each(own["delta"], "δ = {:g}", nested=True), own[own["epsilon"].isin(pieces["epsilon"])]
+    reach = min(1.0, max(0.3, 1.5 * float(own["delta"].max()))) if len(pieces) else None
+    epsilon, delta = Quantity("epsilon", "ε"), Quantity("delta", "δ", most=reach)
+    error, logged = Quantity("objective", words), Quantity("objective", words, True)
+    drawn = partial(by_panel, panel=Quantity("measure", "{}"))
     return {
         "error_epsilon": partial(
-            lines, least, epsilon, logged, "mechanism", all_series(series, least), f"{title}, δ = {first:g}"
+            by_panel,
+            points[points["delta"].isin(few(points["delta"], _PANELS))],
+            epsilon,
+            logged,
+            all_series(series, points),
+            title,
+            panel=Quantity("budget", "{}"),
         ),
         "error_epsilon_delta": partial(
-            lines, own if len(deltas) > 1 else own[:0], epsilon, logged, "delta", deltas, f"{title}, per δ"
+            drawn, own if len(deltas) > 1 else own[:0], epsilon, error, deltas, f"{title}, per δ", by="delta"
         ),
         "error_delta": partial(
-            by_panel,
-            against_delta,
-            Quantity("epsilon", "ε = {:.3g}"),
-            Quantity("delta", "δ"),
+            drawn,
+            known[known["mechanism"].eq(name) & known["curve"].isin(("point", "piece"))],
+            delta,
             error,
-            series,
-            f"{title} against δ",
+            each((traced if len(traced) else own)["epsilon"], "ε = {:.4g}", 5),
+            f"{title}, against δ",
+            by="epsilon",
+        ),
+        "level_curves": partial(
+            drawn,
+            levels,
+            epsilon,
+            Quantity("objective", "least δ"),
+            each(levels.get("max_loss", ()), words + " ≤ {:g}"),
+            f"{title}: least δ of an error",
+            by="max_loss",
         ),
     }

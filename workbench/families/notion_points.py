@@ -109,38 +109,36 @@ def notion_plan(
     notions: Iterable[str],
     task: Callable[[Row, Any, str], Task] = design_task,
     title: str = "",
-    *,
-    every: bool = False,
 ) -> Plan:
     """The plan of a frontier of `notion_requests`. name: of the designed mechanism; notions: with budgets (ε, δ); task:
-    of a point; title: before question and loss; every: whether all mechanisms are drawn against δ."""
+    of a point; title: before question and loss."""
     if not points:
         return Plan("", [])
     request = points[0][1]
     words = f"{request.loss_name} loss"
-    whole, of_notions = f"{title}{request.question}, {words}", [*notions]
-
-    def draw(table: pd.DataFrame) -> Plots:
-        from workbench.families.frontier_plots import budget_plots
-
-        once = table[table["notion"].isin(of_notions) & ~table["mechanism"].eq(LEAST_EPSILON)]
-        once = once[once["runs"].eq(1)] if "runs" in once else once
-        own = once[once["mechanism"].eq(name)]
-        budgets = budget_plots(once, own, once if every else own, series, whole, words)
-        return {**budgets, **notion_plots(table, series, whole, words)}
-
+    whole = f"{title}{request.question}, {words}"
+    draw = partial(drawn, name=name, series=series, notions=[*notions], title=whole, words=words)
     return Plan(whole, [task(row, request, name) for row, request in points], draw)
+
+
+def drawn(table: pd.DataFrame, name: str, series: AllSeries, notions: Sequence[str], title: str, words: str) -> Plots:
+    """Every plot of such a frontier, by name; words: of the error."""
+    from workbench.families.frontier_plots import budget_plots
+
+    once = table[table["notion"].isin(notions) & ~table["mechanism"].eq(LEAST_EPSILON)]
+    once = once[once["runs"].fillna(1).eq(1)] if "runs" in once else once
+    return {**budget_plots(once, name, series, title, words), **notion_plots(table, series, title, words)}
 
 
 def notion_plots(table: pd.DataFrame, series: AllSeries, title: str, words: str) -> Plots:
     """Error against ρ, μ and Rényi's ε (one line per order), and the least ε against error budgets (per δ)."""
 
-    from workbench.families.frontier_plots import Quantity, each, lines  # slow to import
+    from workbench.families.frontier_plots import Quantity, by_panel, each  # slow to import
 
     error = Quantity("objective", words, True)
 
     def drawn(rows: pd.DataFrame, x: str, label: str, what: str) -> Any:
-        return partial(lines, rows, Quantity(x, label, True), error, "mechanism", series, f"{title}: {what}")
+        return partial(by_panel, rows, Quantity(x, label, True), error, series, f"{title}: {what}")
 
     def of(name: str) -> pd.DataFrame:
         return table[table["notion"].eq(name)]
@@ -156,29 +154,29 @@ def notion_plots(table: pd.DataFrame, series: AllSeries, title: str, words: str)
             for name in ("curve", "tradeoff")
         },
         "error_epsilon_renyi": partial(
-            lines,
+            by_panel,
             renyi,
             Quantity("epsilon", "ε", True),
             error,
-            "alpha",
             each(renyi.get("alpha", ()), "α = {:g}"),
             f"{title}: Rényi DP",
+            by="alpha",
         ),
         "epsilon_budget": partial(
-            lines,
+            by_panel,
             least,
             Quantity("max_loss", words),
             Quantity("objective", "least ε", True),
-            "delta",
             each(least.get("delta", ()), "δ = {:g}"),
             f"{title}: the least ε",
+            by="delta",
         ),
     }
 
 
 def _against_runs(table: pd.DataFrame, series: AllSeries, title: str, words: str) -> Plots:
     """One figure for each budget (ε, δ) that several numbers of runs share."""
-    from workbench.families.frontier_plots import Quantity, all_series, lines
+    from workbench.families.frontier_plots import Quantity, all_series, by_panel
 
     plots: Record = {}
     if "runs" not in table or table["runs"].nunique() < 2:
@@ -188,11 +186,10 @@ def _against_runs(table: pd.DataFrame, series: AllSeries, title: str, words: str
     ):
         drawn = rows.groupby("mechanism")["runs"].nunique()
         plots["loss_runs" + (f"_{k + 1}" if k else "")] = partial(
-            lines,
+            by_panel,
             rows,
             Quantity("runs", "runs under one budget", True, whole=True),
             Quantity("objective", words, True),
-            "mechanism",
             {name: look for name, look in all_series(series, rows).items() if drawn.get(name, 0) > 1},
             f"{title}\nε = {epsilon:g}, δ = {delta:g}",
         )

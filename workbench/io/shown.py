@@ -103,7 +103,7 @@ def picture(draw: Callable[[], Figure], most: int | None = None) -> str:
     if most is None or len(text) <= most:
         return text[text.index("<svg") :].replace("<svg ", "<svg style='max-width:100%;height:auto' ", 1)
     pixels = BytesIO()
-    figure.savefig(pixels, format="png", dpi=min(90.0, 800 / figure.get_figwidth()))
+    figure.savefig(pixels, format="png", dpi=min(68.0, 800 / figure.get_figwidth()))
     code = base64.b64encode(pixels.getvalue()).decode()
     return f"<img style='max-width:100%' alt='' src='data:image/png;base64,{code}'>"
 

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 import workbench as wb
+from models.modulo_frontier import delta_frontier
 from workbench.cli import main
 from workbench.explorer.given import command_line, exact_values, from_words, python_call, suggestions
 from workbench.explorer.page import page
-from workbench.families.modulo.delta_frontier import delta_frontier
 from workbench.families.registry import families, family
 
 EXPLORE = [sys.executable, "-P", "-m", "workbench", "explore"]
@@ -140,7 +140,7 @@ def test_an_export_is_whole_and_needs_nobody(tmp_path: Path) -> None:
     assert design.certificate is not None
     assert export["view"]["certificate"] == design.certificate.content().decode()
     pieces = [part for part in export["rivals"]["overlays"]["delta"] if part["look"] == "segments"]
-    exact = delta_frontier(wb.ModuloNoise(n=8, max_shift=3, directed=True), epsilon=1.5)
+    exact = delta_frontier((9,), ((1,), (2,), (3,)), 1.5)
     assert pieces[0]["x"][1::2] == pytest.approx([piece.delta_high for piece in exact])
     assert export["errors"] == {}
 

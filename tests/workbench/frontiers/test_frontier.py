@@ -76,13 +76,6 @@ def test_bad_grids_of_python_are_named(value: Any) -> None:
         grid(value, "epsilon")
 
 
-@pytest.fixture
-def few_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pieces are traced at few ε between the asked ones."""
-    monkeypatch.setattr("workbench.families.modulo.frontier._SMOOTH", 4)
-
-
-@pytest.mark.usefixtures("few_pieces")
 def test_noise_rows_agree_with_each_other() -> None:
     outcome = wb.frontier(wb.ModuloNoise(n=5, max_shift=2), epsilon="0.5,1.5", delta="0,0.05,0.2", notion="pdp,dp")
     table = outcome.to_frame()
@@ -243,7 +236,6 @@ def test_a_task_that_fails_is_a_row() -> None:
     assert (outcome.rows, outcome.interrupted) == (good, True)
 
 
-@pytest.mark.usefixtures("few_pieces")
 def test_processes_find_the_same_rows() -> None:
     asked: dict[str, Any] = {"epsilon": "0.5,0.6", "delta": [0, 0.1], "notion": "pdp", "baselines": True}
     one, two = (wb.frontier(wb.ModuloNoise(n=3, max_shift=1), **asked, jobs=jobs) for jobs in (1, 2))
@@ -317,7 +309,6 @@ def test_why_rows_have_no_value_is_said(tmp_path: Path, capsys: pytest.CaptureFi
     assert "2 without a value: ortools:glop cannot solve mixed-integer programs" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("few_pieces")
 def test_command_writes_table_and_plots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["frontier", "modulo", "--n", "4", "--max-shift", "1", "--epsilon", "0.5:1.5:2", "--delta", "0,0.1"]
     with pytest.raises(SystemExit) as end:
@@ -326,7 +317,7 @@ def test_command_writes_table_and_plots(tmp_path: Path, capsys: pytest.CaptureFi
     answer = json.loads(capsys.readouterr().out)
     names = {"frontier.csv"} | {
         f"{name}.{ending}"
-        for name in ("error_epsilon", "error_delta", "level_curves", "baselines")
+        for name in ("error_epsilon", "error_epsilon_delta", "error_delta", "level_curves")
         for ending in ("png", "svg", "pdf")
     }
     assert {Path(path).name for path in answer["files"]} == names
@@ -479,28 +470,6 @@ def test_bad_frontiers_are_refused_in_one_form(question: Any, options: dict[str,
         wb.frontier(question, **{"epsilon": 1, **options})
 
 
-def test_what_is_traced_between_the_asked_epsilons_is_decided_by_work_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    from workbench.families.modulo import frontier as module
-
-    def rows() -> list[tuple[float, float]]:
-        result = wb.frontier(
-            wb.ModuloNoise(n=4, max_shift=1),
-            epsilon="0.5:1:2",
-            delta=0.1,
-            notion="pdp",
-            level="0.5",
-            loss="squared",
-            baselines=False,
-        )
-        return [(row["epsilon"], row["delta"]) for row in result if row["curve"] == "piece"]
-
-    monkeypatch.setattr(module, "_SMOOTH", 5)
-    every = rows()
-    assert len({epsilon for epsilon, _ in every}) == 6
-    monkeypatch.setattr(module, "_REFINING", 1)  # what is not proven by then is left out, the asked ones are not
-    assert {epsilon for epsilon, _ in rows()} == {0.5, 1.0}
-
-
 def test_a_scan_asked_at_several_budgets_answers_as_a_new_one() -> None:
     scan = Scan("geometric", 4, [1, 2])
     budgets = [(Fraction(e), Fraction(d), notion) for e in (1, 2) for notion in ("pdp", "dp") for d in ("0", "0.1")]
@@ -532,7 +501,7 @@ def test_what_may_jump_is_drawn_in_steps() -> None:
         wb.ModuloNoise(n=8, max_shift=3), epsilon=2.92, notion="pdp", minimise="delta", max_loss="0.24"
     ).objective
     assert drawn == pytest.approx(truth, abs=1e-9) == 0.76
-    styles = _styles(table.plot(which="error_epsilon"))
+    styles = _styles(table.plot(which="error_epsilon_delta"))
     assert styles["PDP: δ = 0.1"] == "steps-post"
     assert {styles[f"{name}"] for name in ("PDP: δ = 0", "DP: δ = 0", "DP: δ = 0.1")} == {"default"}
 

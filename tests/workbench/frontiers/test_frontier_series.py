@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 import workbench as wb
-from workbench.families.frontier_plots import Quantity, Series, all_series, lines
+from workbench.families.frontier_plots import all_series
 from workbench.families.noise.frontier import SERIES
 from workbench.io.figures import COLOURS, MARKERS
 
@@ -28,13 +28,3 @@ def test_the_frontier_of_integer_noise_draws_all_its_baselines(tmp_path: Path):
     assert set(rows[rows["curve"] == "baseline"]["mechanism"]) <= set(SERIES)
     result.save(tmp_path / "drawn")
     assert list((tmp_path / "drawn").glob("*.png"))
-
-
-def test_the_legend_says_where_a_line_has_no_value():
-    rows = [("point", bits, x, None if (bits, x) == (3, 4.0) else bits / x) for bits in (3, 4) for x in (1.0, 2.0, 4.0)]
-    table = pd.DataFrame(rows, columns=["curve", "bits", "epsilon", "objective"])
-    series = {bits: Series(f"{bits} bits", bits) for bits in (3, 4)}
-    figure = lines(table.assign(bound=table["objective"]), Quantity("epsilon", "ε of the data"),
-                   Quantity("objective", "loss"), "bits", series, "")  # fmt: skip
-    assert figure is not None
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["3 bits (none at ε = 4)", "4 bits"]

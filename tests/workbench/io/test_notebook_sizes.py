@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 import workbench as wb
-from workbench.families.modulo.delta_frontier import delta_frontier
 
 _MOST = 60_000
 
@@ -24,7 +23,6 @@ def _shown() -> dict[str, Any]:
         "recommend": wb.recommend(answers="0..10", max_shift=1, epsilon=1, delta="1e-5"),
         "risk": wb.risk(channel),
         "runs": wb.compose(channel, 16, delta="1e-4"),
-        "delta frontier": delta_frontier(wb.ModuloNoise(n=8, max_shift=3, directed=True), epsilon=1.5, high=0.2),
         "profile": wb.profile(channel),
     }
 
@@ -41,13 +39,6 @@ def test_questions_and_verdicts_are_a_line() -> None:
         assert "Fraction" not in page
         assert len(page) < 400
     assert "clamped into 0..100" in questions[4]._repr_html_()
-
-
-def test_an_unproven_delta_frontier_shows_its_interval() -> None:
-    late = delta_frontier(wb.ModuloNoise(n=8, max_shift=3, directed=True), epsilon=1.5, time_limit=1e-9)
-    assert "0 of them proven" in dict(late.facts())["linear pieces"]
-    labels = [text.get_text() for text in late.plot().legends[0].get_texts()]
-    assert "proven interval" in labels
 
 
 @pytest.fixture(scope="module")

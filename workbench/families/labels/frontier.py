@@ -9,17 +9,13 @@ baseline    clipped Laplace and staircase noise, the exponential mechanism, RRWi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workbench.errors import must
 from workbench.exact.objects import Values
-from workbench.families.frontier_plan import Plan, Plots, design_task
+from workbench.families.frontier_plan import Plan, design_task
 from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.labels.family import points
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 SERIES = {
     "bins": Series("RR-on-Bins", 0), "printed": Series("RR-on-Bins, printed algorithm", 5),
@@ -37,9 +33,5 @@ def plan(question: Any, values: Values) -> Plan:
     tasks = [design_task(row, request, request.method) for row, request in points(question, values)]
     labels, loss = question or values["labels"], values["loss"]
     title = f"Randomizers of {labels}, {loss} loss"
-    return Plan(title, tasks, lambda table: _draw(table, title, loss))
-
-
-def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
-    several = table[table["mechanism"] == "lp"]
-    return budget_plots(table, several, several, SERIES, title, f"expected {loss} loss")
+    words = f"expected {loss} loss"
+    return Plan(title, tasks, lambda table: budget_plots(table.assign(notion="dp"), "lp", SERIES, title, words))

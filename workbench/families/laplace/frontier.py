@@ -21,7 +21,7 @@ from workbench.errors import must
 from workbench.exact.numbers import round_up
 from workbench.exact.objects import Values
 from workbench.families.frontier_plan import Plan, Plots, Row
-from workbench.families.frontier_plots import Quantity, each, lines
+from workbench.families.frontier_plots import Quantity, by_panel, each
 from workbench.families.laplace.family import LaplaceRequest, points
 from workbench.families.laplace.least_ell import least_ell
 from workbench.mechanisms.dyadic_laplace.dyadic_law import levels
@@ -81,30 +81,30 @@ def _draw(table: pd.DataFrame, title: str) -> Plots:
     points = points[points["decoder_epsilon"].fillna(0) < 1e4] if len(points) else points
     return {
         "decoder_epsilon": partial(
-            lines,
+            by_panel,
             points,
             Quantity("epsilon", "ε of the database, per unit of |x - x'|"),
             Quantity("decoder_epsilon", "ℓε of the decoder", True),
-            "bits",
             budget,
             f"{title}:\nleast decoder ε within a bit budget",
+            by="bits",
         ),
         "error_epsilon": partial(
-            lines,
+            by_panel,
             points,
             Quantity("decoder_epsilon", "ℓε of the decoder, per unit of |x - x'|", True),
             Quantity("objective", "mean squared error 2/ε²", True),
-            "bits",
             budget,
             f"{title}:\nerror against the decoder's ε",
+            by="bits",
         ),
         "level_curves": partial(
-            lines,
+            by_panel,
             fixed,
             Quantity("epsilon", "ε of the database"),
             Quantity("mean_bits", "mean bits a scalar, exact"),
-            "ell",
             slack,
             f"{title}:\nmean length at fixed ℓ",
+            by="ell",
         ),
     }

@@ -16,26 +16,20 @@ import time
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from models import oracles
-from models.modulo_frontier import Limit, delta_frontier
+from models.modulo_frontier import delta_frontier
 from models.modulo_level_frontier import LEAST, LEAST_EPSILON, Piece
 from workbench.errors import must
 from workbench.exact.objects import Values
 from workbench.families.channel.query_channels import design_of
-from workbench.families.frontier_plan import (
-    Plan,
-    Row,
-    Task,
-    design_row,
-    design_task,
-)
+from workbench.families.frontier_plan import Plan, Row, Task, design_row, design_task
+from workbench.families.frontier_plots import Series
 from workbench.families.modulo.family import FAMILY, points
-from workbench.families.modulo.frontier_plots import draw
+from workbench.families.notion_points import drawn
 from workbench.families.outcome import translated_errors
 from workbench.families.recommendation import Candidate, Query, Value, designed
 from workbench.families.requirements import HOCKEY_STICK, ratio_kind, ratio_notions
@@ -43,13 +37,16 @@ from workbench.mechanisms.answer_grid import AnswerGrid
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.notions import notion as named
 
+SERIES = {
+    "optimal": Series("optimal modulo noise", 0), "geometric": Series("clamped geometric", 1, "--"),
+    "gaussian": Series("clamped discrete Gaussian", 2, "-."), "exponential": Series("exponential mechanism", 3, ":"),
+    "data-independent": Series("data-independent", 4, (0, (5, 1, 1, 1))),
+}  # fmt: skip
 _NAME = "modulo noise"
 LEVELS = 4  # errors whose level curves are drawn when none are given
 _PIECES = 64  # noise values up to which the exact frontier is traced at every ε, beyond at a few
 _FEW = 5
-_SMALL, _SMOOTH = 16, 40  # noise values up to which it is traced at so many ε at least, between the asked ones too
 _PATIENCE = 5.0  # seconds for the exact frontier at one ε; pieces not proven by then say so
-_REFINING = 1000  # programs at an ε between the asked ones; it is left out where they do not prove all of its pieces
 
 
 def round_levels(errors: Sequence[float]) -> list[Fraction]:
@@ -87,7 +84,10 @@ def plan(question: Any, values: Values) -> Plan:
     waits = [len(tasks)]
     tasks += _level_tasks(query, [*{request.notion: 0 for _, request in plain}], values, errors)
     title = f"{query}, {loss}"
-    return Plan(title, tasks, partial(draw, title=title, loss=loss), learn=learn, waits=waits)
+    remark = "\n(published mechanisms protect both sides of a pair)" if query.directed else ""
+    words = "squared error" if loss == "squared" else loss.replace("-", " ")
+    draw = partial(drawn, name="optimal", series=SERIES, notions=[*ratio_notions()], title=title + remark, words=words)
+    return Plan(title, tasks, draw, learn=learn, waits=waits)
 
 
 def _level_tasks(query: ModuloNoise, notions: Sequence[str], values: Values, errors: Sequence[float]) -> list[Task]:
@@ -114,10 +114,6 @@ def _traced(question: ModuloNoise, notion: str, epsilons: Sequence[Fraction], lo
     no_law = ratio_kind(notion) == HOCKEY_STICK and loss != "error-rate"
     if not named(notion).has_delta or no_law or loss == "worst-squared":
         return []
-    if question.order <= _SMALL and 1 < len(epsilons) < _SMOOTH:  # level curves fall steeply: refine
-        parts = math.ceil(_SMOOTH / (len(epsilons) - 1))
-        between = [a + (b - a) * k / parts for a, b in pairwise(epsilons) for k in range(1, parts)]
-        return [*epsilons, *between]
     if question.order <= _PIECES or len(epsilons) <= _FEW:
         return epsilons
     places = np.unique(np.linspace(0, len(epsilons) - 1, _FEW).round().astype(int))
@@ -127,8 +123,7 @@ def _traced(question: ModuloNoise, notion: str, epsilons: Sequence[Fraction], lo
 def _pieces(q: ModuloNoise, notion: str, epsilon: Fraction, values: Values) -> list[Row]:
     """ρ* as a function of δ at one ε."""
     loss, by_law = values["loss"], ratio_kind(notion) == HOCKEY_STICK  # which falls with δ as (1 - δ)
-    between = epsilon not in values["epsilon"]
-    limit = Limit() if values["whole"] else Limit(programs=_REFINING) if between else Limit(_PATIENCE)
+    seconds = None if values["whole"] else _PATIENCE
     begin, solver = time.perf_counter(), None
     with translated_errors():
         if by_law:
@@ -139,11 +134,9 @@ def _pieces(q: ModuloNoise, notion: str, epsilon: Fraction, values: Values) -> l
                 pieces = [Piece(0.0, 1.0, law.value, 0.0, proven, law.value * proven, 0.0)]
         else:
             tracer = values["solver"] if values["solver"] in ("highs", "gurobi") else "highs"
-            pieces = delta_frontier(q.sizes, q.differences, float(epsilon), loss, limit=limit, solver=tracer)
+            pieces = delta_frontier(q.sizes, q.differences, float(epsilon), loss, seconds=seconds, solver=tracer)
             by_levels = loss == "error-rate" and (q.order > LEAST or epsilon >= LEAST_EPSILON)
             name, solver = ("level frontier", None) if by_levels else ("pattern frontier", tracer)
-    if between and not by_law and not all(piece.proven for piece in pieces):
-        return []
     more = {"oracle": name, "solver": solver, "seconds": (time.perf_counter() - begin) / max(1, len(pieces))}
     return [
         _known("piece", notion, loss, epsilon)

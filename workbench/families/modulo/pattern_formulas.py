@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from models.modulo import shifted
+from models.modulo_frontier import delta_frontier
 from models.modulo_level_frontier import Piece as Traced
 from solvers.parametric import Vertex
 from solvers.polynomials import ZERO, Affine, Root
@@ -35,7 +36,7 @@ from workbench.exact.objects import Progress, Record
 from workbench.families.formula_object import Formula
 from workbench.families.formula_pieces import Part, Piece
 from workbench.families.formula_series import now_and_then
-from workbench.families.modulo.delta_frontier import delta_frontier
+from workbench.families.outcome import translated_errors
 from workbench.families.registry import family_of
 from workbench.families.stated import Interval, Stated
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from workbench.families.modulo.request import ModuloRequest
     from workbench.mechanisms.modulo import ModuloNoise
 
+_LOSSES = ("error-rate", "eta-squared", "squared", "circular-squared")
 _NEAR = 1e-7  # a formula and what was traced, of losses and of δ
 _HELD = 1e-9  # relative: a pair that a solver's point keeps
 
@@ -69,17 +71,20 @@ def pattern_formula(
     if low == high:
         must("delta", "an interval such as 0..0.2 under pdp, where the frontier is of many pieces", low)
 
+    InvalidRequest.unless_among(_LOSSES, "loss", request.loss)
     told = now_and_then(progress)
-    traced = delta_frontier(
-        request.question,
-        epsilon=epsilon,
-        loss=request.loss,
-        high=high,
-        time_limit=time_limit,
-        progress=lambda share, pieces: told(
-            f"{100 * share:.0f} % of the frontier over delta is proven, {pieces} pieces."
-        ),
-    )
+    with translated_errors():
+        traced = delta_frontier(
+            request.question.sizes,
+            tuple(request.budgets),
+            float(epsilon),
+            request.losses,
+            high=float(high),
+            seconds=time_limit,
+            progress=lambda share, pieces: told(
+                f"{100 * share:.0f} % of the frontier over delta is proven, {pieces} pieces."
+            ),
+        )
     known: list[_Found] = []
     left = []
     for piece in traced:

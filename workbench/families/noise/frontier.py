@@ -39,7 +39,7 @@ def plan(question: Any, values: Values) -> Plan:
     """The plan of a frontier of noise."""
     points = [*notion_requests(FAMILY, question, values)]
     task = _with_limit if len({request.runs for _, request in points}) > 1 else design_task
-    return notion_plan(points, "noise", SERIES, hockey_stick_notions(), task, every=True)
+    return notion_plan(points, "noise", SERIES, hockey_stick_notions(), task)
 
 
 def _with_limit(row: Row, request: NoiseRequest, name: str) -> Task:

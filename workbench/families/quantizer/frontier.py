@@ -69,19 +69,19 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
         "error_epsilon": partial(
             by_panel,
             table,
-            Quantity("levels", "{:g} outputs"),
             epsilon,
             logged,
             series,
             f"{title}: error against ε",
+            panel=Quantity("levels", "{:g} outputs"),
         ),
         "error_levels": partial(
             by_panel,
             table,
-            Quantity("epsilon", "ε = {:.3g}"),
             Quantity("levels", "number of outputs"),
             logged,
             series,
             f"{title}: error against outputs",
+            panel=Quantity("epsilon", "ε = {:.3g}"),
         ),
     }
