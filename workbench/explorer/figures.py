@@ -1,9 +1,8 @@
-"""Data that the page draws: laws of mechanisms, privacy, rows of designs and of frontiers; floats are for pictures.
+"""Data that the page draws: laws of mechanisms, privacy, rows of designs; floats are for pictures.
 
 Whoever hands a figure to the page makes it strict JSON (`workbench.exact.numbers.jsonable`). Its kinds are those of
 `workbench.io.plain_figures`, and
 
-    dots         rows {name, value, low, certified, notes}: what each costs, and what is proven of its class
     map          regions of a plane (`workbench.explorer.formula_map`)
     picture      an SVG of the family's own
     table        heads, rows
@@ -11,7 +10,7 @@ Whoever hands a figure to the page makes it strict JSON (`workbench.exact.number
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,6 @@ import numpy as np
 
 from workbench.errors import WorkbenchError
 from workbench.exact.objects import Values
-from workbench.families.frontier_plots import few, jumps
 from workbench.io.plain_figures import Figure, lines, series
 from workbench.io.shown import picture
 from workbench.mechanisms.mechanism import as_mechanism
@@ -80,18 +78,6 @@ def other_laws(design: Design) -> list[Figure]:
     return [{"name": name, "x": x[:: cuts[name]], "y": y[:: cuts[name]]} for name, (x, y) in laws if len(y) < _BARS]
 
 
-def dots(rows: Iterable[Values]) -> Figure:
-    """What the classes of a recommendation cost, and the proven bounds below."""
-    keys = {"name": "class", "value": "objective", "low": "bound", "certified": "certified", "notes": "notes"}
-    drawn = [{key: row[name] for key, name in keys.items()} for row in rows if row["objective"] is not None]
-    return {
-        "kind": "dots",
-        "title": "What each class costs, and what is proven of it",
-        "x": "expected loss",
-        "rows": drawn,
-    }
-
-
 # Its privacy.
 
 
@@ -132,7 +118,7 @@ def _tradeoff(profile: Any, budget: Sequence[Any]) -> Figure:
     return lines("Trade-off curve: telling two neighbours apart", "type I error α", "type II error β", drawn)
 
 
-# Rows of designs and of frontiers (`workbench.families.frontier_plan`): error against every budget.
+# Rows of designs, and of a frontier at one budget (`workbench.families.frontier_plan`).
 
 
 def _solved(rows: Iterable[Values]) -> list[Values]:
@@ -197,54 +183,3 @@ def _standing(row: Values) -> str:
     if row.get("objective") is None:
         return str(row.get("failure") or row.get("status"))
     return "certified" if row.get("certified") else "exact audit" if row.get("private") else "a closed form"
-
-
-def tradeoffs(rows: Sequence[Values]) -> list[Figure]:
-    """The rows of a frontier: error against ε (ρ, μ, a scale), and against δ by exact pieces."""
-    solved, figures = _solved(rows), []
-    for name in dict.fromkeys(row.get("notion") for row in solved):
-        mine = [row for row in solved if row.get("notion") == name]
-        title = f" ({name})" if name else ""
-        for budget, label in (("epsilon", "ε"), ("rho", "ρ"), ("mu", "μ"), ("scale", "scale of the budget")):
-            known = [row for row in mine if row.get(budget) is not None]
-            if drawn := _by_budget(budget, [row for row in known if row.get("curve") in ("point", "baseline")]):
-                figures.append(lines(f"Error against {label}{title}", label, "error", drawn))
-        pieces = [row for row in mine if row.get("curve") == "piece"]
-        drawn = []
-        for k, epsilon in enumerate(few({row["epsilon"] for row in pieces})):
-            drawn += _pieces(f"ε = {epsilon:g}", "segments", k, [row for row in pieces if row["epsilon"] == epsilon])
-        if drawn:
-            figures.append(lines(f"Error against δ: exact pieces{title}", "δ", "error", drawn))
-    return figures
-
-
-def _by_budget(budget: str, rows: Sequence[Values]) -> list[Figure]:
-    """One series for every mechanism at every other coordinate (δ, α, runs, outputs, bits), at a few values of each.
-
-    Baselines are drawn where nothing but the budget varies: at several nobody can tell so many lines apart.
-    """
-    others_of = ("delta", "alpha", "runs", "levels", "bits", "ell")
-    names = [name for name in others_of if any(row.get(name) is not None for row in rows)]
-    others = {name: few({row[name] for row in rows if row.get(name) is not None}) for name in names}
-    told = [name for name in names if len({row.get(name) for row in rows}) > 1]
-    groups: dict[tuple[Any, ...], list[Values]] = {}
-    for row in rows:
-        near = all(row.get(name) is None or row[name] in values for name, values in others.items())
-        if near and not (told and row.get("curve") == "baseline"):
-            where = [(name, row[name]) for name in told if row.get(name) is not None]
-            groups.setdefault((row.get("curve"), row.get("mechanism"), *where), []).append(row)
-    return _curves(budget, groups)
-
-
-def _curves(budget: str, groups: Mapping[tuple[Any, ...], list[Values]]) -> list[Figure]:
-    """A series for the rows of every (curve, mechanism, *coordinates)."""
-    drawn = []
-    for k, ((curve, mechanism, *where), part) in enumerate(groups.items()):
-        part.sort(key=lambda row: float(row[budget]))
-        sure = all(row.get("certified") is True for row in part)
-        name = ", ".join([str(mechanism), *(f"{word} {value:g}" for word, value in where)])
-        look = "dashed" if curve == "baseline" else "line" if sure else "hollow"
-        look = look if len(part) > 1 else "filled" if sure else "hollow"
-        x, y = ([row[at] for row in part] for at in (budget, "objective"))
-        drawn.append(series(name, look, k, x, y, steps=jumps(part)))
-    return drawn

@@ -190,17 +190,16 @@ def result_page(result: Result) -> str:
     rows = result.to_dict()["rows"]
     texts = [{"kind": "text", "text": words} for words in result.sentences]
     cells = numbers("Show them", list(table.columns), [list(row.values()) for row in rows])
-    if result.name == "recommend":
-        return document(result.title, _recommended(rows, texts, cells))
     drawn = [
-        {"kind": "picture", "title": name.replace("_", " "), "svg": picture(lambda: figure)}
+        {"kind": "image", "title": name.replace("_", " "), "svg": picture(lambda: figure)}
         for name, draw in result.draw(table).items()
         if (figure := draw())
     ]
+    if result.name == "recommend":
+        return document(result.title, _recommended(rows, texts, drawn, cells))
     sections = [
         *([_section("What follows", *texts, narrow=False)] if texts else []),
-        *(_section("", figure) for figure in figures.tradeoffs(rows)),
-        *(_section("", part, narrow=False) for part in drawn),
+        *(_section(part["title"], part) for part in drawn),
         _section(f"{len(rows)} rows", cells, narrow=False),
     ]
     return document(result.title, sections)
@@ -214,7 +213,7 @@ _TABLES = {  # of a recommendation: title -> column -> its head
 }  # fmt: skip
 
 
-def _recommended(rows: Sequence[Row], texts: Sequence[Values], cells: Values) -> list[Values]:
+def _recommended(rows: Sequence[Row], texts: Sequence[Values], drawn: Sequence[Values], cells: Values) -> list[Values]:
     """Of a recommendation: the classes, the plot of what they cost, what they publish, their commands, the others."""
     served = [row for row in rows if row["objective"] is not None]
     first, second = (
@@ -224,8 +223,8 @@ def _recommended(rows: Sequence[Row], texts: Sequence[Values], cells: Values) ->
     )
     commands = {"kind": "facts", "rows": [(row["class"], row["command"]) for row in served]}
     others = {"kind": "facts", "rows": [(row["class"], row["notes"]) for row in rows if row["objective"] is None]}
-    plot, whole = figures.dots(rows), {**cells, "title": "All columns"}
-    parts: list[list[Values]] = [[*texts, first | {"look": "classes"}], [plot], [second], [commands], [others, whole]]
+    whole = {**cells, "title": "All columns"}
+    parts: list[list[Values]] = [[*texts, first | {"look": "classes"}], [*drawn], [second], [commands], [others, whole]]
     titles = "What to use", "", "What is published", "The command of each", "What does not apply, and why"
     sections = [_section(title, *part, narrow=False) for title, part in zip(titles, parts, strict=True)]
     return [section for section in sections if section["parts"] != [second] or len(second["heads"]) > 1]

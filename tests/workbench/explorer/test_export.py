@@ -81,13 +81,11 @@ def test_an_audit_marks_no_budget_that_is_unknown() -> None:
     assert not [one for part in asked for one in part["series"] if one["name"].startswith("asked")]
 
 
-def test_a_frontier_page_has_the_exact_pieces() -> None:
+def test_a_frontier_page_has_its_plots_and_rows() -> None:
     result = wb.frontier(NOISE, epsilon="0.5:1.5:3", delta=[0, 0.1], notion="pdp")
     parts = parts_of(result_page(result))
-    drawn = [part for part in parts if part["kind"] == "lines" and "exact pieces" in part["title"]]
-    pieces = [row for row in result if row["curve"] == "piece" and row["epsilon"] == 0.5]
-    series = next(one for one in drawn[0]["series"] if one["name"] == "ε = 0.5")
-    assert series["y"][::2] == [row["objective"] for row in pieces]
+    drawn = [part["title"] for part in parts if part["kind"] == "image" and "<svg" in part["svg"]]
+    assert drawn == ["error epsilon", "error epsilon delta", "error delta", "level curves"]
     rows = next(part for part in parts if part["kind"] == "numbers")
     assert len(rows["rows"]) == len(result)
 
@@ -95,7 +93,7 @@ def test_a_frontier_page_has_the_exact_pieces() -> None:
 def test_a_recommendation_is_a_table_and_then_the_plot() -> None:
     result = wb.recommend(answers="0..3", max_shift=1, epsilon=1)
     parts = [part for part in parts_of(result_page(result)) if part["kind"] != "text"]
-    assert [part["kind"] for part in parts] == ["cells", "dots", "cells", "facts", "facts", "numbers"]
+    assert [part["kind"] for part in parts] == ["cells", "image", "cells", "facts", "facts", "numbers"]
     assert max(len(part["heads"]) for part in parts[:3] if part["kind"] == "cells") == 5  # reads well on paper
     served = [row for row in result if row["objective"] is not None]
     assert [row[:2] for row in parts[0]["rows"]] == [[row["class"], row["objective"]] for row in served]

@@ -12,7 +12,6 @@ import pytest
 import workbench as wb
 from workbench.errors import InvalidRequest, NotProven
 from workbench.explorer import figures, tasks
-from workbench.explorer.figures import tradeoffs
 from workbench.explorer.given import listing
 from workbench.explorer.tasks import Tasks
 from workbench.families.base import Session
@@ -147,17 +146,6 @@ def test_where_no_mechanism_is_published_the_table_says_so(live: Tasks) -> None:
     assert live.run("rivals", asked("1"))["table"]["note"] == ""
 
 
-def test_budgets_without_an_epsilon_are_axes_of_their_own() -> None:
-    """ρ, a scale: such rows have no ε, and the page of a frontier ended with a TypeError."""
-    budgets = {"zcdp": {"rho": "0.1,0.5"}, "curve": {"curve": "0.5:0.1,1:0.01", "scale": "0.5,1"}}
-    for notion, label in (("zcdp", "ρ"), ("curve", "scale of the budget")):
-        rows = wb.frontier("noise", notion=notion, **budgets[notion]).rows
-        (figure,) = tradeoffs(rows)
-        assert figure["x"]["label"] == label
-        points = [row["objective"] for row in rows if row["curve"] == "point"]
-        assert figure["series"][0]["y"] == points
-
-
 def test_a_family_without_trade_offs_says_so(live: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(family("modulo")), "frontier", None)
     with pytest.raises(InvalidRequest, match="No published mechanisms are listed for the family modulo"):
@@ -176,11 +164,6 @@ def test_what_may_jump_is_drawn_in_steps(live: Tasks) -> None:
         asked = {"family": "modulo", "given": {**given, "notion": notion, "delta": delta}, "along": "epsilon"}
         figure = live.run("along", asked)["figure"]
         assert [one["steps"] for one in figure["series"] if one["look"] == "hollow"] == [steps]
-    rows = [
-        {"curve": "point", "mechanism": "optimal", "notion": "pdp", "epsilon": e, "delta": 0.1, "objective": 1 / e}
-        for e in (1.0, 2.0)
-    ]
-    assert [one["steps"] for one in tradeoffs(rows)[0]["series"]] == [True]
 
 
 def test_what_is_stopped_before_it_is_private_is_no_answer(live: Tasks) -> None:
