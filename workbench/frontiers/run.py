@@ -152,9 +152,6 @@ def run(plan: Plan, progress: Progress = silent, jobs: int = 1) -> Result:
 
 def _answers(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, list[Row]]]:
     """(position, rows) of every task, as they end."""
-    if jobs == 1:
-        yield from enumerate(map(_rows, tasks))
-        return
     from workbench.sweeps.workers import on_processes
 
     try:

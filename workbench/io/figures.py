@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, wraps
 from io import BytesIO
 from pathlib import Path
@@ -221,24 +221,6 @@ def place_plot(places: ArrayLike, masses: ArrayLike, words: Sequence[str], own: 
     return figure
 
 
-@contextmanager
-def _drawn_once(figure: Figure) -> Iterator[None]:
-    """Before it prints, `savefig` draws the whole figure on nothing, for its layout and outline; that layout is all we
-    let it do there."""
-    engine = figure.get_layout_engine()
-
-    def lay_out(renderer: object) -> None:
-        del figure.draw  # from now on the method of its class: the next call is the drawing
-        if engine is not None and figure.axes:
-            engine.execute(figure)
-
-    figure.draw = lay_out  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        vars(figure).pop("draw", None)
-
-
 def inches(width: Any) -> float:
     """A width in inches, or by its name in `WIDTHS`. Raises InvalidRequest."""
     with suppress(TypeError, ValueError):
@@ -306,7 +288,7 @@ def figure_bytes(figure: Figure, form: str, width: Width = None) -> bytes:
     if form == "pdf":
         metadata = {"CreationDate": None}
     buffer = BytesIO()
-    with _ONE_AT_A_TIME, mpl.rc_context(_style()), _drawn_once(figure):
+    with _ONE_AT_A_TIME, mpl.rc_context(_style()):
         figure.savefig(buffer, format=form, metadata=metadata)
     content = buffer.getvalue()
     if form == "svg":  # matplotlib leaves trailing blanks

@@ -1,7 +1,8 @@
 """The gallery: every figure and table, printed numbers beside ours, as Markdown and as one page without a network.
 
-Both are assembled from the records that a reproduction leaves (results/<paper>/<artifact>.json, errata.json). On the
-page pictures are inlined as SVG and grow on a click, the data behind each stand in a table and can be saved.
+Both are the same sections, assembled from the records that a reproduction leaves (results/<paper>/<artifact>.json,
+errata.json). On the page pictures are inlined as SVG and grow on a click, the data behind each stand in a table and can
+be saved; Markdown links the files.
 """
 
 from __future__ import annotations
@@ -10,13 +11,11 @@ import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.exact.objects import Values
-from workbench.explorer.page import document, numbers, write_page
+from workbench.explorer.page import document, write_page
 from workbench.io.files import write_whole
 from workbench.io.result import Row
 from workbench.papers import PAPERS, load
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from workbench.papers.artifact import Paper
 
 
-_ERRATA = "place", "printed", "right", "check", "shown"
-_COMPARED = "quantity", "place", "printed", "ours", "difference", "verdict"
+_ERRATA = {"place": "place", "printed": "printed", "right": "right", "check": "evidence", "shown": "holds"}
+_COMPARED = ("what", "place", "printed", "ours", "difference", "verdict", "remark")
 _FOLD = 12  # comparisons that are shown without a click
 _INLINE = 40  # rows of a table that is shown
 _INTRODUCTION = """\
@@ -39,48 +38,15 @@ and data one click away: [index.html](index.html).
 """
 
 
-@dataclass(frozen=True)
-class _Shown:
-    """A paper of which there are results in a folder."""
-
-    paper: Paper
-    folder: Path
-
-    @cached_property
-    def records(self) -> list[Row]:
-        """Those of its artifacts, in their order."""
-        files = [self.folder / f"{name}.json" for name in self.paper.artifacts]
-        return [json.loads(file.read_text("utf-8")) for file in files if file.exists()]
-
-    @property
-    def errata(self) -> list[list[str]]:
-        """A row for each erratum."""
-        file = self.folder / "errata.json"
-        listed = json.loads(file.read_text("utf-8")) if file.exists() else []
-        return [
-            [e["place"], e["printed"], e["right"], e["evidence"], "yes" if e["holds"] else "NOT SHOWN"] for e in listed
-        ]
-
-    @property
-    def agreement(self) -> list[str]:
-        """How many printed numbers agree, where there are some."""
-        compared = [c for record in self.records for c in record["comparisons"]]
-        return [f"{agreement(compared)}."] if compared else []
-
-    def table(self, record: Values) -> list[list[str]]:
-        """The cells of an artifact's table, its header first."""
-        return list(csv.reader((self.folder / f"{record['name']}.csv").read_text("utf-8").splitlines()))
-
-
 def gallery(results: Path) -> Path:
     """Assemble results/README.md and results/index.html from the records of every paper; returns the first's path."""
-    shown = [_Shown(load(name), results / name) for name in PAPERS if (results / name).is_dir()]
-    blocks = [_INTRODUCTION, *(block for entry in shown for block in _markdown(entry))]
-    path = results / "README.md"
-    write_whole(path, ("\n".join(block.rstrip("\n") + "\n" for block in blocks)).encode())
-    sections = [section for entry in shown for section in _sections(entry)]
+    shown = [(load(name), results / name) for name in PAPERS if (results / name).is_dir()]
+    sections = [section for paper, folder in shown for section in _sections(paper, folder)]
     page = document("Results: every figure and table, printed numbers beside ours", sections)
     write_page(results / "index.html", page)
+    blocks = [_INTRODUCTION, *(block for section in sections for block in _markdown(section))]
+    path = results / "README.md"
+    write_whole(path, ("\n".join(block.rstrip("\n") + "\n" for block in blocks)).encode())
     return path
 
 
@@ -103,88 +69,83 @@ def _counted(what: str, verdicts: Sequence[str]) -> str:
     return ", ".join([f"{agree} of {len(verdicts)} {what} agree", *counted])
 
 
-def _compared(c: Values) -> list[Any]:
-    """The cells of a printed number beside ours, the remark last."""
-    difference = 0.0 if abs(c["difference"]) < 1e-12 else c["difference"]
-    return [c["what"], c["place"], c["printed"], c["ours"], difference, c["verdict"], c["remark"]]
+# What both show.
+
+
+def _sections(paper: Paper, folder: Path) -> Iterator[Values]:
+    """A paper of which there are results in a folder, its artifacts in their order, its errata."""
+    read = [_json(folder / f"{name}.json") for name in paper.artifacts]
+    records = [record for record in read if record]
+    compared = [c for record in records for c in record["comparisons"]]
+    citation = re.sub(r"\[([^\]]*)\]\(([^)]*)\)", r"\1, \2", paper.citation).replace("*", "")  # links written out
+    told = [{**_said(citation), "markdown": paper.citation}]
+    told += [{**_said(remark), "markdown": f"* {remark}"} for remark in paper.remarks]
+    told += [_said(f"{agreement(compared)}.")] if compared else []
+    yield {"title": paper.title, "level": 1, "id": paper.name, "parts": told}
+    for record in records:
+        yield {"title": record["title"], "parts": [*_parts(folder, record)]}
+    if errata := _json(folder / "errata.json"):
+        known = [{**e, "holds": "yes" if e["holds"] else "NOT SHOWN"} for e in errata]
+        rows = [[e[key] for key in _ERRATA.values()] for e in known]
+        yield {"title": f"{paper.title}: errata, each with its check", "parts": [_table("", [*_ERRATA], rows)]}
+
+
+def _json(file: Path) -> Any:
+    """What a file holds, None without one."""
+    return json.loads(file.read_text("utf-8")) if file.exists() else None
+
+
+def _said(text: str) -> Row:
+    return {"kind": "text", "text": text}
+
+
+def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], *, behind: bool = False) -> Row:
+    """A table, or behind a click."""
+    return {"kind": "numbers" if behind else "cells", "title": title, "heads": [*heads], "rows": [*map(list, rows)]}
+
+
+def _parts(folder: Path, record: Values) -> Iterator[Values]:
+    """A picture, its caption, the data, and printed numbers beside ours."""
+    name, compared = record["name"], record["comparisons"]
+    if record["figure"]:
+        svg = (folder / f"{name}.svg").read_text("utf-8")
+        yield {"kind": "image", "title": record["title"], "svg": svg, "file": f"{folder.name}/{name}.png"}
+    yield _said(record["caption"])
+    heads, *rows = csv.reader((folder / f"{name}.csv").read_text("utf-8").splitlines())
+    files = [file for form in ("csv", "svg", "pdf") if (folder / (file := f"{name}.{form}")).exists()]
+    links = ", ".join(f"[{file}]({folder.name}/{file})" for file in files)
+    data = _table(f"Data: {len(rows)} rows", heads, rows, behind=record["figure"] or len(rows) > _INLINE)
+    yield {**data, "links": links}
+    if compared:
+        cells = [[c[key] for key in _COMPARED] for c in compared]
+        yield _table(agreement(compared), ["quantity", *_COMPARED[1:]], cells, behind=len(compared) > _FOLD)
 
 
 # Markdown.
 
 
-def _markdown(shown: _Shown) -> Iterator[str]:
+def _markdown(section: Values) -> Iterator[str]:
     """Blocks between blank lines."""
-    paper = shown.paper
-    yield f"## {paper.title}"
-    yield paper.citation
-    if paper.remarks:
-        yield "\n".join(f"* {remark}" for remark in paper.remarks)
-    yield from shown.agreement
-    for record in shown.records:
-        name, title = record["name"], record["title"]
-        yield f"### {title}"
-        links = f"[{name}.csv]({paper.name}/{name}.csv)"
-        if record["figure"]:
-            yield f"![{_text(title)}]({paper.name}/{name}.png)"
-            also = [f"{name}.{form}" for form in ("svg", "pdf") if (shown.folder / f"{name}.{form}").exists()]
-            links += "".join(f", [{file}]({paper.name}/{file})" for file in also)
-        else:
-            heads, *rows = shown.table(record)
-            yield _rows(heads, rows[:_INLINE])
-        yield _text(record["caption"])
-        yield links
-        if compared := record["comparisons"]:
-            table = _rows(_COMPARED, map(_in_words, compared))
-            folded = f"<details>\n<summary>{agreement(compared)}</summary>", table, "</details>"
-            yield from folded if len(compared) > _FOLD else [table]
-    if errata := shown.errata:
-        yield "### Errata, each with its check"
-        yield _rows(_ERRATA, errata)
+    yield f"{'##' if section.get('level') else '###'} {section['title']}"
+    for part in section["parts"]:
+        if part["kind"] == "text":
+            yield part.get("markdown") or _text(part["text"])
+        elif part["kind"] == "image":
+            yield f"![{_text(part['title'])}]({part['file']})"
+        elif part["kind"] == "cells":
+            yield _rows(part["heads"], part["rows"])
+        elif "links" not in part:
+            yield f"<details>\n<summary>{part['title']}</summary>"
+            yield _rows(part["heads"], part["rows"])
+            yield "</details>"
+        yield from [part["links"]] if "links" in part else []
 
 
-def _in_words(c: Values) -> list[str]:
-    """The cells of `_compared` as Markdown has them, the remark beside the verdict."""
-    what, place, theirs, ours, difference, verdict, remark = _compared(c)
-    shown = verdict + (f" ({remark})" if remark else "")
-    return [what, place, f"{theirs:g}", f"{ours:.9g}", f"{difference:.2g}", shown]
-
-
-def _rows(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(_text(cell) for cell in row) + " |" for row in (heads, *rows)]
+def _rows(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    lines = ["| " + " | ".join(map(_text, row)) + " |" for row in (heads, *rows)]
     return "\n".join([lines[0], "|" + "---|" * len(heads), *lines[1:]])
 
 
-def _text(words: str) -> str:
-    """Words as Markdown shows them: no accidental emphasis, cells or tags."""
-    return re.sub(r"([\\|*_<`\[\]~])", r"\\\1", words)
-
-
-# The page.
-
-
-def _sections(shown: _Shown) -> Iterator[Values]:
-    paper = shown.paper
-    citation = re.sub(r"\[([^\]]*)\]\(([^)]*)\)", r"\1, \2", paper.citation).replace("*", "")  # links written out
-    texts = [{"kind": "text", "text": sentence} for sentence in [citation, *paper.remarks, *shown.agreement]]
-    yield {"title": paper.title, "level": 1, "id": paper.name, "parts": texts}
-    for record in shown.records:
-        yield {"title": record["title"], "parts": list(_record_parts(shown, record))}
-    if errata := shown.errata:
-        yield {"title": f"{paper.title}: errata, each with its check", "parts": [_cells(_ERRATA, errata)]}
-
-
-def _record_parts(shown: _Shown, record: Values) -> Iterator[Values]:
-    if record["figure"]:
-        svg = (shown.folder / f"{record['name']}.svg").read_text("utf-8")
-        yield {"kind": "image", "title": record["title"], "svg": svg}
-    yield {"kind": "text", "text": record["caption"]}
-    heads, *rows = shown.table(record)
-    behind = record["figure"] or len(rows) > _INLINE
-    yield numbers(f"Data: {len(rows)} rows", heads, rows) if behind else _cells(heads, rows)
-    if compared := record["comparisons"]:
-        heads, cells = [*_COMPARED, "remark"], [*map(_compared, compared)]
-        yield numbers(agreement(compared), heads, cells) if len(compared) > _FOLD else _cells(heads, cells)
-
-
-def _cells(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> Row:
-    return {"kind": "cells", "heads": list(heads), "rows": [list(row) for row in rows]}
+def _text(words: Any) -> str:
+    """Words as Markdown shows them: no accidental emphasis, cells or tags; numbers in nine digits."""
+    return re.sub(r"([\\|*_<`\[\]~])", r"\\\1", f"{words:.9g}" if isinstance(words, float) else str(words))

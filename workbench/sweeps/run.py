@@ -25,7 +25,7 @@ from workbench.io.extras import need
 from workbench.sweeps.ledger import DEFAULT, Ledger, Row
 from workbench.sweeps.result import Outcome, SweepResult
 from workbench.sweeps.specification import Chunk, Spec, read_spec
-from workbench.sweeps.workers import Answers, cores, on_cluster, on_processes, work
+from workbench.sweeps.workers import Answers, cores, on_cluster, on_processes
 
 Progress = Callable[[Outcome], None]
 
@@ -95,11 +95,7 @@ def _run(spec: Spec, book: Ledger, jobs: int | None, cluster: str | None, progre
 def _answers(
     chunks: list[Chunk], jobs: int | None, cluster: str | None
 ) -> Generator[tuple[int, Answers | None], None, None]:
-    if not chunks:
-        return
-    if cluster is not None:
+    if cluster is None:
+        yield from on_processes(chunks, min(jobs or cores(), len(chunks)))
+    elif chunks:
         yield from on_cluster(chunks, cluster)
-    elif (processes := min(jobs or cores(), len(chunks))) == 1:
-        yield from enumerate(map(work, chunks))
-    else:
-        yield from on_processes(chunks, processes)

@@ -129,11 +129,14 @@ def _strict(answer: Values) -> str:
 def on_processes(
     tasks: Sequence[Any], jobs: int, work: Callable[[Any], Any] = work, *, ahead: int = 2
 ) -> Generator[tuple[int, Any | None], None, None]:
-    """On `jobs` processes of this machine, one thread each. work: what is done with a task there.
+    """On `jobs` processes of this machine, one thread each; 1 stays in this one. work: what is done with a task there.
 
     ahead: how many tasks for each process are under way at a time, in the order of tasks. When a process dies, those
     are retried; a task that saw DEATHS of them is tried once more alone, and given up when its process dies again.
     """
+    if jobs <= 1:
+        yield from enumerate(map(work, tasks))
+        return
     waiting, suspects = list(range(len(tasks)))[::-1], list[int]()
     deaths: Counter[int] = Counter()
     try:

@@ -291,7 +291,7 @@ def test_the_gallery_folds_long_tables_and_shows_markdown_as_words(twice: tuple[
     assert pages._text("ρ* and |M| and f_0 < 1") == r"ρ\* and \|M\| and f\_0 \< 1"
     for line in text.splitlines():
         if line.startswith("| "):
-            assert len(re.findall(r"(?<!\\)\|", line)) == 7
+            assert len(re.findall(r"(?<!\\)\|", line)) == 8
 
 
 def test_an_unknown_artifact_or_paper_is_refused_in_one_sentence(tmp_path: Path) -> None:
