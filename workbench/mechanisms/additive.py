@@ -159,16 +159,6 @@ class AdditiveNoise(ShownMechanism):
         given = whole_column(answers, "answers", 0, top, f"a column of integers in 0..{top}")
         return (given + self.draws(None, given.size, Source(insecure_seed))) % self.question.order
 
-    def publisher(self) -> Callable[[Any], Any]:
-        """Publishes one answer at a time; what it draws from is built once."""
-        sampler, sizes, scalar = Sampler(self.masses), self.question.sizes, self.question.scalar
-
-        def publish(answer: Any) -> Any:
-            moved = ((np.unravel_index(sampler.draw(1)[0], sizes) + np.atleast_1d(answer)) % sizes).tolist()
-            return moved[0] if scalar else moved
-
-        return publish
-
     @property
     def column_inputs(self) -> ColumnInputs | None:
         """The answers of a scalar query."""

@@ -314,20 +314,18 @@ class AdditiveIntegerNoise(LineNoise):
 
     def draws(self, x: Any, count: int, source: Source) -> Integers:
         """x + η (η itself without an x), clamped where the question says so. Shape (count,)."""
-        clamp = self.question.clamp
-        answer = 0 if x is None and clamp is None else self.read_answer(x)
-        drawn = self.noise.draw(count, source) + answer
-        return drawn if clamp is None else np.clip(drawn, *clamp)
+        answer = 0 if x is None and self.question.clamp is None else self.read_answer(x)
+        return self._published(answer, self.noise.draw(count, source))
 
     def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> Integers:
         """One draw for each of many true answers. answers: (n,) integers. Raises InvalidRequest."""
         clamp = self.question.clamp
-        low, high = (-(1 << 62), 1 << 62) if clamp is None else clamp
-        constraint = "a column of integers" if clamp is None else f"integers in {low}..{high}"
-        given = whole_column(answers, "answers", low, high, constraint)
-        noise = self.noise.draw(given.size, Source(insecure_seed))
-        published: Integers = np.clip(given + noise, low, high)
-        return published
+        constraint = "a column of integers" if clamp is None else f"integers in {clamp[0]}..{clamp[1]}"
+        given = whole_column(answers, "answers", *(clamp or (-_FARTHEST, _FARTHEST)), constraint)
+        return self._published(given, self.noise.draw(given.size, Source(insecure_seed)))
+
+    def _published(self, answers: Integers | int, noise: Integers) -> Integers:
+        return answers + noise if self.question.clamp is None else np.clip(answers + noise, *self.question.clamp)
 
     @property
     def column_inputs(self) -> ColumnInputs:

@@ -30,7 +30,6 @@ Beside what the protocol lists, a mechanism may have these; what it has not is r
     record_digits, short_record()  the size of `to_dict` where it may be large, and a shorter form of it
     within(distance), distances    the same law under the relation "inputs at most so far apart" (OpenDP); the
                                    `Distances`, where inputs are no numbers of columns
-    publisher()                    a function that publishes one input at a time, where `publish` has much to build
     column_inputs, ...             what `ColumnPublisher` lists, to publish columns
 
 On real inputs finitely many laws suffice where the measure is a maximum at ends: ratios and hockey sticks are. What is

@@ -12,17 +12,16 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from workbench.errors import must
 from workbench.exact.numbers import ONE, ZERO, RationalPair, Rationals, positive
 from workbench.exact.objects import Record
-from workbench.exact.plain import plain_list, whole_number
-from workbench.io.files import names_file, read_table, spelled
+from workbench.exact.plain import whole_number
+from workbench.io.files import names_file, spelled
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FREE, FiniteQuery
-from workbench.mechanisms.points import Point
+from workbench.mechanisms.points import Point, cells_of
 from workbench.mechanisms.quantization import read_range, spelled_range
 from workbench.mechanisms.range_mechanism import RangeMechanism
 
@@ -191,11 +190,9 @@ def _weights(prior: Any) -> Rationals | None:
     """Shares of equal parts of a range. Raises InvalidRequest."""
     if prior is None or (isinstance(prior, str) and prior == "uniform"):
         return (ONE,)
-    given = prior.split(",") if isinstance(prior, str) and not names_file(prior) else prior
-    if isinstance(given, (str, Path)):
-        given = [row[0] for row in read_table(given, "prior")]
-    count = len(plain_list(given, "prior", "uniform, worst, or a list of weights"))
     if isinstance(prior, str) and prior == "worst":
         return None
-    shares = FiniteQuery([*range(count + 1)], neighbours="all", prior=[*given, 0]).prior  # as weights of answers
-    return None if shares is None else shares[:count]
+    listed = isinstance(prior, str) and not names_file(prior)
+    given = prior.split(",") if listed else cells_of(prior, "prior", "uniform, worst, or a list of weights")
+    shares = FiniteQuery([*range(len(given) + 1)], neighbours="all", prior=[*given, 0]).prior  # as weights of answers
+    return None if shares is None else shares[:-1]

@@ -11,13 +11,11 @@ found by `solvers.rational_refinement` at the level of designs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from workbench.errors import InvalidRequest, must
-from workbench.exact.numbers import Rationals, Real, positive
+from workbench.exact.numbers import Rationals, Real
 from workbench.exact.objects import Values
 from workbench.mechanisms.mechanism import Bias, Budget, as_mechanism
 from workbench.mechanisms.quantization import rationals
@@ -29,8 +27,6 @@ from workbench.privacy.objective import ExpectedLoss
 from workbench.privacy.repair import repair_line, repair_noise
 from workbench.privacy.repair_channel import repair_rows
 
-Metric = Callable[[int, int], Real] | Sequence[Any] | np.ndarray[Any, Any]
-
 
 def certify(
     mechanism: Any,
@@ -38,7 +34,6 @@ def certify(
     epsilon: Budget | None = None,
     delta: Real | None = None,
     *,
-    metric: Metric | None = None,
     unbiased: bool = False,
     outputs: Sequence[Any] | None = None,
     unbiased_for: Sequence[Any] | None = None,
@@ -53,9 +48,7 @@ def certify(
         mechanism: any that a certificate can hold, or a Design or Certificate of one. Of a label randomizer the
             certificate holds the channel of all labels.
         notion: "pdp", "dp", "pure", "metric" (δ = 0) or another, whose own parameters are given by name.
-        epsilon, delta: exact; epsilon may be a mapping shift (pair) -> number. With a metric, pair (i, j) of a channel
-            has the budget epsilon * metric[i, j].
-        metric: distances of a channel's rows, a matrix or a function of (i, j), > 0 for every pair.
+        epsilon, delta: exact; epsilon may be a mapping shift (pair) -> number, as for budgets per distance.
         unbiased: whether the mean of the output must be the input, exactly, as on real inputs and labels; or
         outputs, unbiased_for: the value of every output of a channel and the mean every row must have.
         allow_bias: rather than refuse, give unbiasedness up; the certificate then states the exact bias that is left.
@@ -73,12 +66,6 @@ def certify(
     means = _means(subject, outputs, unbiased_for)
     if hasattr(subject, "certified_form"):
         subject = subject.certified_form()
-    if metric is not None:
-        if isinstance(epsilon, Mapping):
-            raise InvalidRequest("epsilon must be one number when a metric is given.")
-        scale = positive(epsilon, "epsilon")
-        distances = {(i, j): metric(i, j) if callable(metric) else metric[i][j] for i, j in subject.pairs}
-        epsilon = {(i, j): scale * positive(d, f"the distance of rows {i} and {j}") for (i, j), d in distances.items()}
     claim = Claim.of(notion, subject, {"epsilon": epsilon, "delta": delta, **parameters})
     noted = dict(record or {})
     repaired_by = getattr(subject, "repaired_by", None)

@@ -45,10 +45,9 @@ _SEEN = 1e-3  # of the largest δ: less is nothing to see
 
 @dataclass(frozen=True)
 class Piece:
-    """δ = p - q e^ε on ln low <= ε < ln high, low and high ratios (high None: ∞)."""
+    """δ = p - q e^ε from ε = ln low on, low a ratio, up to the next piece."""
 
     low: Fraction
-    high: Fraction | None
     p: Fraction
     q: Fraction
 
@@ -70,10 +69,10 @@ class Profile(Shown):
         """The exact δ at ε >= 0, as the number a - b e^ε (b = 0 for "pdp"). Raises InvalidRequest."""
         value = positive(epsilon, "epsilon", or_zero=True)
 
-        def ends_beyond(piece: Piece) -> bool:
-            return piece.high is None or sign_exp(piece.high, ONE, value) > 0
+        def begins_beyond(piece: Piece) -> bool:
+            return sign_exp(piece.low, ONE, value) > 0
 
-        there = (curve[bisect_left(curve, True, key=ends_beyond)] for curve in self.curves)  # pieces are sorted
+        there = (curve[bisect_left(curve, True, key=begins_beyond) - 1] for curve in self.curves)  # pieces are sorted
         return largest(ExpNumber.of(piece.p, piece.q, value) for piece in there)
 
     def delta(self, epsilon: Real) -> float:
@@ -140,17 +139,13 @@ def profile(mechanism: Any, notion: str = "dp") -> Profile:
 
 def _pieces(laws: Laws, notion: DeltaNotion) -> tuple[Piece, ...]:
     """The pieces of one pair from ε = 0 upwards."""
-    pieces, top = [], None
-    p, q = ZERO, ZERO
+    pieces, p, q = [], ZERO, ZERO
     for ratio, a, b in laws.steps:
-        if ratio is not None:
-            if ratio <= 1:
-                break
-            pieces.append(Piece(ratio, top, *notion.coefficients(p, q)))
-            top = ratio
+        if ratio is not None and ratio <= 1:
+            break
+        pieces += [] if ratio is None else [Piece(ratio, *notion.coefficients(p, q))]
         p, q = a, b
-    pieces.append(Piece(ONE, top, *notion.coefficients(p, q)))
-    return tuple(reversed(pieces))
+    return (Piece(ONE, *notion.coefficients(p, q)), *reversed(pieces))
 
 
 def profiles(mechanism: Any) -> list[Profile]:

@@ -78,12 +78,11 @@ def measurement(mechanism: Any, measure: str = "max_divergence", *, epsilon: Rea
         "zero_concentrated_divergence": dp.zero_concentrated_divergence,
         "renyi_divergence": dp.renyi_divergence,
     }
-    publish = getattr(subject, "publisher", lambda: lambda x: subject.draws(x, 1, Source(None)).tolist()[0])()
     try:
         return dp.m.make_user_measurement(
             *_inputs(distances, dp),
             measures[measure](),
-            lambda x: publish(distances.nearest(x)),
+            lambda x: subject.draws(distances.nearest(x), 1, Source(None)).tolist()[0],
             _privacy_map(subject, distances.farthest, measure, at),
             TO=_published(subject, distances.farthest),
         )

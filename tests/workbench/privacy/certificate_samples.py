@@ -42,8 +42,7 @@ def metric() -> Certificate:
     return certify_channel(
         [[0.6, 0.4], [0.5, 0.5], [0.4, 0.6]],
         notion="metric",
-        epsilon="0.3",
-        metric=lambda i, j: abs(i - j),
+        epsilon={(0, 1): "0.3", (0, 2): "0.6", (1, 2): "0.3"},
         outputs=[-1, 3],
         unbiased_for=[0.6, 1, 1.4],
         allow_bias=True,

@@ -180,11 +180,11 @@ def test_where_unbiased_is_impossible_it_is_refused_or_the_bias_stated():
 
 def test_metric_budgets_scale_with_the_distance():
     rows = [[0.6, 0.4], [0.5, 0.5], [0.4, 0.6]]
-    proof = certify_channel(rows, notion="metric", epsilon="0.3", metric=lambda i, j: abs(i - j))
+    proof = certify_channel(rows, notion="metric", epsilon={(0, 1): "0.3", (0, 2): "0.6", (1, 2): "0.3"})
     assert proof.epsilon[0, 2] == 2 * proof.epsilon[0, 1] == Fraction(3, 5)
     assert proof.privacy.meets("metric", proof.epsilon)
-    with pytest.raises(wb.InvalidRequest, match="distance of rows"):
-        certify_channel(rows, notion="metric", epsilon=1, metric=[[0, 0, 0]] * 3)
+    with pytest.raises(wb.InvalidRequest, match="no budget for pair"):
+        certify_channel(rows, notion="metric", epsilon={(0, 1): 1})
 
 
 # Quantizers.

@@ -133,8 +133,7 @@ def certified_quantizer(
     certificate = certify(
         subject,
         "metric",
-        epsilon,
-        metric=lambda i, j: (knots[i] - knots[j]) ** 2,
+        {(i, j): epsilon * (knots[i] - knots[j]) ** 2 for i, j in subject.pairs},
         outputs=mechanism.bins,
         unbiased_for=knots,
         record=noted,
