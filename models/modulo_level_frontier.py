@@ -30,7 +30,6 @@ leaves the best level function it found.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -70,22 +69,10 @@ class Piece:
         """The loss at a delta of the piece."""
         return float(np.interp(delta, (self.delta_low, self.delta_high), (self.value_low, self.value_high)))
 
-    def bound(self, delta: float) -> float:
-        """A proven lower bound on rho* at a delta of the piece."""
-        return float(np.interp(delta, (self.delta_low, self.delta_high), (self.bound_low, self.bound_high)))
-
 
 def proven(pieces: Sequence[Piece]) -> float:
     """How much of the interval of delta the proven pieces cover."""
     return sum(piece.delta_high - piece.delta_low for piece in pieces if piece.proven)
-
-
-def piece_at(pieces: Sequence[Piece], delta: float) -> Piece:
-    """The piece of a frontier that holds delta. Raises ValueError outside it."""
-    k = bisect_right([piece.delta_low for piece in pieces], delta) - 1
-    if k < 0 or delta > pieces[k].delta_high:
-        raise ValueError(f"delta must be in [{pieces[0].delta_low:g}, {pieces[-1].delta_high:g}]. Got {delta}.")
-    return pieces[k]
 
 
 def _keeps_digits(noise: Noise) -> bool:

@@ -12,11 +12,21 @@ from models import modulo_fast, modulo_frontier
 from models.modulo import ModuloModel, loss_vector, shifted
 from models.modulo_fast import FastSession
 from models.modulo_frontier import delta_frontier
-from models.modulo_level_frontier import level_frontier, piece_at
+from models.modulo_level_frontier import level_frontier
 from models.modulo_levels import LevelSearch, OutOfTime
 from models.requirements import MASS_ABOVE_RATIO as PDP
 from solvers.backend import backend
 from solvers.search import Deadline
+
+
+def piece_at(pieces, delta):
+    """The piece that holds a δ."""
+    return next(piece for piece in pieces[::-1] if piece.delta_low <= delta)
+
+
+def bound(piece, delta):
+    """What is proven at a δ of a piece."""
+    return np.interp(delta, (piece.delta_low, piece.delta_high), (piece.bound_low, piece.bound_high))
 
 
 def every_level_function(sizes, shifts, epsilon):
@@ -98,8 +108,8 @@ def test_what_is_not_proven_in_time_is_an_interval():
     assert {piece.proven for piece in pieces} == {True, False}
     for delta in np.linspace(0, 1, 101):
         truth, piece = piece_at(whole, delta).value(delta), piece_at(pieces, delta)
-        assert piece.bound(delta) - 1e-9 <= truth <= piece.value(delta) + 1e-9
-        assert piece.bound(delta) <= piece.value(delta)
+        assert bound(piece, delta) - 1e-9 <= truth <= piece.value(delta) + 1e-9
+        assert bound(piece, delta) <= piece.value(delta)
         assert not piece.proven or piece.value(delta) == pytest.approx(truth, abs=2e-9)
     with pytest.raises(ValueError, match="not 0"):
         LevelSearch((5,), ((0,),), 1.0)
