@@ -20,7 +20,7 @@ from workbench.exact.arrays import Flags, Integers, Words
 from workbench.exact.plain import whole_number
 
 _WORD = 1 << 64
-Word = TypeVar("Word", np.uint64, np.uint16)
+Word = TypeVar("Word", np.uint64, np.uint16, np.uint8)
 
 
 class Source:
@@ -41,6 +41,10 @@ class Source:
     def short_words(self, count: int) -> NDArray[np.uint16]:
         """(count,) independent uniform 16-bit words."""
         return self._uniform(np.uint16, count)
+
+    def short_bytes(self, count: int) -> NDArray[np.uint8]:
+        """(count,) independent uniform bytes."""
+        return self._uniform(np.uint8, count)
 
     def _uniform(self, kind: type[Word], count: int) -> NDArray[Word]:
         limits = np.iinfo(kind)

@@ -9,6 +9,8 @@ bits are taken. Hence the probabilities are exactly k_i / T, whatever T is, with
     n = 48     a search among the integers ⌊C 2^n / T⌋, of several laws in one array, settles all but m / 2^n
     beyond     16 bits at a time, integers compared with integers
 
+Many draws from one law of many outcomes come from an alias table (`workbench.exact.alias_table`), as exact.
+
 Words come from the operating system in bulk (`Source`). Against timing attacks nothing is claimed.
 """
 
@@ -23,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import must
+from workbench.exact.alias_table import MOST, AliasTable
 from workbench.exact.arrays import Integers, Words
 from workbench.exact.distribution import Distribution
 from workbench.exact.plain import whole_number
@@ -30,6 +33,7 @@ from workbench.exact.random_source import Source
 
 _WORD, _DEPTH = 16, 48
 _CHUNK = 1 << 16
+_MANY = 1 << 12  # outcomes from which an alias table is faster, once it is made
 _CELLS = 1 << 20  # of all tables together: what a processor's cache holds
 _LAWS = 1 << _WORD
 
@@ -73,11 +77,28 @@ class Sampler:
         """How many of them are those of earlier laws."""
         return np.array([0, *accumulate(map(len, self._boundaries))], dtype=np.int64)
 
+    @cached_property
+    def _aliases(self) -> AliasTable:
+        return AliasTable(self.laws[0].integers, self.source)
+
     def draw(self, count: int) -> Integers:
         """Independent draws of 0..m-1 from the first law. count: >= 0. Shape (count,). Raises InvalidRequest."""
-        first = np.zeros(whole_number(count, "count", 0), dtype=np.int32)
-        parts = [self.draw_from(first[start : start + _CHUNK]) for start in range(0, first.size, _CHUNK)]
-        return np.concatenate([first[:0], *parts], dtype=np.int64)
+        drawn = np.empty(whole_number(count, "count", 0), dtype=np.int64)
+        outcomes = len(self.laws[0].integers)
+        aliases = _MANY < outcomes <= MOST and ("_aliases" in self.__dict__ or drawn.size >= outcomes)
+        for start in range(0, drawn.size, _CHUNK):
+            part = drawn[start : start + _CHUNK]
+            part[:] = self._aliases.draw(part.size) if aliases else self._drawn(part.size)
+        return drawn
+
+    def _drawn(self, count: int) -> NDArray[np.int32]:
+        """Draws from the first law by its cells."""
+        words = self.source.short_words(count)
+        drawn = self.table.take(words >> (_WORD - self.bits) if self.bits < _WORD else words)
+        open_ = np.flatnonzero(drawn < 0)
+        if open_.size:
+            drawn[open_] = self._settle_many(np.zeros(open_.size, dtype=np.int64), words[open_])
+        return drawn
 
     def draw_from(self, which: NDArray[np.integer]) -> NDArray[np.int32]:
         """One draw from each of the laws named. which: (n,) numbers of laws. Shape (n,)."""

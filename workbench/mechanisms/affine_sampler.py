@@ -3,8 +3,9 @@
     Pr[. | x] = (1 - t) p(a+, .) + t p(b-, .),   t = (x - a)/(b - a)
 
 so a draw is one Bernoulli(t), which says whose end law it comes from, and one draw from that end law
-(`workbench.exact.sampler`). x is the rational its float is; the float nearest to a knot means the knot. The first 64
-bits of a uniform U decide U < t in floats unless U is nearer to t than these err; that is decided in integers.
+(`workbench.exact.sampler`). x is the rational its float is; the
+float nearest to a knot means the knot. The first byte w of a uniform U decides U < t unless t lies
+in or next to [w, w + 1)/256; 16 bits more settle most of these, and what is near then is decided in integers.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
-from workbench.mechanisms.density import piece_of
-from workbench.mechanisms.quantization import real_input
+
+_CHUNK = 1 << 15
+_BYTE, _WORD = 1 << 8, 1 << 16
 
 
 class AffineSampler:
@@ -36,30 +38,57 @@ class AffineSampler:
         number: dict[Distribution, int] = {}
         self.law_of = np.array([number.setdefault(end, len(number)) for end in ends], dtype=np.int32)
         self.sampler = Sampler(tuple(number), self.source)
-        self.cuts = np.array([*map(float, knots)])
+        self.lefts = np.array([*map(float, knots[:-1])])
+        self.cuts = self.lefts[1:]
         widths = [b - a for a, b in pairwise(knots)]
-        self.scales = np.array([1 / float(width) for width in widths])
-        # t in floats is off by less than this: some roundings of numbers as large as the knots
-        self.slack = 2.0**-48 * max(1.0, float(max(map(abs, knots)) / min(widths)))
+        self.scales = np.array([_BYTE / float(width) for width in widths])
+        # t 2^8 in floats is off by less than this: some roundings of numbers as large as the knots
+        self.slack = _BYTE * 2.0**-48 * max(1.0, float(max(map(abs, knots)) / min(widths)))
+
+    def draw(self, x: Vector, outputs: Vector) -> Vector:
+        """What is published of every input in x, within the range. outputs: (m,) published values. Shape of x."""
+        flat, drawn = x.reshape(-1), np.empty(x.size)
+        for start in range(0, x.size, _CHUNK):
+            np.take(outputs, self.positions(flat[start : start + _CHUNK]), out=drawn[start : start + _CHUNK])
+        return drawn.reshape(x.shape)
 
     def positions(self, x: Vector, given: NDArray[Any] | None = None) -> NDArray[np.int32]:
         """The positions of the outputs for some inputs within the range. Shape of x, (n,). given: the inputs exactly,
         which x is nearest to; then no float means a knot."""
-        piece, words = piece_of(self.cuts, x), self.source.words(x.size)
-        if given is not None:  # floats keep the order of any other input and the knots
-            for at in np.flatnonzero(x == self.cuts[piece]).tolist():
-                piece[at] = min(max(bisect_right(self.knots, Fraction(given[at])), 1), self.scales.size) - 1
-        ahead = (x - self.cuts[piece]) * self.scales[piece] - words * 2.0**-64  # t - U
-        right = ahead > 0
-        for at in np.flatnonzero(np.abs(ahead) < self.slack).tolist():
-            known = real_input(float(x[at]), self.knots[0], self.knots[-1], self.knots)
-            right[at] = self._below(known if given is None else Fraction(given[at]), int(piece[at]), int(words[at]))
+        first = self.source.short_bytes(x.size)
+        piece: Any = 0
+        if self.cuts.size > 40:
+            piece = np.searchsorted(self.cuts, x, side="right")
+        elif self.cuts.size:
+            piece = np.zeros(x.size, dtype=np.int8)
+            for cut in self.cuts:
+                piece += x >= cut
+        if given is not None and self.cuts.size:  # floats keep the order of any other input and the knots
+            for at in np.flatnonzero(x == self.lefts[piece]).tolist():
+                piece[at] = min(max(bisect_right(self.knots, Fraction(given[at])), 1), self.lefts.size) - 1
+        ahead = (x - self.lefts[piece]) * self.scales[piece] - first  # t 2^8 - w: U < t when >= 1, not when <= 0
+        right = ahead >= 0.5
+        near = np.flatnonzero((ahead > -self.slack) & (ahead < 1 + self.slack))
+        if near.size:
+            more = self.source.short_words(near.size)
+            further = ahead[near] * _WORD - more
+            right[near] = further >= 0.5
+            slack = self.slack * _WORD
+            for i in np.flatnonzero((further > -slack) & (further < 1 + slack)).tolist():
+                at = int(near[i])
+                word = int(first[at]) * _WORD + int(more[i])
+                of, at_input = int(piece[at]) if self.cuts.size else 0, x if given is None else given
+                known = Fraction(at_input[at])
+                if given is None and x[at] == self.lefts[of]:
+                    known = self.knots[of]
+                right[at] = self._below(known, of, word)
         return self.sampler.draw_from(self.law_of[2 * piece + right])
 
     def _below(self, x: Fraction, piece: int, word: int) -> bool:
-        """Whether U < t, for the first 64 bits of U, and more where they do not decide it."""
+        """Whether U < t, for the first 24 bits of U, and more where they do not decide it."""
         a, b = self.knots[piece], self.knots[piece + 1]
-        t = min(max((x - a) / (b - a), Fraction(0)), Fraction(1)) * (1 << 64)
-        while t - 1 < word < t:
-            word, t = word << 16 | int(self.source.short_words(1)[0]), t * (1 << 16)
-        return word < t
+        t = min(max((x - a) / (b - a), Fraction(0)), Fraction(1))
+        value, whole = word, _BYTE * _WORD
+        while t * whole - 1 < value < t * whole:
+            value, whole = value * _WORD + int(self.source.short_words(1)[0]), whole * _WORD
+        return value < t * whole

@@ -170,8 +170,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         shape. Raises InvalidRequest.
         """
         values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
-        at = AffineSampler(self.knots, self.ends, Source(insecure_seed)).positions(values.reshape(-1))
-        drawn = self.outputs[at].reshape(values.shape)
+        drawn = AffineSampler(self.knots, self.ends, Source(insecure_seed)).draw(values, self.outputs)
         return float(drawn) if drawn.ndim == 0 else drawn
 
     publish = sample

@@ -47,28 +47,26 @@ def test_published_quantizers_draw_from_their_law(name: str):
 
 
 def test_inputs_between_knots_are_decided_exactly_where_floats_cannot():
-    """First words that leave U < t open, and a t that only many bits tell from its float."""
+    """First bytes and words that leave U < t open: t = 1/3 exactly, and a t that only many bits tell from its float."""
     third = Quantizer.from_ends("x", [0, 1], [-1, 1], [[[1, 0], [0, 1]]])
 
     class Fixed(Source):
-        def __init__(self, first: int, *words: int) -> None:
+        def __init__(self, byte: int, *words: int) -> None:
             super().__init__()
-            self.first, self.queue = first, [*words]
+            self.byte, self.queue = byte, [*words]
 
-        def words(self, count: int) -> np.ndarray:
-            return np.full(count, self.first, dtype=np.uint64)
+        def short_bytes(self, count: int) -> np.ndarray:
+            return np.full(count, self.byte, dtype=np.uint8)
 
         def short_words(self, count: int) -> np.ndarray:
             return np.array([self.queue.pop(0) for _ in range(count)], dtype=np.uint16)
 
-    t = (Fraction(1, 10) + 1) / 2
-    bits = int(t * (1 << 96))  # U just below and just above t, in 64 + 2 * 16 bits
+    t = (Fraction(0.1) + 1) / 2
+    bits = int(t * (1 << 72))  # U just below and just above t, in 8 + 4 * 16 bits
     for value, output in ((bits - 1, 1), (bits + 1, 0)):
-        words = [value >> shift & 0xFFFF for shift in (16, 0)]
-        source = Fixed(value >> 32, *words, 7)  # and one word for the end law, which is certain
-        at = np.array([0.1]), np.array([Fraction(1, 10)], dtype=object)
-        assert AffineSampler(third.knots, third.ends, source).positions(*at).tolist() == [output]
-        assert not source.queue
+        words = [value >> shift & 0xFFFF for shift in (48, 32, 16, 0)]
+        source = Fixed(value >> 64, *words, 7)  # and one word for the end law, which is certain
+        assert AffineSampler(third.knots, third.ends, source).positions(np.array([0.1])).tolist() == [output]
 
 
 def test_the_law_of_a_float_input_is_the_exact_law_there():
