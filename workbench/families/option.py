@@ -190,7 +190,7 @@ def probabilities(value: Any, name: str, wanted: str = "a list of probabilities,
     """A list of probabilities, or a CSV file of them."""
     from workbench.mechanisms.points import cells_of
 
-    return listed(probability)(value if isinstance(value, str) else cells_of(value, name, wanted), name)
+    return listed(probability)(cells_of(value, name, wanted), name)
 
 
 def _constraint_names() -> Iterable[str]:

@@ -51,8 +51,10 @@ def _spelled(given: str | Path, name: str) -> Iterable[Any]:
 
 
 def cells_of(given: Any, name: str, constraint: str = "numbers, as a list or as a CSV file") -> list[Any]:
-    """The entries of a list or of a data frame of one column, or the cells of a CSV file of one row or column. Raises
-    InvalidRequest."""
+    """The entries of a list or of a data frame of one column, of a text "1,2,1", or the cells of a CSV file of one row
+    or column. Raises InvalidRequest."""
+    if isinstance(given, str) and not names_file(given):
+        return given.strip().removesuffix(",").split(",") if given.strip() else []
     if isinstance(given, (str, Path)):
         rows = [[cell for cell in row if cell] for row in read_table(given, name)]
         if len(rows) > 1 and (widest := max(map(len, rows))) > 1:  # read in a row, they would be something else

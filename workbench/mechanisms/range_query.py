@@ -18,7 +18,7 @@ from workbench.errors import must
 from workbench.exact.numbers import ONE, ZERO, RationalPair, Rationals, positive
 from workbench.exact.objects import Record
 from workbench.exact.plain import whole_number
-from workbench.io.files import names_file, spelled
+from workbench.io.files import spelled
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FREE, FiniteQuery
 from workbench.mechanisms.points import Point, cells_of
@@ -192,7 +192,6 @@ def _weights(prior: Any) -> Rationals | None:
         return (ONE,)
     if isinstance(prior, str) and prior == "worst":
         return None
-    listed = isinstance(prior, str) and not names_file(prior)
-    given = prior.split(",") if listed else cells_of(prior, "prior", "uniform, worst, or a list of weights")
+    given = cells_of(prior, "prior", "uniform, worst, or a list of weights")
     shares = FiniteQuery([*range(len(given) + 1)], neighbours="all", prior=[*given, 0]).prior  # as weights of answers
     return None if shares is None else shares[:-1]

@@ -60,14 +60,11 @@ def _labels(value: Any, name: str) -> Labels:
 
 def _prior(value: Any, name: str) -> Rationals | str:
     """The word uniform, or weights: a list, "1,2,1" or a CSV file of them."""
-    from workbench.io.files import names_file
     from workbench.mechanisms.points import cells_of
 
     if isinstance(value, str) and value.strip() == "uniform":
         return "uniform"
-    if not isinstance(value, str) or names_file(value):
-        value = cells_of(value, name, "uniform, or weights, in a list or a file")
-    return listed(exact)(value, name)
+    return listed(exact)(cells_of(value, name, "uniform, or weights, in a list or a file"), name)
 
 
 def _outputs(value: Any, name: str) -> tuple[float, ...]:

@@ -96,7 +96,7 @@ def _prior(value: Any, name: str) -> Rationals | str | None:
     if isinstance(value, Path) and "," in str(value) and not names_file(str(value)):
         value = str(value)
     wanted = "uniform, worst, or weights, in a list or a file"
-    weights = listed(or_zero)(value if isinstance(value, str) else cells_of(value, name, wanted), name)
+    weights = listed(or_zero)(cells_of(value, name, wanted), name)
     return tuple(weight / (sum(weights) or 1) for weight in weights)
 
 
