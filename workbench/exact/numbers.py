@@ -149,15 +149,29 @@ def exp_interval(epsilon: Fraction, bits: int) -> Interval:
 
 @lru_cache(maxsize=4096)
 def _exp_bounds(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
-    """`exp_bounds` of a rational in lowest terms."""
-    from flint import ctx
+    """`exp_bounds` of a rational in lowest terms.
 
-    unit, whole = 1 << bits, abs(numerator) // denominator
-    if not numerator:
+    The series of r = |ε| / 2^k < 1/8 in units u, squared k times. Every term that is rounded down, from a term and an r
+    that were, is at most 2u too small (2u/8 + u/8 + u); the terms after the first of 0 are less than u together.
+    """
+    size, unit = abs(numerator), 1 << bits
+    if not size:
         return unit, unit
-    with ctx.workprec(bits + 64 + whole.bit_length() + (3 * whole // 2 if numerator > 0 else 0)):
-        ends = ball_ends(ball(Fraction(numerator, denominator)).exp() * unit)
-    low, high = math.floor(ends[0]), math.ceil(ends[1])
+    halvings = (size // denominator).bit_length() + 8 + bits // 64
+    places = bits + 3 * max(0, numerator) // (2 * denominator) + halvings + 32
+    r = (size << places - halvings) // denominator
+    low = term = 1 << places
+    count = 0
+    while term:
+        count += 1
+        term = (term * r >> places) // count
+        low += term
+    high = low + 2 * count + 1
+    for _ in range(halvings):
+        low, high = low * low >> places, -(-high * high >> places)
+    if numerator < 0:
+        low, high = (1 << 2 * places) // high, -(-(1 << 2 * places) // low)
+    low, high = low >> places - bits, -(-high >> places - bits)
     # e^ε > 1 exactly when ε > 0: with that, equal masses are decided at once however small the budget
     return (max(low, unit), high) if numerator > 0 else (low, min(high, unit))
 
