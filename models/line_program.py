@@ -3,8 +3,7 @@
     min Σ c(η) f(η) (+ c a)   s.t.  Σ f (+ a) = 1,   Σ_o φ(P_o, Q_o) <= limit   for every bound and shift s,
 
 P = f, Q = f(· + s), s = ±1..±D of the sensitivity D, by tangents as they are needed (`models.tangent_program`), of a
-hockey stick at its worst shift alone in every round. Many shifts press at once on a fine grid, where an interior method
-answers (`models.line_interior`). Other solvers than HiGHS are given all of hockey sticks at once.
+hockey stick at its worst shift alone in every round. Other solvers than HiGHS are given all of hockey sticks at once.
 
     letter      here                     letter      here
     D           sensitivity              f(η)        columns, |η| <= last
@@ -34,12 +33,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from models import statement
-from models.line_interior import interior_point
-from models.requirements import HOCKEY_STICK, Bound
+from models.requirements import Bound
 from models.tangent_program import Comparisons, More, Multipliers, TangentProgram
 from solvers.arrays import Integers, Vector
 from solvers.data import SMALLEST
-from solvers.errors import SolverError
 from solvers.program import Program
 from solvers.rational_lp import Integers as Exact
 from solvers.rational_lp import object_array
@@ -49,9 +46,6 @@ from solvers.search import Deadline
 _SCALE = 2.0**20  # of all masses, so that tolerances are fine beside a small δ
 _BITS = 80  # of multipliers, which are rounded down
 _UNIT = 1 << _BITS
-_DENSE, _COLUMNS = 11_000, 1500  # shifts times outcomes from which the interior method is taken, up to columns
-_CLOSE, _FAR = 1e-9, 1e-5  # its relative gap, and what is too much
-_SPECK = 1e-12  # mass that it leaves where none belongs, over δ / m
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,10 +181,6 @@ class LineProgram:
         """The optimum. near: columns that are about the same; more: where bounds are infinitely many; precision: the
         excess over a limit, relative, at which a point counts as feasible. A point that stopped early breaks a limit
         by `excess`; the bound is proven all the same. Raises SolverError."""
-        if solver == "highs" and self.is_dense:
-            inside = self._inside(more, precision, deadline)
-            if inside is not None:
-                return inside
         live = self._live(solver)
         if solver != "highs":
             live.state_all()
@@ -200,29 +190,6 @@ class LineProgram:
         x, weights = live.x[: self.weights.size], np.maximum(-point.duals[1 : 1 + len(self.costs)], 0.0).tolist()
         bound = _proven(self, live.multipliers(point), weights)
         return Answer(self, x, point.value, bound, live.excess, live.rounds, live.master.version)
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether many shifts are to press on many outcomes of few columns: a program for the interior method."""
-        sticks = all(bound.kind == HOCKEY_STICK and bound.limit for bound in self.bounds)
-        rows = len(self.bounds) * int(self.shifts.size) * (2 * self.reach + 1)
-        return sticks and len(self.losses) == 1 and rows >= _DENSE and self.weights.size <= _COLUMNS
-
-    def _inside(self, more: More | None, precision: float, deadline: Deadline | None) -> Answer | None:
-        """The answer of the interior method; None where that knows none, or breaks further bounds."""
-        costs, mass = self.base.template.c, self.weights.astype(float)
-        try:
-            met = interior_point(costs, mass, self.compared, self.bounds, _CLOSE, deadline or Deadline())
-        except SolverError:
-            return None
-        pairs = zip(*self.compared.laws(met.x), strict=True)
-        if met.excess > precision or (more is not None and any(any(more(p, q)) for p, q in pairs)):
-            return None
-        if met.value - met.bound > _FAR * abs(met.value) and not (deadline and deadline.passed):
-            return None
-        x = np.where(met.x < _SPECK * min(bound.limit / bound.level for bound in self.bounds), 0.0, met.x)
-        bound = _proven(self, met.multipliers(self.compared, self.bounds), [])
-        return Answer(self, x, met.value, bound, met.excess, met.steps, "")
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ _SPECK = 1e-9  # mass beside which ratios do not count
 _HALVINGS, _INWARDS = 40, 0.5  # of the way to an optimum; of the way that is inside, by which the point inside follows
 _FIRST, _LESS = 3, 1e-3  # bounds of a comparison, those that the way leaves first; as _LITTLE
 _CLOSE, _IDLE, _GAIN = 1e-10, 8, 0.9  # relative gap that is enough; rounds, and share of the gap that they must close
+_WIDE = 11_000  # outcomes of all comparisons, where few gain tangents, from which these are priced by Devex weights
 _ENOUGH, _COLUMNS, _MISSED = 5e-8, 1500, 1e-9  # the gap from an interior point; columns of one; what rows may miss
 
 
@@ -159,7 +160,8 @@ class TangentProgram:
         self.base, self.compared, self.few, self.size = base, compared, few, base.shape[1]
         self.levels = levels
         live = solver == "highs" and not base.is_mip
-        self.master = GrowingProgram(base, _TOLERANCE) if live else RestatedProgram(base, solver)
+        wide = few and compared.second.size >= _WIDE
+        self.master = GrowingProgram(base, _TOLERANCE, devex=wide) if live else RestatedProgram(base, solver)
         self.bounds: list[StatedBound] = []
         self.tangents: list[Tangents] = []
         self.point: Point | None = None

@@ -21,6 +21,7 @@ from .search import Deadline
 from .solution import PointStatus, Rest, Solution, Termination
 
 _ITERATIONS = 100_000  # of one solve: more are a cycle
+_CHOSEN, _DEVEX = -1, 1  # by HiGHS itself; of its simplex_dual_edge_weight_strategy
 _COARSER = (1e-9, 1e-8)  # tolerances at which HiGHS may answer what it calls unbounded at finer ones
 
 
@@ -100,9 +101,10 @@ class RestatedProgram:
 
 
 class GrowingProgram(RestatedProgram):
-    """One live program of HiGHS. tolerance: how far a row may be broken. Raises SolverError."""
+    """One live program of HiGHS. tolerance: how far a row may be broken; devex: whether Devex weights (Harris 1973)
+    price edges, and no exact norms, which HiGHS computes anew after new rows. Raises SolverError."""
 
-    def __init__(self, program: Program, tolerance: float = 1e-9) -> None:
+    def __init__(self, program: Program, tolerance: float = 1e-9, devex: bool = False) -> None:
         import highspy
 
         super().__init__(program, "highs")
@@ -112,6 +114,7 @@ class GrowingProgram(RestatedProgram):
             "presolve": "off",
             "threads": 1,
             "simplex_iteration_limit": _ITERATIONS,
+            "simplex_dual_edge_weight_strategy": _DEVEX if devex else _CHOSEN,
         }.items():
             self._h.setOptionValue(name, value)
         self._tolerance = tolerance

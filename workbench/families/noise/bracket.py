@@ -262,9 +262,7 @@ def _integers(
             best = value, mechanism
         met += value - value_below <= gap * value and value_below - bound <= Fraction(1, 1000) * value
         size = math.ceil(1.4 * size)
-        digits = answer.program.is_dense and value - value_below <= value_below - bound  # a wider window changes none
-        done = best[0] - bound <= gap * best[0] or met == _MET or digits
-        if done or programs.deadline.passed or not within.fits(d, size):
+        if best[0] - bound <= gap * best[0] or met == _MET or programs.deadline.passed or not within.fits(d, size):
             break
     assert best is not None
     return Found(best[1], bound, programs.work)
