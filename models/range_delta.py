@@ -1,69 +1,170 @@
 """Lower bounds at (ε, δ) on the loss of every channel for real answers of which any two are neighbours.
 
-Answers x_i with weights p_i, Σ p = 1, and any multipliers λ_i: with v_i(o) = p_i c(o - x_i) - λ_i, v = v^+ - v^-, every
-channel M, as Σ_o M_i(o) = 1, costs
+Answers x_i in order with weights p_i, Σ p = 1. Take any multipliers λ_i and A_i(o), B_i(o) >= 0 that fall as o moves
+away from x_i, and r_i(o) = p_i c(o - x_i) - λ_i + A_i(o) + B_i(o). Every channel M costs, as Σ_o M_i(o) = 1,
 
-    loss = Σ λ + Σ_o Σ_i v_i M_i >= Σ λ - Σ_i max_o (1 - κ) v_i^- - Σ_o Σ_i κ v_i^- M_i + Σ_o Σ_j v_j^+ M_j
-    κ(o) = min(1, Σ_j v_j^+ / (e^ε Σ_i v_i^-)),     θ_j(o) = v_j^+ / Σ v^+,     v_j^+ >= e^ε κ θ_j Σ_i v_i^-
+    loss = Σ λ + Σ_o Σ_i r_i M_i - Σ_o Σ_i (A_i + B_i) M_i
 
-so that the last two sums are >= -Σ_ij Σ_o κ v_i^- θ_j (M_i - e^ε M_j)^+ >= -δ Σ_ij max_o κ v_i^- θ_j at (ε, δ), and
+Lemma. Where r >= 0 does not fall as o moves away from x_i, and for every output o
 
-    loss >= Σ λ - Σ_i max_o (1 - κ) v_i^- - δ Σ_ij max_o κ v_i^- θ_j                                (`bound_of`)
+    e^ε Σ_i A_i(o) <= Σ_{x_j > o} r_j(o),        e^ε Σ_i B_i(o) <= Σ_{x_j < o} r_j(o)
+
+the loss is at least Σ λ - δ Σ_i (A_i(x_i) + B_i(x_i)). Proof. A_i is a sum of layers, weights w on the outputs of
+intervals S around x_i, and r_j left of x_j one of rays, weights on all outputs below some end. From right to left over
+the outputs every layer is put on rays of e^ε times its weight when its right end is reached, and leaves them beyond its
+left end: rays only begin on the way, so that by the first inequality there are always enough. Each layer S of i stays
+on the same rays, of some j with shares θ_j, and M_i(S) <= δ + e^ε Σ_j θ_j M_j(S) at (ε, δ). Summed over layers,
+
+    Σ_o Σ_i A_i M_i <= δ Σ_i A_i(x_i) + Σ_o Σ_{x_j > o} r_j M_j
+
+and B_i likewise with rays to the right of x_j. ∎ With r_i < 0 somewhere the loss is less by max_o r_i^- at most; where
+r_j falls, its least value further out takes its place; where only shares a_i of A_i fit, the rest costs A_i(x_i)
+at most and not δ A_i(x_i). So `_proven` holds for all numbers, whatever the digits of the programs that find them.
+
+With v_i = p_i c(o - x_i) - λ_i, v = v^+ - v^-, λ best at δ = 0 and A + B = v^-, so that r = v^+, the bound is (1 - δ) Σ
+λ where the lemma holds, which the best channel at δ = 0 reaches where it publishes the answer itself with probability
+δ: with three bins and more A = a v^-, B = (1 - a) v^-, shares a_i, did in all that was tried (`bound_of`). With one bin
+or two only some of the best λ are as good (`bound_of_few`).
 
 An output between two of those given, the x_i among them, may be drawn at random from the two, with itself as the mean:
 that costs no more where c(r) = |r|, and L²/4 more at most where they are L apart and c(r) = r²; one beyond them all
-becomes the nearest. So the outputs are those given, and the caller takes L²/4 off. With λ best at δ = 0, c(r) = |r|
-and narrow bins the loss is about (1 - δ) Σ λ, which the best channel at δ = 0 reaches where it publishes the answer
-itself with probability δ.
+becomes the nearest. So the outputs are those given, and the caller takes L²/4 off.
 
-Without the λ: at δ = 0 there are λ_i >= 0 with κ = 1 and Σ λ = U, the least loss (duality; rows of sums >= 1 cost as
-much, as one that cannot be lowered anywhere is the least everywhere, so that all can be scaled). As v_i^- <= λ_i,
-v_j^+ <= p_j c and Σ v^+ >= Σ v = F - U with F(o) = Σ_j p_j c(o - x_j),
+Without the λ (`bound_of_bins`): at δ = 0 there are λ_i >= 0 with Σ_j v_j^+ >= e^ε Σ_i v_i^- and Σ λ = U, the least
+loss, for the outputs of M and those of the best bins (duality; rows of sums >= 1 cost as much, as one that cannot be
+lowered anywhere is the least everywhere, so that all can be scaled). With θ_j(o) = v_j^+/Σ v^+, Σ_o Σ_i v_i^- M_i <=
+Σ_ij Σ_o θ_j v_i^- (M_i - e^ε M_j) + Σ_o Σ_j v_j^+ M_j, so that
 
-    loss >= U - δ U Σ_j p_j max_o c(o - x_j) / (F(o) - U)                                            (`share_lost`)
+    loss >= U - δ Σ_i λ_i A_i,      A_i = Σ_j max_o (v_i^-(o)/λ_i) v_j^+(o) / (F(o) - U),      F(o) = Σ_j p_j c(o - x_j)
 
-For c(r) = r² the maximum is 1 + (x_j - m)²/(K - U), m the mean, K = F(m) (Cauchy and Schwarz: F = K + (o - m)²), the
-sum 1 + K/(K - U). For |r| it is convex in x_j, so chords are above it.
+as Σ v^+ >= Σ v = F - U. As v_i^- <= λ_i, Σ_j p_j max_o c(o - x_j)/(F - U) is above A_i for all i: for c(r) = r² it is 1
++ K/(K - U), K = F(m), m the mean (Cauchy and Schwarz: F = K + (o - m)²); for |r| the maximum is convex in x_j, so
+chords are above it. With many bins v_i^- is narrow: let r_i be the distance to the value of a bin beside that of x_i.
+The d bins have the loss Σ λ + Σ_bins (G + q Σ_own v_i^+ + q Σ_others v_i^-)/(d + q), G = Σ v^+ - e^ε Σ v^- >= 0, q =
+e^ε - 1, so that all λ_i that exceed p_i c(r_i) do by (d + q)/q times what the loss is above U at most; lowering them to
+it leaves Σ v^+ >= e^ε Σ v^- true. So v_i^-/λ_i <= 1 - c(e/r_i), e = |o - x_i| < r_i. With D = |x_i - x_j|, g = F(x_i) -
+U, k = |F'(x_i)|, as F is convex, A_i <= Σ_j p_j max_e (1 - c(e/r)) c(D + e)/(g - k e), where k r < g, and
+
+    |r|: (1 - e/r)/(g - k e) <= (1 - e/s)/g, 1/s = 1/r - k/g; (1 - e/s)(D + e) <= D, plus s/4 where D < s; where
+         D >= s + r_j, v_j^+ = p_j c - λ_j, for which it is D - λ_j/p_j; else λ_j <= p_j r_j. So, as F - Σ λ = g,
+             A_i <= 1 + (s/4 Σ_{D < s} p_j + Σ_{D < s + r_j} p_j r_j)/g
+    r²:  1/(g - k e) <= (1 + h e)/g <= (1 + h e/2)²/g, h = k/(g - k r); (1 - e²/r²)(D + e z)² <= D² + r² z² (Cauchy and
+         Schwarz), z = 1 + h (D + r)/2. So, as Σ p D² = F, with Minkowski's inequality
+             A_i <= (F + r² (1 + h (r + √F)/2)²)/g
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from models.losses import loss_named
+from models.oracles.bins import Bins
+from models.statement import program_of
 from solvers.arrays import Vector
+from solvers.backend import solve
 
 _ROUNDED = 1e-9  # relative, more than floats lose
-_CHORDS = 65
+_CHORDS, _TINY = 65, 1e-200
 
 
-def share_lost(x: Vector, p: Vector, least: float, loss: str) -> float:
-    """Σ_j p_j max_o c(o - x_j) / (F(o) - U), rounded up. x: (k,) increasing; p: (k,) of sum 1; least: U, or more."""
+def bound_of_bins(x: Vector, p: Vector, bins: Bins, epsilon: float, delta: float, loss: str) -> float:
+    """The bound of the best bins at δ = 0, without multipliers, rounded down. x: (k,) increasing; p: (k,) of sum 1;
+    loss: absolute or squared."""
+    moment, below = np.cumsum(p * x), np.cumsum(p)
+    values = np.concatenate([[-math.inf], bins.values, [math.inf]])
+    own = np.searchsorted(bins.starts, np.arange(x.size), side="right")
+    r = np.minimum(np.minimum(abs(x - values[own - 1]), abs(values[own + 1] - x)), x[-1] - x[0])
     if loss == "squared":
-        spread = float(p @ (x - p @ x) ** 2)
-        left = spread * (1 - _ROUNDED) - least
-        return (1 + spread / left) * (1 + _ROUNDED) if left > 0 else math.inf
-    below, moment = np.cumsum(p), np.cumsum(p * x)
-    left = (x * (2 * below - below[-1]) + moment[-1] - 2 * moment) * (1 - _ROUNDED) - least  # F - U at the x_j
-    if not (left > 0).all():
-        return math.inf
-    at = np.linspace(x[0], x[-1], _CHORDS)
-    most = np.array([(np.abs(x - each) / left).max() for each in at])
-    return float(p @ np.interp(x, at, most)) * (1 + _ROUNDED)
+        spread = float(p @ (x - moment[-1]) ** 2)
+        F, k = spread + (x - moment[-1]) ** 2, 2 * abs(x - moment[-1])
+        most = 1 + spread / max(spread * (1 - _ROUNDED) - bins.objective, _TINY)
+    else:
+        F = x * (2 * below - below[-1]) + moment[-1] - 2 * moment
+        k = np.maximum(abs(2 * below - 1), abs(2 * (below - p) - 1))
+    g = np.maximum(F * (1 - _ROUNDED) - bins.objective, _TINY)
+    narrow = np.flatnonzero((k * r < g) & (p > 0))
+    x_, r_, F_, k_, g_ = (each[narrow] for each in (x, r, F, k, g))
+    if loss == "squared":
+        A = (F_ + (r_ * (1 + k_ / (g_ - k_ * r_) * (r_ + np.sqrt(F_)) / 2)) ** 2) / g_
+    else:
+        at = np.linspace(x[0], x[-1], _CHORDS)
+        most = float(p @ np.interp(x, at, np.array([(abs(x - each) / g).max() for each in at])))
+        s = r_ / (1 - k_ * r_ / g_)
+
+        def within(terms: Vector, reach: Vector) -> Vector:
+            sums = np.append(0.0, np.cumsum(terms))
+            return np.asarray(sums[np.searchsorted(x, x_ + reach, "right")] - sums[np.searchsorted(x, x_ - reach)])
+
+        A = 1 + (s / 4 * within(p, s) + within(p * r, s + r[p > 0].max())) / g_
+    if narrow.size == np.count_nonzero(p):
+        most = min(most, float(A.max()))
+    q = math.expm1(epsilon)
+    least = bins.bound - (bins.objective - bins.bound) * (bins.d + q) / q
+    return least * (1 - delta * most * (1 + _ROUNDED))
 
 
-def bound_of(costs: Vector, multipliers: Vector, ratio: float, delta: float) -> float:
-    """The bound of any multipliers, rounded down. costs: (k, m) p_i c(o - x_i); multipliers: (k,) λ; ratio: e^ε."""
-    v = costs - multipliers[:, None]
-    less, more = np.maximum(-v, 0.0), np.maximum(v, 0.0)
-    above, below = more.sum(axis=0), ratio * less.sum(axis=0)
-    share = more / np.maximum(above, np.finfo(float).tiny)
-    covered = np.minimum(1.0, above / np.maximum(below * (1 + _ROUNDED), np.finfo(float).tiny))
-    lost = float(((1 - covered) * less).max(axis=1).sum())
-    for row in less * covered:
-        near = np.flatnonzero(row)
-        if near.size:
-            lost += delta * float((row[near] * share[:, near]).max(axis=1).sum())
-    total = float(multipliers.sum())
-    return total - lost - _ROUNDED * (float(np.abs(multipliers).sum()) + lost)
+def bound_of(
+    x: Vector, p: Vector, outputs: Vector, multipliers: Vector, loss: str, ratio: float, delta: float
+) -> float:
+    """The bound of any multipliers, by the best A = a v^- and B = b v^-, rounded down.
+
+    x, p: (k,) as above; outputs: (m,) increasing, the x among them; multipliers: (k,) λ; ratio: e^ε, rounded up.
+    """
+    from scipy.optimize import linprog  # slow to import
+
+    v, below = _costs(x, p, outputs, loss) - multipliers[:, None], x[:, None] > outputs
+    less, charged, alone = np.maximum(-v, 0.0), sp.csr_array(np.maximum(-v, 0.0).T * ratio), sp.eye_array(x.size)
+    rows: Any = sp.vstack([sp.block_diag([charged, charged]), sp.hstack([alone, alone])], format="csr")
+    rays = [(np.maximum(v, 0.0) * side).sum(axis=0) for side in (below, x[:, None] < outputs)]
+    limits, worth = np.concatenate([*rays, np.ones(x.size)]), np.tile(np.maximum(multipliers, 0.0), 2)
+    solution = linprog(-worth, rows, limits, bounds=(0, None), method="highs")
+    a, b = np.zeros((2, x.size)) if solution.x is None else solution.x.reshape(2, -1)
+    return _proven((x, p, outputs, loss), multipliers, a[:, None] * less, b[:, None] * less, ratio, delta)
+
+
+def bound_of_few(x: Vector, p: Vector, outputs: Vector, loss: str, ratio: float, delta: float) -> float:
+    """The bound of the best λ, A and B, rounded down: a program of 2 k m columns. Arguments as of `bound_of`."""
+    given = _costs(x, p, outputs, loss)
+    inward = np.where(x[:, None] > outputs[:-1], 1.0, -1.0)
+    sides = [np.where(side, 1.0, 0.0) for side in (x[:, None] > outputs, x[:, None] < outputs)]
+
+    def stated(cp: Any) -> Any:
+        A, B, multipliers = cp.Variable(given.shape, "A"), cp.Variable(given.shape, "B"), cp.Variable((x.size, 1), "λ")
+        r, peaks = A + B - multipliers + given, np.where(x[:, None] == outputs, delta, 0.0)
+        rows = [inward * (T[:, :-1] - T[:, 1:]) <= 0 for T in (A, B, r * -1.0)]
+        rows += [ratio * cp.sum(T, axis=0) <= cp.sum(side * r, axis=0) for T, side in zip((A, B), sides, strict=True)]
+        return cp.Problem(cp.sum(peaks * (A + B)) - cp.sum(multipliers), [r >= 0, *rows])
+
+    solution = solve(program_of(stated, "bound of a range", plain=True))
+    if solution.x is None:
+        return 0.0
+    return _proven((x, p, outputs, loss), solution["λ"].ravel(), solution["A"], solution["B"], ratio, delta)
+
+
+def _costs(x: Vector, p: Vector, outputs: Vector, loss: str) -> Vector:
+    return np.asarray(p[:, None] * loss_named(loss)(outputs[None], x[:, None]))
+
+
+def _proven(question: Any, multipliers: Vector, A: Vector, B: Vector, ratio: float, delta: float) -> float:
+    """The bound of any λ, A and B: what falls short of the lemma is taken off, or paid."""
+    x, outputs, total = question[0][:, None], question[2], float(multipliers.sum())
+
+    def least(T: Vector, *, back: bool) -> Vector:
+        return np.minimum.accumulate(T[:, ::-1], axis=1)[:, ::-1] if back else np.minimum.accumulate(T, axis=1)
+
+    A, B = (np.where(_ROUNDED * T.max() < T, T, 0.0) for T in (A, B))
+    A, B = (np.where(x > outputs, least(np.where(x < outputs, np.inf, T), back=True),
+                     least(np.where(x > outputs, np.inf, T), back=False)) for T in (A, B))  # fmt: skip
+    r = _costs(*question) - multipliers[:, None] + A + B
+    total -= float(np.maximum(-r, 0.0).max(axis=1).sum())
+    r = np.maximum(r, 0.0)
+    for T, side, back in ((A, x > outputs, False), (B, x < outputs, True)):
+        rays, taken = (least(r, back=back) * side).sum(axis=0) * (1 - _ROUNDED), ratio * T.sum(axis=0)
+        fits = np.minimum(1.0, rays / np.maximum(taken, _TINY))
+        share = np.where(T > 0, fits, 1.0).min(axis=1)
+        total -= float((1 - (1 - delta) * share) @ T.max(axis=1))
+    return total - _ROUNDED * float(np.abs(multipliers).sum())

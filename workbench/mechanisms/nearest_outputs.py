@@ -17,7 +17,7 @@ Losses c(o - x), c(r) = |r| or r², are exact: with F(x) = Σ_j c(o_j - x),
 
     at x              (F(x) + (a - 1) Σ_own c(o_j - x))/N, convex between cuts and continuous at them: an output that
                       comes is as far from the cut as the one that goes; so the largest is at a cut, at low or at high,
-                      or at an end of a step, as c of the distance to the step's middle is such a sum as well
+                      or at an end of a step: the first or last between two cuts, as all cost as much by their steps
     mean over x       (Σ_j E c(o_j - x) + (a - 1) Σ_j E[c(o_j - x); e_j-L <= x < e_j])/N, of parts of uniform answers
 """
 
@@ -97,11 +97,10 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         """e_0 <= ... <= e_m-L-1."""
         return tuple((a + b) / 2 for a, b in zip(self.bins, self.bins[self.own :], strict=False))
 
-    @cached_property
-    def step_ends(self) -> Rationals:
-        """Between steps, from left to right. Shape (n - 1,)."""
+    def step_of(self, x: Fraction) -> int:
+        """Of the n steps of the range, counted from 0, the one in which a number lies."""
         low, high = self.ends
-        return tuple(low + (high - low) * i / self.steps for i in range(1, self.steps))
+        return min(int((x - low) * self.steps / (high - low)), self.steps - 1)
 
     @property
     def published(self) -> Rationals:
@@ -124,7 +123,9 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     @cached_property
     def outputs(self) -> Vector:
         """What is published. Shape (m,), or (m + n,)."""
-        return np.array([float(value) for value in self.published])
+        low, high = map(float, self.ends)
+        middles = low + (high - low) * (2 * np.arange(self.steps if self.direct else 0) + 1) / (2 * self.steps)
+        return np.append([float(value) for value in self.bins], middles)
 
     @property
     def _weights(self) -> tuple[int, int, int]:
@@ -142,7 +143,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         weights[first : first + self.own] = [own] * self.own
         if self.direct:
             weights += [0] * self.steps
-            weights[len(self.bins) + bisect_right(self.step_ends, at)] = step
+            weights[len(self.bins) + self.step_of(at)] = step
         return Distribution.from_integers(weights)
 
     @cached_property
@@ -197,8 +198,8 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         first, kept = _below(self.cuts, x, given), source.bernoulli(own * (a - b), own * a + (m - own) * b, x.size)
         at = np.where(kept, first + source.below(own, x.size), source.below(m, x.size))
         if self.direct:
-            whole = source.bernoulli(*self.direct.as_integer_ratio(), x.size)
-            at = np.where(whole, m + _below(self.step_ends, x, given), at)
+            whole = np.flatnonzero(source.bernoulli(*self.direct.as_integer_ratio(), x.size))
+            at[whole] = [m + self.step_of(Fraction(given[k])) for k in whole.tolist()]
         return np.asarray(self.outputs[at])
 
     @property
@@ -221,25 +222,33 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         at, size = np.array(o, dtype=object), 1 if loss == "absolute" else 2
         cuts = (at[: len(self.cuts)] + at[self.own :]) // 2
         total = ((len(o) - self.own) * other + self.own * owned + step) * unit**size
-        grid = low + half * np.arange(2 * steps + 1, dtype=object)  # the ends of steps and their middles
-        x = np.sort(np.concatenate([[low, high], cuts, grid[2:-1:2] if step else []]))
+        x = np.concatenate([[low, high], cuts])
+        if step:
+            before = x - (x - low) % (2 * half)
+            x = np.concatenate([x, before, np.minimum(before + 2 * half, high)])
+        x = np.sort(x)
         first = np.searchsorted(cuts, x)
         each = other * _sums(at, x, 0, len(o), size) + (owned - other) * _sums(at, x, first, first + self.own, size)
         if step:
-            each += step * abs(grid[2 * np.searchsorted(grid[2:-1:2], x) + 1] - x) ** size
+            each += step * abs((x - low) % (2 * half) - half) ** size
         worst = int(each.argmax())
         before, after = np.full_like(at, low), np.full_like(at, high)
         groups = [
             (at, before, after, other),
             (at, np.append(before[: self.own], cuts), np.append(cuts, after[: self.own]), owned - other),
-            (grid[1::2], grid[:-1:2], grid[2::2], step),
         ]
+
+        def of_steps(x: int) -> int:  # 12 times the integral from low to x
+            whole, rest = divmod(x - low, 2 * half)
+            left = half - rest
+            return int(12 // (size + 1) * ((2 * whole + 1) * half ** (size + 1) - left * abs(left) ** size))
+
         mean, width = ZERO, (high - low) // len(weights)
         for part, weight in enumerate(weights):
             a, b = low + part * width, low + (part + 1) * width
             sums = (factor * _integrals(points, np.clip(left, a, b), np.clip(right, a, b), size).sum()
                     for points, left, right, factor in groups if factor)  # fmt: skip
-            mean += weight * Fraction(int(sum(sums)), 12 * width)
+            mean += weight * Fraction(int(sum(sums)) + step * (of_steps(b) - of_steps(a)), 12 * width)
         return mean / total, Fraction(int(each[worst]), total), Fraction(int(x[worst]), unit)
 
     # Files and words.

@@ -36,9 +36,12 @@ def with_steps(seed: int) -> NearestOutputs:
     return replace(made(seed), direct=Fraction(source.randint(1, 9), 10), steps=2 * source.randint(1, 4))
 
 
+def ends_of(mechanism: NearestOutputs) -> list[Fraction]:
+    return [*mechanism.cuts, *(Fraction(3 * i, mechanism.steps) for i in range(mechanism.steps + 1)), Fraction(3)]
+
+
 def answers(mechanism: NearestOutputs) -> list[Fraction]:
-    tiny = Fraction(1, 10**9)
-    ends = [Fraction(0), *mechanism.cuts, *mechanism.step_ends, Fraction(3)]
+    tiny, ends = Fraction(1, 10**9), ends_of(mechanism)
     return [x for x in {x + e for x in ends for e in (-tiny, 0, tiny)} if 0 <= x <= 3]
 
 
@@ -94,7 +97,7 @@ def test_losses_are_those_of_the_laws(seed: int, loss: str):
         return sum(p * abs(o - x) ** power for p, o in zip(law_at(mechanism, x), mechanism.published, strict=True))
 
     mean, worst, where = mechanism.errors(loss, (Fraction(1, 4), Fraction(3, 4)))
-    assert worst == at(where) == max(at(x) for x in [Fraction(0), *mechanism.cuts, *mechanism.step_ends, Fraction(3)])
+    assert worst == at(where) == max(at(x) for x in ends_of(mechanism))
     grid = [Fraction(3 * (2 * k + 1), 1200) for k in range(600)]
     costs = [at(x) for x in grid]
     assert max(costs) <= worst
@@ -115,11 +118,11 @@ def test_what_is_drawn_follows_the_law_and_cuts_are_exact():
             counts = np.bincount(np.searchsorted(mechanism.outputs, drawn), minlength=5)
             expected = 4000 * np.array([*map(float, mechanism.law(x))])
             assert float(((counts - expected) ** 2 / expected).sum()) < 30  # chi-square, 4 degrees: 5e-6
-    published = replace(mechanism, direct=Fraction(1, 3), steps=4)
+    direct = replace(mechanism, direct=Fraction(1, 3), steps=4)
     for x in (Fraction(3, 4) - tiny, Fraction(3, 4), Fraction(3)):
-        drawn = published.publish([x] * 4000, insecure_seed=(seed := seed + 1))
-        counts = np.array([np.isclose(drawn, output).sum() for output in published.outputs])
-        expected = 4000 * np.array([*map(float, published.law(x))])
+        drawn = direct.publish([x] * 4000, insecure_seed=(seed := seed + 1))
+        counts = np.array([np.isclose(drawn, output).sum() for output in direct.outputs])
+        expected = 4000 * np.array([*map(float, direct.law(x))])
         assert not counts[expected == 0].any()
         assert float(((counts - expected)[expected > 0] ** 2 / expected[expected > 0]).sum()) < 32
     assert mechanism.law(-0.0) == mechanism.law(0)

@@ -319,13 +319,13 @@ class _Channels(Family):
         """How many values a channel with free outputs publishes."""
         q = design.question
         used = design.mechanism.used
-        answers = {q.outputs[o] for o in used.tolist()} <= {*q.inputs}
+        answers = used.max() < q.m and {q.outputs[o] for o in used.tolist()} <= {*q.inputs}
         return f"publishes {len(used)} values, {'all of them answers' if answers else 'not only answers'}"
 
     def tables(self, design: Design) -> Tables:
         q, mechanism = design.question, design.mechanism
         inputs = q.inputs if hasattr(mechanism, "rows") else mechanism.inputs
-        if len(inputs) > _SHOWN or q.m > _SHOWN:
+        if len(inputs) > _SHOWN or len(mechanism.outputs) > _SHOWN:
             return []
         heads = ["input", *(str(shown(o)) for o in q.outputs)]
         rows = [

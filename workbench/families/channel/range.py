@@ -38,7 +38,7 @@ from models.losses import loss_named
 from models.oracles.bins import Bins, optimal_bins
 from models.output_dual import largest_ratio
 from models.range_channel import RangeChannel
-from models.range_delta import bound_of, share_lost
+from models.range_delta import bound_of, bound_of_bins, bound_of_few
 from models.range_outputs import Limit, level, spread
 from solvers.arrays import Flags, Pair, Vector
 from solvers.backend import solve
@@ -69,8 +69,8 @@ _CLOSE, _OF_MANY = 0.01, 0.8  # of each other, relative; the share of it before 
 _MASSES = 33_000  # compared on the cells' own points; with δ half
 _STEEP = 30  # ε up to which bins are known
 _GAIN = 0.001  # δ from which answers themselves are published
-_OF_AN_OUTPUT, _STEPS = 128, 1 << 16  # steps of an output, and at most
-_FEW_POINTS, _POINTS, _OF_ENDS, _LARGEST = 64, 12, 24, 1000  # of a bound at δ, for each bin, and at most
+_OF_AN_OUTPUT, _STEPS = 128, 1 << 20  # steps of an output, and at most
+_FEW_POINTS, _POINTS, _OF_ENDS, _LARGEST = 48, 12, 24, 1000  # of a bound at δ, for each bin, and at most
 _OF_A_BIN, _FEWEST, _MOST, _FINE = (2, 4, 6, 8, 12), 24, 499, 1 << 13  # cells for the worst answer; points of a bound
 _OUTPUTS = 8192  # about so many, from a program
 _MANY, _OWN, _ATOMS = 40, (16, 24, 32, 20, 28), (0.3, 0.4)  # bins; outputs of one; its share at an end of the range
@@ -272,9 +272,9 @@ class _Search:
         assert self._proven is not None
         self._share = _CLOSE
         points, prior, bins = self._proven
-        lost = float(delta) * bins.objective * share_lost(points, prior, bins.objective, self._loss.name)
         self.bound = ZERO
-        self._raise(bins.bound - lost)
+        epsilon, loss = float(self.request.epsilon or 0), self._loss.name
+        self._raise(bound_of_bins(points, prior, bins, epsilon, float(delta), loss))
         if delta >= _GAIN:
             nearest = self.best[2].mechanism
             self._take_nearest(self.request, nearest.bins, nearest.own, min(delta, ONE))
@@ -336,16 +336,18 @@ class _Search:
             p = np.repeat(np.array([float(w) for w in self.question.weights or ()]), count // parts)
         p = p / p.sum()
         outputs = np.sort(np.concatenate([x, (x[1:] + x[:-1]) / 2])) if squared else x
-        starts = optimal_bins(x, p, epsilon, self._loss).starts
-        scale = x[starts], np.arange(starts.size, dtype=np.float64)
-        model = RangeChannel(x, np.arange(x.size), outputs, _near(x, outputs, scale), math.expm1(epsilon),
-                             self._loss.name, p)  # fmt: skip
-        solution = self._stopped(model)
-        if solution.row_dual is not None:
-            costs = p[:, None] * self._loss(outputs[None], x[:, None])
-            value = bound_of(costs, model.multipliers(solution), largest_ratio(epsilon), delta)
-            value -= squared * float(np.diff(outputs).max()) ** 2 / 4
-            self._raise(value)
+        name, ratio = self._loss.name, largest_ratio(epsilon)
+        if x.size <= _FEW_POINTS:
+            value = bound_of_few(x, p, outputs, name, ratio, delta)
+        else:
+            starts = optimal_bins(x, p, epsilon, self._loss).starts
+            near = _near(x, outputs, (x[starts], np.arange(starts.size, dtype=np.float64)))
+            model = RangeChannel(x, np.arange(x.size), outputs, near, math.expm1(epsilon), name, p)
+            solution = self._stopped(model)
+            if solution.row_dual is None:
+                return
+            value = bound_of(x, p, outputs, model.multipliers(solution), name, ratio, delta)
+        self._raise(value - squared * float(np.diff(outputs).max()) ** 2 / 4)
 
     def design(self) -> Design:
         """What was found, as a design of the range. Raises NotProven where the time is up."""
@@ -355,7 +357,7 @@ class _Search:
         proven = "within 1 % of any channel" if self.close else f"not proven within 1 % of any channel ({gap:.2g})"
         mechanism, certificate, outputs = reached.mechanism, reached.certificate, reached.question.outputs
         if isinstance(mechanism, NearestOutputs):
-            outputs, rounded = mechanism.published, f"{len(mechanism.cells)} cells"
+            outputs, rounded = mechanism.bins, f"{len(mechanism.cells)} cells"
         else:
             rounded = cells.rounded
             mechanism = cells.published(mechanism)

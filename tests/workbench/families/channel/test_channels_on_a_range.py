@@ -11,7 +11,7 @@ import pytest
 import workbench as wb
 from models.losses import loss_named
 from models.oracles.bins import optimal_bins
-from models.range_delta import share_lost
+from models.range_delta import bound_of_bins
 from tests.fuzz.queries import least_loss
 from workbench.families.channel.family import FAMILY
 from workbench.mechanisms.range_query import RangeQuery
@@ -132,7 +132,7 @@ def test_the_bound_of_a_small_delta_is_below_a_plain_program(epsilon: str, delta
     k, x = 6, np.arange(6) + 0.5
     shares = np.repeat([float(v) for v in prior.split(",")], 2)
     bins = optimal_bins(x, shares, float(epsilon), loss_named(loss))
-    bound = bins.bound - float(delta) * bins.objective * share_lost(x, shares / 8, bins.objective, loss)
+    bound = bound_of_bins(x, shares / shares.sum(), bins, float(epsilon), float(delta), loss)
     table = np.abs(np.linspace(0, 6, 121) - x[:, None]) ** (2 if loss == "squared" else 1)
     least = least_loss(table, shares, np.ones((k, k), dtype=bool), {"epsilon": epsilon, "delta": delta})
     assert 0.5 * least < bound <= least * (1 + 1e-6)  # that the outputs are on a grid makes it larger
@@ -219,7 +219,10 @@ def test_the_worst_answer(loss: str, epsilon: float, delta: str):
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "prior", "loss"),
-    [("3", "0.3", None, "absolute"), ("1", "0.3", None, "absolute"), ("3", "0.02", "1,9", "absolute"),
+    [("3", "0.3", None, "absolute"), ("1", "0.3", None, "absolute"), ("2", "0.3", "1,9", "absolute"),
+     ("2", "0.3", "1,9", "squared"), ("5", "0.3", None, "squared"), ("12", "0.3", None, "absolute"),
+     ("20", "0.3", None, "absolute"), ("20", "0.3", None, "squared"), ("20", "0.01", None, "absolute"),
+     ("3", "0.02", "1,9", "absolute"),
      ("3", "0.02", "1,9", "squared"), ("8", "0.3", "1,9", "squared"), ("3", "0.3", "worst", "absolute"),
      ("3", "0.01", "worst", "squared"), ("12", "0.01", None, "absolute")],
 )  # fmt: skip
