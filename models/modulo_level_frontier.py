@@ -134,7 +134,7 @@ def _pieces(stairs: Stairs, high: float) -> list[Piece]:
 MARGIN = 1e-10
 """How far the proven bound lies below the value: the tolerance of the search and all rounding of its sums."""
 
-WORK = 300_000
+WORK = 400_000
 """Decisions after which a search stops, states counted by what they cost of these: one to three seconds."""
 
 _TOLERANCE = 1e-11

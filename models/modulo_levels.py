@@ -20,12 +20,11 @@ delayed, which charges a^k to each mu that leads to it. What is not enumerated:
 * Charges that cannot decide: what is still to be charged to mu is at most the mass of the last level and of what every
   later level can weigh, and that is the least where nothing more is delayed. Where S_mu and all of it stay below
   max S, the pairs of mu may all be broken at no loss, which lowers T: mu is dropped.
-* Choices by which more elements join the next level than the staircase has room for, as S has none for more delays.
+* Choices by which more elements join the next level than the staircase has room for.
 * Labels whose completions all lie above the staircase. Along a chain eta, eta + mu, ... of n unsettled elements from
   the last level on, either the mass a^(k+1) + ... + a^(k+n) appears, or a charge of s buys off A (1 - a^n) s of it at
-  most, A = a/(1 - a). Chains of one mu never meet; those of mu and -mu are cut in the middle, so that they add up. For
-  every s that gives a lower bound on T of the completions with S <= s. While a level is chosen, a delayed element's
-  chain is bought off.
+  most, A = a/(1 - a). Chains of one mu never meet. For every s that gives a lower bound on T of the completions with
+  S <= s. While a level is chosen, a delayed element's chain is bought off.
 
 | paper       | here                       |
 |-------------|----------------------------|
@@ -53,7 +52,7 @@ Key = tuple[int, int, Members, int]  # assigned, its mirror image, the last leve
 Trace = tuple[Any, Members, bool] | None  # of the levels before, the last level, whether what follows is mirrored
 Label = tuple[float, list[float], Trace]  # T, S of every shift (-inf where dropped), and what made them
 Layer = dict[Key, list[Label]]
-Terms = list[tuple[float, float, int]]  # sum of 1 - a^n over the chains of a shift, 1 - a^n of the longest, the shift
+Chains = tuple[float, float, int]  # of a shift: sum of 1 - a^n over them, 1 - a^n of the longest, the shift
 
 _EQUAL = 1e-15
 _OUT = float("-inf")
@@ -67,21 +66,19 @@ class OutOfTime(Exception):
 
 
 class _State(NamedTuple):
-    """What is known about a state: chains by family of shifts, what all later levels weigh, what can be reached.
+    """What is known about a state: chains by shift, what all later levels weigh, what can be reached.
 
     Attributes:
-        chains: for every family that is not dropped its terms.
+        chains: those of every shift that is not dropped.
         rest: the mass of later levels where nothing is delayed, over a^k.
         reached: unsettled elements with the shifts that lead to them, those of most shifts first.
-        on: element -> the chains that it is the first of: (family, term, 1 - a^n).
-        left: to how many of the elements from the i-th on every shift leads.
+        on: element -> the chains that it is the first of: (place in `chains`, 1 - a^n).
     """
 
-    chains: list[Terms]
+    chains: list[Chains]
     rest: float
     reached: list[tuple[int, list[int]]]
-    on: dict[int, list[tuple[int, int, float]]]
-    left: list[list[int]]
+    on: dict[int, list[tuple[int, float]]]
 
 
 @dataclass
@@ -122,7 +119,6 @@ class LevelSearch:
         grid = np.arange(N).reshape(self.sizes)
         axes = tuple(range(len(self.sizes)))
         self.negative = np.roll(np.flip(grid, axes), 1, axes).ravel().tolist()
-        self.families = sorted({tuple(sorted({i, i if j is None else j})) for i, j in enumerate(opposite)})
         self.a = float(np.exp(-self.epsilon))
         self.gain = self.a / float(-np.expm1(-self.epsilon))
         self.power = [float(p) for p in np.exp(-self.epsilon * np.arange(N + 2))]
@@ -216,7 +212,7 @@ class LevelSearch:
             work = fewer
         return ready
 
-    def _choose(self, i: int, joined: Members, T: float, S: list[float], chains: list[Terms]) -> None:
+    def _choose(self, i: int, joined: Members, T: float, S: list[float], chains: list[Chains]) -> None:
         """Delay or admit what can be reached, from the i-th element on."""
         if self.decisions > self.until:
             return
@@ -225,13 +221,12 @@ class LevelSearch:
         if not self.decisions & 1023:
             self._check_limits()
         state, k = self.state, self.k
-        free = [(self.high - s) / self.power[k] for s in S]
-        join = len(joined) + max([0, *(n - math.floor(r) for n, r in zip(state.left[i], free, strict=True) if n)])
-        if T + join * self.power[k + 1] >= self.stairs.t[bisect_right(self.stairs.s, max(self.low, *S)) - 1]:
-            return  # more than that cannot be delayed
+        least = T + len(joined) * self.power[k + 1]
+        if least >= self.stairs.t[bisect_right(self.stairs.s, max(self.low, *S)) - 1]:
+            return
         if i == len(state.reached):
             if joined:
-                self._settle(joined, T + len(joined) * self.power[k + 1], S)
+                self._settle(joined, least, S)
             return
         element, leading = state.reached[i]
         charged = S[:]
@@ -240,10 +235,10 @@ class LevelSearch:
         if max(charged) < self.high:
             left = chains
             if element in state.on:
-                left = [terms[:] for terms in chains]
-                for family, term, part in state.on[element]:
-                    mass, longest, mu = left[family][term]
-                    left[family][term] = (mass - part, longest, mu)
+                left = chains[:]
+                for at, part in state.on[element]:
+                    mass, longest, mu = left[at]
+                    left[at] = (mass - part, longest, mu)
             if not self._above(T, charged, k, left):
                 self._choose(i + 1, joined, T, charged, left)
         self._choose(i + 1, (*joined, element), T, S, chains)
@@ -265,21 +260,18 @@ class LevelSearch:
                 turned = True
         _put(self.later, (assigned, image, members, dropped), (T, S, (self.trace, joined, turned)))
 
-    def _above(self, T: float, S: list[float], k: int, chains: list[Terms]) -> bool:
-        """Whether no completion lies below the staircase, by the chains of one family."""
+    def _above(self, T: float, S: list[float], k: int, chains: list[Chains]) -> bool:
+        """Whether no completion lies below the staircase, by the chains of one shift."""
         s, t, high, unit = self.stairs.s, self.stairs.t, self.high, self.power[k]
         begin = bisect_right(s, max(self.low, *S)) - 1
         end = bisect_left(s, high)
-        for terms in chains:
-            # a chain's mass falls with the bound on S, by gain (1 - a^n), until it is bought off
-            off = [(S[mu] + unit * mass / part, self.gain * part) for mass, part, mu in terms if mass > _EQUAL]
+        for mass, part, mu in chains:
+            # their mass falls with the bound on S, by gain (1 - a^n), until it is bought off
+            none = S[mu] + unit * mass / part if mass > _EQUAL else 0.0
             i = begin
             while True:
                 S_next = min(s[i + 1], high) if i + 1 < end else high
-                bound = T
-                for none, slope in off:
-                    if none > S_next:
-                        bound += slope * (none - S_next)
+                bound = T + self.gain * part * max(0.0, none - S_next)
                 if bound < t[i] - self.tolerance * t[i] * t[i]:
                     break
                 if bound == T or S_next >= high:
@@ -293,7 +285,7 @@ class LevelSearch:
         return min(max(T + later, max(S) * worth) for T, S, _ in labels)
 
     def _state(self, assigned: int, members: Members, dropped: int) -> _State:
-        power, within, most = self.power, set(members), 2 * self.far
+        power = self.power
         live = [i for i in range(len(self.steps)) if not dropped >> i & 1]
         taken = [digit == "1" for digit in f"{assigned:0{len(self.negative)}b}"[::-1]]
         reached: dict[int, list[int]] = {}
@@ -301,33 +293,23 @@ class LevelSearch:
             for i in live:
                 if not taken[self.steps[i][member]]:
                     reached.setdefault(self.steps[i][member], []).append(i)
-        chains: list[Terms] = []
-        on: dict[int, list[tuple[int, int, float]]] = {}
-        for family in self.families:
-            terms = []
-            pair = [i for i in family if i in live]
-            for which, i in enumerate(pair):
-                step, mass, longest = self.steps[i], 0.0, 0
-                for member in members:
-                    first = element = step[member]
-                    length = 0
-                    while length < most and not taken[element]:
-                        length += 1
-                        element = step[element]
-                    if len(pair) == 2 and element in within:  # the other shift's chain comes from the other end
-                        length = (length + 1 - which) // 2
-                    length = min(length, self.far)  # no two chains meet that are cut there
-                    if length:
-                        mass += 1.0 - power[length]
-                        longest = max(longest, length)
-                        on.setdefault(first, []).append((len(chains), which, 1.0 - power[length]))
-                terms.append((mass, 1.0 - power[longest], i))
-            if pair:
-                chains.append(terms)
-        ordered, left = sorted(reached.items(), key=_fewest), [[0] * len(self.steps)]
-        for _, leading in reversed(ordered):
-            left.append([count + (i in leading) for i, count in enumerate(left[-1])])
-        return _State(chains, self._rest(taken, members, live), ordered, on, left[::-1])
+        chains: list[Chains] = []
+        on: dict[int, list[tuple[int, float]]] = {}
+        for i in live:
+            step, mass, longest = self.steps[i], 0.0, 0
+            for member in members:
+                first = element = step[member]
+                length = 0
+                while length < self.far and not taken[element]:
+                    length += 1
+                    element = step[element]
+                if length:
+                    mass += 1.0 - power[length]
+                    longest = max(longest, length)
+                    on.setdefault(first, []).append((len(chains), 1.0 - power[length]))
+            chains.append((mass, 1.0 - power[longest], i))
+        ordered = sorted(reached.items(), key=_fewest)
+        return _State(chains, self._rest(taken, members, live), ordered, on)
 
     def _rest(self, taken: list[bool], members: Members, live: Sequence[int]) -> float:
         """What later levels weigh, over a^k, when nothing is delayed, which settles all."""
