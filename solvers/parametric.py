@@ -22,7 +22,6 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import starmap
 from math import lcm, prod
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -196,15 +195,9 @@ class Parametric:
         if self._session is None:
             tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
             self._session = backend("highs").open(self.program, Options(algorithm="simplex", native=tight))
-        values: dict[str, Any] = {}
-        for name, shape in self.program.parameters.items():
-            if name == self.delta:
-                values[name] = float(delta)
-                continue
-            polynomials, numbers = self.powers.get(name), self.numbers.get(name, ())
-            given = [float(v) for v in numbers] if polynomials is None else [float(value_at(p, x)) for p in polynomials]
-            values[name] = np.reshape(given, shape, order="F")
-        solution = self._session.solve(values)
+        shapes, values = self.program.parameters, self._values(x, delta)
+        floats = {name: np.reshape([*map(float, own)], shapes[name], order="F") for name, own in values.items()}
+        solution = self._session.solve(floats)
         if solution.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
         if solution.termination is Termination.INFEASIBLE:
@@ -217,15 +210,22 @@ class Parametric:
             tuple(_held(status, ends) for status, ends in zip(rows, self.sides, strict=True)),
         )
 
+    def _values(self, x: Fraction, delta: Fraction) -> dict[str, list[Fraction]]:
+        """Those of the parameters there, entry by entry; of such that x does not move as floats have them."""
+        values = {}
+        for name, shape in self.program.parameters.items():
+            if name == self.delta:
+                values[name] = [delta]
+            elif name in self.powers:
+                values[name] = [value_at(power, x) for power in self.powers[name]]
+            else:
+                values[name] = [Fraction(float(value)) for value in self.numbers[name][: prod(shape)]]
+        return values
+
     def refined_basis_at(self, x: Fraction, delta: Fraction) -> Basis:
         """That of rational refinement, which tells apart what a solver's tolerance does not. x: a dyadic rational.
         Raises NoRationalSolution."""
-        at, scale = rational(x), lcm(*(int(v.denom()) for v in self.cost))
-        lp = RationalLP(len(self.cost))
-        lp.cost, lp.bounds = [fraction(v(at) * scale) for v in self.cost], [*self.bounds]
-        for row, sides in zip(self.rows, self.sides, strict=True):
-            low, high = (None if s is None else fraction(s[0](at)) + delta * fraction(s[1](at)) for s in sides)
-            lp.row({j: fraction(v(at)) for j, v in row.items()}, low, high)
+        lp = RationalLP.at(self.program, self._values(x, delta))
         point = solve_rational(lp)
         columns = zip(point.fixed.tolist(), point.x, lp.bounds, strict=True)
         activity = [sum((a * point.x[j] for j, a in row.items()), Fraction(0)) for row in lp.rows]

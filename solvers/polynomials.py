@@ -1,8 +1,8 @@
 """Rational functions of one variable x, their signs and their real roots, decided in exact arithmetic.
 
-A root is held as the one zero of an irreducible polynomial between two rationals; whether there is one is decided by
-Descartes' rule after a Möbius transformation of the interval (Vincent, Collins and Akritas): no sign changes, no root;
-one sign change, one root; an interval with more is halved.
+A root is held as the one zero of an irreducible polynomial between two rationals; FLINT isolates them in balls. Most
+polynomials have none in the interval asked for: that is decided by Descartes' rule after a Möbius transformation of the
+interval (Vincent, Collins and Akritas), no sign changes, no root.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cmp_to_key
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -130,7 +131,7 @@ def sign_at(polynomial: Poly, x: Fraction) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Root:
-    """The one zero of a squarefree polynomial in the open interval (low, high); a rational is low = high."""
+    """The one zero of an irreducible polynomial in the open interval (low, high); a rational is low = high."""
 
     polynomial: Poly
     low: Fraction
@@ -161,16 +162,14 @@ class Root:
 
     def against(self, other: Root) -> int:
         """-1, 0 or 1: whether it is less than, equal to or more than another."""
-        left, right, common = self, other, None
-        while left.high > right.low and right.high > left.low:
-            if common is None:
-                common = left.polynomial.gcd(right.polynomial)
-            low, high = max(left.low, right.low), min(left.high, right.high)
-            if common.degree() > 0 and count_roots(common, low, high):
-                return 0
-            left, right = left.refined(), right.refined()
+        left, right = self, other
         if left.low == left.high == right.low == right.high:
             return 0
+        while left.high > right.low and right.high > left.low:
+            low, high = max(left.low, right.low), min(left.high, right.high)
+            if left.polynomial == right.polynomial and sign_at(left.polynomial, low) != sign_at(left.polynomial, high):
+                return 0
+            left, right = left.refined(), right.refined()
         return -1 if left.high <= right.low else 1
 
     def above(self, x: Fraction) -> bool:
@@ -186,12 +185,6 @@ class Root:
         return float((root.low + root.high) / 2)
 
 
-def count_roots(polynomial: Poly, low: Fraction, high: Fraction) -> int:
-    """How many zeros a squarefree polynomial has in [low, high], ends counted; low = high is a point."""
-    ends = sum(not sign_at(polynomial, x) for x in {low, high})
-    return ends + (sum(1 for _ in roots_within(polynomial, low, high)) if low < high else 0)
-
-
 def sign_changes(polynomial: Poly, low: Fraction, high: Fraction | None) -> int:
     """Those of Descartes' rule for the open interval; high None: without end."""
     length = Fraction(1) if high is None else high - low
@@ -203,52 +196,29 @@ def sign_changes(polynomial: Poly, low: Fraction, high: Fraction | None) -> int:
     return sum(first != second for first, second in pairwise(signs))
 
 
-def roots_within(polynomial: Poly, low: Fraction, high: Fraction | None) -> Iterator[Root]:
-    """The zeros of a squarefree polynomial in the open interval, from the least one."""
-    changes = sign_changes(polynomial, low, high)
-    if not changes:
-        return
-    if changes == 1 and high is not None and sign_at(polynomial, low) and sign_at(polynomial, high):
-        yield Root(polynomial, low, high)
-        return
-    middle = 2 * abs(low) + 1 if high is None else (low + high) / 2
-    yield from roots_within(polynomial, low, middle)
-    if not sign_at(polynomial, middle):
-        yield Root.rational(middle)
-    yield from roots_within(polynomial, middle, high)
-
-
-def _odd_part(polynomial: Poly) -> Poly:
-    """The product of the irreducible factors at whose zeros a polynomial changes its sign."""
-    product = ONE
-    for factor, multiplicity in polynomial.factor_squarefree()[1]:
-        if multiplicity % 2:
-            product *= factor
-    return product
+def _turns(polynomial: Poly) -> Iterator[Root]:
+    """The real numbers where a polynomial changes its sign."""
+    for factor, multiplicity in polynomial.factor()[1]:
+        if multiplicity % 2 and factor.degree() == 1:
+            yield Root.rational(Fraction(-int(factor[0]), int(factor[1])))
+        elif multiplicity % 2:
+            for zero, _ in factor.complex_roots():
+                if zero.imag == 0:
+                    middle, radius = (fraction(part.fmpq()) for part in (zero.real.mid(), zero.real.rad()))
+                    yield Root(factor, middle - radius, middle + radius)
 
 
 def interval_around(polynomials: Iterable[Poly], x: Fraction, low: Root, high: Root | None) -> tuple[Root, Root | None]:
     """The largest part of [low, high] around x in which no polynomial changes its sign; none is 0 at x."""
     for polynomial in polynomials:
         top = None if high is None else high.high
-        if sign_changes(polynomial, x, top):
-            first = next(roots_within(_odd_part(polynomial), x, top), None)
-            if first is not None and (high is None or first.against(high) < 0):
-                high = first
-        if sign_changes(polynomial, low.low, x):
-            roots = [*roots_within(_odd_part(polynomial), low.low, x)]
-            if roots and roots[-1].against(low) > 0:
-                low = roots[-1]
-    return irreducible(low), None if high is None else irreducible(high)
+        inside = sign_changes(polynomial, low.low, x) or sign_changes(polynomial, x, top)
+        for root in _turns(polynomial) if inside else ():
+            if root.below(x):
+                low = max(low, root, key=_order)
+            elif high is None or root.against(high) < 0:
+                high = root
+    return low, high
 
 
-def irreducible(root: Root) -> Root:
-    """The same number, as a zero of the irreducible polynomial it is one of."""
-    if root.low == root.high:
-        return Root.rational(root.low)
-    for factor, _ in root.polynomial.factor()[1]:
-        if sign_at(factor, root.low) * sign_at(factor, root.high) < 0:
-            if factor.degree() == 1:
-                return Root.rational(Fraction(-int(factor[0]), int(factor[1])))
-            return Root(factor, root.low, root.high)
-    raise AssertionError("a factor of the polynomial changes its sign where it does")
+_order = cmp_to_key(Root.against)

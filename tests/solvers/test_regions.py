@@ -15,7 +15,7 @@ from flint import fmpz_poly
 from models.channel import ChannelModel, consecutive
 from solvers.errors import NoRationalSolution
 from solvers.parametric import Parametric, solved
-from solvers.polynomials import ONE, Affine, Root, count_roots, interval_around, roots_within
+from solvers.polynomials import ONE, Affine, Root, interval_around
 from solvers.program import Data, Program
 from solvers.rational_lp import RationalLP
 from solvers.rational_refinement import solve_rational
@@ -133,13 +133,18 @@ def test_integer_columns_have_no_formula() -> None:
 
 def test_roots_are_isolated_and_compared_exactly() -> None:
     p = fmpz_poly([-2, 0, 1]) * fmpz_poly([-3, 0, 1]) * fmpz_poly([-7, 5])  # √2, √3, 7/5
-    roots = [*roots_within(p, Fraction(1), None)]
-    assert [round(float(root), 6) for root in roots] == [1.4, 1.414214, 1.732051]
-    other = next(roots_within(fmpz_poly([-2, 0, 1]), Fraction(1), Fraction(2)))
-    assert roots[1].against(other) == 0
-    assert roots[0].against(other) == -1
-    assert other.against(Root.rational(Fraction(7, 5))) == 1
-    assert count_roots(p, Fraction(1), Fraction(7, 5)) == 1
+    one, near = Root.rational(Fraction(1)), [Fraction(6, 5), Fraction(141, 100), Fraction(3, 2), Fraction(2)]
+    ends = [interval_around([p], x, one, None) for x in near]
+    assert [round(float(low), 6) for low, _ in ends] == [1.0, 1.4, 1.414214, 1.732051]
+    assert [high and round(float(high), 6) for _, high in ends] == [1.4, 1.414214, 1.732051, None]
+    (_, below), (above, _) = ends[1:3]
+    assert below is not None
+    assert above.against(below) == 0
+    assert below.refined().refined().against(above) == 0
+    assert below.against(Root.rational(Fraction(7, 5))) == 1
+    assert ends[0][1].against(Root.rational(Fraction(7, 5))) == 0
+    _, root = interval_around([fmpz_poly([-3, 0, 1])], Fraction(3, 2), one, None)
+    assert below.against(root) == -1
 
 
 def test_a_double_root_ends_no_interval() -> None:

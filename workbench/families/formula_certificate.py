@@ -26,7 +26,7 @@ from flint import fmpz_poly
 
 from solvers.errors import NoRationalSolution
 from solvers.parametric import Basis, Parametric
-from solvers.polynomials import Root, count_roots
+from solvers.polynomials import Root, sign_changes
 from solvers.regions import Region, given_region
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified
 from workbench.exact.numbers import ONE, ZERO, exp_interval
@@ -203,10 +203,9 @@ def _root(data: Any) -> Root:
         refuse("coefficients", "integers")
     polynomial = fmpz_poly([value.numerator for value in coefficients])
     low, high = numbers(parts[1:], "an end")
-    if polynomial.degree() < 1 or polynomial.gcd(polynomial.derivative()).degree() or not low < high:
-        refuse("An end", "a zero of a polynomial without double zeros")
-    inside = count_roots(polynomial, low, high)
-    if inside != 1 or count_roots(polynomial, low, low) or count_roots(polynomial, high, high):
+    if polynomial.degree() < 2 or polynomial.factor() != (1, [(polynomial, 1)]):
+        refuse("An end", "a zero of an irreducible polynomial")
+    if not low < high or sign_changes(polynomial, low, high) != 1:
         refuse("An end", "the one zero of its polynomial between its numbers")
     return Root(polynomial, low, high)
 
