@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 _NOTHING = 1e-9
-_PLAIN = {"prior": "uniform", "delta": "0"}  # need not be repeated in the commands that are recommended
 
 
 _UNIQUE = {
@@ -105,8 +104,7 @@ def recommend(**given: Any) -> Report:
     outputs = Outputs(files, given)
     if given["column"] is None and sum(given[name] is not None for name in ("answers", "places", "range")) != 1:
         raise InvalidRequest("The answers must be given by exactly one of answers, places and range.")
-    values = {name: v for name, v in present(given).items() if v != _PLAIN.get(name)}
-    result = under_a_bar(lambda tell: recommended(**values, progress=tell))
+    result = under_a_bar(lambda tell: recommended(**present(given), progress=tell))
     outputs.write(result, "result_page", lambda path: result.best.save(path))
 
     def shown() -> Iterator[Any]:
@@ -118,7 +116,8 @@ def recommend(**given: Any) -> Report:
         if laws:
             cells = [[_rounded(row[name]) for name in _LAWS.values()] for row in laws]
             yield table("What is published", [*_LAWS], cells)
-        yield from (verbatim(f"{row['class']}: {row['command']}") for row in result if row["command"])
+        commands = {row["class"]: row["command"] for row in result}
+        yield from (verbatim(f"{name}: {commands[name]}") for name in (result.chosen,) if commands.get(name))
         yield from result.sentences
 
     return Report(result.to_dict, shown())

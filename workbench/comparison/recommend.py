@@ -9,7 +9,7 @@ rmse          the root of a mean squared loss
 worst         the largest mean loss of any answer, whatever the prior
 bias          how far the mean of what is published is from the answer at most
 bits          that tell apart what is published
-command       that makes it, where the query is a text
+command       that makes it alone, where the query is a text
 notes         what it needs, or why it does not apply
 """
 
@@ -199,7 +199,8 @@ def _budget(values: Values, given: Values) -> Record:
         if values[name] and name not in measured.parameters:
             refuse(name, measured.name, spell(values[name]))
     budget = {name: values[name] for name in ("epsilon", "notion", "loss", "max_loss", "runs")}
-    words = texts({**given, **({"delta": None} if other or not values["delta"] else {})})
+    plain = {**recommend.__kwdefaults__, "prior": "uniform"}  # need not be repeated in commands
+    words = texts({name: value for name, value in given.items() if str(value) != str(plain.get(name))})
     time = TimeShares(float(values["time_limit"]))
     return budget | {"delta": values["delta"] or ZERO, "parameters": other, "words": words, "time": time}
 
@@ -320,8 +321,8 @@ def _best_so_far(rows: list[Row], candidates: Sequence[Candidate], values: dict[
 def _row(query: AnyQuery, candidate: Candidate, values: dict[str, Value]) -> Row:
     row = dict.fromkeys(COLUMNS) | {"class": candidate.name, "notes": candidate.reason or candidate.needs}
     if candidate.solve is None:
-        return row | {"command": candidate.command}
-    command = candidate.command or query.of_one_class(candidate.name)
+        return row
+    command, longer = (query.command(candidate.name, **more) for more in ({}, {"time_limit": _MORE}))
     try:
         by_bisection = query.max_loss is not None and not candidate.minimises
         with until(bool if query.time is None else query.time.over()):
@@ -329,9 +330,8 @@ def _row(query: AnyQuery, candidate: Candidate, values: dict[str, Value]) -> Row
     except NotApplicable as error:
         return row | {"notes": str(error)}
     except (NotProven, OutOfTime) as error:
-        command = command and f"{command} --time-limit {_MORE}"
         why = f"{STOPPED}: {str(error).rstrip('.') or 'not certified in time'}"
-        return row | {"command": command, "notes": why, "bound": error.bound}
+        return row | {"command": longer, "notes": why, "bound": error.bound}
     except WorkbenchError as error:
         return row | {"command": command, "notes": str(error)}
     values[candidate.name] = value
@@ -339,7 +339,7 @@ def _row(query: AnyQuery, candidate: Candidate, values: dict[str, Value]) -> Row
     if value.stopped:
         what = "loss" if query.max_loss is None else "epsilon"
         notes += f"; {STOPPED}: the optimum of its class is at most this {what}"
-        command = command and f"{command} --time-limit {_MORE}"
+        command = longer
     known = {"objective": value.objective, "bound": value.bound, "certified": value.certified}
     return row | known | _of_laws(query, value) | {"command": command, "notes": notes}
 

@@ -78,18 +78,12 @@ def sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate], me
     inside = [row["class"] for row in served if row["class"] in known[best["class"]].contains]
     if inside and best["bound"] is not None:
         yield f"It can cost no more than {'; '.join(inside)}: its class contains them."
-    if query.losses.name == "squared" and query.question.numbers is not None:
-        yield f"Its root mean squared error is {best['objective'] ** 0.5:.6g}."
     if best.get("worst") is not None and query.question.prior is not None:
         yield from _if_wrong(best, served)
     mechanism = mechanisms.get(best["class"])
     if mechanism is not None and BORROWED not in best["notes"]:
         yield _published(query, mechanism)
     yield from own_distances(query)
-    for row in served:
-        extra = known[row["class"]].extra_loss
-        if extra and row["objective"] > 1.05 * best["objective"]:
-            yield f"{extra} costs {row['objective'] / best['objective']:.3g}x."
 
 
 def _least(query: AnyQuery, best: Row, where: str = "") -> str:

@@ -27,7 +27,6 @@ from workbench.families.design import Design
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.published import Published
 from workbench.families.registry import families
-from workbench.io.files import spelled
 from workbench.mechanisms.answer_grid import AnswerGrid, answer_grid
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.range_query import RangeQuery
@@ -118,20 +117,17 @@ def published_value(entry: Published, request: Any, design: Callable[[str, Any],
 class Candidate:
     """One class of mechanisms for a query.
 
-    name: of the class; needs: what it does with answers, in a few words; command: the one that makes it, or None.
-    solve: its value, computed when asked for; reason: why the class does not apply, instead. extra_loss: what makes the
-    class cost more than another, such as "Wrapping around", where that is worth a sentence; contains: the names of
-    classes all of whose mechanisms are in this one; programs: whether it goes to a solver, after those that do not;
-    simplicity: of what costs the same the least is recommended; minimises: whether `solve` itself finds the least ε for
-    the largest loss of a query; several: whether it takes budgets of several runs.
+    name: of the class; needs: what it does with answers, in a few words. solve: its value, computed when asked for;
+    reason: why the class does not apply, instead; contains: the names of classes all of whose mechanisms are in this
+    one; programs: whether it goes to a solver, after those that do not; simplicity: of what costs the same the least is
+    recommended; minimises: whether `solve` itself finds the least ε for the largest loss of a query; several: whether
+    it takes budgets of several runs.
     """
 
     name: str
     needs: str = ""
-    command: str | None = None
     solve: Callable[[], Value] | None = None
     reason: str | None = None
-    extra_loss: str | None = None
     contains: Words = ()
     programs: bool = False
     simplicity: int = 2
@@ -169,25 +165,14 @@ class _Budget:
         least = {} if self.max_loss is None else {"minimise": "epsilon", "max_loss": self.max_loss}
         return self.one_budget | least | ({"runs": self.runs} if self.runs > 1 else {})
 
-    def command(self, words: str, *names: str, **more: object) -> str | None:
-        """A command line: words, then the options of the query by name, as they were given, then others, the budget;
-        None where one of them is no text."""
-        given = self.words or {}
-        shown = {name: given[name] for name in names if name in given}
-        shown |= {name: None if value is None else str(value) for name, value in more.items()}
-        for name, value in self.budget.items():
-            if name != "notion" and (value or name != "delta"):
-                shown[name] = given.get(name) or (spelled(value) if isinstance(value, Fraction) else str(value))
-        if any(value is None for value in shown.values()):
-            return None
-        return f"{command_line(words, shown)} --notion {self.notion}"
-
-    def of_one_class(self, name: str) -> str | None:
-        """The command line that makes one class alone, whatever it is; None where the query is no text."""
-        given = {known: value for known, value in (self.words or {}).items() if known != "time_limit"}
+    def command(self, name: str, **more: object) -> str | None:
+        """The command line that makes one class alone, with more options; None where the query is no text."""
+        given = {known: value for known, value in (self.words or {}).items() if known not in more}
         if not given or None in given.values():
             return None
-        return command_line("recommend", {**given, "only": name})
+        options = {**given, "only": name, **more}
+        texts = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in options.items()]
+        return " ".join(["workbench recommend", *texts])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,15 +242,8 @@ def in_bits(outputs: int) -> str:
     return f"{bits} bit{'s' * (bits > 1)}"
 
 
-def command_line(words: str, options: Values) -> str:
-    """A command: words, then options."""
-    texts = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in options.items()]
-    return " ".join(["workbench", words, *texts])
-
-
 AnyQuery = Query | RealQuery
 RANGE_CHANNEL = "channel on a grid"  # the class of all channels of a range
-REAL = ("range", "sensitivity", "prior", "loss")  # options of a real query beside its budget
 
 
 def all_candidates(query: AnyQuery) -> Iterator[Candidate]:
@@ -276,10 +254,8 @@ def all_candidates(query: AnyQuery) -> Iterator[Candidate]:
         yield from _candidates(query)
         return
     shares = {name: getattr(query, name) / query.runs for name in ("epsilon", "delta")}
-    words = {name: text for name, text in (query.words or {}).items() if name != "runs"}
-    words |= {name: spelled(share) for name, share in shares.items() if name in words}
     several = {each.name: each for each in _candidates(query) if each.several} if query.delta else {}
-    for candidate in _candidates(replace(query, runs=1, words=words, **shares)):
+    for candidate in _candidates(replace(query, runs=1, **shares)):
         yield several.get(candidate.name) or _shared(query, candidate)
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from workbench.exact.objects import Record, Values
+from workbench.exact.objects import Values
 from workbench.families.baseline import Baseline, baselines_of, code_of, own_baselines
 from workbench.families.channel.baselines import audited
 from workbench.families.channel.family import FAMILY
@@ -27,7 +27,6 @@ from workbench.families.notion_points import notion_plan, notion_requests
 from workbench.families.published import published
 from workbench.families.recommendation import (
     RANGE_CHANNEL,
-    REAL,
     Candidate,
     Query,
     RealQuery,
@@ -38,7 +37,6 @@ from workbench.families.recommendation import (
 )
 from workbench.families.requirements import MASS_ABOVE_RATIO, ratio_kind, ratio_notions
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.finite_query import FREE
 
 if TYPE_CHECKING:
     from workbench.families.design import Design
@@ -63,16 +61,13 @@ def plan(question: Any, values: Values) -> Plan:
 
 
 _CHANNELS = ("integer noise, clamped", "modulo noise", *published(FAMILY))  # on the same outputs
-_SPELLING = ("answers", "places", "outputs", "max_shift", "neighbours", "prior")
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
     """The best channel and every baseline, each with its least parameter at the budget."""
     prior = "the worst input" if query.question.prior is None else "the prior"
     listed = _why_listed(query)
-    free = {"outputs": FREE} if listed is None else {}
-    command = query.command("design channel", *_SPELLING, **free, **_loss(query))
-    question = query.question.freed() if free else query.question
+    question = query.question.freed() if listed is None else query.question
     options = {"loss": query.loss, **query.budget}
     try:
         FAMILY.request(question, **options)
@@ -81,7 +76,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
         publishes = "" if question.free else f"; publishes only the outputs, {in_bits(question.m)}{listed}"
         publishes += "; the loss taken as linear between them" if question.free and query.losses.named is None else ""
         contains = (*_CHANNELS, *(("RR-on-Bins",) if question.free else ()))
-        yield Candidate("best channel", f"made for {prior}{publishes}", command, best, contains=contains, programs=True,
+        yield Candidate("best channel", f"made for {prior}{publishes}", best, contains=contains, programs=True,
                         simplicity=3, minimises=True, several=True)  # fmt: skip
     except ChannelTooLarge as error:
         yield Candidate("best channel", reason=str(error))
@@ -91,13 +86,13 @@ def candidates(query: Query) -> Iterable[Candidate]:
             continue
         simplicity = int(name != "randomized response")
         words = f"published ({entry.source}), made for {'the' if entry.with_prior else 'no'} prior"
-        yield Candidate(name, words, None, partial(published_value, entry, query, certified), simplicity=simplicity)
+        yield Candidate(name, words, partial(published_value, entry, query, certified), simplicity=simplicity)
     others = [
         *((known, "your own baseline") for known in own_baselines(query.own, "channel")),
         *((known, f"of {package}") for known, package in baselines_of("channel")),
     ]
     for baseline, words in others:
-        yield Candidate(baseline.name, words, None, partial(other, query, baseline, words))
+        yield Candidate(baseline.name, words, partial(other, query, baseline, words))
 
 
 def real_candidates(query: RealQuery) -> Iterable[Candidate]:
@@ -105,8 +100,7 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     words = f"biased; made for {query.question.prior_words} on the range; publishes values of its own"
     options = {"loss": query.loss, **query.budget}
     best = partial(designed, FAMILY, query.question, query.time, lambda design: design.words[0], **options)
-    command = query.command("design channel", *REAL)
-    yield Candidate(RANGE_CHANNEL, words, command, best, programs=True, several=True)
+    yield Candidate(RANGE_CHANNEL, words, best, programs=True, several=True)
 
 
 def _why_listed(query: Query) -> str | None:
@@ -141,9 +135,3 @@ def other(query: Query, baseline: Baseline, owner: str) -> Value:
         raise NotApplicable(f"it costs {reference.objective:.9g}, and is not private at this budget")
     design = partial(design_of, query, baseline.name, channel)
     return Value(reference.objective, None, True, "", False, reference.mechanism, design)
-
-
-def _loss(query: Query) -> Record:
-    """The loss as an option: its name, or the file that it came from."""
-    named = query.losses.named
-    return {"loss": named.name if named is not None else (query.words or {}).get("loss")}

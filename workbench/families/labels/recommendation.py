@@ -57,7 +57,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
         words += "; with probability δ the best output for the answer itself"
         words += "" if q.k == 2 else "; the best of all (ε, δ) mechanisms is the best channel"
     if query.delta or given:
-        yield Candidate(_NAME, words, None, partial(_with_delta, query, given))
+        yield Candidate(_NAME, words, partial(_with_delta, query, given))
     else:
         yield _pure(query, words)
 
@@ -68,15 +68,8 @@ def _pure(query: Query, words: str) -> Candidate:
     assert named
     _, inputs, prior = _ordered(q)
     labels = Labels([float(x) for x in inputs], [float(p) for p in prior])
-    low, high = inputs[0], inputs[-1]
-    plain = inputs == [low + i for i in range(q.k)] and low.denominator == 1 and len({*prior}) == 1
-    command = None
-    if plain and query.max_loss is None:
-        command = (
-            f"workbench design labels --labels {low}..{high} --loss {named.name} --epsilon {float(query.epsilon)!r}"
-        )
     best = partial(designed, FAMILY, labels, query.time, epsilon=query.epsilon, loss=named)
-    return Candidate(_NAME, words, command, best, programs=True)
+    return Candidate(_NAME, words, best, programs=True)
 
 
 def _ordered(question: FiniteQuery) -> tuple[list[int], list[Fraction], list[Fraction]]:

@@ -183,10 +183,8 @@ def candidates(query: Query) -> Iterable[Candidate]:
         return
     named, places = _named(query), "n + 1" if not grid.low and grid.step == 1 else f"{grid.last + 1} places"
     needs = f"no prior; wraps around (answer + noise modulo {places}), and protects the pairs that wrap as well"
-    command = query.command("design modulo", n=grid.last, max_shift=grid.reach, loss=named) if named else None
     best = partial(_best, query, grid, named)
-    yield Candidate(_NAME, needs, command, best, extra_loss="Wrapping around", programs=True,
-                    minimises=True, several=True)  # fmt: skip
+    yield Candidate(_NAME, needs, best, programs=True, minimises=True, several=True)
 
 
 def _named(query: Query) -> str | None:

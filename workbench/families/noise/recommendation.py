@@ -20,12 +20,11 @@ from workbench.families.requirements import is_hockey_stick
 from workbench.io.files import spelled
 from workbench.mechanisms.answer_grid import AnswerGrid
 from workbench.mechanisms.integer_noise import IntegerNoise
-from workbench.mechanisms.quantization import spelled_range
 from workbench.mechanisms.real_noise import RealNoise
 
 _NAME = "integer noise, clamped"
 CLAMPED = tuple(f"clamped {name}" for name in NAMES)
-MOST_LOSSES, _SPELLED = 2_000, 50  # steps whose losses are added up; weights of a prior on a command line
+MOST_LOSSES = 2_000  # steps whose losses are added up
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
@@ -47,10 +46,9 @@ def candidates(query: Query) -> Iterable[Candidate]:
         words += "; published as the nearest output"
     named = query.losses.named
     plain = named is not None and named.kind in NAMED and grid.whole
-    command = _command(query, grid, named.name) if plain and named is not None else None
     best = partial(_best, query, grid, named.name if plain and named else None)
     contains = () if query.parameters else CLAMPED
-    yield Candidate(_NAME, words, command, best, contains=contains, programs=True, minimises=True)
+    yield Candidate(_NAME, words, best, contains=contains, programs=True, minimises=True)
 
 
 def _best(query: Query, grid: AnswerGrid, named: str | None) -> Value:
@@ -75,21 +73,6 @@ def _of_answers(query: Query, grid: AnswerGrid) -> AnswerLoss:
     return AnswerLoss(losses.name.replace(" ", "-"), tuple(rows), tuple(sorted(grid.places)))
 
 
-def _command(query: Query, grid: AnswerGrid, named: str) -> str | None:
-    """The line that designs the same noise: its answers in steps."""
-    prior, (low, high) = query.question.prior, grid.clamp
-    given = {"on": "integers", "sensitivity": grid.reach, "clamp": f"{low}..{high}", "loss": named}
-    if grid.step != 1:
-        given["unit"] = spelled(grid.step)
-    if prior is None:
-        given["prior"] = "worst"
-    elif len({*prior}) > 1:
-        if len(prior) > _SPELLED:
-            return None
-        given["prior"] = ",".join(map(spelled, grid.by_place(prior)))
-    return query.command("design noise", **given)
-
-
 def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     """The best noise on the reals, as it is and clamped into the range, and published noise beside it."""
     question, ends, weights = RealNoise(query.sensitivity), (query.low, query.high), query.question.weights
@@ -107,15 +90,10 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
         request = replace(design.request, question=replace(question, clamp=ends), **prior)
         return Value.of(clamped_design(design, request), stopped)
 
-    options = {"on": "reals", "sensitivity": spelled(query.sensitivity)}
-    command = query.command("design noise", **options, loss=query.loss)
-    yield Candidate("real noise", "unbiased; the same for every answer; publishes outside the range", command, plain,
-                    programs=True, minimises=True)  # fmt: skip
-    words, into = "its best noise before it is clamped into the range; biased", None
-    if query.max_loss is None:
-        prior = {} if query.uniform else {"prior": "worst" if weights is None else ",".join(map(spelled, weights))}
-        into = query.command("design noise", **options, clamp=spelled_range(ends), loss=query.loss, **prior)
-    yield Candidate("real noise, clamped", words, into, clamped, programs=True)
+    words = "unbiased; the same for every answer; publishes outside the range"
+    yield Candidate("real noise", words, plain, programs=True, minimises=True)
+    words = "its best noise before it is clamped into the range; biased"
+    yield Candidate("real noise, clamped", words, clamped, programs=True)
 
     def closed_form(entry: Published) -> Value:
         return published_value(entry, FAMILY.request(question, loss=query.loss, **query.budget))
@@ -124,4 +102,4 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     for entry in published(FAMILY).values():
         if entry.serves(plainly):
             words = f"unbiased; published ({entry.source}); a closed form in floating point, not certified"
-            yield Candidate(entry.name, words, None, partial(closed_form, entry))
+            yield Candidate(entry.name, words, partial(closed_form, entry))

@@ -15,13 +15,12 @@ from workbench.families.recommendation import (
     RealQuery,
     Value,
     best_design,
-    command_line,
     in_bits,
     published_value,
 )
 from workbench.families.requirements import is_hockey_stick
 from workbench.io.files import spelled
-from workbench.mechanisms.quantization import Quantization, spelled_range
+from workbench.mechanisms.quantization import Quantization
 from workbench.privacy.expected_error import expected_error
 
 
@@ -35,26 +34,21 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     private = query.local and is_hockey_stick(query.notion)
     served = private and query.uniform
     none = None if served else "it is for all of a range on which answers are uniform, under dp or pure"
-    ends, loss = (query.low, query.high), query.loss
+    ends = (query.low, query.high)
     weights = query.question.weights
     prior = {} if query.uniform or weights is None else {"density": f"parts:{','.join(map(spelled, weights))}"}
     for levels in (2, 4):
         question = Quantization(levels=levels, range=ends, **prior)
         best = partial(_designed, query, question)
-        command = None
-        if private and weights is not None and query.max_loss is None:
-            given = {"range": spelled_range(ends), "levels": levels, **prior, "loss": loss}
-            command = command_line("design quantizer", {**given, "epsilon": spelled(query.epsilon)})
         words = f"unbiased; {in_bits(levels)} a message; pure, δ unused"
         words += "" if weights is not None else "; the best for uniform answers"
         reason = None if private else "it is for all of a range, under dp or pure"
-        yield Candidate(f"quantizer, {levels} outputs", words, command, best if private else None, reason,
-                        programs=levels > 2)  # fmt: skip
+        yield Candidate(f"quantizer, {levels} outputs", words, best if private else None, reason, programs=levels > 2)
     whole = replace(query, sensitivity=query.width)
     for entry in (entry for entry in PUBLISHED if entry.serves(whole)):
         unbiased = "unbiased; " if entry.name in UNBIASED else ""
         words = f"{unbiased}published ({entry.source}); a closed form in floating point, not certified"
-        yield Candidate(entry.name, words, None, None if none else partial(published_value, entry, query), none)
+        yield Candidate(entry.name, words, None if none else partial(published_value, entry, query), none)
 
 
 def _designed(query: RealQuery, question: Quantization) -> Value:

@@ -68,9 +68,7 @@ def test_a_prior_of_the_range(prior: str, words: str, loss: str):
     made = wb.design(wb.RealNoise(3, clamp="-1..2"), loss=loss, prior=prior, epsilon=1, delta="0.01")
     assert made.objective == row["objective"]
     assert words in made.words[-1]
-    assert (
-        f"--prior {'1/4,3/4' if prior == '1,3' else prior}" in row["command"] or "--prior 0.25,0.75" in row["command"]
-    )
+    assert f"--prior {prior}" in row["command"]
     plain = wb.design(wb.RealNoise(3), loss=loss, epsilon=1, delta="0.01")
     assert made.mechanism.cells == plain.mechanism.cells
     assert made.objective < plain.objective
