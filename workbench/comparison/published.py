@@ -30,10 +30,10 @@ from models.oracles import line_noise
 from solvers.search import Deadline
 from workbench.errors import NotProven, WorkbenchError
 from workbench.exact.numbers import ONE, ZERO
+from workbench.exact.objects import Values
 from workbench.families.base import Family
-from workbench.families.baseline import own_baselines
+from workbench.families.baseline import joined, own_baselines
 from workbench.families.channel.family import FAMILY as CHANNEL
-from workbench.families.channel.frontier import other
 from workbench.families.channel.range import by_bins
 from workbench.families.noise.family import FAMILY as NOISE
 from workbench.families.outcome import translated_errors
@@ -41,7 +41,7 @@ from workbench.families.published import Published, Reference, costs, published
 from workbench.families.quantizer.family import FAMILY as QUANTIZER
 from workbench.families.quantizer.limit import mae_limit
 from workbench.families.quantizer.published import UNBIASED
-from workbench.families.recommendation import Query, RealQuery, Value
+from workbench.families.recommendation import Query, RealQuery, published_value
 from workbench.io.result import Row
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.integer_noise import IntegerNoise
@@ -55,7 +55,6 @@ _ALONG = ("0.1", "0.2", "0.5", "1", "2", "4")  # ε at which a function of one's
 _NEARLY, _MOST = 1.1, 150  # times the largest distance at an ε, up to which that between them may be; of all such ε
 _LITTLE = 1e-6  # percent, below which a distance is not told
 Interval = tuple[float, float]
-_Cost = Callable[[Query], Value | Reference]
 
 
 @dataclass(frozen=True)
@@ -119,11 +118,10 @@ def own_distances(query: Query) -> Iterator[str]:
     """How far the user's own baselines, and published ones that were named, are above the best channel with the query's
     outputs: at its budget, and what there is of every ε for every ε of a range, as near as there is time for."""
     deadline = Deadline(None if query.time is None else query.time.share)
-    wanted: list[tuple[str, Any, _Cost]] = [(name, None, _CHANNELS[name].cost) for name in query.named]
-    for (name, law), baseline in zip(query.own, own_baselines(query.own, "channel"), strict=True):
-        wanted.append((name, law, partial(other, baseline=baseline, owner="baseline")))
-    for name, law, cost in wanted:
-        measured = partial(_measured, query, cost)
+    own = {entry.name: entry for entry in joined(CHANNEL, own_baselines(query.own, "channel"))}
+    laws: Values = {**dict.fromkeys(query.named), **dict(query.own)}
+    for name, law in laws.items():
+        measured = partial(_measured, query, {**_CHANNELS, **own}[name])
         loss, lower = measured(query.epsilon)
         if not lower or loss == math.inf:
             continue
@@ -174,11 +172,11 @@ def _rounded_up(percent: float) -> str:
     return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(max(percent, _LITTLE))):g}"
 
 
-def _measured(query: Query, cost: _Cost, epsilon: Fraction) -> Interval:
+def _measured(query: Query, entry: Published, epsilon: Fraction) -> Interval:
     """What it costs, inf where it is not private, and the bound, 0 where none is known."""
     query, loss, proven = replace(query, epsilon=epsilon), math.inf, 0.0
     with suppress(WorkbenchError):
-        loss = cost(query).objective
+        loss = published_value(entry, query).objective
     with suppress(WorkbenchError):
         proven = max(0.0, _of_channels(query)[0])
     return loss, proven

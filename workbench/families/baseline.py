@@ -30,7 +30,7 @@ from typing import Any
 from workbench.errors import InvalidRequest, WorkbenchError, must
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import ZERO, exact, nearest_float, round_up
+from workbench.exact.numbers import ZERO, exact, nearest_float
 from workbench.exact.plain import is_whole, plain_list
 from workbench.families.base import Family
 from workbench.families.frontier_plan import NotApplicable
@@ -42,12 +42,11 @@ from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.mechanisms.label_randomizers.labels import Labels
-from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs
+from workbench.mechanisms.mechanism import Mechanism, as_mechanism
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.mechanisms.quantization import Quantization
-from workbench.privacy.audit import audit, holds
-from workbench.privacy.claim import Claim
+from workbench.privacy.audit import holds
 from workbench.privacy.loading import load
 
 _WANTED = (
@@ -81,7 +80,9 @@ class Baseline:
 
 def joined(kind: Family, own: Sequence[Baseline] = ()) -> list[Published]:
     """The baselines of other packages for a family, and those of the user, as entries of its list of the published."""
-    theirs = [*baselines_of(kind.name), *((baseline, "own") for baseline in own)]
+    every = ((plugin.thing, plugin.package) for plugin in plugins("baselines").values())
+    theirs = [(baseline, package) for baseline, package in every if baseline.family == kind.name]
+    theirs += [(baseline, "own") for baseline in own]
     return [
         Published(
             baseline.name,
@@ -96,12 +97,6 @@ def joined(kind: Family, own: Sequence[Baseline] = ()) -> list[Published]:
     ]
 
 
-def baselines_of(family: str) -> list[tuple[Baseline, str]]:
-    """The baselines of other packages for a family, with the packages."""
-    every = ((plugin.thing, plugin.package) for plugin in plugins("baselines").values())
-    return [(baseline, package) for baseline, package in every if baseline.family == family]
-
-
 @contextmanager
 def code_of(package: str) -> Iterator[None]:
     """Whatever code that is not ours raises is NotApplicable."""
@@ -114,26 +109,11 @@ def code_of(package: str) -> Iterator[None]:
 
 
 def _cost(kind: Family, baseline: Baseline, package: str, request: Any) -> Reference:
-    """What a mechanism costs under the neighbour relation of a request's question. Raises NotApplicable where it misses
-    the budget."""
+    """What a mechanism costs under the neighbour relation of a request's question."""
     with code_of(package):
         given = baseline.built(request)
         loss, mechanism = kind.loss(request, given), kind.related(request, given)
-        budget = getattr(request, "claim", None)
-        if isinstance(budget, Claim) and not budget.in_epsilon_delta:
-            private, exact = holds(mechanism, budget), {}
-            words = f"The mechanism misses the request: {request.notion}, {budget.budget_words()}"
-        else:
-            privacy = audit(mechanism, request.epsilon)
-            claim = (getattr(request, "notion", "pure"), request.epsilon, getattr(request, "delta", None) or 0)
-            exact = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}
-            if not on_real_inputs(mechanism):
-                exact["pdp_delta"] = round_up(privacy.pdp_delta)
-            private = privacy.meets(*claim)
-            words = "" if private else privacy.verdict(*claim)
-        if not private:
-            raise NotApplicable(words, "not_certified", {**exact, "private": False})
-        return Reference(loss, True, status="audited", more={**exact, "private": True, "failure": None})
+        return Reference(loss, holds(mechanism, request.claim.on(mechanism)), mechanism)
 
 
 # One's own.

@@ -16,9 +16,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from solvers.search import Deadline
+from workbench.exact.numbers import round_up
 from workbench.exact.objects import Values
 from workbench.families.frontier_plan import NotApplicable, Point, Row, Task, baseline_task
 from workbench.families.requirements import ratio_notions
+from workbench.mechanisms.mechanism import on_real_inputs
 from workbench.privacy.audit import audit
 
 if TYPE_CHECKING:
@@ -47,13 +49,22 @@ class Reference:
         return f"{self.symbol} = {self.value:.6g}" if self.symbol else ""
 
     def row(self, request: Any) -> Row:
-        """The columns of a frontier, with the exact audit of the mechanism."""
+        """The columns of a frontier, with the exact audit of the mechanism. Raises NotApplicable where that misses the
+        budget."""
         row = {"objective": self.objective, "parameter": self.value, "status": self.status, **self.more}
         if self.mechanism is None:
             return row
-        privacy = audit(self.mechanism, request.epsilon or 0)
-        exact = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}
-        return {**row, **exact, "private": self.certified, "status": "audited", "failure": None}
+        claim, exact = request.claim, Row()
+        words = f"The mechanism misses the request: {claim.notion.name}, {claim.budget_words()}"
+        if claim.in_epsilon_delta:
+            privacy = audit(self.mechanism, request.epsilon)
+            exact = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}
+            if not on_real_inputs(self.mechanism):
+                exact["pdp_delta"] = round_up(privacy.pdp_delta)
+            words = words if self.certified else privacy.words(claim.on(self.mechanism))
+        if not self.certified:
+            raise NotApplicable(words, "not_certified", {**exact, "private": False})
+        return {**row, **exact, "private": True, "status": "audited", "failure": None}
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from workbench.families.registry import families
 from workbench.mechanisms.answer_grid import AnswerGrid, answer_grid
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.range_query import RangeQuery
+from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion
 
 
@@ -107,8 +108,10 @@ def designed(
 
 
 def published_value(entry: Published, request: Any, design: Callable[[str, Any], Design] | None = None) -> Value:
-    """What a published mechanism costs a request of its family. design: of its name and law."""
+    """What a published mechanism costs a request of its family. design: of its name and law. Raises NotApplicable."""
     cost = entry.cost(request)
+    if cost.mechanism is not None and not cost.certified:
+        raise NotApplicable(f"it costs {cost.objective:.9g}, and is not private at this budget")
     certified = None if design is None or cost.mechanism is None else partial(design, entry.name, cost.mechanism)
     return Value(cost.objective, None, cost.certified, cost.words, False, cost.mechanism, certified)
 
@@ -199,6 +202,14 @@ class Query(_Budget):
     def per_distance(self) -> bool:
         """Whether ε is per unit of distance."""
         return notion(self.notion).per_distance
+
+    @property
+    def claim(self) -> Claim:
+        """What a mechanism is audited for."""
+        values = notion(self.notion).budget({name: v for name, v in self.one_budget.items() if name != "notion"})
+        if self.per_distance:
+            values["epsilon"] = {pair: self.epsilon * d for pair, d in zip(*self.question.metric_pairs(), strict=True)}
+        return Claim(self.notion, **values)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,7 +48,7 @@ def test_places_of_a_file_are_recommended_for(tmp_path: Path, capsys: pytest.Cap
         main([*line, "--notion", "pure", "--save", str(saved)])
     assert not stop.value.code
     out = capsys.readouterr().out
-    assert f"workbenchdesignchannel--places{city}" in "".join(out.split())  # folded at the width
+    assert f"--places{city}" in "".join(out.split())  # folded at the width
     assert wb.check(saved).holds
     with pytest.raises(SystemExit):
         main([*line, "--answers", "0..3"])

@@ -23,13 +23,11 @@ from numpy.typing import NDArray
 
 from solvers.arrays import Vector
 from solvers.search import bisect
-from workbench.errors import must
 from workbench.exact.distribution import over_common
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO, RationalPair, ball, ball_ends, nearest_float
 from workbench.exact.time_limit import go_on
 from workbench.families.channel.losses import Integers
-from workbench.families.channel.repair import channel_loss
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.integer_laws import NAMES, SOURCES, FittedLaw, Number, clamped_rows, fitted_laws
 from workbench.families.published import Published, Reference
@@ -51,18 +49,6 @@ _AUDITED = 12_000_000  # masses that an audit of a channel compares
 
 
 BudgetedQuery: TypeAlias = "ChannelRequest | Query"  # a finite query, what its outputs cost, and a budget
-
-
-def audited(query: Query, channel: Channel) -> Reference:
-    """Any channel for a query: its exact loss, and the audit. Raises InvalidRequest where it does not fit the query."""
-    q = query.question
-    k, m = len(channel.rows), len(channel.outputs)
-    if (k, m) != (q.k, q.m):
-        must("baseline", f"a channel of {q.k} inputs and {q.m} outputs", f"{k} x {m}")
-    pairs, epsilon = budgets_of(query)
-    of_pairs = Channel.of([row.integers for row in channel.rows], pairs)
-    claim = Claim.of(query.notion, of_pairs, {**(query.parameters or {"epsilon": epsilon, "delta": query.delta})})
-    return Reference(float(channel_loss(channel, query.losses, q.prior)), holds(of_pairs, claim), of_pairs)
 
 
 def budgets_of(query: BudgetedQuery) -> tuple[Any, Any]:

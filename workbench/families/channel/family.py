@@ -273,7 +273,8 @@ class _Channels(Family):
         shape = (request.question.k, request.question.m)
         if not isinstance(channel, Channel) or (len(channel.rows), len(channel.outputs)) != shape:
             must("baseline", f"a channel of {shape[0]} inputs and {shape[1]} outputs", repr(mechanism))
-        return request.channel(channel)
+        question = request.question
+        return Channel.of(channel, question.metric_pairs()[0] if request.per_distance else question.pairs)
 
     # What a design shows.
 

@@ -15,13 +15,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from workbench.exact.objects import Values
-from workbench.families.baseline import Baseline, baselines_of, code_of, own_baselines
-from workbench.families.channel.baselines import audited
+from workbench.families.baseline import joined, own_baselines
 from workbench.families.channel.family import FAMILY
 from workbench.families.channel.output_cells import CONVEX
 from workbench.families.channel.query_channels import design_of
 from workbench.families.channel.request import ChannelTooLarge
-from workbench.families.frontier_plan import NotApplicable, Plan
+from workbench.families.frontier_plan import Plan
 from workbench.families.frontier_plots import Series
 from workbench.families.notion_points import notion_plan, notion_requests
 from workbench.families.published import published
@@ -30,13 +29,11 @@ from workbench.families.recommendation import (
     Candidate,
     Query,
     RealQuery,
-    Value,
     designed,
     in_bits,
     published_value,
 )
 from workbench.families.requirements import MASS_ABOVE_RATIO, ratio_kind, ratio_notions
-from workbench.mechanisms.channel import Channel
 
 if TYPE_CHECKING:
     from workbench.families.design import Design
@@ -87,12 +84,8 @@ def candidates(query: Query) -> Iterable[Candidate]:
         simplicity = int(name != "randomized response")
         words = f"published ({entry.source}), made for {'the' if entry.with_prior else 'no'} prior"
         yield Candidate(name, words, partial(published_value, entry, query, certified), simplicity=simplicity)
-    others = [
-        *((known, "your own baseline") for known in own_baselines(query.own, "channel")),
-        *((known, f"of {package}") for known, package in baselines_of("channel")),
-    ]
-    for baseline, words in others:
-        yield Candidate(baseline.name, words, partial(other, query, baseline, words))
+    for entry in joined(FAMILY, own_baselines(query.own, "channel")):
+        yield Candidate(entry.name, f"{entry.source} baseline", partial(published_value, entry, query, certified))
 
 
 def real_candidates(query: RealQuery) -> Iterable[Candidate]:
@@ -121,17 +114,3 @@ def _why_listed(query: Query) -> str | None:
 def _freed(design: Design) -> str:
     """What a channel with outputs of its own publishes."""
     return f"{FAMILY.published(design)}, {in_bits(FAMILY.columns(design)['outputs_used'])}"
-
-
-def other(query: Query, baseline: Baseline, owner: str) -> Value:
-    """A baseline that is not ours, audited."""
-    with code_of(owner):
-        given = baseline.built(query)
-    channel = getattr(given, "certified_form", lambda: given)()
-    if not isinstance(channel, Channel):
-        raise NotApplicable(f"it is no channel of the query's answers but {given.describe()}")
-    reference = audited(query, channel)
-    if not reference.certified:
-        raise NotApplicable(f"it costs {reference.objective:.9g}, and is not private at this budget")
-    design = partial(design_of, query, baseline.name, channel)
-    return Value(reference.objective, None, True, "", False, reference.mechanism, design)

@@ -26,8 +26,8 @@ import numpy as np
 from models.oracles.bins import BIN_LOSSES, best_partition, optimal_bins
 from solvers.arrays import Vector
 from workbench.errors import NotCertified
-from workbench.families.channel.baselines import audited
 from workbench.families.channel.query_channels import design_of
+from workbench.families.channel.repair import channel_loss
 from workbench.families.labels.family import FAMILY
 from workbench.families.outcome import translated_errors
 from workbench.families.recommendation import Candidate, Query, Value, designed
@@ -35,6 +35,7 @@ from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.privacy.audit import holds
 from workbench.privacy.repair import threshold
 
 _NAME = "RR-on-Bins"
@@ -95,11 +96,11 @@ def _with_delta(query: Query, given: bool) -> Value:
         raise NotCertified(f"its audit compares {k * k * m} masses, more than {_MASSES}.")
     bins = listed_bins(table[order], prior, float(query.epsilon))
     channel = _channel(query, [output for _, output in sorted(zip(order, bins, strict=True))], table)
-    reference = audited(query, channel)
-    bound = reference.objective * (1 - 1e-12) if k == 2 and not given else None
+    loss = float(channel_loss(channel, query.losses, query.question.prior))
+    bound = loss * (1 - 1e-12) if k == 2 and not given else None
     mechanism = replace(channel, labelled=(query.question.inputs, query.question.outputs))
     design = partial(design_of, query, _NAME, mechanism)
-    return Value(reference.objective, bound, reference.certified, "", False, mechanism, design)
+    return Value(loss, bound, holds(channel, query.claim), "", False, mechanism, design)
 
 
 def _channel(query: Query, own: Sequence[int], table: Vector) -> Channel:

@@ -52,6 +52,11 @@ class LaplaceRequest(Request):
         most = f"at most {float(self.bits):g} bits of Elias {self.code}"
         return f"epsilon = {float(self.epsilon):g} a unit of |x - x'|, {most}"
 
+    @property
+    def claim(self) -> Claim:
+        """What a mechanism is audited for."""
+        return Claim(self.notion, self.epsilon)
+
     def __post_init__(self) -> None:
         from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
 
@@ -149,8 +154,8 @@ class _Laplace(Family):
             "mean_bits": least.mean_bits,
             "least_bits": least.least_bits,
         }
-        verdict, claim = verdict_on(reached, epsilon, bits, code, request.question), Claim("metric", request.epsilon)
-        return Design(request, mechanism, reached, None, claim, verdict, words=tuple(words), details=details)
+        verdict = verdict_on(reached, epsilon, bits, code, request.question)
+        return Design(request, mechanism, reached, None, request.claim, verdict, words=tuple(words), details=details)
 
     # Mechanisms from elsewhere.
 
