@@ -26,6 +26,8 @@ from solvers.arrays import Vector
 from solvers.search import bisect
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
+from workbench.exact.numbers import round_up
+from workbench.exact.objects import Values
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.requirements import HOCKEY_STICK, ratio_kind, ratio_notions
 from workbench.mechanisms.baselines.count_queries import discrete_gaussian
@@ -54,13 +56,15 @@ _TURNS = 60  # of a bisection in floats
 @dataclass(frozen=True)
 class FittedLaw:
     """A law for a budget. symbol, value: of its parameter; claim: what it is private for on the line, with
-    answers up to `span` apart: D, or 1 where ε/D a step proves ε for D of them (group privacy of pure DP)."""
+    answers up to `span` apart: D, or 1 where ε/D a step proves ε for D of them (group privacy of pure DP), which is
+    then what `exact` says of its audit."""
 
     law: IntegerLaw
     symbol: str
     value: float
     claim: Claim
     span: int
+    exact: Values
 
     @property
     def mechanism(self) -> AdditiveIntegerNoise:
@@ -119,7 +123,8 @@ def _claimed(
     span = 1 if not known_notion(notion).has_delta and law.period == 1 else reach
     mechanism = AdditiveIntegerNoise(IntegerNoise(span), law)
     claim = Claim.of(notion, mechanism, budget if span == reach else {**budget, "epsilon": budget["epsilon"] / reach})
-    return FittedLaw(law, symbol, value, claim, span)
+    exact = {} if span == reach else {"pure_epsilon": round_up(budget["epsilon"]), "dp_delta": 0.0, "pdp_delta": 0.0}
+    return FittedLaw(law, symbol, value, claim, span, exact)
 
 
 def _geometric(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:

@@ -51,9 +51,9 @@ class Reference:
     def row(self, request: Any) -> Row:
         """The columns of a frontier, with the exact audit of the mechanism. Raises NotApplicable where that misses the
         budget."""
-        row = {"objective": self.objective, "parameter": self.value, "status": self.status, **self.more}
+        row = {"objective": self.objective, "parameter": self.value, "status": self.status}
         if self.mechanism is None:
-            return row
+            return row | self.more
         claim, exact = request.claim, Row()
         words = f"The mechanism misses the request: {claim.notion.name}, {claim.budget_words()}"
         if claim.in_epsilon_delta:
@@ -64,7 +64,7 @@ class Reference:
             words = words if self.certified else privacy.words(claim.on(self.mechanism))
         if not self.certified:
             raise NotApplicable(words, "not_certified", {**exact, "private": False})
-        return {**row, **exact, "private": True, "status": "audited", "failure": None}
+        return {**row, **exact, **self.more, "private": True, "status": "audited", "failure": None}
 
 
 @dataclass(frozen=True)

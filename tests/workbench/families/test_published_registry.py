@@ -92,3 +92,12 @@ def test_ones_own_mechanism_is_audited_under_every_notion():
     (row,) = wb.recommend(rho="0.1", **given)
     assert row["objective"] is None
     assert "not private" in row["notes"]
+
+
+def test_noise_between_answers_several_steps_apart_says_its_epsilon_for_all_of_them():
+    """What is audited of pure noise is one step at ε/D; a row says what D of them lose."""
+    for question in (wb.IntegerNoise(3), wb.FiniteQuery("0..9", max_shift=3)):
+        rows = {row["mechanism"]: row for row in wb.frontier(question, epsilon="1", baselines=True)}
+        row = rows.get("geometric") or rows["clamped geometric"]
+        assert row["pure_epsilon"] == 1
+        assert (row["dp_delta"], row["pdp_delta"], row["private"]) == (0, 0, True)

@@ -120,7 +120,8 @@ def _clamped(name: str) -> Callable[[BudgetedQuery], Reference]:
 
         fitted = fitted_laws(name, grid.reach, *epsilon_delta(query), query.notion)
         best = min(fitted, key=roughly) if len(fitted) > 1 else fitted[0]
-        return Reference(expected(query, rows(best.law, ball)), best.holds(), best.mechanism, best.symbol, best.value)
+        loss = expected(query, rows(best.law, ball))
+        return Reference(loss, best.holds(), best.mechanism, best.symbol, best.value, more=best.exact)
 
     return cost
 

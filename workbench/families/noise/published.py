@@ -172,7 +172,7 @@ def _on_integers(name: str, request: NoiseRequest) -> Reference:
         x, law = _run_law(name, request)
         return Reference(float((law * np.abs(x) ** line_noise.POWERS[request.loss_name]).sum()))
     fit, loss = _fit(name, request)
-    return Reference(loss, fit.holds(), fit.mechanism, fit.symbol, fit.value)
+    return Reference(loss, fit.holds(), fit.mechanism, fit.symbol, fit.value, more=fit.exact)
 
 
 def _gaussian_parameter(name: str, request: NoiseRequest) -> float | None:
