@@ -29,7 +29,7 @@ from typing import Any
 from models.oracles import line_noise
 from solvers.search import Deadline
 from workbench.errors import NotProven, WorkbenchError
-from workbench.exact.numbers import ONE, ZERO
+from workbench.exact.numbers import ZERO
 from workbench.exact.objects import Values
 from workbench.families.base import Family
 from workbench.families.baseline import joined, own_baselines
@@ -41,10 +41,11 @@ from workbench.families.published import Published, Reference, costs, published
 from workbench.families.quantizer.family import FAMILY as QUANTIZER
 from workbench.families.quantizer.limit import mae_limit
 from workbench.families.quantizer.published import UNBIASED
-from workbench.families.recommendation import Query, RealQuery, published_value
+from workbench.families.recommendation import Query, published_value
 from workbench.io.result import Row
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.integer_noise import IntegerNoise
+from workbench.mechanisms.range_query import RangeQuery
 from workbench.mechanisms.real_noise import RealNoise
 
 CLOSE = Fraction(1, 50)  # of the optimum, that its two sides must be apart at most for a ratio to be told
@@ -261,12 +262,12 @@ def _of_channels(query: Query) -> Interval:
     return _designed(CHANNEL, CHANNEL.request(query.question, loss=query.loss, **query.budget))
 
 
-def _of_range(query: RealQuery) -> Interval:
+def _of_range(query: Query) -> Interval:
     with translated_errors():
         return by_bins(CHANNEL.request(query.question, loss=query.loss, certify=False, **query.budget))
 
 
-def _of_unbiased(query: RealQuery) -> Interval:
+def _of_unbiased(query: Query) -> Interval:
     """On [-1, 1], which is twice as wide."""
     with translated_errors():
         limit = mae_limit(float(query.epsilon))
@@ -277,13 +278,8 @@ def _noise(question: Any) -> Callable[[Fraction, Fraction, str], Any]:
     return lambda epsilon, delta, loss: NOISE.request(question, epsilon=epsilon, delta=delta, loss=loss)
 
 
-def _finite(question: FiniteQuery) -> Callable[[Fraction, Fraction, str], Query]:
+def _query(question: FiniteQuery) -> Callable[[Fraction, Fraction, str], Query]:
     return lambda epsilon, delta, loss: Query(question=question, epsilon=epsilon, delta=delta, loss=loss)
-
-
-def _real(epsilon: Fraction, delta: Fraction, loss: str) -> RealQuery:
-    unit = ONE
-    return RealQuery(low=ZERO, high=unit, sensitivity=unit, epsilon=epsilon, delta=delta, loss=loss)
 
 
 _POWERS, _CHANNELS = ("absolute", "squared"), published(CHANNEL)
@@ -293,13 +289,15 @@ SETTINGS = {
     "integers": Setting(_POWERS, _noise(IntegerNoise(1)), _of_integers, published(NOISE)),
     "counts": Setting(
         ("absolute", "squared", "error-rate"),
-        _finite(FiniteQuery("0..10", max_shift=1)),
+        _query(FiniteQuery("0..10", max_shift=1)),
         _of_channels,
         _CHANNELS,
     ),
     "labels": Setting(
-        ("error-rate", "squared"), _finite(FiniteQuery("0..7", neighbours="all")), _of_channels, _CHANNELS
+        ("error-rate", "squared"), _query(FiniteQuery("0..7", neighbours="all")), _of_channels, _CHANNELS
     ),
-    "range": Setting(_POWERS, _real, _of_range, _RANGE, deltas=False),
-    "unbiased": Setting(("absolute",), _real, _of_unbiased, {n: _RANGE[n] for n in UNBIASED}, deltas=False),
+    "range": Setting(_POWERS, _query(RangeQuery("0..1")), _of_range, _RANGE, deltas=False),
+    "unbiased": Setting(
+        ("absolute",), _query(RangeQuery("0..1")), _of_unbiased, {n: _RANGE[n] for n in UNBIASED}, deltas=False
+    ),
 }

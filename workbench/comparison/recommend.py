@@ -50,10 +50,8 @@ from workbench.families.frontier_plan import NotApplicable
 from workbench.families.option import NOTION_PARAMETERS, Option, one_of, read, seconds, spell, text
 from workbench.families.published import published
 from workbench.families.recommendation import (
-    AnyQuery,
     Candidate,
     Query,
-    RealQuery,
     TimeShares,
     Value,
     all_candidates,
@@ -62,6 +60,7 @@ from workbench.families.recommendation import (
 )
 from workbench.io.result import Plots, Progress, Result, Row, check_progress, silent
 from workbench.mechanisms.quantization import read_range, spelled_range
+from workbench.mechanisms.range_query import RangeQuery
 from workbench.privacy.notions import notion
 
 if TYPE_CHECKING:
@@ -177,13 +176,12 @@ def recommend(
     check_progress(progress)
     given = {"epsilon": epsilon, "delta": delta, "notion": notion, "loss": loss, "time_limit": time_limit, **question}
     if given.get("range") is not None:
-        values = read(REAL_OPTIONS, given, "request with a range")
-        return _compared(*_real(values, _budget(values, given)), progress, values["only"])
-    given, more = counted(given)
-    given = {**FAMILY.in_units(given), "unit": None}
-    values = read(OPTIONS, given)
-    query, subject = _finite(values, _budget(values, given))
-    return _compared(query, subject, progress, values["only"], more)
+        values, more = read(REAL_OPTIONS, given, "request with a range"), []
+    else:
+        given, more = counted(given)
+        given = {**FAMILY.in_units(given), "unit": None}
+        values = read(OPTIONS, given)
+    return _compared(*_query(values, _budget(values, given)), progress, values["only"], more)
 
 
 def _budget(values: Values, given: Values) -> Record:
@@ -205,43 +203,31 @@ def _budget(values: Values, given: Values) -> Record:
     return budget | {"delta": values["delta"] or ZERO, "parameters": other, "words": words, "time": time}
 
 
-def _finite(values: Values, budget: Record) -> tuple[Query, str]:
-    """Of finitely many answers, and what the table is of. Raises InvalidRequest."""
-    own, named = values["baseline"] or (), tuple(name for name, law in values["baseline"] or () if law is None)
+def _query(values: Values, budget: Record) -> tuple[Query, str]:
+    """The query, and what the table is of. Raises InvalidRequest."""
+    given = values.get("baseline") or ()
+    own, named = tuple(each for each in given if each[1] is not None), tuple(name for name, law in given if law is None)
     for name in named:
         InvalidRequest.unless_among(published(FAMILY), "baseline", name)
-    question = FAMILY.spelled_question({"answers": None, **values})
-    query = Query(question=question, own=tuple(each for each in own if each[1] is not None), named=named, **budget)
+    if "range" in values:
+        question = RangeQuery(values["range"], sensitivity=values["sensitivity"], prior=values["prior"])
+        budget["words"] |= {"range": spelled_range(values["range"])}
+    else:
+        question = FAMILY.spelled_question({"answers": None, **values})
+    query = Query(question=question, own=own, named=named, **budget)
     try:  # what no class could serve is refused; a channel too large is a row of its own
-        request: Any = FAMILY.request(query.question, loss=query.loss, **query.budget)
+        once = {"runs": 1} if query.real else {}
+        request: Any = FAMILY.request(query.question, loss=query.loss, **{**query.budget, **once})
         if query.max_loss is not None:
             request.check_max_loss()
     except ChannelTooLarge:
         assert query.losses  # whose errors are the user's as well
-    return query, _subject(query, f"{query.question}, {query.losses.name} loss")
-
-
-def _real(values: Values, budget: Record) -> tuple[RealQuery, str]:
-    """The same for real answers in a range."""
-    low, high = values["range"]
-    budget["words"] |= {"range": spelled_range((low, high))}
-    reach = values["sensitivity"] or high - low
-    query = RealQuery(low=low, high=high, sensitivity=reach, prior=values["prior"], **budget)
-    request: Any = FAMILY.request(query.question, loss=query.loss, **{**query.budget, "runs": 1})
-    if query.max_loss is not None:  # what no class could serve is refused
-        request.check_max_loss()
-    relation = "every two neighbours" if query.local else f"neighbours at most {float(query.sensitivity):g} apart"
-    prior = "" if query.uniform else f"{query.question.prior_words}, "
-    words = f"real answers in [{float(low):g}, {float(high):g}], {relation}, {prior}{query.loss} error"
-    return query, _subject(query, words)
-
-
-def _subject(query: AnyQuery, words: str) -> str:
-    return words if query.max_loss is None else f"least epsilon, {words} at most {float(query.max_loss):g}"
+    words = f"{query.question}, {query.loss if query.real else query.losses.name} loss"
+    return query, words if query.max_loss is None else f"least epsilon, {words} at most {float(query.max_loss):g}"
 
 
 def _compared(
-    query: AnyQuery, subject: str, progress: Progress, only: str | None, more: Sequence[str] = ()
+    query: Query, subject: str, progress: Progress, only: str | None, more: Sequence[str] = ()
 ) -> Recommendation:
     clock = Deadline()
     candidates = list(all_candidates(query))
@@ -256,7 +242,7 @@ def _compared(
                       else f"{name} = {v}" for name, v in budget.items())  # fmt: skip
     title = f"{subject}, {query.notion} at {shown}" if shown else f"{subject}, {query.notion}"
     mechanisms = {name: value.mechanism for name, value in values.items() if value.mechanism is not None}
-    words = of_reals(query, rows) if isinstance(query, RealQuery) else sentences(query, rows, candidates, mechanisms)
+    words = of_reals(query, rows) if query.real else sentences(query, rows, candidates, mechanisms)
     best = recommended(rows, candidates)
     return Recommendation(
         title,
@@ -273,9 +259,7 @@ def _compared(
     )
 
 
-def _solved(
-    query: AnyQuery, candidates: Sequence[Candidate], progress: Progress, values: dict[str, Value]
-) -> list[Row]:
+def _solved(query: Query, candidates: Sequence[Candidate], progress: Progress, values: dict[str, Value]) -> list[Row]:
     """The rows, those without programs first, the least simple last, which have what time is left, and what was found
     by class; after Ctrl-C what was ready."""
     waiting, rows = sorted(candidates, key=lambda candidate: (candidate.programs, candidate.simplicity)), []
@@ -318,7 +302,7 @@ def _best_so_far(rows: list[Row], candidates: Sequence[Candidate], values: dict[
         yield row
 
 
-def _row(query: AnyQuery, candidate: Candidate, values: dict[str, Value]) -> Row:
+def _row(query: Query, candidate: Candidate, values: dict[str, Value]) -> Row:
     row = dict.fromkeys(COLUMNS) | {"class": candidate.name, "notes": candidate.reason or candidate.needs}
     if candidate.solve is None:
         return row
@@ -344,9 +328,9 @@ def _row(query: AnyQuery, candidate: Candidate, values: dict[str, Value]) -> Row
     return row | known | _of_laws(query, value) | {"command": command, "notes": notes}
 
 
-def _of_laws(query: AnyQuery, value: Value) -> Row:
+def _of_laws(query: Query, value: Value) -> Row:
     """What the laws say beside the loss, where they are not too many."""
-    if isinstance(query, RealQuery) or value.mechanism is None:
+    if query.real or value.mechanism is None:
         return {}
     question = query.question
     if question.k * question.m > _MASSES:

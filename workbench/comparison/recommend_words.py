@@ -10,7 +10,7 @@ from typing import Any
 from workbench.comparison.published import own_distances
 from workbench.exact.objects import Values
 from workbench.families.channel.query_channels import float_laws
-from workbench.families.recommendation import AnyQuery, Candidate, Query, RealQuery
+from workbench.families.recommendation import Candidate, Query
 from workbench.io.result import Row
 from workbench.mechanisms.points import shown
 
@@ -86,7 +86,7 @@ def sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate], me
     yield from own_distances(query)
 
 
-def _least(query: AnyQuery, best: Row, where: str = "") -> str:
+def _least(query: Query, best: Row, where: str = "") -> str:
     bound, at = best["bound"], f"a loss of at most {float(query.max_loss or 0):g}"
     proven = "" if bound is None else f", and none of its class does with less than {shown_loss(bound)}"
     return f"For {at} use the {best['class']}{where}: epsilon = {shown_loss(best['objective'])}{proven}."
@@ -123,7 +123,7 @@ def shown_loss(loss: float) -> str:
     return f"{loss:.9g}"
 
 
-def of_reals(query: RealQuery, rows: list[Row]) -> Iterator[str]:
+def of_reals(query: Query, rows: list[Row]) -> Iterator[str]:
     """What to use for one answer, and where many are averaged; what one answer alone is worth at this budget."""
     served = certified(rows)
     if not served:
@@ -142,6 +142,6 @@ def of_reals(query: RealQuery, rows: list[Row]) -> Iterator[str]:
     if unbiased:
         yield _use(unbiased[0], " where many answers are averaged (unbiased)")
     yield from _below(rows, served[0])
-    output, constant = map(float, query.question.constant(query.loss))
+    output, constant = map(float, query.range.constant(str(query.loss)))
     if served[0]["objective"] > constant:
         yield f"Publishing {output:g} whatever the answer costs {constant:.9g}: one answer tells less than that here."

@@ -139,11 +139,17 @@ class Candidate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Budget:
-    """words: option, where given -> its text on a command line (None: it has none); parameters: the budget of a notion
-    without ε and δ; max_loss: for which the least ε is sought, instead of the least loss; runs: that the budget is
-    for."""
+class Query:
+    """A query with its budget.
 
+    question: of finitely many answers, or a RangeQuery (`range`) of real ones. words: option, where given -> its text
+    on a command line (None: it has none); parameters: the budget of a notion without ε and δ; max_loss: for which the
+    least ε is sought, instead of the least loss; runs: that the budget is for. own: baselines of the user, as
+    `workbench.families.baseline` reads them; named: published ones whose distance from the optimum is asked for.
+    """
+
+    question: FiniteQuery
+    loss: OwnLoss = "squared"
     epsilon: Fraction = None  # type: ignore[assignment]  # of a notion that has none
     delta: Fraction = Fraction(0)
     notion: str = "dp"
@@ -152,6 +158,19 @@ class _Budget:
     parameters: Values = field(default_factory=dict)
     max_loss: Fraction | None = None
     runs: int = 1
+    own: tuple[tuple[str, Any], ...] = ()
+    named: Words = ()
+
+    @property
+    def real(self) -> bool:
+        """Whether its answers are real ones in a range."""
+        return isinstance(self.question, RangeQuery)
+
+    @property
+    def range(self) -> RangeQuery:
+        """The question with real answers."""
+        assert isinstance(self.question, RangeQuery)
+        return self.question
 
     @property
     def one_budget(self) -> Record:
@@ -177,17 +196,6 @@ class _Budget:
         texts = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in options.items()]
         return " ".join(["workbench recommend", *texts])
 
-
-@dataclass(frozen=True, kw_only=True)
-class Query(_Budget):
-    """A finite query with its budget. own: baselines of the user, as `workbench.families.baseline` reads them; named:
-    published ones whose distance from the optimum is asked for."""
-
-    question: FiniteQuery
-    loss: OwnLoss = "squared"
-    own: tuple[tuple[str, Any], ...] = ()
-    named: Words = ()
-
     @cached_property
     def losses(self) -> LossTable:
         """What every output costs every input. Raises InvalidRequest."""
@@ -212,52 +220,16 @@ class Query(_Budget):
         return Claim(self.notion, **values)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RealQuery(_Budget):
-    """A query with real answers in [low, high], of which neighbours differ by at most `sensitivity`, with its budget.
-
-    local: whether every two answers are neighbours; loss: absolute or squared, of published minus true answer; prior:
-    as that of a `RangeQuery`.
-    """
-
-    low: Fraction
-    high: Fraction
-    sensitivity: Fraction
-    loss: str = "absolute"
-    prior: Any = None
-
-    @cached_property
-    def question(self) -> RangeQuery:
-        """As channels take it."""
-        return RangeQuery((self.low, self.high), sensitivity=self.sensitivity, prior=self.prior)
-
-    @property
-    def uniform(self) -> bool:
-        """Whether the answers are uniform on the range."""
-        return len({*(self.question.weights or ())}) == 1
-
-    @property
-    def width(self) -> Fraction:
-        """Of the range."""
-        return self.high - self.low
-
-    @property
-    def local(self) -> bool:
-        """Whether every two answers are neighbours."""
-        return self.sensitivity == self.width
-
-
 def in_bits(outputs: int) -> str:
     """How many bits tell so many outputs apart, in words."""
     bits = max(1, (outputs - 1).bit_length())
     return f"{bits} bit{'s' * (bits > 1)}"
 
 
-AnyQuery = Query | RealQuery
 RANGE_CHANNEL = "channel on a grid"  # the class of all channels of a range
 
 
-def all_candidates(query: AnyQuery) -> Iterator[Candidate]:
+def all_candidates(query: Query) -> Iterator[Candidate]:
     """Those of every family, those of other packages last; a family serves real queries where its module has
     `real_candidates(query)`. Of T runs each has (ε/T, δ/T), which adds up to the budget, and is the best of it where
     δ = 0; with δ classes that take budgets of several runs do better."""
@@ -270,7 +242,7 @@ def all_candidates(query: AnyQuery) -> Iterator[Candidate]:
         yield several.get(candidate.name) or _shared(query, candidate)
 
 
-def _shared(query: AnyQuery, candidate: Candidate) -> Candidate:
+def _shared(query: Query, candidate: Candidate) -> Candidate:
     """A class at an equal share of the budget."""
     solve = candidate.solve
     if solve is None:
@@ -291,7 +263,7 @@ _SHARE = 1e-3  # of the way between the ends, at least
 _BELOW = (0.02, 0.06)  # relative, below the least that was found: where a bound that is less near may exclude ε
 
 
-def least_epsilon(query: AnyQuery, name: str) -> Value:
+def least_epsilon(query: Query, name: str) -> Value:
     """A class at the least ε found at which it costs no more than the query's max_loss: by chords of its loss, in
     logarithms. bound: the largest ε tried at which a proven bound is above max_loss, since the least loss of a class
     falls with ε.
@@ -344,15 +316,14 @@ def least_epsilon(query: AnyQuery, name: str) -> Value:
     return value._replace(objective=float(epsilon), bound=max(excluded) or None, parameter=words, stopped=stopped)
 
 
-def _candidates(query: AnyQuery) -> Iterator[Candidate]:
-    real = isinstance(query, RealQuery)
+def _candidates(query: Query) -> Iterator[Candidate]:
     for kind in families():
         if kind.recommendation is not None:
             module = importlib.import_module(kind.recommendation)
-            offer = getattr(module, "real_candidates" if real else "candidates", None)
+            offer = getattr(module, "real_candidates" if query.real else "candidates", None)
             if offer is not None:
                 yield from offer(query)
-            elif real:
+            elif query.real:
                 yield Candidate(kind.title, reason="it is for finitely many answers: --answers instead of --range")
 
 

@@ -73,6 +73,11 @@ class RangeQuery(FiniteQuery):
         return (self.high - self.low) / self.cells
 
     @property
+    def uniform(self) -> bool:
+        """Whether the answers are uniform on the range."""
+        return len({*(self.weights or ())}) == 1
+
+    @property
     def local(self) -> bool:
         """Whether every two answers are neighbours."""
         return self.sensitivity == self.high - self.low
@@ -183,7 +188,7 @@ class RangeQuery(FiniteQuery):
         """Of which answers a loss is the mean."""
         if self.weights is None:
             return "the worst answer"
-        return "uniform answers" if len({*self.weights}) == 1 else f"a prior of {self.parts} equal parts"
+        return "uniform answers" if self.uniform else f"a prior of {self.parts} equal parts"
 
 
 def _weights(prior: Any) -> Rationals | None:

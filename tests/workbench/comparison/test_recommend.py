@@ -15,7 +15,7 @@ import workbench as wb
 from workbench.cli import main
 from workbench.comparison.recommend import COLUMNS
 from workbench.comparison.recommend_words import of_reals
-from workbench.families.recommendation import RealQuery
+from workbench.families.recommendation import Query
 from workbench.mechanisms.range_query import RangeQuery
 
 
@@ -77,9 +77,7 @@ def test_what_costs_less_than_the_class_to_use_and_is_not_certified_is_named():
     def row(name, objective, certified, notes="biased", bound=None):
         return {"class": name, "objective": objective, "bound": bound, "certified": certified, "notes": notes}
 
-    query = RealQuery(
-        low=Fraction(0), high=Fraction(100), sensitivity=Fraction(1), epsilon=Fraction(1), delta=Fraction(0)
-    )
+    query = Query(question=RangeQuery("0..100", sensitivity=1), epsilon=Fraction(1), loss="absolute")
     closed, channel = row("staircase (pure)", 0.9, False, "unbiased; published"), row("channel on a grid", 5.5, True)
     words = [*of_reals(query, [closed, channel | {"bound": 0.0}])]
     assert words[0] == "Use the channel on a grid for one answer alone (biased): 5.5. Others may cost less."
@@ -134,7 +132,6 @@ def test_real_answers_have_noise_clamped_noise_and_quantizers(capsys, tmp_path: 
 
 def test_a_count_too_large_for_a_channel_has_a_row_that_says_so():
     from workbench.families.channel.frontier import candidates
-    from workbench.families.recommendation import Query
 
     query = Query(question=wb.FiniteQuery("0..1000", max_shift=1), epsilon=Fraction(1), delta=Fraction(1, 10**5))
     rows = {one.name: one for one in candidates(query)}

@@ -28,7 +28,6 @@ from workbench.families.recommendation import (
     RANGE_CHANNEL,
     Candidate,
     Query,
-    RealQuery,
     designed,
     in_bits,
     published_value,
@@ -88,9 +87,9 @@ def candidates(query: Query) -> Iterable[Candidate]:
         yield Candidate(entry.name, f"{entry.source} baseline", partial(published_value, entry, query, certified))
 
 
-def real_candidates(query: RealQuery) -> Iterable[Candidate]:
+def real_candidates(query: Query) -> Iterable[Candidate]:
     """The best channel on cells of the range."""
-    words = f"biased; made for {query.question.prior_words} on the range; publishes values of its own"
+    words = f"biased; made for {query.range.prior_words} on the range; publishes values of its own"
     options = {"loss": query.loss, **query.budget}
     best = partial(designed, FAMILY, query.question, query.time, lambda design: design.words[0], **options)
     yield Candidate(RANGE_CHANNEL, words, best, programs=True, several=True)

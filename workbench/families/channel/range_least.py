@@ -9,7 +9,7 @@ from workbench.errors import Infeasible, NotProven
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.design import Design
 from workbench.families.frontier_plan import NotApplicable
-from workbench.families.recommendation import RANGE_CHANNEL, RealQuery, TimeShares, least_epsilon
+from workbench.families.recommendation import RANGE_CHANNEL, Query, TimeShares, least_epsilon
 from workbench.mechanisms.range_query import RangeQuery
 
 
@@ -18,11 +18,9 @@ def least(request: ChannelRequest) -> Design:
     question, seconds = request.question, request.options.time_limit
     assert isinstance(question, RangeQuery)
     request.check_max_loss()
-    prior, names = "worst" if question.weights is None else question.weights, ("epsilon", "notion", "max_loss")
-    query = RealQuery(low=question.low, high=question.high, sensitivity=question.sensitivity, prior=prior,
-                      loss=str(request.loss), delta=request.delta or Fraction(0),
-                      time=None if seconds is None else TimeShares(seconds),
-                      **{name: getattr(request, name) for name in names})  # fmt: skip
+    query = Query(question=question, loss=str(request.loss), delta=request.delta or Fraction(0),
+                  time=None if seconds is None else TimeShares(seconds),
+                  **{name: getattr(request, name) for name in ("epsilon", "notion", "max_loss")})  # fmt: skip
     try:
         value = least_epsilon(query, RANGE_CHANNEL)
     except NotApplicable as error:

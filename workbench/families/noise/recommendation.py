@@ -15,7 +15,7 @@ from workbench.families.noise.family import FAMILY
 from workbench.families.noise.problem import clamped_design
 from workbench.families.noise.request import NAMED, AnswerLoss
 from workbench.families.published import Published, published
-from workbench.families.recommendation import Candidate, Query, RealQuery, Value, best_design, designed, published_value
+from workbench.families.recommendation import Candidate, Query, Value, best_design, designed, published_value
 from workbench.families.requirements import is_hockey_stick
 from workbench.io.files import spelled
 from workbench.mechanisms.answer_grid import AnswerGrid
@@ -73,9 +73,10 @@ def _of_answers(query: Query, grid: AnswerGrid) -> AnswerLoss:
     return AnswerLoss(losses.name.replace(" ", "-"), tuple(rows), tuple(sorted(grid.places)))
 
 
-def real_candidates(query: RealQuery) -> Iterable[Candidate]:
+def real_candidates(query: Query) -> Iterable[Candidate]:
     """The best noise on the reals, as it is and clamped into the range, and published noise beside it."""
-    question, ends, weights = RealNoise(query.sensitivity), (query.low, query.high), query.question.weights
+    asked = query.range
+    question, ends, weights = RealNoise(asked.sensitivity), (asked.low, asked.high), asked.weights
 
     @cache
     def solved(**budget: Any) -> tuple[Design, bool]:
@@ -86,7 +87,7 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
 
     def clamped() -> Value:
         design, stopped = solved(**query.budget)
-        prior = {} if query.uniform else {"prior": "worst" if weights is None else weights}
+        prior = {} if asked.uniform else {"prior": "worst" if weights is None else weights}
         request = replace(design.request, question=replace(question, clamp=ends), **prior)
         return Value.of(clamped_design(design, request), stopped)
 

@@ -27,7 +27,7 @@ from workbench.families.frontier_plan import NotApplicable
 from workbench.families.published import Published, Reference
 from workbench.families.quantizer.request import QuantizerRequest
 from workbench.families.quantizer.search import best_rqm
-from workbench.families.recommendation import RealQuery
+from workbench.families.recommendation import Query
 from workbench.mechanisms.baselines.poisson_binomial import poisson_binomial
 from workbench.mechanisms.quantization_error import error_function
 from workbench.privacy.audit import audit_extremes
@@ -65,9 +65,9 @@ def _optimal(epsilon: float) -> Losses:
     return 2 * absolute, 4 * (1 / (6 * a) + (a - 1 / a) * (2 * d**3 / 3 + 4 * d**4 / 3))
 
 
-def _of_range(losses: Callable[[float], Losses], query: RealQuery) -> Reference:
+def _of_range(losses: Callable[[float], Losses], query: Query) -> Reference:
     """losses: of ε, on [-1, 1]."""
-    half, power = float(query.width) / 2, 1 if query.loss == "absolute" else 2
+    half, power = float(query.range.high - query.range.low) / 2, 1 if query.loss == "absolute" else 2
     return Reference(losses(float(query.epsilon))[power - 1] * half**power)
 
 
@@ -101,7 +101,7 @@ def _laplace(request: QuantizerRequest) -> Reference:
 
 
 def _quantized(request: Any) -> bool:
-    return not isinstance(request, RealQuery)
+    return not isinstance(request, Query)
 
 
 def _few(request: Any) -> bool:
@@ -111,7 +111,11 @@ def _few(request: Any) -> bool:
 PUBLISHED = (
     *(
         Published(
-            name, source, parameter, partial(_of_range, losses), lambda query: not _quantized(query) and query.local
+            name,
+            source,
+            parameter,
+            partial(_of_range, losses),
+            lambda query: not _quantized(query) and query.range.local,
         )
         for name, source, parameter, losses in (
             ("Duchi et al.", "Duchi, Jordan and Wainwright 2018", "B; δ unused", _duchi),

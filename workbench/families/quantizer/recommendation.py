@@ -12,7 +12,6 @@ from workbench.families.quantizer.published import PUBLISHED, UNBIASED
 from workbench.families.recommendation import (
     Candidate,
     Query,
-    RealQuery,
     Value,
     best_design,
     in_bits,
@@ -21,6 +20,7 @@ from workbench.families.recommendation import (
 from workbench.families.requirements import is_hockey_stick
 from workbench.io.files import spelled
 from workbench.mechanisms.quantization import Quantization
+from workbench.mechanisms.range_query import RangeQuery
 from workbench.privacy.expected_error import expected_error
 
 
@@ -29,14 +29,14 @@ def candidates(query: Query) -> Iterable[Candidate]:
     yield Candidate("quantizer", reason="it is for real answers in a range: --range instead of --answers")
 
 
-def real_candidates(query: RealQuery) -> Iterable[Candidate]:
+def real_candidates(query: Query) -> Iterable[Candidate]:
     """Quantizers with few optimised outputs, and what is published, where every two answers are neighbours."""
-    private = query.local and is_hockey_stick(query.notion)
-    served = private and query.uniform
+    asked = query.range
+    private = asked.local and is_hockey_stick(query.notion)
+    served = private and asked.uniform
     none = None if served else "it is for all of a range on which answers are uniform, under dp or pure"
-    ends = (query.low, query.high)
-    weights = query.question.weights
-    prior = {} if query.uniform or weights is None else {"density": f"parts:{','.join(map(spelled, weights))}"}
+    ends, weights = (asked.low, asked.high), asked.weights
+    prior = {} if asked.uniform or weights is None else {"density": f"parts:{','.join(map(spelled, weights))}"}
     for levels in (2, 4):
         question = Quantization(levels=levels, range=ends, **prior)
         best = partial(_designed, query, question)
@@ -44,20 +44,20 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
         words += "" if weights is not None else "; the best for uniform answers"
         reason = None if private else "it is for all of a range, under dp or pure"
         yield Candidate(f"quantizer, {levels} outputs", words, best if private else None, reason, programs=levels > 2)
-    whole = replace(query, sensitivity=query.width)
+    whole = replace(query, question=RangeQuery(ends))
     for entry in (entry for entry in PUBLISHED if entry.serves(whole)):
         unbiased = "unbiased; " if entry.name in UNBIASED else ""
         words = f"{unbiased}published ({entry.source}); a closed form in floating point, not certified"
         yield Candidate(entry.name, words, None if none else partial(published_value, entry, query), none)
 
 
-def _designed(query: RealQuery, question: Quantization) -> Value:
+def _designed(query: Query, question: Quantization) -> Value:
     """The best quantizer for the prior; where the worst answer counts, what the best for uniform answers costs it."""
     design, stopped = best_design(FAMILY, question, query.time, loss=query.loss, epsilon=query.epsilon)
-    if query.question.weights is not None:
+    if query.range.weights is not None:
         return Value.of(design, stopped)
     loss = float(expected_error(design.mechanism, query.loss).worst or 0)
-    words = f"The best for uniform answers ({design.objective:.9g}); for {query.question.prior_words} this is the loss."
+    words = f"The best for uniform answers ({design.objective:.9g}); for {query.range.prior_words} this is the loss."
     chosen = replace(design, objective=loss, bound=None, words=(*design.words, words),
                      oracle=OracleVerdict.none("no closed form is known for other answers."))  # fmt: skip
     return Value.of(chosen)

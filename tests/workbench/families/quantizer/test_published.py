@@ -13,15 +13,15 @@ from workbench.families.noise.family import FAMILY as NOISE
 from workbench.families.noise.published import gaussian_sigma
 from workbench.families.published import costs, published
 from workbench.families.quantizer.published import PUBLISHED, UNBIASED
-from workbench.families.recommendation import RealQuery
+from workbench.families.recommendation import Query
+from workbench.mechanisms.range_query import RangeQuery
 
 ENTRIES = {entry.name: entry for entry in PUBLISHED}
 X = (np.arange(2000) + 0.5) / 1000 - 1  # of [-1, 1]
 
 
-def query(epsilon: float, loss: str, sensitivity: int = 2) -> RealQuery:
-    given = {"epsilon": Fraction(epsilon), "loss": loss, "sensitivity": Fraction(sensitivity)}
-    return RealQuery(low=Fraction(-1), high=Fraction(1), **given)
+def query(epsilon: float, loss: str, sensitivity: int = 2) -> Query:
+    return Query(question=RangeQuery("-1..1", sensitivity=sensitivity), epsilon=Fraction(epsilon), loss=loss)
 
 
 def steps(name: str, epsilon: float, x: float) -> tuple[np.ndarray, np.ndarray]:
