@@ -59,6 +59,7 @@ from workbench.families.recommendation import (
     texts,
 )
 from workbench.io.result import Plots, Progress, Result, Row, check_progress, silent
+from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.quantization import read_range, spelled_range
 from workbench.mechanisms.range_query import RangeQuery
 from workbench.privacy.notions import notion
@@ -175,8 +176,9 @@ def recommend(
     """
     check_progress(progress)
     given = {"epsilon": epsilon, "delta": delta, "notion": notion, "loss": loss, "time_limit": time_limit, **question}
+    more: list[str] = []
     if given.get("range") is not None:
-        values, more = read(REAL_OPTIONS, given, "request with a range"), []
+        values = read(REAL_OPTIONS, given, "request with a range")
     else:
         given, more = counted(given)
         given = {**FAMILY.in_units(given), "unit": None}
@@ -190,14 +192,12 @@ def _budget(values: Values, given: Values) -> Record:
     if least != (values["max_loss"] is not None):
         raise InvalidRequest("minimise epsilon and max_loss must be given together.")
     other = {each.name: values[each.name] for each in NOTION_PARAMETERS if values[each.name] is not None}
-    if values["epsilon"] is None and not least and not other:
-        raise InvalidRequest("epsilon must be given. Got none.")
     measured = notion(values["notion"])
     for name in ("epsilon", "delta", *other):
         if values[name] and name not in measured.parameters:
             refuse(name, measured.name, spell(values[name]))
     budget = {name: values[name] for name in ("epsilon", "notion", "loss", "max_loss", "runs")}
-    plain = {**recommend.__kwdefaults__, "prior": "uniform"}  # need not be repeated in commands
+    plain = {**(recommend.__kwdefaults__ or {}), "prior": "uniform"}  # need not be repeated in commands
     words = texts({name: value for name, value in given.items() if str(value) != str(plain.get(name))})
     time = TimeShares(float(values["time_limit"]))
     return budget | {"delta": values["delta"] or ZERO, "parameters": other, "words": words, "time": time}
@@ -209,6 +209,7 @@ def _query(values: Values, budget: Record) -> tuple[Query, str]:
     own, named = tuple(each for each in given if each[1] is not None), tuple(name for name, law in given if law is None)
     for name in named:
         InvalidRequest.unless_among(published(FAMILY), "baseline", name)
+    question: FiniteQuery
     if "range" in values:
         question = RangeQuery(values["range"], sensitivity=values["sensitivity"], prior=values["prior"])
         budget["words"] |= {"range": spelled_range(values["range"])}

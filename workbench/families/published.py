@@ -51,9 +51,9 @@ class Reference:
     def row(self, request: Any) -> Row:
         """The columns of a frontier, with the exact audit of the mechanism. Raises NotApplicable where that misses the
         budget."""
-        row = {"objective": self.objective, "parameter": self.value, "status": self.status}
+        row: Row = {"objective": self.objective, "parameter": self.value, "status": self.status}
         if self.mechanism is None:
-            return row | self.more
+            return {**row, **self.more}
         claim, exact = request.claim, Row()
         words = f"The mechanism misses the request: {claim.notion.name}, {claim.budget_words()}"
         if claim.in_epsilon_delta:

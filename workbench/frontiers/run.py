@@ -67,8 +67,6 @@ def frontier(
     """
     check_progress(progress)
     count(1, 1024)(jobs, "jobs")
-    if not isinstance(named := options.get("baselines", True), bool):
-        options = {**options, "baselines": True, "baseline": named}
     by_name = isinstance(question, str)
     kind = _named(question) if by_name else family_of(question)
     offered = frontier_of(kind)

@@ -17,9 +17,9 @@ def drawn(**given: Any) -> set[str]:
 
 
 def test_names_choose_what_is_drawn() -> None:
-    assert drawn(baselines=["clamped geometric"]) == {"clamped geometric"}
+    assert drawn(baseline=["clamped geometric"]) == {"clamped geometric"}
     assert drawn(baseline="staircase,Randomized response") == {"clamped staircase", "randomized response"}
-    assert drawn(baselines="geometric") == {"clamped geometric", "clamped truncated geometric"}
+    assert drawn(baseline="geometric") == {"clamped geometric", "clamped truncated geometric"}
     assert drawn(baselines=False) == set()
     assert len(drawn()) > 4
 
@@ -46,7 +46,7 @@ def test_ones_own_stands_beside_named_ones(capsys: pytest.CaptureFixture[str], t
 
 def test_one_that_serves_no_budget_says_so() -> None:
     noise = wb.ModuloNoise(n=4, max_shift=1)
-    *_, last = wb.frontier(noise, alpha=2, epsilon="0.5,1", notion="renyi", baselines="gaussian")
+    *_, last = wb.frontier(noise, alpha=2, epsilon="0.5,1", notion="renyi", baseline="gaussian")
     assert (last["curve"], last["mechanism"], last.get("objective")) == ("baseline", "gaussian", None)
     assert last["failure"].startswith("gaussian is for none of these budgets")
     every = wb.frontier(noise, alpha=2, epsilon="0.5,1", notion="renyi")  # named by nobody
@@ -54,7 +54,7 @@ def test_one_that_serves_no_budget_says_so() -> None:
 
 
 def test_every_family_takes_names() -> None:
-    rows = wb.frontier("quantizer", levels="2", epsilon="1", starts=1, baselines="pbm")
+    rows = wb.frontier("quantizer", levels="2", epsilon="1", starts=1, baseline="pbm")
     assert {row["mechanism"] for row in rows if row["curve"] == "baseline"} == {"pbm"}
-    rows = wb.frontier(wb.ModuloNoise(n=4, max_shift=1), epsilon="1", level="none", baselines="gaussian")
+    rows = wb.frontier(wb.ModuloNoise(n=4, max_shift=1), epsilon="1", level="none", baseline="gaussian")
     assert {row["mechanism"] for row in rows if row["curve"] == "baseline"} == {"gaussian"}

@@ -56,7 +56,7 @@ def _designed(query: Query, question: Quantization) -> Value:
     design, stopped = best_design(FAMILY, question, query.time, loss=query.loss, epsilon=query.epsilon)
     if query.range.weights is not None:
         return Value.of(design, stopped)
-    loss = float(expected_error(design.mechanism, query.loss).worst or 0)
+    loss = float(expected_error(design.mechanism, str(query.loss)).worst or 0)
     words = f"The best for uniform answers ({design.objective:.9g}); for {query.range.prior_words} this is the loss."
     chosen = replace(design, objective=loss, bound=None, words=(*design.words, words),
                      oracle=OracleVerdict.none("no closed form is known for other answers."))  # fmt: skip
