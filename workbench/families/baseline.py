@@ -87,7 +87,6 @@ def joined(kind: Family, own: Sequence[Baseline] = ()) -> list[Published]:
         Published(
             baseline.name,
             package,
-            "",
             partial(_cost, kind, baseline, package),
             lambda request: request.runs == 1,  # which alone is audited
             any_budget=True,

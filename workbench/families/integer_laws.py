@@ -37,11 +37,11 @@ from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion as known_notion
 from workbench.privacy.repair import inverse_exponential, staircase
 
-SOURCES = {  # name -> (whose it is, what of it is scaled to the budget)
-    "geometric": ("Ghosh, Roughgarden and Sundararajan 2009", "α, the least that is proven"),
-    "truncated geometric": ("Geng et al. 2020, on the integers", "A, the least support that is proven"),
-    "discrete Gaussian": ("Canonne, Kamath and Steinke 2020", "σ², the least that is proven"),
-    "staircase": ("Geng and Viswanath 2014", "r, the inner step, best for the loss; δ unused"),
+SOURCES = {  # name -> whose it is
+    "geometric": "Ghosh, Roughgarden and Sundararajan 2009",
+    "truncated geometric": "Geng et al. 2020, on the integers",
+    "discrete Gaussian": "Canonne, Kamath and Steinke 2020",
+    "staircase": "Geng and Viswanath 2014",
 }
 NAMES = tuple(SOURCES)
 Number = Callable[[Fraction], Any]  # what arithmetic is in, of a rational: floats, balls

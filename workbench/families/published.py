@@ -1,7 +1,7 @@
 """Published mechanisms: one registry, on which frontiers, `recommend`, the explorer and `reproduce published` draw.
 
 A family lists its own in modules that `Family.baselines` names, as PUBLISHED = (Published(...), ...): whose mechanism
-it is, what of it is scaled to the budget, where it applies, and what it then costs a request. Whatever cannot serve a
+it is, where it applies, and what it costs a request, with its parameter scaled to the budget. Whatever cannot serve a
 request raises NotApplicable with the reason. Baselines of users and of other packages join the same list
 (`workbench.families.baseline`).
 """
@@ -71,15 +71,13 @@ class Reference:
 class Published:
     """One published mechanism of a family.
 
-    name: in tables; source: author and year; parameter: what is scaled to the budget, and how far; cost: of a request
-    of the family (or a query with the same fields). It raises NotApplicable. serves: whether it is for a question, or
-    also for a budget where any_budget says so: others are compared at those of one run and one ratio alone. with_prior:
-    whether it is fitted to the prior of the query. fixed: columns of its rows that are the same at every point of a
-    frontier."""
+    name: in tables; source: author and year; cost: of a request of the family (or a query with the same fields). It
+    raises NotApplicable. serves: whether it is for a question, or also for a budget where any_budget says so: others
+    are compared at those of one run and one ratio alone. with_prior: whether it is fitted to the prior of the query.
+    fixed: columns of its rows that are the same at every point of a frontier."""
 
     name: str
     source: str
-    parameter: str
     cost: Callable[[Any], Reference]
     serves: Callable[[Any], bool] = lambda request: True
     any_budget: bool = False

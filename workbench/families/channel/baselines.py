@@ -29,7 +29,7 @@ from workbench.exact.numbers import ZERO, RationalPair, ball, ball_ends, nearest
 from workbench.exact.time_limit import go_on
 from workbench.families.channel.losses import Integers
 from workbench.families.frontier_plan import NotApplicable
-from workbench.families.integer_laws import NAMES, SOURCES, FittedLaw, Number, clamped_rows, fitted_laws
+from workbench.families.integer_laws import SOURCES, FittedLaw, Number, clamped_rows, fitted_laws
 from workbench.families.published import Published, Reference
 from workbench.mechanisms.answer_grid import MOST_PLACES, AnswerGrid, answer_grid
 from workbench.mechanisms.channel import Channel
@@ -260,23 +260,18 @@ def _of_answers(query: BudgetedQuery) -> bool:
 
 
 PUBLISHED = (
-    *(
-        Published(name, source, parameter, cost, _of_answers)
-        for name, source, parameter, cost in (
-            *((f"clamped {name}", *SOURCES[name], _clamped(name)) for name in NAMES),
-            (
-                "exponential",
-                "McSherry and Talwar 2007",
-                "r, the least that is proven",
-                selection(partial(_on_the_grid, largest=None), softmax, _exponential_rows),
-            ),
-            (
-                "permute-and-flip",
-                "McKenna and Sheldon 2020",
-                "r, the least that is proven",
-                selection(partial(_on_the_grid, largest=_FLIPPED), _flipped, _flipped_rows),
-            ),
-        )
+    *(Published(f"clamped {name}", source, _clamped(name), _of_answers) for name, source in SOURCES.items()),
+    Published(
+        "exponential",
+        "McSherry and Talwar 2007",
+        selection(partial(_on_the_grid, largest=None), softmax, _exponential_rows),
+        _of_answers,
     ),
-    Published("randomized response", "Warner 1965; Kairouz et al. 2014", "p, the largest", _randomized_response),
+    Published(
+        "permute-and-flip",
+        "McKenna and Sheldon 2020",
+        selection(partial(_on_the_grid, largest=_FLIPPED), _flipped, _flipped_rows),
+        _of_answers,
+    ),
+    Published("randomized response", "Warner 1965; Kairouz et al. 2014", _randomized_response),
 )

@@ -143,7 +143,6 @@ PUBLISHED = (
     Published(
         "planar Laplace, remapped",
         "Andrés et al. 2013; Chatzikokolakis et al. 2017",
-        "epsilon, the largest",
         laplace,
         _of_places,
         with_prior=True,
@@ -151,7 +150,6 @@ PUBLISHED = (
     Published(
         "planar exponential",
         "McSherry and Talwar 2007",
-        "r, the largest that is proven",
         selection(_gaps, softmax, _rows, float, turns=55),
         _of_places,
     ),

@@ -29,22 +29,20 @@ def _response(build: Callable[[Labels, Fraction], RandomizedResponse], request: 
     return _pure(request, float(build(request.question, request.epsilon).loss(request.named_loss)))
 
 
-def _entry(name: str, source: str, parameter: str, cost: Callable[[Any], Reference], *losses: str) -> Published:
+def _entry(name: str, source: str, cost: Callable[[Any], Reference], *losses: str) -> Published:
     """losses: those that it is known for, any where none is named. As it is pure, δ is not used."""
 
     def serves(request: Any) -> bool:
         return request.question.k > 1 and (not losses or request.named_loss.kind in losses)
 
-    return Published(name, source, parameter, cost, serves, fixed={"delta": 0.0, "notion": "pure"})
+    return Published(name, source, cost, serves, fixed={"delta": 0.0, "notion": "pure"})
 
 
 _POWERS = ("squared", "absolute")
 PUBLISHED = (
-    _entry("laplace", "Dwork et al. 2006", "scale (high - low)/ε, clipped", partial(_noise, "laplace"), *_POWERS),
-    _entry(
-        "staircase", "Geng and Viswanath 2014", "γ, best before it is clipped", partial(_noise, "staircase"), *_POWERS
-    ),
-    _entry("exponential", "McSherry and Talwar 2007", "ε/2 of the range", partial(_noise, "exponential"), *_POWERS),
-    _entry("RRWithPrior", "Ghazi et al. 2021", "k, the best", partial(_response, with_prior)),
-    _entry("k-ary RR", "Kairouz et al. 2014", "the own label with odds e^ε", partial(_response, k_ary)),
+    _entry("laplace", "Dwork et al. 2006", partial(_noise, "laplace"), *_POWERS),
+    _entry("staircase", "Geng and Viswanath 2014", partial(_noise, "staircase"), *_POWERS),
+    _entry("exponential", "McSherry and Talwar 2007", partial(_noise, "exponential"), *_POWERS),
+    _entry("RRWithPrior", "Ghazi et al. 2021", partial(_response, with_prior)),
+    _entry("k-ary RR", "Kairouz et al. 2014", partial(_response, k_ary)),
 )

@@ -204,9 +204,9 @@ def _clamped(name: str, request: Any) -> Reference:
 
 
 PUBLISHED = (
-    Published("data-independent", "Kadam et al. 2024", "ρ, the least", _independent),
+    Published("data-independent", "Kadam et al. 2024", _independent),
     *(
-        Published(name, _OF_ANSWERS[wide].source, "the least of a scan, or that is proven", partial(_clamped, name))
+        Published(name, _OF_ANSWERS[wide].source, partial(_clamped, name))
         if name in SCANNED
         else replace(
             _OF_ANSWERS[wide],

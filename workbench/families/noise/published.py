@@ -218,20 +218,17 @@ def gaussian_sigma(epsilon: float, delta: float) -> float:
 
 PUBLISHED = (
     *(
-        Published(name, source, parameter, partial(_on_reals, law), _real, any_budget=law is _gaussian)
-        for name, source, parameter, law in (
-            ("Laplace", "Dwork et al. 2006", "b = Δ/(ε - 2 ln(1 - δ)), the least scale", _laplace),
-            ("staircase (pure)", "Geng and Viswanath 2014", "γ, best for the loss; δ unused", _staircase),
-            ("truncated Laplace", "Geng et al. 2020", "A, the least support", _truncated),
-            ("Gaussian", "Balle and Wang 2018", "σ, the least by its exact δ(ε)", _gaussian),
-            ("uniform", "Geng et al. 2019", "w, and an atom at 0 for large δ; ε unused", _uniform),
+        Published(name, source, partial(_on_reals, law), _real, any_budget=law is _gaussian)
+        for name, source, law in (
+            ("Laplace", "Dwork et al. 2006", _laplace),
+            ("staircase (pure)", "Geng and Viswanath 2014", _staircase),
+            ("truncated Laplace", "Geng et al. 2020", _truncated),
+            ("Gaussian", "Balle and Wang 2018", _gaussian),
+            ("uniform", "Geng et al. 2019", _uniform),
         )
     ),
     *(
-        Published(name, source, parameter, partial(_on_integers, name), partial(_listed, name), any_budget=True)
-        for name, (source, parameter) in {
-            **SOURCES,
-            "rounded Gaussian": ("Awan and Vadhan 2023", "1/μ, the deviation before it is rounded"),
-        }.items()
+        Published(name, source, partial(_on_integers, name), partial(_listed, name), any_budget=True)
+        for name, source in {**SOURCES, "rounded Gaussian": "Awan and Vadhan 2023"}.items()
     ),
 )

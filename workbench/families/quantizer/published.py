@@ -113,23 +113,21 @@ PUBLISHED = (
         Published(
             name,
             source,
-            parameter,
             partial(_of_range, losses),
             lambda query: not _quantized(query) and query.range.local,
         )
-        for name, source, parameter, losses in (
-            ("Duchi et al.", "Duchi, Jordan and Wainwright 2018", "B; δ unused", _duchi),
-            ("piecewise", "Wang et al. 2019", "C; δ unused", _piecewise),
-            ("hybrid", "Wang et al. 2019", "C, the share of both; δ unused", _hybrid),
-            ("optimal piecewise", "Zheng, Mishra and Hu 2025", "D; biased; δ unused", _optimal),
+        for name, source, losses in (
+            ("Duchi et al.", "Duchi, Jordan and Wainwright 2018", _duchi),
+            ("piecewise", "Wang et al. 2019", _piecewise),
+            ("hybrid", "Wang et al. 2019", _hybrid),
+            ("optimal piecewise", "Zheng, Mishra and Hu 2025", _optimal),
         )
     ),
-    Published("rqm", "Youn et al. 2023", "q, the largest on a grid of outer outputs", _rqm, _few, any_budget=True),
-    Published("pbm", "Chen et al. 2022", "θ, the largest", _pbm, _quantized, any_budget=True),
+    Published("rqm", "Youn et al. 2023", _rqm, _few, any_budget=True),
+    Published("pbm", "Chen et al. 2022", _pbm, _quantized, any_budget=True),
     Published(
         "laplace",
         "Dwork et al. 2006",
-        "b = 2/ε; any real output",
         _laplace,
         _quantized,
         any_budget=True,
