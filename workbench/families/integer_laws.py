@@ -123,7 +123,7 @@ def _claimed(
     span = 1 if not known_notion(notion).has_delta and law.period == 1 else reach
     mechanism = AdditiveIntegerNoise(IntegerNoise(span), law)
     claim = Claim.of(notion, mechanism, budget if span == reach else {**budget, "epsilon": budget["epsilon"] / reach})
-    exact = {} if span == reach else {"pure_epsilon": round_up(budget["epsilon"]), "dp_delta": 0.0, "pdp_delta": 0.0}
+    exact = {} if span == reach else {"pure_epsilon": round_up(budget["epsilon"]), "dp_delta": 0.0}
     return FittedLaw(law, symbol, value, claim, span, exact)
 
 
@@ -208,10 +208,11 @@ def _excess(half: Vector, reach: int, epsilon: Fraction) -> float:
 
 def masses(law: IntegerLaw, low: int, high: int, number: Number = float) -> NDArray[Any]:
     """f(η) for η = low..high, shape (high + 1 - low,). number: what arithmetic is in, of a rational: floats, balls."""
-    eta, weights = np.arange(low, high + 1), np.array([number(weight / law.total) for weight in law.weights])
+    eta, weights = np.arange(low, high + 1), np.array([number(Fraction(weight, law.total)) for weight in law.weights])
     blocks = -(-np.maximum(np.maximum(eta - law.last, law.first - eta), 0) // law.period)
     near = np.where(eta > law.last, eta - blocks * law.period, eta + blocks * law.period)
-    return np.asarray(weights[near - law.first] * number(law.ratio) ** blocks.astype(weights.dtype))
+    ratio = number(law.ratio)  # whose power by an array is a float, of a Fraction too
+    return np.asarray(weights[near - law.first] * np.array([ratio**block for block in blocks.tolist()]))
 
 
 def clamped_rows(law: IntegerLaw, count: int, number: Number = float) -> Iterator[NDArray[Any]]:

@@ -59,7 +59,7 @@ class Reference:
         if claim.in_epsilon_delta:
             privacy = audit(self.mechanism, request.epsilon)
             exact = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}
-            if not on_real_inputs(self.mechanism):
+            if not self.symbol and not on_real_inputs(self.mechanism):  # a law that is clamped afterwards has another
                 exact["pdp_delta"] = round_up(privacy.pdp_delta)
             words = words if self.certified else privacy.words(claim.on(self.mechanism))
         if not self.certified:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.exact.integer_law import IntegerLaw
 from workbench.families.channel.baselines import PUBLISHED
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.integer_laws import NAMES, clamped_rows, fitted_laws, masses
@@ -222,3 +223,15 @@ def test_permute_and_flip_is_its_definition():
         assert [float(m) for m in law] == pytest.approx(row.floats.tolist(), rel=1e-9)
     assert found.value == pytest.approx(math.exp(-1 / 4), abs=0.2)  # ε over twice the sensitivity, or less
     assert wb.audit(found.mechanism, 1).pure_epsilon <= 1
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        IntegerLaw(0, [1], 1, Fraction(8, 11)),
+        IntegerLaw(-2, [1, 2, 5, 2, 1]),
+        IntegerLaw(-3, [1, 2, 3, 4, 3, 2, 1], 2, Fraction(1, 7)),
+    ],
+)
+def test_clamped_rows_in_rationals_are_those_of_the_law(law: IntegerLaw):
+    assert [[*row] for row in clamped_rows(law, 10, Fraction)] == [[*law.clamped(-q, 9 - q)] for q in range(10)]
