@@ -1,16 +1,12 @@
 """Random queries for `wb.recommend`, and what must be true of each answer: it is no dearer than a plain linear program
-stated here, on a finer grid where outputs or answers are real; a class that applies is in the table; a row's command
-makes the row; neither order nor shift of the answers changes a number.
+stated here, on a finer grid where outputs or answers are real; a class that applies is in the table; a class alone
+makes its row; neither order nor shift of the answers changes a number.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
 import math
 import random
-import shlex
 import time
 from collections.abc import Iterator
 from fractions import Fraction
@@ -22,7 +18,6 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 import workbench as wb
-from workbench.cli import main
 
 TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 LOSSES = {
@@ -173,7 +168,7 @@ def applies(query: Query) -> dict[str, bool]:
     }
 
 
-def problems(query: Query, *, commands: bool = True) -> tuple[list[str], float]:
+def problems(query: Query, *, alone: bool = True) -> tuple[list[str], float]:
     """What is wrong with the answer to a query, and the seconds of the processor that it took."""
     begin = time.process_time()
     table = wb.recommend(**query, time_limit=LIMIT)
@@ -196,8 +191,8 @@ def problems(query: Query, *, commands: bool = True) -> tuple[list[str], float]:
             if (rows[name]["objective"] is not None) != expected and not (expected and too_long):
                 wrong.append(f"{name}: {'missing' if expected else 'there'}: {rows[name]['notes']}")
         wrong += _moved(query, rows)
-    for row in rows.values() if commands else ():
-        wrong += _commanded(row)
+    for row in rows.values() if alone else ():
+        wrong += _alone(query, row)
     return wrong, seconds
 
 
@@ -225,24 +220,13 @@ def _near(here: float, there: float, within: float, *rows: Any) -> bool:
     )
 
 
-def _commanded(row: Any) -> Iterator[str]:
-    """The row's command, run; that of a row that was stopped goes on, and may be stopped later."""
-    if row["objective"] is None:
+def _alone(query: Query, row: Any) -> Iterator[str]:
+    """The row's class alone, which makes the row; that of a row that was stopped goes on, and may be stopped later."""
+    here = row["objective"]
+    if here is None:
         return
     stopped = "stopped" in row["notes"]
-    if row["command"] is None:
-        yield f"{row['class']}: no command"
-        return
-    out, line = io.StringIO(), f"{row['command'].removeprefix('workbench ')} --json"
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-        try:
-            main(shlex.split(line))
-        except SystemExit as stop:
-            if stop.code and not stopped:
-                yield f"{row['command']} exits {stop.code}"
-                return
-    printed = json.loads(out.getvalue() or "{}")
-    again, here = (printed["rows"][0] if "rows" in printed else printed).get("objective"), row["objective"]
+    again = wb.recommend(**query, time_limit=LIMIT, only=row["class"])[0]["objective"]
     if stopped and again is None:  # before it had a mechanism
         return
     most = 1e-9 * abs(here) + 1e-15
@@ -252,4 +236,4 @@ def _commanded(row: Any) -> Iterator[str]:
     else:
         right = again is not None and abs(again - here) <= most
     if not right:
-        yield f"{row['command']} prints {again}, the row {here} from {row['bound']} on"
+        yield f"{row['class']} alone costs {again}, the row {here} from {row['bound']} on"

@@ -11,5 +11,5 @@ SAMPLE = [*enumerate(generated(60))][::3]
 
 @pytest.mark.parametrize(("number", "query"), SAMPLE, ids=[str(number) for number, _ in SAMPLE])
 def test_the_first_row_is_the_best_and_every_class_is_there(number: int, query: dict):
-    wrong, _ = problems(query, commands=number % 12 == 0)
+    wrong, _ = problems(query, alone=number % 12 == 0)
     assert not wrong

@@ -141,7 +141,7 @@ def test_files_plots_and_bad_input(capsys, tmp_path: Path, monkeypatch: pytest.M
     Path("loss.csv").write_text("0,1,4\n1,0,1\n4,1,0\n")
     code, out, _ = run(capsys, "recommend --answers 0..2 --max-shift 1 --epsilon 1 --loss loss.csv --plot r.svg")
     assert code == 0
-    assert "--loss loss.csv" in " ".join(out.split())
+    assert "own matrix loss" in " ".join(out.split())
     assert Path("r.svg").stat().st_size > 1000
     for line, sentence in (
         ("recommend --answers 0..2 --epsilon 1", "A neighbour relation must be given"),

@@ -75,8 +75,8 @@ def _of_answers(query: Query, grid: AnswerGrid) -> AnswerLoss:
 
 def real_candidates(query: Query) -> Iterable[Candidate]:
     """The best noise on the reals, as it is and clamped into the range, and published noise beside it."""
-    asked = query.range
-    question, ends, weights = RealNoise(asked.sensitivity), (asked.low, asked.high), asked.weights
+    real = query.range
+    question, ends, weights = RealNoise(real.sensitivity), (real.low, real.high), real.weights
 
     @cache
     def solved(**budget: Any) -> tuple[Design, bool]:
@@ -87,7 +87,7 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
 
     def clamped() -> Value:
         design, stopped = solved(**query.budget)
-        prior = {} if asked.uniform else {"prior": "worst" if weights is None else weights}
+        prior = {} if real.uniform else {"prior": "worst" if weights is None else weights}
         request = replace(design.request, question=replace(question, clamp=ends), **prior)
         return Value.of(clamped_design(design, request), stopped)
 

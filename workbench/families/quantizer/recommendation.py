@@ -31,12 +31,12 @@ def candidates(query: Query) -> Iterable[Candidate]:
 
 def real_candidates(query: Query) -> Iterable[Candidate]:
     """Quantizers with few optimised outputs, and what is published, where every two answers are neighbours."""
-    asked = query.range
-    private = asked.local and is_hockey_stick(query.notion)
-    served = private and asked.uniform
+    real = query.range
+    private = real.local and is_hockey_stick(query.notion)
+    served = private and real.uniform
     none = None if served else "it is for all of a range on which answers are uniform, under dp or pure"
-    ends, weights = (asked.low, asked.high), asked.weights
-    prior = {} if asked.uniform or weights is None else {"density": f"parts:{','.join(map(spelled, weights))}"}
+    ends, weights = (real.low, real.high), real.weights
+    prior = {} if real.uniform or weights is None else {"density": f"parts:{','.join(map(spelled, weights))}"}
     for levels in (2, 4):
         question = Quantization(levels=levels, range=ends, **prior)
         best = partial(_designed, query, question)
