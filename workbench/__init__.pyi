@@ -292,8 +292,8 @@ def design(
 
         loss (default 'squared'): squared, absolute, poisson, poisson-deviance, error-rate, pinball:τ or huber:h; lp: or
             a CSV matrix, a row for every label (in Python: an array, or a function of an output and a label).
-        method (default 'auto'): bins, printed, lp or unbiased; auto: lp where what follows or a loss of your own asks
-            for it, else bins.
+        method (default 'auto'): bins, lp or unbiased; auto: lp where what follows or a loss of your own asks for it,
+            else bins.
         outputs (default None): lp: LOW..HIGH, the integers that may be published.
         neighbours (default 'all'): lp: all, consecutive, or positions "0-1,1-2".
         notion (default 'dp'): lp: dp, pure or metric; curve, tradeoff, renyi, zcdp or gdp.

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from workbench.mechanisms.label_randomizers.labels import Labels
 
 
-METHODS = ("bins", "printed", "lp", "unbiased")
+METHODS = ("bins", "lp", "unbiased")
 _USED = 1e-9  # an output of less mass than this, for every label, is not in use
 _SHOWN = 40  # bins or outputs in a report
 
@@ -126,7 +126,7 @@ class _LabelFamily(Family):
         ),
         Option(
             "method", one_of("auto", *METHODS), "auto",
-            "bins, printed, lp or unbiased; auto: lp where what follows or a loss of your own asks for it, else bins.",
+            "bins, lp or unbiased; auto: lp where what follows or a loss of your own asks for it, else bins.",
         ),
         Option("outputs", _outputs, help="lp: LOW..HIGH, the integers that may be published."),
         Option("neighbours", _neighbours, "all", 'lp: all, consecutive, or positions "0-1,1-2".'),
@@ -201,7 +201,7 @@ class _LabelFamily(Family):
 
     def backend(self, values: Values) -> str | None:
         """Bins are found without a solver."""
-        return None if values["method"] in ("bins", "printed") else str(values["solver"])
+        return None if values["method"] == "bins" else str(values["solver"])
 
     # Mechanisms from elsewhere.
 
@@ -323,9 +323,7 @@ FRONTIER = Frontier(
         EPSILON,
         Option("delta", grid, "0", "Grid of δ in [0, 1]; δ > 0 concerns the channel LP."),
         Option("loss", text, "squared", "squared, absolute, poisson, error-rate, ...: see design labels."),
-        Option(
-            "method", several(one_of(*METHODS)), "bins,lp", "bins, printed, lp, unbiased; several separated by commas."
-        ),
+        Option("method", several(one_of(*METHODS)), "bins,lp", "bins, lp, unbiased; several separated by commas."),
         SOLVER,
     ),
     later("workbench.families.labels.frontier", "plan"),

@@ -18,8 +18,8 @@ from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.labels.family import points
 
 SERIES = {
-    "bins": Series("RR-on-Bins", 0), "printed": Series("RR-on-Bins, printed algorithm", 5),
-    "lp": Series("channel LP on the labels", 2), "unbiased": Series("unbiased randomizer", 1),
+    "bins": Series("RR-on-Bins", 0), "lp": Series("channel LP on the labels", 2),
+    "unbiased": Series("unbiased randomizer", 1),
     "laplace": Series("clipped Laplace", 7, ":"), "staircase": Series("clipped staircase", 4, "--"),
     "exponential": Series("exponential mechanism", 3, "-."), "RRWithPrior": Series("RRWithPrior", 6, "--"),
     "k-ary RR": Series("k-ary randomized response", 5, ":"),

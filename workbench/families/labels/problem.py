@@ -3,7 +3,6 @@
 | method   | what is optimised                                                    | how                            |
 |----------|----------------------------------------------------------------------|--------------------------------|
 | bins     | every ε-DP randomizer with real outputs (Theorem 5)                  | `models.oracles.bins`, exact   |
-| printed  | the same, Algorithm 2 as printed, O(k³)                              | `models.oracles.bins`          |
 | lp       | every channel onto given outputs; neighbours, δ, metric, constraints | `models.channel`, any solver   |
 | unbiased | every unbiased ε-DP randomizer with real outputs, squared loss       | `models.unbiased`, cones       |
 
@@ -92,14 +91,13 @@ class RandomizerProblem(Problem):
 
 
 class BinsProblem(RandomizerProblem):
-    """RR-on-Bins, by the fast algorithm or as printed."""
+    """RR-on-Bins, by the fast algorithm."""
 
     def closed_form(self) -> Answer:
         """The optimum over all real outputs."""
         request, question = self.request, self.request.question
-        search = optimal_bins if request.method == "bins" else printed_bins
         with translated_errors():
-            bins = search(question.values, question.prior, float(request.claim.epsilon), request.named_loss)
+            bins = optimal_bins(question.values, question.prior, float(request.claim.epsilon), request.named_loss)
         mechanism = on_bins(question, bins.starts, bins.values, request.claim.epsilon)
         return Answer(mechanism, bins.bound, route="exact as constructed", claimed=bins.objective)
 

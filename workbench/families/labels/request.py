@@ -25,7 +25,6 @@ from workbench.privacy.notions import notion as notion_named
 
 Pairs = Sequence[Pair]
 
-_PRINTED = 4000  # labels up to which the O(k³) algorithm is run
 LARGEST, _LARGEST_UNBIASED = 30, 12  # ε
 _MOST = 2_000_000  # cells of a program that memory and patience hold
 
@@ -55,9 +54,9 @@ def check_size(k: int, m: int, pairs: Pairs | None, masses: int = MASSES) -> Non
 class LabelRequest(BudgetRequest):
     """The least-loss private label randomizer.
 
-    epsilon: in (0, 30]; with notion "metric" per unit of |y - y'|. method: "bins", "printed", "lp" or "unbiased"; what
-    follows is for "lp" only. loss: a name or Loss; of lp also a matrix (labels, outputs), or a function of an output
-    and a label. outputs: increasing published values, the labels where None. neighbours: "all" pairs, "consecutive"
+    epsilon: in (0, 30]; with notion "metric" per unit of |y - y'|. method: "bins", "lp" or "unbiased"; what follows
+    is for "lp" only. loss: a name or Loss; of lp also a matrix (labels, outputs), or a function of an output and a
+    label. outputs: increasing published values, the labels where None. neighbours: "all" pairs, "consecutive"
     ones, or pairs of label positions. notion: "pure", "dp" with delta, "metric", or one of several bounds, with its own
     parameters. constraints: names of `models.channel.CONSTRAINTS`. runs: that the budget is for in all, with notion
     "dp".
@@ -157,8 +156,6 @@ class LabelRequest(BudgetRequest):
         if more or not measure.ratio_decides({"delta": self.delta}):
             wanted = "lp for other outputs, neighbours, notions and constraints"
             must("method", wanted, repr(self.method))
-        if self.method == "printed" and self.question.k > _PRINTED:
-            must("method", f"bins for more than {_PRINTED} labels (printed takes O(k³))", "'printed'")
         if self.method == "unbiased":
             self._check_unbiased()
 

@@ -31,7 +31,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     ("more", "labels"),
     [
         (("--labels", "0..20"), 21),
-        (("--labels", "0..20", "--loss", "absolute", "--method", "printed"), 21),
+        (("--labels", "0..20", "--loss", "absolute"), 21),
         (("--labels", "0..20", "--method", "lp"), 21),
         (("--labels", "0..6", "--method", "lp", "--notion", "dp", "--delta", "0.05"), 7),
         (("--labels", "0..6", "--method", "lp", "--notion", "metric"), 7),
@@ -200,7 +200,6 @@ def test_what_leaves_without_raw_is_certified_at_any_size(capsys, labels):
     ("labels", "request_"),
     [
         (wb.Labels.uniform(0, 199), {"epsilon": 8}),
-        (wb.Labels.uniform(0, 59), {"epsilon": 8, "method": "printed"}),
         (wb.Labels.uniform(0, 30_000), {"epsilon": "0.01"}),  # one bin
         (wb.Labels.uniform(0, 12), {"epsilon": 1, "method": "lp", "notion": "dp", "delta": "0.01"}),
     ],
