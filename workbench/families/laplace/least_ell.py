@@ -46,7 +46,6 @@ _HIGHEST: Final = math.log2(160.0)
 _SLACK: Final = 3.0  # bits by which the length may swing within an octave
 _DIP: Final = 0.25
 _OCTAVES = np.arange(-30, 7.01, 0.25)  # log2 δ₀; every one that fits bounds the least ℓ from above
-_GOLDEN: Final = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True)
@@ -137,21 +136,11 @@ def _first_crossing(length: _Length, bits: float) -> float | None:
 
 
 def _minimum(length: _Length, bits: float, low: float, high: float) -> float | None:
-    """A point of (low, high) with length <= bits, by golden section on the minimum there, or None."""
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    at_left, at_right = length(left), length(right)
-    for _ in range(24):
-        if min(at_left, at_right) <= bits:
-            return left if at_left <= at_right else right
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - _GOLDEN * (high - low)
-            at_left = length(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + _GOLDEN * (high - low)
-            at_right = length(right)
-    return None
+    """The minimum in (low, high), by Brent's method, where its length is <= bits; else None."""
+    from scipy.optimize import minimize_scalar  # slow to import
+
+    dip = minimize_scalar(length, bounds=(low, high), method="bounded", options={"xatol": 1e-6, "maxiter": 40})
+    return float(dip.x) if dip.fun <= bits else None
 
 
 def _bisect(length: _Length, bits: float, above: float, below: float) -> float:
