@@ -28,7 +28,6 @@ from workbench.errors import Infeasible, NotCertified
 from workbench.exact.numbers import Real, positive
 from workbench.families.quantizer.certify import repaired
 from workbench.families.quantizer.laws import (
-    LawProblem,
     LawQuestion,
     QuantizerAnswer,
     exact_problem,
@@ -43,10 +42,9 @@ from workbench.families.quantizer.outputs import (
     merged,
     mirrored,
     oriented,
+    with_room,
 )
 from workbench.mechanisms.piecewise_affine import Quantizer
-
-_SHRUNK = (0.0, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4)  # shares of ε that are given up, one after the other
 
 
 def mvu(
@@ -116,11 +114,7 @@ def _alphabet(
     answer = problem.answer(epsilon, there, start="cold")
     problem.close()
     assert answer is not None  # it was solved a moment ago
-    outputs = merged(there, answer.laws)[0]
-    # the least reach itself leaves a proof no room: a millionth of its excess beyond it
-    least = 1 + (1 + 1e-6) * problem.excess(epsilon)
-    outputs[[0, -1]] = min(outputs[0], -least), max(outputs[-1], least)
-    return outputs.tolist(), reached
+    return with_room(merged(there, answer.laws)[0], problem, epsilon).tolist(), reached
 
 
 def _perturbed(outputs: Vector, epsilon: float, count: int, reach: float) -> list[Vector]:
@@ -155,25 +149,12 @@ def mvu_curve(epsilons: Sequence[Real], *, bits: int = 5, iterations: int = 20) 
         if best is None:
             raise NotCertified(f"No law was found at epsilon = {budget:g}.")
         half = best.outputs[size // 2 :] / (1 + 1 / budget)
-        quantizer = _private_at(problem, best.outputs, epsilon)
+        outputs = with_room(best.outputs, problem, budget)
+        answer = problem.answer(budget, outputs, start="cold")
         problem.close()
+        if answer is None:
+            raise NotCertified(f"No law on the outputs found was solved for at epsilon = {budget:g}.")
+        outputs, laws = merged(outputs, answer.laws)
+        quantizer, _ = repaired(Quantizer.from_ends("MVU", outputs.tolist(), knots.tolist(), laws), epsilon, "absolute")
         rows.append((budget, quantizer.mse(), quantizer))
     return rows[::-1]
-
-
-def _private_at(problem: LawProblem, bins: Vector, epsilon: Fraction) -> Quantizer:
-    """The laws on these outputs, solved at a slightly smaller ε with slightly wider outputs when only that is provably
-    ε-private: outputs at the least reach itself leave a proof no room.
-    """
-    for less in _SHRUNK:
-        wide = bins * (1 + 2 * less)
-        answer = problem.answer(float(epsilon) * (1 - less), wide, start="cold")
-        if answer is None:
-            break
-        outputs, laws = merged(wide, answer.laws)
-        try:
-            quantizer = Quantizer.from_ends("MVU", outputs.tolist(), problem.points.tolist(), laws)
-            return repaired(quantizer, epsilon, "absolute")[0]
-        except NotCertified:
-            continue
-    raise NotCertified(f"No law on these outputs could be proven private at epsilon = {float(epsilon):g}.")

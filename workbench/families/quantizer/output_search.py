@@ -4,11 +4,9 @@ Outputs are found for 2, 3, ... outputs in turn, among all private unbiased laws
 those at knots (outputs). The searches for m of them start from
 
     the best m - 1 with one more, wherever it helps most        (m are never worse than m - 1, whose outputs then stay)
-    of few the bins that the searches of OPTM and of RQM look at
-    even alphabets and nearly the inputs, as MVU's searches
+    even alphabets and nearly the inputs, as MVU's searches     (at large ε)
     outputs spread evenly and by powers
     of few a fixed sequence of random numbers, asymmetric       (ε = 2, four outputs: .694529, symmetric ones .700259)
-    of few the best m - 1 with one of them in two               (squared error, ε = .1, three: 400.209, others 400.333)
 
 Outputs are published in decimals, with the laws of the LP whose knots are equally spaced points, the outputs and the
 inputs at which the best laws bend.
@@ -45,15 +43,14 @@ from workbench.families.quantizer.outputs import (
     merged,
     oriented,
     spread_starts,
+    with_room,
 )
-from workbench.families.quantizer.search import bin_grid, rqm_bins
 from workbench.families.quantizer.window_laws import window_outputs
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import symmetric_bins
 
 _RUNGS = (*range(2, 17), 24, 36, 54)  # numbers of outputs that are found on the way to more
-_FEW = 4  # outputs up to which asymmetric random starts are made
-_ROOM = 4e-6  # of what the least reach has beyond 1: where a law by a metric, tight at every link, has room for a proof
+_FEW, _RANDOM = 4, 8  # outputs up to which asymmetric random starts are made, and how many
 _EVEN = 0.01  # how far outputs that are taken for symmetric ones are from being so
 _BETTER = 1e-7  # of the value: what one more output must bring, else it is left out
 _CLOSE = 1e-6  # of the value: how far above the search's a solve may end
@@ -123,13 +120,16 @@ class _OutputSearch:
         """The best from all starts, of laws at every input or, by a metric, at knots; last: of fewer outputs."""
         question, even = self.question, self.question.density.symmetric
         spread = [self._within(start) for start in spread_starts(m, question.budget, self.starts)]
-        begin = self._known_starts(m, last)
+        begin = [] if last is None else [self._grown(last.outputs, m)]
+        if even and question.metric is None:
+            like = alphabets(m, question.budget, m, 0, self.limit)
+            begin += [row for row in like if (np.diff(row) > 0).all()]
         if not even:
             mean = math.fsum(np.prod(question.density.grid([0.0]), axis=0))
             begin += [s + mean * (np.abs(s) < 0.9 * np.abs(s).max()) for s in spread]
         if m <= _FEW:
             rng = np.random.default_rng(m)
-            begin += [asymmetric(rng, m, (self.reach, self.limit), 1.0) for _ in range(2 * self.starts)]
+            begin += [asymmetric(rng, m, (self.reach, self.limit), 1.0) for _ in range(_RANDOM)]
         known = None
         if even and m > _FEW and question.metric is not None:
             known = self._local(m, spread, True)
@@ -153,7 +153,7 @@ class _OutputSearch:
         question, limit, told = self.question, self.limit, self.question.progress
         if question.metric is None:
             return window_outputs(question, m, begin, limit, told)
-        problem = self._problem(m, symmetric=symmetric)
+        problem = self._problem(m)
         best = best_outputs(problem, question.budget, begin, symmetric=symmetric, limit=limit, progress=told)
         problem.close()
         return best
@@ -171,48 +171,22 @@ class _OutputSearch:
 
     def _proposed(self, outputs: Vector) -> Iterator[tuple[bool, Vector]]:
         """What is solved at the end of a search, and whether it is in any case."""
-        if self.question.metric is not None and outputs.size > 2:
-            least = self.reach + _ROOM * self.excess
-            outputs[[0, -1]] = min(outputs[0], -least), max(outputs[-1], least)
-        yield True, outputs
         if self.question.metric is not None:
+            yield True, with_room(outputs, self._problem(2), self.question.budget) if outputs.size > 2 else outputs
             return
+        yield True, outputs
         # at large ε a cold solve may end above what the search saw; so close to the outputs another need not
         for share in (1e-6, 1e-5, 1e-4):
             wider = outputs.copy()
             wider[[0, -1]] += share * self.excess * np.array([-1.0, 1.0])
             yield False, self._within(wider)
 
-    def _problem(self, m: int, *, symmetric: bool = False) -> LawProblem:
+    def _problem(self, m: int) -> LawProblem:
         """The LP over m outputs, on fixed knots."""
         knots = max(self.knots, 21) if self.question.metric is not None else self.knots
-        return exact_problem(np.linspace(-1.0, 1.0, knots), m, self.question, symmetric=symmetric)
+        return exact_problem(np.linspace(-1.0, 1.0, knots), m, self.question)
 
     # Starts.
-
-    def _known_starts(self, m: int, last: LocalOptimum | None) -> list[Vector]:
-        """The best of each: outputs found before and one more, published bins, MVU's alphabets."""
-        q, begin = self.question, []
-        if last is not None:
-            begin.append(self._grown(last.outputs, m))
-            if m <= _FEW:
-                begin += self._scan(self._split(last.outputs))[:1]
-        if q.metric is None and m <= _FEW:
-            rows = [np.array(bins, dtype=float) for bins in (*bin_grid(m, q, self.limit), *rqm_bins(m, q.epsilon))]
-            begin += self._scan([row for row in rows if row[-1] <= self.limit])
-        if q.metric is None and q.density.symmetric:
-            like = alphabets(m, q.budget, m, 0, self.limit)
-            begin += [row for row in like if (np.diff(row) > 0).all()]
-        return begin
-
-    def _scan(self, choices: list[Vector]) -> list[Vector]:
-        """The two choices of outputs with the least values, of equal ones (nine digits) the first."""
-        values, problem = [], self._problem(choices[0].size)
-        for outputs in choices:
-            answer = problem.answer(self.question.budget, outputs)
-            values.append(math.inf if answer is None else float(f"{answer.value:.9g}"))
-        problem.close()
-        return [choices[k] for k in np.argsort(values, kind="stable")[:2]]
 
     def _grown(self, outputs: Vector, m: int) -> Vector:
         """Outputs with so many more that there are m: each where the LP then errs least."""
@@ -221,14 +195,13 @@ class _OutputSearch:
             middles = ((ends[1:] + ends[:-1]) / 2)[:: -1 if outputs.sum() < 0 else 1]
             if self.question.density.symmetric and np.array_equal(outputs, -outputs[::-1]):  # mirror images err alike
                 middles = middles[: (middles.size + 1) // 2]
-            outputs = self._scan([np.sort(np.append(outputs, at)) for at in middles])[0]
+            values, problem = [], self._problem(outputs.size + 1)
+            for at in middles:
+                answer = problem.answer(self.question.budget, np.sort(np.append(outputs, at)))
+                values.append(math.inf if answer is None else float(f"{answer.value:.9g}"))
+            problem.close()
+            outputs = np.sort(np.append(outputs, middles[int(np.argmin(values))]))
         return outputs
-
-    def _split(self, outputs: Vector) -> list[Vector]:
-        """Outputs, each in turn in two: squared error at small ε asks for an outermost one."""
-        apart = 1 / 3 * np.array([-1.0, 1.0])
-        two = [np.sort(np.append(np.delete(outputs, k), at + apart)) for k, at in enumerate(outputs.tolist())]
-        return [self._within(row) for row in two]
 
     def _within(self, outputs: Vector) -> Vector:
         """Outputs, none beyond the limit."""

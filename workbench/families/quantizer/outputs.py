@@ -93,6 +93,14 @@ def merged(outputs: Vector, laws: Vector, least: float = 1e-6) -> Pair:
     return np.where(np.abs(centre) < least, 0.0, centre), laws[:, used] @ onto
 
 
+def with_room(outputs: Vector, problem: LawProblem, epsilon: float) -> Vector:
+    """Outputs whose outermost are beyond the least reach, by 4e-6 of what it has beyond 1: that itself, where a law is
+    tight at every link, leaves a proof no room."""
+    least, wider = 1 + (1 + 4e-6) * problem.excess(epsilon), outputs.copy()
+    wider[[0, -1]] = min(outputs[0], -least), max(outputs[-1], least)
+    return wider
+
+
 def _dot(a: Vector, b: Vector) -> float:
     return math.fsum(a * b)  # rounded once, whatever the machine's sums are
 
