@@ -44,7 +44,6 @@ from solvers.arrays import Flags, Pair, Positions, Vector
 from solvers.data import SMALLEST
 from solvers.program import Block, Data, Program
 
-_NOISE = 1e-9
 _SMALL = 1e-8  # coefficients that solvers would drop: their error is below that of the solver
 
 
@@ -164,11 +163,7 @@ def dual_values(labels: Vector, prior: Vector, q: float, unit: float, row_dual: 
 
 def lowest(labels: Vector, prior: Vector, q: float, v: Vector, u: Vector) -> tuple[Proof, Flags]:
     """(the best bound of (v, u) and of what they become when pooled; sets of the rays of negative reduced cost)."""
-    # A label of (nearly) no prior often binds nothing: what a solver leaves of its multipliers there is noise, which
-    # far outputs multiply.
-    noise = (prior < _NOISE) & (np.abs(v) < 1e3 * _NOISE * np.abs(v).max())
     pairs = [(v, u), pooled(labels, prior, v, u)]
-    pairs += [pooled(labels, prior, *np.where(noise, 0.0, pair)) for pair in pairs[:1] if noise.any()]
     above = rounded_up(q)
     priced = [(pair, lowered(Quadratics.of(labels, prior, *pair), above)) for pair in pairs]
     (v, u), (bound, rays) = max(priced, key=lambda candidate: candidate[1][0])

@@ -80,11 +80,6 @@ class Quantization(OneLine):
         """The bins in units of c around the middle, None where they are optimised."""
         return None if self.bins is None else tuple((b - self.middle) / self.c for b in self.bins)
 
-    @property
-    def symmetric(self) -> bool:
-        """Whether the bins (if any) and the density are symmetric around the middle."""
-        return self.density.symmetric and (self.centred is None or symmetric_bins(self.centred))
-
     def __repr__(self) -> str:
         what = (
             f"levels={self.levels}"

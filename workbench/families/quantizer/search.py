@@ -142,13 +142,6 @@ def largest_q(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantizer | None:
     return rqm(outputs, Fraction(int(largest), top))
 
 
-def rqm_bins(levels: int, epsilon: Real) -> list[Bins]:
-    """The equal bins on [-1, 1] that `best_rqm` chooses from."""
-    reach = 1 / math.tanh(float(positive(epsilon, "epsilon")) / 2)
-    factors = (1.0001, 1.03, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.45, 1.6, 1.9)
-    return [tuple(equal_bins(levels, Fraction(math.ceil(reach * factor * 10**4), 10**4))) for factor in factors]
-
-
 def best_rqm(levels: int, epsilon: Real, loss: Any = "absolute", density: Density | None = None) -> Quantizer | None:
     """The best RQM with equal bins on [-1, 1]: outer bin on a grid, the largest private q to three digits.
 
@@ -156,5 +149,8 @@ def best_rqm(levels: int, epsilon: Real, loss: Any = "absolute", density: Densit
     """
     if levels == 2:
         return randomized_response(epsilon)
-    candidates = (largest_q(bins, epsilon) for bins in rqm_bins(levels, epsilon))
+    reach = 1 / math.tanh(float(positive(epsilon, "epsilon")) / 2)
+    factors = (1.0001, 1.03, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.45, 1.6, 1.9)
+    outer = (Fraction(math.ceil(reach * factor * 10**4), 10**4) for factor in factors)
+    candidates = (largest_q(equal_bins(levels, end), epsilon) for end in outer)
     return min((q for q in candidates if q is not None), key=lambda q: q.expected(loss, density), default=None)

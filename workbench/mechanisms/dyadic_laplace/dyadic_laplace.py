@@ -8,7 +8,7 @@ for every x (Proposition 6). Who sees (T, U, M) has ℓε·d-privacy, who sees X
     ε                   epsilon, database_epsilon   ℓ                   ell
     ℓε                  decoder_epsilon             δ₀                  delta0
     PRNG 𝒫              SharedStream                "local seed"        LocalStream
-    M, X̂                encode(x), decode(m)        f_t                 component(t), at scale ε = 1
+    M, X̂                encode(x), decode(m)        f_t                 dyadic_law.component
 
 T is capped. A 64-bit integer holds εx/δ_T only up to some level t_max, chosen from the public bound `reach` on |εx|
 (2^24 by default: t_max = 37 for ℓ = 2). T is drawn given T <= t_max, which is an exact operation of the same family:
@@ -40,13 +40,11 @@ from workbench.exact.numbers import round_up
 from workbench.io.plain_figures import Figure as Drawing
 from workbench.io.plain_figures import bars, chart
 from workbench.io.shown import Facts, Shown
-from workbench.mechanisms.dyadic_laplace import dyadic_law
 from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, delta_zero, level_thresholds, levels
 from workbench.mechanisms.dyadic_laplace.elias import Code
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw, mean_bits
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import (
     MAX_QUOTIENT,
-    QuantizedPiecewiseLinear,
     decoded,
     dithered_round,
     encoded,
@@ -128,11 +126,6 @@ class DyadicLaplace(Shown):
         """E[(X̂ - x)²] = 2/ε² a scalar."""
         return 2 / self.epsilon**2
 
-    @property
-    def mae(self) -> float:
-        """E|X̂ - x|, of Laplace noise with scale 1/ε."""
-        return 1 / self.epsilon
-
     def facts(self) -> Facts:
         """Its parameters, what it leaks, and its error."""
         return [
@@ -156,10 +149,6 @@ class DyadicLaplace(Shown):
     def mean_bits(self, code: Code = "gamma", data: DataLaw = UNIFORM) -> float:
         """The exact mean length of the description of one scalar x ~ data, T capped. Raises InvalidRequest."""
         return mean_bits(self.epsilon, self.law, code, data)
-
-    def component(self, t: int) -> QuantizedPiecewiseLinear:
-        """f_t at scale 1: the mechanism that runs on εx when T = t. Raises InvalidRequest."""
-        return dyadic_law.component(self.ell, t)
 
     def encode(self, x: npt.ArrayLike, shared: SharedStream, local: LocalStream | None = None) -> Any:
         """M, one 64-bit integer a scalar, in the shape of x (an int for a scalar).
