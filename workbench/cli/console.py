@@ -200,6 +200,11 @@ def note(sentence: str) -> Text:
     return Text.assemble(("note", "yellow"), " ", sentence)
 
 
+def verbatim(text: str) -> Text:
+    """A text whose lines are broken by the terminal alone, so that they can be copied."""
+    return Text(text, no_wrap=True, overflow="ignore")
+
+
 def _cell(value: Any) -> str:
     if value is None:
         return "-"

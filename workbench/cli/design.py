@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from workbench.cli.console import Report, facts, folded, note, now_and_then, table, under_a_bar
+from workbench.cli.console import Report, facts, folded, note, now_and_then, table, under_a_bar, verbatim
 from workbench.cli.options import Examples, command, files_of, present
 from workbench.cli.output_paths import Outputs
 from workbench.errors import InvalidRequest, NotProven
@@ -116,6 +116,8 @@ def recommend(**given: Any) -> Report:
         if laws:
             cells = [[_rounded(row[name]) for name in _LAWS.values()] for row in laws]
             yield table("What is published", [*_LAWS], cells)
+        commands = {row["class"]: row["command"] for row in result}
+        yield from (verbatim(f"{name}: {commands[name]}") for name in (result.chosen,) if commands.get(name))
         yield from result.sentences
 
     return Report(result.to_dict, shown())

@@ -9,6 +9,7 @@ rmse          the root of a mean squared loss
 worst         the largest mean loss of any answer, whatever the prior
 bias          how far the mean of what is published is from the answer at most
 bits          that tell apart what is published
+command       that makes it alone, where the query is a text
 notes         what it needs, or why it does not apply
 """
 
@@ -45,6 +46,7 @@ from workbench.families.channel.losses import loss_table
 from workbench.families.channel.query_channels import float_laws
 from workbench.families.channel.request import ChannelTooLarge
 from workbench.families.design import Design
+from workbench.families.frontier_plan import NotApplicable
 from workbench.families.option import NOTION_PARAMETERS, Option, one_of, read, seconds, spell, text
 from workbench.families.published import published
 from workbench.families.recommendation import (
@@ -54,10 +56,11 @@ from workbench.families.recommendation import (
     Value,
     all_candidates,
     least_epsilon,
+    texts,
 )
 from workbench.io.result import Plots, Progress, Result, Row, check_progress, silent
 from workbench.mechanisms.finite_query import FiniteQuery
-from workbench.mechanisms.quantization import read_range
+from workbench.mechanisms.quantization import read_range, spelled_range
 from workbench.mechanisms.range_query import RangeQuery
 from workbench.privacy.notions import notion
 
@@ -67,10 +70,11 @@ if TYPE_CHECKING:
 
 
 _OF_LAWS = ("rmse", "worst", "bias", "bits")
-COLUMNS = ("class", "objective", "bound", "certified", *_OF_LAWS, "notes")
+COLUMNS = ("class", "objective", "bound", "certified", *_OF_LAWS, "command", "notes")
 _LOSS = FAMILY.option("loss")
 _LIMIT = Option("time_limit", seconds, Fraction(20), "Seconds for all classes together.")
 _MASSES = 1_000_000  # of a mechanism, up to which its other columns are computed
+_MORE = 600  # seconds of the command that goes on
 
 
 def _runs(value: Any, name: str) -> int:
@@ -179,10 +183,10 @@ def recommend(
         given, more = counted(given)
         given = {**FAMILY.in_units(given), "unit": None}
         values = read(OPTIONS, given)
-    return _compared(*_query(values), progress, values["only"], more)
+    return _compared(*_query(values, _budget(values, given)), progress, values["only"], more)
 
 
-def _budget(values: Values) -> Record:
+def _budget(values: Values, given: Values) -> Record:
     """What queries of both kinds have. Raises InvalidRequest."""
     least = values["minimise"] == "epsilon"
     if least != (values["max_loss"] is not None):
@@ -193,11 +197,13 @@ def _budget(values: Values) -> Record:
         if values[name] and name not in measured.parameters:
             refuse(name, measured.name, spell(values[name]))
     budget = {name: values[name] for name in ("epsilon", "notion", "loss", "max_loss", "runs")}
+    plain = {**(recommend.__kwdefaults__ or {}), "prior": "uniform"}  # need not be repeated in commands
+    words = texts({name: value for name, value in given.items() if str(value) != str(plain.get(name))})
     time = TimeShares(float(values["time_limit"]))
-    return budget | {"delta": values["delta"] or ZERO, "parameters": other, "time": time}
+    return budget | {"delta": values["delta"] or ZERO, "parameters": other, "words": words, "time": time}
 
 
-def _query(values: Values) -> tuple[Query, str]:
+def _query(values: Values, budget: Record) -> tuple[Query, str]:
     """The query, and what the table is of. Raises InvalidRequest."""
     given = values.get("baseline") or ()
     own, named = tuple(each for each in given if each[1] is not None), tuple(name for name, law in given if law is None)
@@ -206,10 +212,10 @@ def _query(values: Values) -> tuple[Query, str]:
     question: FiniteQuery
     if "range" in values:
         question = RangeQuery(values["range"], sensitivity=values["sensitivity"], prior=values["prior"])
+        budget["words"] |= {"range": spelled_range(values["range"])}
     else:
         question = FAMILY.spelled_question({"answers": None, **values})
-    listed = values.get("outputs") is not None
-    query = Query(question=question, listed=listed, own=own, named=named, **_budget(values))
+    query = Query(question=question, own=own, named=named, **budget)
     try:  # what no class could serve is refused; a channel too large is a row of its own
         once = {"runs": 1} if query.real else {}
         request: Any = FAMILY.request(query.question, loss=query.loss, **{**query.budget, **once})
@@ -301,22 +307,26 @@ def _row(query: Query, candidate: Candidate, values: dict[str, Value]) -> Row:
     row = dict.fromkeys(COLUMNS) | {"class": candidate.name, "notes": candidate.reason or candidate.needs}
     if candidate.solve is None:
         return row
+    command, longer = (query.command(candidate.name, **more) for more in ({}, {"time_limit": _MORE}))
     try:
         by_bisection = query.max_loss is not None and not candidate.minimises
         with until(bool if query.time is None else query.time.over()):
             value = least_epsilon(query, candidate.name) if by_bisection else candidate.solve()
+    except NotApplicable as error:
+        return row | {"notes": str(error)}
     except (NotProven, OutOfTime) as error:
         why = f"{STOPPED}: {str(error).rstrip('.') or 'not certified in time'}"
-        return row | {"notes": why, "bound": error.bound}
+        return row | {"command": longer, "notes": why, "bound": error.bound}
     except WorkbenchError as error:
-        return row | {"notes": str(error)}
+        return row | {"command": command, "notes": str(error)}
     values[candidate.name] = value
     notes = ": ".join(filter(None, (candidate.needs, value.parameter)))
     if value.stopped:
         what = "loss" if query.max_loss is None else "epsilon"
         notes += f"; {STOPPED}: the optimum of its class is at most this {what}"
+        command = longer
     known = {"objective": value.objective, "bound": value.bound, "certified": value.certified}
-    return row | known | _of_laws(query, value) | {"notes": notes}
+    return row | known | _of_laws(query, value) | {"command": command, "notes": notes}
 
 
 def _of_laws(query: Query, value: Value) -> Row:

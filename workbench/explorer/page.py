@@ -214,16 +214,17 @@ _TABLES = {  # of a recommendation: title -> column -> its head
 
 
 def _recommended(rows: Sequence[Row], texts: Sequence[Values], drawn: Sequence[Values], cells: Values) -> list[Values]:
-    """Of a recommendation: the classes, the plot of what they cost, what they publish, the others."""
+    """Of a recommendation: the classes, the plot of what they cost, what they publish, their commands, the others."""
     served = [row for row in rows if row["objective"] is not None]
     first, second = (
         {"kind": "cells", "title": title, "heads": [*heads.values()], "rows": [[*map(r.get, heads)] for r in served]}
         for title, columns in _TABLES.items()
         for heads in [{name: head for name, head in columns.items() if any(r[name] is not None for r in served)}]
     )
+    commands = {"kind": "facts", "rows": [(row["class"], row["command"]) for row in served]}
     others = {"kind": "facts", "rows": [(row["class"], row["notes"]) for row in rows if row["objective"] is None]}
     whole = {**cells, "title": "All columns"}
-    parts: list[list[Values]] = [[*texts, first | {"look": "classes"}], [*drawn], [second], [others, whole]]
-    titles = "What to use", "", "What is published", "What does not apply, and why"
+    parts: list[list[Values]] = [[*texts, first | {"look": "classes"}], [*drawn], [second], [commands], [others, whole]]
+    titles = "What to use", "", "What is published", "The command of each", "What does not apply, and why"
     sections = [_section(title, *part, narrow=False) for title, part in zip(titles, parts, strict=True)]
     return [section for section in sections if section["parts"] != [second] or len(second["heads"]) > 1]

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from solvers.search import Chords, Deadline, bisect
@@ -140,10 +142,10 @@ class Candidate:
 class Query:
     """A query with its budget.
 
-    question: of finitely many answers, or a RangeQuery (`range`) of real ones. listed: whether its outputs were given;
-    parameters: the budget of a notion without ε and δ; max_loss: for which the least ε is sought, instead of the least
-    loss; runs: that the budget is for. own: baselines of the user, as `workbench.families.baseline` reads them; named:
-    published ones whose distance from the optimum is asked for.
+    question: of finitely many answers, or a RangeQuery (`range`) of real ones. words: option, where given -> its text
+    on a command line (None: it has none); parameters: the budget of a notion without ε and δ; max_loss: for which the
+    least ε is sought, instead of the least loss; runs: that the budget is for. own: baselines of the user, as
+    `workbench.families.baseline` reads them; named: published ones whose distance from the optimum is asked for.
     """
 
     question: FiniteQuery
@@ -152,7 +154,7 @@ class Query:
     delta: Fraction = Fraction(0)
     notion: str = "dp"
     time: TimeShares | None = None
-    listed: bool = False
+    words: Mapping[str, str | None] | None = None
     parameters: Values = field(default_factory=dict)
     max_loss: Fraction | None = None
     runs: int = 1
@@ -184,6 +186,15 @@ class Query:
         """What designs take of it: the budget, what is minimised where that is not the loss, the runs."""
         least = {} if self.max_loss is None else {"minimise": "epsilon", "max_loss": self.max_loss}
         return self.one_budget | least | ({"runs": self.runs} if self.runs > 1 else {})
+
+    def command(self, name: str, **more: object) -> str | None:
+        """The command line that makes one class alone, with more options; None where the query is no text."""
+        given = {known: value for known, value in (self.words or {}).items() if known not in more}
+        if not given or None in given.values():
+            return None
+        options = {**given, "only": name, **more}
+        texts = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in options.items()]
+        return " ".join(["workbench recommend", *texts])
 
     @cached_property
     def losses(self) -> LossTable:
@@ -314,3 +325,19 @@ def _candidates(query: Query) -> Iterator[Candidate]:
                 yield from offer(query)
             elif query.real:
                 yield Candidate(kind.title, reason="it is for finitely many answers: --answers instead of --range")
+
+
+_PLAIN = (str, int, float, Fraction, Path)
+
+
+def texts(given: Values) -> dict[str, str | None]:
+    """Options as the texts of a command line; None for what is none."""
+    return {name: _text(value) for name, value in given.items() if value is not None}
+
+
+def _text(value: Any) -> str | None:
+    """A list of numbers or words is separated by commas."""
+    if isinstance(value, (list, tuple, range)) and all(isinstance(part, _PLAIN) for part in value):
+        parts = [str(part) for part in value]
+        return None if any("," in part for part in parts) else ",".join(parts)
+    return str(value) if isinstance(value, _PLAIN) else None

@@ -92,6 +92,8 @@ def test_all_classes_pay_under_the_same_prior():
     for name in ("best channel", "modulo noise", "randomized response"):
         assert own[name]["objective"] == pytest.approx(named[name]["objective"], rel=1e-9)
     assert named["RR-on-Bins"]["objective"] == pytest.approx(named["best channel"]["objective"], rel=1e-9)
+    assert own["best channel"]["command"] is None  # a table has no text
+    assert "--prior 5,1,1,1 " in named["best channel"]["command"]
 
 
 def test_the_worst_input_has_no_modulo_noise():
@@ -116,10 +118,13 @@ def test_real_answers_have_noise_clamped_noise_and_quantizers(capsys, tmp_path: 
     assert rows["real noise, clamped"]["certified"] is True
     assert rows["Laplace"]["certified"] is False
     assert rows["channel on a grid"]["objective"] <= 2 + 1e-12  # what publishing 4 costs
-    noise = wb.design(wb.RealNoise(8), epsilon=1, loss="absolute")
-    assert noise.objective == pytest.approx(rows["real noise"]["objective"], rel=1e-12)
-    quantizer = wb.design(wb.Quantization(levels=2, range="0..8"), epsilon=1, loss="absolute")
-    assert quantizer.objective == pytest.approx(rows["quantizer, 2 outputs"]["objective"], rel=1e-12)
+    commands = [row for row in found["rows"] if row["command"]]
+    assert {row["class"] for row in commands} == {row["class"] for row in rows.values() if row["objective"] is not None}
+    for row in commands:
+        _, made, _ = run(capsys, row["command"].removeprefix("workbench ") + " --json")
+        made = json.loads(made)
+        again = made["rows"][0] if "rows" in made else made
+        assert again["objective"] == pytest.approx(row["objective"], rel=1e-12)
     assert "where many answers are averaged (unbiased)" in " ".join(found["sentences"][:2])
     assert not any(sentence.startswith("Publishing 4") for sentence in found["sentences"])
     assert (tmp_path / "r.html").stat().st_size > 1000
@@ -238,6 +243,7 @@ def test_pure_budgets_of_several_runs_are_equal_shares():
     shared = wb.recommend(answers="0..3", max_shift=1, epsilon="0.5")
     assert [row["objective"] for row in several] == [row["objective"] for row in shared]
     assert several[0]["bound"] == shared[0]["bound"]
+    assert several[0]["command"].endswith("--runs 4 --only 'best channel'")
 
 
 # Real answers.
@@ -280,11 +286,13 @@ def test_a_range_for_several_runs_and_other_notions():
 def test_a_search_for_the_least_epsilon_that_is_stopped_says_so():
     row = wb.recommend(range="0..8", minimise="epsilon", max_loss="1", time_limit="0.01", only="real noise, clamped")[0]
     assert "stopped" in row["notes"]
+    assert row["command"].endswith("--time-limit 600")
 
 
 def test_a_range_with_a_prior():
     rows = by_class(wb.recommend(range="0..8", epsilon=1, prior="worst", time_limit=300))
     assert rows["channel on a grid"]["certified"]
+    assert "--prior worst" in rows["channel on a grid"]["command"]
     assert rows["Laplace"]["objective"] == pytest.approx(128)  # the same for every answer
     assert rows["optimal piecewise"]["objective"] is None
     assert "uniform" in rows["optimal piecewise"]["notes"]

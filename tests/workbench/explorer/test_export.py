@@ -93,11 +93,12 @@ def test_a_frontier_page_has_its_plots_and_rows() -> None:
 def test_a_recommendation_is_a_table_and_then_the_plot() -> None:
     result = wb.recommend(answers="0..3", max_shift=1, epsilon=1)
     parts = [part for part in parts_of(result_page(result)) if part["kind"] != "text"]
-    assert [part["kind"] for part in parts] == ["cells", "image", "cells", "facts", "numbers"]
+    assert [part["kind"] for part in parts] == ["cells", "image", "cells", "facts", "facts", "numbers"]
     assert max(len(part["heads"]) for part in parts[:3] if part["kind"] == "cells") == 5  # reads well on paper
     served = [row for row in result if row["objective"] is not None]
     assert [row[:2] for row in parts[0]["rows"]] == [[row["class"], row["objective"]] for row in served]
-    assert len(parts[3]["rows"]) + len(served) == len(result)
+    assert parts[3]["rows"] == [[row["class"], row["command"]] for row in served]
+    assert len(parts[4]["rows"]) + len(served) == len(result)
 
 
 def test_a_recommendation_of_a_range_has_no_empty_table_and_is_brief_in_a_notebook() -> None:

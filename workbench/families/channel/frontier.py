@@ -99,7 +99,7 @@ def _why_listed(query: Query) -> str | None:
     """Why a channel publishes the listed outputs alone, "" where that was asked for or others are of no use; None where
     it may publish any real numbers: the loss has a proof over all of them."""
     named = query.losses.named
-    given = query.listed or query.question.outputs != query.question.inputs
+    given = "outputs" in (query.words or {}) or query.question.outputs != query.question.inputs
     if given or query.question.numbers is None or (named is not None and named.kind == "error-rate"):
         return ""
     if query.delta and query.notion in ratio_notions() and ratio_kind(query.notion) == MASS_ABOVE_RATIO:

@@ -52,7 +52,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
     if named is None or named.kind not in BIN_LOSSES or not is_hockey_stick(query.notion):
         yield Candidate(_NAME, reason="it is for the losses squared, absolute, pinball, poisson, under dp or pure")
         return
-    given = not q.free and (query.listed or {*q.inputs} != {*q.outputs})
+    given = not q.free and ({*q.inputs} != {*q.outputs} or "outputs" in (query.words or {}))
     words = "made for the prior; publishes " + ("only the outputs" if given else "real numbers of its own")
     if query.delta:
         words += "; with probability δ the best output for the answer itself"

@@ -67,6 +67,7 @@ def test_a_range_that_is_shifted_and_scaled_costs_the_same():
     table = wb.recommend(range="-100..300", epsilon=1, time_limit=300)
     assert table[0]["class"] == "channel on a grid"
     assert table[0]["objective"] == pytest.approx(second.objective, rel=1e-12)
+    assert table[0]["command"].startswith("workbench recommend ")
 
 
 @pytest.mark.parametrize(("prior", "loss"), [("1,3", "squared"), ("worst", "squared"), ("worst", "absolute")])
@@ -244,6 +245,7 @@ def test_the_least_epsilon_is_that_of_the_table():
     value = FAMILY.designed(FAMILY.spelled(**asked))
     row = wb.recommend(**asked, only="channel on a grid", time_limit=300)[0]
     assert (value.objective, value.bound) == (row["objective"], row["bound"])
+    assert "--only" in row["command"]
     assert value.details["loss"] <= 2
     assert value.privacy.pure_epsilon <= value.objective * (1 + 1e-9)
     above = wb.design(RangeQuery("0..10"), loss="absolute", epsilon=value.objective * 0.97)

@@ -237,8 +237,7 @@ def test_recommend_chooses_outputs_unless_they_are_given(capsys):
     best = rows["best channel"]
     assert best["objective"] == pytest.approx(rows["RR-on-Bins"]["objective"], rel=1e-7)
     assert "values, not only answers" in best["notes"]
-    line = "design channel --answers 0..6 --neighbours all --outputs free --epsilon 1 --json"
-    _, made, _ = run(capsys, line)
+    _, made, _ = run(capsys, best["command"].removeprefix("workbench ") + " --json")
     assert json.loads(made)["objective"] == pytest.approx(best["objective"], rel=1e-12)
     given = {row["class"]: row for row in wb.recommend(answers="0..6", outputs="0..6", neighbours="all", epsilon=1)}
     assert "publishes only the outputs" in given["RR-on-Bins"]["notes"]

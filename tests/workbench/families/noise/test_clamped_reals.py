@@ -62,12 +62,13 @@ def test_clamped_noise_publishes_what_its_loss_is_of(tmp_path):
 @pytest.mark.parametrize(("prior", "words"), [("1,3", "each of 2 equal parts"), ("worst", "of the worst answer")])
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
 def test_a_prior_of_the_range(prior: str, words: str, loss: str):
-    """`recommend` says the same."""
+    """`recommend` says the same, and its command makes the row."""
     query = {"range": "-1..2", "loss": loss, "prior": prior, "epsilon": "1", "delta": "0.01"}
     (row,) = wb.recommend(**query, only="real noise, clamped", time_limit=60)
     made = wb.design(wb.RealNoise(3, clamp="-1..2"), loss=loss, prior=prior, epsilon=1, delta="0.01")
     assert made.objective == row["objective"]
     assert words in made.words[-1]
+    assert f"--prior {prior}" in row["command"]
     plain = wb.design(wb.RealNoise(3), loss=loss, epsilon=1, delta="0.01")
     assert made.mechanism.cells == plain.mechanism.cells
     assert made.objective < plain.objective

@@ -87,6 +87,7 @@ def test_a_quantizer_costs_the_answers_of_a_query_what_its_laws_say(prior: str, 
         assert (made.bound, "The best for uniform answers" in made.words[-1]) == (None, True)
     else:
         assert made.bound <= made.objective <= uniform.mechanism.expected(loss, made.question.density)
+        assert "--prior" in table[0]["command"]
 
 
 @pytest.mark.parametrize("wrong", ["parts:", "parts:0,0", "parts:1,-1", "parts:1,x"])
