@@ -240,8 +240,9 @@ class Privacy(Shown):
         return self._measured[-1]
 
     def _results(self, claim: Claim) -> Iterable[Result]:
-        quantity = claim.notion.quantity
-        if quantity not in self.pairs[0].measured or (on_real_inputs(self.mechanism) and not claim.notion.convex):
+        quantity, own = claim.notion.quantity, type(claim.notion).measure
+        known = any(quantity == other.quantity and own is type(other).measure for other in REPORTED)
+        if not known or (on_real_inputs(self.mechanism) and not claim.notion.convex):
             return measure(self.mechanism, claim)
         # the largest ratio is the same at every budget
         pairs = self.pairs if claim.by_ratio and quantity == "ratio" else self.at(claim.values["epsilon"]).pairs
