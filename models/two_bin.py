@@ -37,10 +37,12 @@ the optimum with a proof; for m <= 5 only one number is branched on.
 | q^(l)_j, q^(r)_j   | columns["l", j], columns["r", j]; symmetric: only "l"       |
 | o_j(i), u_j(i)     | bounds: {(side, j): (o, u)}, arrays of length j             |
 | ζ                  | in `losses`                                                 |
+| Theorem 6          | bounds (u_{s-1}(s-1), o_{t-1}(1), o_t(1))                   |
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -54,6 +56,7 @@ from .entrywise_program import EntrywiseProgram
 Key = tuple[str, int]
 Bounds = Mapping[Key, Pair]
 Entries = tuple[Positions, Vector]  # columns and their coefficients
+Compared = tuple[tuple[int, int], tuple[int, int], float]  # (j, i), (k, l), f of a row q_j(i) <= f q_k(l)
 _NO_MORE = np.array([1.0, -1.0])  # of a row that one column is no more than another
 
 
@@ -200,6 +203,66 @@ class TwoBinShape:
             for (other, j), long in vectors
             if side == other and j > i
         ]
+
+    def theorem6(self, epsilon: float, u: float, o_before: float, o_last: float) -> EntrywiseProgram:
+        """The reduced LP of Theorem 6 for symmetric bins with at least two inside (-1, 1).
+
+        u, o_before, o_last: the bounds on q_{s-1}(s-1), q_{t-1}(1), q_t(1); B_s < B_t are the bins in (-1, 1)
+        closest to -1 and 1. (What is known to be 1 needs no bound.)
+        """
+        if not self.symmetric or len(self.inside) < 2:
+            raise ValueError("Theorem 6 must have symmetric bins with at least two inside (-1, 1).")
+        s, t, m, q = self.inside[0], self.inside[-1], self.m, self.columns
+        lp = self.program(0, {})
+        lp.c[: self.size] = self.losses
+        lp.compared(self._falling)
+        # the two largest probabilities of an output, q_s(s) and p(-1, s-1), and the two smallest, p(B_t, 1) and p(1, 1)
+        at_c, before, at_t = self.shares(s - 1, -1.0)[-1], self.drawn(t - 1)[1], self.drawn(t)
+        larger = (q["l", s][[-1]], np.ones(1)), (self.drawn(s - 1)[1], (1.0 if s == 2 else u) * at_c)
+        last = self.shares(t, 1.0)[0]  # of one right bin: q_1(1) = 1, no bound is needed
+        smaller = (
+            (before[1:], o_before * self.shares(t - 1, self.bins[t - 1])[0, 1:]),
+            (at_t[0][[0]], last) if m - t == 1 else (at_t[1], o_last * last),
+        )
+        for large, small in itertools.product(larger, smaller):
+            lp.below(large, small, float(np.exp(epsilon)))
+        lp.compared(self._following)
+        for j, bound in ((t - 1, o_before), (t, o_last)):
+            if ("l", j) in q and (j != t or m - t > 1):
+                lp.lower[q["l", j][0]] = max(lp.lower[q["l", j][0]], bound)
+        if s > 2:
+            lp.upper[q["l", s - 1][-1]] = u
+        return lp
+
+    def _rows(self, pairs: Iterable[Compared]) -> list[Entries]:
+        """The rows q_j(i) <= factor q_k(l) for (j, i), (k, l), where inputs use both."""
+        return [
+            (np.array([self.columns["l", j][i - 1] for j, i in both]), np.array([1.0, -factor]))
+            for *both, factor in pairs
+            if both[0] != both[1] and all(("l", j) in self.columns for j, _ in both)
+        ]
+
+    @cached_property
+    def _falling(self) -> list[Entries]:
+        """Of Theorem 6: selections fall with the length, and away from the input."""
+        pairs = []
+        for _, j in self.columns:
+            for i in range(1, j + 1):
+                pairs.append(((j + 1, i), (j, i), 1.0))
+                if i < j:
+                    pairs.append(((j, i), (j, i + 1), 1.0))
+        return self._rows([*pairs, *(((i + 1, i + 1), (i, i), 1.0) for i in self.inside)])
+
+    @cached_property
+    def _following(self) -> list[Entries]:
+        """Of Theorem 6: lengths that follow each other, bin by bin."""
+        pairs = []
+        m, bins = self.m, self.bins
+        for k in range(self.inside[0], self.inside[-1] + 1):
+            for r in range(k + 2, m + 1):
+                factor, i = (bins[r - 1] - bins[k - 1]) / (bins[r - 1] - bins[k]), m - r + 1
+                pairs += [((m - k, i), (m - k + 1, i), factor), ((m - k - 1, i), (m - k, i), factor)]
+        return self._rows(pairs)
 
     def read(self, x: Vector, key: Key) -> Vector:
         """One selection distribution of a point of a program, a distribution again."""

@@ -4,9 +4,8 @@ Slices. With one vector of two entries to bound (m <= 5 with the outer bins outs
 slices [l, l + width] of its first entry. A range of slices is discarded when even its optimistic LP (a relaxation of
 every slice in it, models.two_bin) is worse than the best slice found: the result is that of the full search, tested so.
 
-Larger m. From RQM's selections on, all bounds are slices around the incumbent (Theorem 5), recentred while it improves
-and narrowed when it does not. A local search: no bound is claimed. (Theorem 6's reduced LP excludes good selections,
-see the paper's errata: no search ended lower from its optima.)
+Larger m. Theorem 6's reduced LP on a grid of its three bounds gives a start; then all bounds are slices around the
+incumbent (Theorem 5), recentred while it improves and narrowed when it does not. A local search: no bound is claimed.
 
 Small ε, or nothing found. Both bounds of a slice enter one privacy constraint, so u/o <= e^ε is necessary: slices must
 be thin in proportion to ε, and the mass of inner bins is itself of the order of ε (at two bins left of x, q_2(2) <=
@@ -21,7 +20,7 @@ mixed back or dropped by the caller.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -44,7 +43,6 @@ _SMALL = 0.1  # ε below which slices of the paper's width are too thick: q is r
 _THICKNESS = 1e-3  # of ε: how far ln q may be from the centre of a relative slice
 _RATIO = 2.0  # between neighbouring centres
 _CENTRES = 12
-_SELECTED = (0.03, 0.1, 0.2, 0.35, 0.5)  # q of RQM's selections that searches of larger m start from
 _NO_LAW = 1e9  # the value of a slice without a solution, more than any error of bins that are searched
 _FINE = 2.0**20  # at a small ε masses are small: in units of 2^-20 a tolerance of 1e-7 is 1e-13 of probability
 
@@ -176,6 +174,28 @@ class _Search:
                 value = min(value, point.objective)
                 here = {key: self.shape.read(point.x, key) for key in here}
 
+    def starts(self) -> Iterator[dict[Key, Vector]]:
+        """Selections of the bounded vectors to start from: Theorem 6's best point, then RQM's at several q."""
+        reduced = min(self._theorem6(), key=lambda point: point.objective, default=None)
+        if reduced is not None:
+            yield {key: self.shape.read(reduced.x, key) for key in self.shape.bounded}
+        for q in (0.03, 0.1, 0.2, 0.35, 0.5):
+            yield rqm_laws(self.shape, q)
+
+    def _theorem6(self) -> Iterator[Point]:
+        """The optima of Theorem 6's LPs on a grid of its bounds; none with fewer than two bins inside."""
+        inside = self.shape.inside
+        if not self.shape.symmetric or len(inside) < 2:
+            return
+        uppers = (1.0,) if inside[0] == 2 else (0.1, 0.3, 0.6, 1.0)
+        lasts = (0.0,) if inside[-1] == self.shape.m - 1 else (0.05, 0.15, 0.3, 0.5, 0.8)
+        for u in uppers:
+            for o_last in lasts:
+                for before in np.arange(0.02, 1.0, 0.02 if len(uppers) == 1 else 0.06):
+                    point = self.live.solve(self.shape.theorem6(self.epsilon, u, float(before), o_last))
+                    if point is not None:
+                        yield point
+
 
 def optm(
     bins: Sequence[Fraction],
@@ -199,8 +219,8 @@ def optm(
     elif len(shape.bounded) == 1 and shape.bounded[0][1] == 2:
         search.slices(shape.bounded[0], width)
     else:
-        for q in _SELECTED:
-            search.around(rqm_laws(shape, q))
+        for start in search.starts():
+            search.around(start)
     if live is None:
         search.live.close()
     if search.best is None:

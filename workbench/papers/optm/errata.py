@@ -11,7 +11,7 @@ import numpy as np
 from solvers.search import bisect
 from workbench.exact.objects import Record
 from workbench.families.quantizer.laws import LawQuestion, exact_quantizer
-from workbench.families.quantizer.optm import shape_of
+from workbench.families.quantizer.optm import Live, shape_of
 from workbench.mechanisms.baselines.two_bin import equal_bins, rqm, two_bin
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.quantization import read_bins
@@ -122,11 +122,14 @@ def objective() -> Record:
 
 
 def theorem6() -> Record:
-    """What the constraint asks of q_2(1) at the printed bins."""
+    """What the constraint asks of q_2(1) at the printed bins, and whether a slice has a solution."""
     # k = 2, r = 4: q_2(1) (B_4 - B_2) >= q_1(1) (B_4 - B_3), and q_2(1) <= q_2(2) = 1 - q_2(1)
     least = {}
     for number in (3, 4, 6):
         bins = read_bins(parameters()[f"table{number}"]["OPTM"]["bins"])
         least[number] = float((bins[3] - bins[2]) / (bins[3] - bins[1]))
+    shape, live = shape_of(read_bins("-3,-0.5,0.5,3"), uniform()), Live()
+    solved = [live.solve(shape.theorem6(20.0, 1.0, float(q), 0.0)) is not None for q in np.arange(0.05, 1, 0.1)]
+    live.close()
     shown = ", ".join(f"Table {number}: q_2(1) >= {value:.3f}" for number, value in least.items())
-    return {"listed": shown, "least": min(least.values())}
+    return {"listed": shown, "least": min(least.values()), "solved": sum(solved)}
