@@ -6,7 +6,7 @@ next instead of being rebuilt.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -43,6 +43,12 @@ class EntrywiseProgram:
     def below(self, small: Terms, large: Terms, factor: float = 1.0) -> None:
         """The row small <= factor large."""
         self.row(np.concatenate([small[0], large[0]]), np.concatenate([small[1], -factor * np.asarray(large[1])]))
+
+    def compared(self, rows: Iterable[tuple[Positions, Vector]]) -> EntrywiseProgram:
+        """Itself, with rows columns * values <= 0, made before."""
+        for columns, values in rows:
+            self.row(columns, values)
+        return self
 
     def program(self, name: str, scale: float = 1.0) -> Program:
         """The program in numbers. Another of the same writing has the same pattern: a session follows it."""

@@ -189,9 +189,7 @@ class TwoBinShape:
                 if i not in self.inside or (a if i <= j else b) == self.bins[i - 1]:
                     lp.below(large[i - 1], t, odds)  # z <= e^ε t
                 lp.below(t, small[i - 1])  # t <= w
-        for columns, values in self._diagonal:
-            lp.row(columns, values)
-        return lp
+        return lp.compared(self._diagonal)
 
     @cached_property
     def _diagonal(self) -> list[Entries]:
