@@ -98,9 +98,9 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         return tuple((a + b) / 2 for a, b in zip(self.bins, self.bins[self.own :], strict=False))
 
     def step_of(self, x: Fraction) -> int:
-        """Of the n steps of the range, counted from 0, the one in which a number lies."""
+        """Of the n steps of the range, counted from 0, the one in which a number lies, clamped into it."""
         low, high = self.ends
-        return min(int((x - low) * self.steps / (high - low)), self.steps - 1)
+        return max(0, min(int((x - low) * self.steps / (high - low)), self.steps - 1))
 
     @property
     def published(self) -> Rationals:

@@ -36,6 +36,7 @@ class RangePublisher:
         x = given.astype(float)
         if given.ndim != 1 or not np.isfinite(x).all():
             must("answers", "finite numbers, one for each row", repr(values))
+        given = x if given.dtype.kind in "bf" else given  # no Fraction is made of a float32
         return self._draw(np.clip(x, float(self.ends[0]), float(self.ends[-1])), given, source or Source())
 
     @property

@@ -125,6 +125,10 @@ def test_what_is_drawn_follows_the_law_and_cuts_are_exact():
         expected = 4000 * np.array([*map(float, direct.law(x))])
         assert not counts[expected == 0].any()
         assert float(((counts - expected)[expected > 0] ** 2 / expected[expected > 0]).sum()) < 32
+    whole = replace(direct, direct=Fraction(1))
+    beyond = [-0.2, -5.0, -1e300, Fraction(-1, 10**40), 3.5, 1e300]  # clamped into the range
+    assert whole.publish(beyond).tolist() == [0.375] * 4 + [2.625] * 2
+    assert whole.publish(np.array([0.75, 2.9], dtype=np.float32)).tolist() == [1.125, 2.625]
     assert mechanism.law(-0.0) == mechanism.law(0)
     assert [*mechanism.publish([-5.0, 9.0], insecure_seed=1)] == [*mechanism.publish([0.0, 3.0], insecure_seed=1)]
     for wrong in ([math.nan], [[1.0]]):
