@@ -22,7 +22,7 @@ from workbench.exact.arrays import Integers, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ZERO, Rationals, number_where
 from workbench.exact.objects import Pair
-from workbench.exact.plain import is_whole, whole_number
+from workbench.exact.plain import FARTHEST, whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.exact.time_limit import go_on
@@ -63,8 +63,8 @@ def raised_law(first: int, weights: Sequence[int], reach: int, ratio: Fraction) 
 class IntegerLaw:
     """The law of the module's docstring; its weights need no total. Immutable, equal to its multiples.
 
-    first: of the weights; weights: non-negative ints or Fractions, not all 0; period: 1..m; ratio: in [0, 1).
-    Raises InvalidRequest.
+    first: of the weights, less than 2^40 in size; weights: non-negative ints or Fractions, not all 0; period: 1..m;
+    ratio: in [0, 1). Raises InvalidRequest.
     """
 
     def __init__(self, first: int, weights: Iterable[Any] | Distribution, period: int = 1, ratio: Any = 0) -> None:
@@ -72,9 +72,8 @@ class IntegerLaw:
         self.held = weights if isinstance(weights, Distribution) else Distribution(weights)
         self.weights = self.held.integers
         self.ratio = number_where(ratio, "ratio", "a number in [0, 1)", lambda number: 0 <= number < 1)
-        if not is_whole(first):
-            must("first", "an integer", first)
-        self.first, self.period = int(first), whole_number(period, "period", 1, len(self.weights))
+        self.first = whole_number(first, "first", -FARTHEST, FARTHEST)
+        self.period = whole_number(period, "period", 1, len(self.weights))
 
     @property
     def last(self) -> int:

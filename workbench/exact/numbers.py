@@ -340,7 +340,7 @@ def jsonable(value: Any, *, gaps: bool = False) -> Any:
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
-        names = (name if isinstance(name, str) else ",".join(map(str, name)) for name in value)
+        names = (",".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in value)
         return {name: jsonable(part, gaps=gaps) for name, part in zip(names, value.values(), strict=True)}
     if isinstance(value, (list, tuple)):
         return [jsonable(part, gaps=gaps) for part in value]

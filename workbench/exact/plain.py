@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from workbench.errors import must
 from workbench.exact.arrays import Integers, Vector
 
+FARTHEST = (1 << 40) - 1
+"""The size of an integer that is written into a file, and of a noise value: sums of them fit into 64 bits."""
+
 _MOST = 10_000_000  # entries of a list: a range may have any number of them
 
 

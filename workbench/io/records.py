@@ -24,11 +24,11 @@ from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Rationals
 from workbench.exact.objects import Record, Values
+from workbench.exact.plain import FARTHEST
 from workbench.io.files import ratio, spelled, whole
 
 FORMULA = "dp-workbench formula"  # the format of a file of `workbench.families.formula_certificate`
 _CELLS = 4_000_000  # of a table that a short file may stand for
-_FARTHEST = 1 << 40  # an integer of a record
 _LAW = ("total", "weights")
 
 
@@ -134,7 +134,7 @@ def typed(kind: Any, constraint: str) -> Entry:
     """An entry of one of JSON's own types; integers of less than 2^40."""
 
     def read(data: Any, what: str) -> Any:
-        if type(data) is not kind or (kind is int and abs(data) >= _FARTHEST):
+        if type(data) is not kind or (kind is int and abs(data) > FARTHEST):
             refuse(what, constraint)
         return data
 

@@ -26,7 +26,7 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ONE, ZERO, Rationals, bits_of
 from workbench.exact.objects import Pair, Pairs, Record
-from workbench.exact.plain import is_whole, whole_column, whole_number
+from workbench.exact.plain import FARTHEST, is_whole, whole_column, whole_number
 from workbench.exact.random_source import Source
 from workbench.io.files import spelled
 from workbench.io.plain_figures import NOISE, Figure, bars
@@ -79,7 +79,9 @@ class IntegerNoise(UnboundedNoise):
         ends = tuple(self.clamp)
         if len(ends) != 2 or not all(is_whole(end) for end in ends) or not 0 < ends[1] - ends[0] < MAX_ANSWERS:
             must("clamp", f"two integers low < high, at most {MAX_ANSWERS} answers", self.clamp)
-        self.__dict__["clamp"] = (int(ends[0]), int(ends[1]))
+        self.__dict__["clamp"] = ends = (int(ends[0]), int(ends[1]))
+        if max(map(abs, ends)) > FARTHEST:  # a sum that overflows would be clamped to the other end
+            must("clamp", f"within {-FARTHEST}..{FARTHEST}", self.clamp)
         if self.sensitivity > ends[1] - ends[0]:
             must("sensitivity", f"at most {ends[1] - ends[0]}, as answers are clamped", self.sensitivity)
 
