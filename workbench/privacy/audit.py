@@ -240,8 +240,8 @@ class Privacy(Shown):
         return self._measured[-1]
 
     def _results(self, claim: Claim) -> Iterable[Result]:
-        quantity, own = claim.notion.quantity, type(claim.notion).measure
-        known = any(quantity == other.quantity and own is type(other).measure for other in REPORTED)
+        quantity, own = claim.notion.quantity, _measured_by(claim.notion)
+        known = any(quantity == other.quantity and own == _measured_by(other) for other in REPORTED)
         if not known or (on_real_inputs(self.mechanism) and not claim.notion.convex):
             return measure(self.mechanism, claim)
         # the largest ratio is the same at every budget
@@ -294,6 +294,11 @@ class Privacy(Shown):
         comparison = next(comparison for comparison in self.mechanism.comparisons() if comparison.label == result.label)
         witness = measuring.witness(Laws(comparison.p, comparison.q), result, comparison.describe)
         return sentence if witness is None else f"{sentence} ({witness})"
+
+
+def _measured_by(notion: Notion) -> tuple[Any, Any]:
+    """The functions that make a measurement."""
+    return type(notion).measure, getattr(type(notion), "coefficients", None)
 
 
 def measure(mechanism: Mechanism, claim: Claim, listed: Iterable[Comparison] | None = None) -> Iterator[Result]:

@@ -159,6 +159,25 @@ def test_a_notion_from_outside_audits_and_certifies(halved: Halved) -> None:
     assert wb.certify(law, "halved", 1, "0.001").privacy.meets("dp", "0.5", "0.001")
 
 
+def test_a_notion_that_only_says_other_coefficients_is_not_measured_as_its_base(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Twice(DP):
+        name, title = "twice", "twice the DP"
+
+        def coefficients(self, a: Fraction, b: Fraction) -> tuple[Fraction, Fraction]:
+            return 2 * a, 2 * b
+
+    monkeypatch.setattr(plugins, "_plugins", {group: dict(known) for group, known in plugins._plugins.items()})
+    notions.register(twice := Twice())
+    noise = wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1])  # of DP delta 0.0878 at epsilon 0.5
+    privacy = wb.audit(noise, "0.5")
+    for delta in ("0.04", "0.08", "0.1", "0.17", "0.18"):
+        assert privacy.meets(twice, "0.5", delta) == privacy.meets("dp", "0.5", Fraction(delta) / 2)
+    with pytest.raises(wb.NotCertified, match="twice the DP delta"):
+        wb.Certificate(noise, "twice", "0.5", "0.1")
+
+
 def test_a_notion_from_outside_designs_noise(halved: Halved) -> None:
     question = wb.ModuloNoise(n=8, max_shift=2)
     ours = wb.design(question, epsilon=1, delta="0.05", notion="dp")
