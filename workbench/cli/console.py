@@ -18,7 +18,7 @@ from typing import Any, TextIO, TypeVar
 
 import typer
 from rich import box
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -200,9 +200,9 @@ def note(sentence: str) -> Text:
     return Text.assemble(("note", "yellow"), " ", sentence)
 
 
-def verbatim(text: str) -> Text:
-    """A text whose lines are broken by the terminal alone, so that they can be copied."""
-    return Text(text, no_wrap=True, overflow="ignore")
+def verbatim(text: str) -> Group:
+    """A text whose lines are broken by the terminal alone, so that they can be copied (Rich wraps a bare text)."""
+    return Group(Text(text, no_wrap=True, overflow="ignore"))
 
 
 def _cell(value: Any) -> str:

@@ -98,6 +98,7 @@ _LAWS = {"class": "class", "RMSE": "rmse", "worst answer": "worst", "largest bia
 def recommend(**given: Any) -> Report:
     """Which class of mechanisms for a query: some, each at its best, with proven numbers, the least loss first."""
     from workbench.comparison.recommend import recommend as recommended
+    from workbench.comparison.recommend_words import STOPPED
 
     files = {name: given[name] for name in ("answers", "places", "neighbours", "outputs", "prior", "loss")}
     files |= {f"baseline {k}": path for k, path in enumerate(given["baseline"] or [])}
@@ -116,8 +117,8 @@ def recommend(**given: Any) -> Report:
         if laws:
             cells = [[_rounded(row[name]) for name in _LAWS.values()] for row in laws]
             yield table("What is published", [*_LAWS], cells)
-        commands = {row["class"]: row["command"] for row in result}
-        yield from (verbatim(f"{name}: {commands[name]}") for name in (result.chosen,) if commands.get(name))
+        told = [row for row in result if row["class"] == result.chosen or STOPPED in row["notes"]]
+        yield from (verbatim(f"{row['class']}: {row['command']}") for row in told if row["command"])
         yield from result.sentences
 
     return Report(result.to_dict, shown())

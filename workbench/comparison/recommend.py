@@ -9,12 +9,13 @@ rmse          the root of a mean squared loss
 worst         the largest mean loss of any answer, whatever the prior
 bias          how far the mean of what is published is from the answer at most
 bits          that tell apart what is published
-command       that makes it alone, where the query is a text
+command       that makes it alone, or goes on where it was stopped; where the query is a text
 notes         what it needs, or why it does not apply
 """
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ from workbench.comparison.recommend_words import (
     recommended,
     sentences,
     shown_loss,
+    together,
 )
 from workbench.errors import InvalidRequest, NotProven, WorkbenchError, must
 from workbench.exact.numbers import ZERO, positive
@@ -46,7 +48,6 @@ from workbench.families.channel.losses import loss_table
 from workbench.families.channel.query_channels import float_laws
 from workbench.families.channel.request import ChannelTooLarge
 from workbench.families.design import Design
-from workbench.families.frontier_plan import NotApplicable
 from workbench.families.option import NOTION_PARAMETERS, Option, one_of, read, seconds, spell, text
 from workbench.families.published import published
 from workbench.families.recommendation import (
@@ -74,7 +75,7 @@ COLUMNS = ("class", "objective", "bound", "certified", *_OF_LAWS, "command", "no
 _LOSS = FAMILY.option("loss")
 _LIMIT = Option("time_limit", seconds, Fraction(20), "Seconds for all classes together.")
 _MASSES = 1_000_000  # of a mechanism, up to which its other columns are computed
-_MORE = 600  # seconds of the command that goes on
+_MORE, _TIMES = 600, 10  # seconds of the command that goes on, and how many times those of this one, at least
 
 
 def _runs(value: Any, name: str) -> int:
@@ -175,7 +176,7 @@ def recommend(
         InvalidRequest: a wrong value, before anything is solved.
     """
     check_progress(progress)
-    given = {"epsilon": epsilon, "delta": delta, "notion": notion, "loss": loss, "time_limit": time_limit, **question}
+    given = {**question, "epsilon": epsilon, "delta": delta, "notion": notion, "loss": loss, "time_limit": time_limit}
     more: list[str] = []
     if given.get("range") is not None:
         values = read(REAL_OPTIONS, given, "request with a range")
@@ -217,8 +218,7 @@ def _query(values: Values, budget: Record) -> tuple[Query, str]:
         question = FAMILY.spelled_question({"answers": None, **values})
     query = Query(question=question, own=own, named=named, **budget)
     try:  # what no class could serve is refused; a channel too large is a row of its own
-        once = {"runs": 1} if query.real else {}
-        request: Any = FAMILY.request(query.question, loss=query.loss, **{**query.budget, **once})
+        request: Any = FAMILY.request(query.question, loss=query.loss, **query.budget)
         if query.max_loss is not None:
             request.check_max_loss()
     except ChannelTooLarge:
@@ -254,7 +254,7 @@ def _compared(
         len(rows),
         len(candidates),
         clock.elapsed,
-        (*words, *more),
+        (*words, *together(query, candidates), *more),
         None if best is None else best["class"],
         {name: value.design for name, value in values.items() if value.certified and value.design is not None},
     )
@@ -307,18 +307,16 @@ def _row(query: Query, candidate: Candidate, values: dict[str, Value]) -> Row:
     row = dict.fromkeys(COLUMNS) | {"class": candidate.name, "notes": candidate.reason or candidate.needs}
     if candidate.solve is None:
         return row
-    command, longer = (query.command(candidate.name, **more) for more in ({}, {"time_limit": _MORE}))
+    command, longer = (query.command(candidate.name, **more) for more in ({}, {"time_limit": _longer(query)}))
     try:
         by_bisection = query.max_loss is not None and not candidate.minimises
         with until(bool if query.time is None else query.time.over()):
             value = least_epsilon(query, candidate.name) if by_bisection else candidate.solve()
-    except NotApplicable as error:
-        return row | {"notes": str(error)}
     except (NotProven, OutOfTime) as error:
         why = f"{STOPPED}: {str(error).rstrip('.') or 'not certified in time'}"
         return row | {"command": longer, "notes": why, "bound": error.bound}
     except WorkbenchError as error:
-        return row | {"command": command, "notes": str(error)}
+        return row | {"notes": str(error)}
     values[candidate.name] = value
     notes = ": ".join(filter(None, (candidate.needs, value.parameter)))
     if value.stopped:
@@ -327,6 +325,11 @@ def _row(query: Query, candidate: Candidate, values: dict[str, Value]) -> Row:
         command = longer
     known = {"objective": value.objective, "bound": value.bound, "certified": value.certified}
     return row | known | _of_laws(query, value) | {"command": command, "notes": notes}
+
+
+def _longer(query: Query) -> int:
+    """Seconds of the command that goes on where a class was stopped."""
+    return max(_MORE, math.ceil(_TIMES * (0.0 if query.time is None else query.time.seconds)))
 
 
 def _of_laws(query: Query, value: Value) -> Row:

@@ -11,6 +11,7 @@ from workbench.comparison.published import own_distances
 from workbench.exact.objects import Values
 from workbench.families.channel.query_channels import float_laws
 from workbench.families.recommendation import Candidate, Query
+from workbench.io.files import spelled
 from workbench.io.result import Row
 from workbench.mechanisms.points import shown
 
@@ -90,6 +91,22 @@ def _least(query: Query, best: Row, where: str = "") -> str:
     bound, at = best["bound"], f"a loss of at most {float(query.max_loss or 0):g}"
     proven = "" if bound is None else f", and none of its class does with less than {shown_loss(bound)}"
     return f"For {at} use the {best['class']}{where}: epsilon = {shown_loss(best['objective'])}{proven}."
+
+
+def together(query: Query, candidates: Sequence[Candidate]) -> Iterator[str]:
+    """How the budgets of several runs, or answers, add up."""
+    if query.runs == 1:
+        return
+    several = [each.name for each in candidates if each.several and each.solve is not None and query.delta]
+    names = ("epsilon", "delta") if query.delta else ("epsilon",)
+    each, whole = (
+        ", ".join(f"{name} = {spelled(getattr(query, name) / runs)}" for name in names) for runs in (query.runs, 1)
+    )
+    known = f" ({'; '.join(several)}: found for all {query.runs}, whose whole budget is proven)" if several else ""
+    yield (
+        f"The budget is for {query.runs} runs, or for any number of such answers of which one person changes at most "
+        f"{query.runs}: each has {each}, which adds up to {whole}{known}. The losses are those of one."
+    )
 
 
 def _if_wrong(best: Row, served: Sequence[Row]) -> Iterator[str]:

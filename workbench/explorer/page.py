@@ -221,7 +221,7 @@ def _recommended(rows: Sequence[Row], texts: Sequence[Values], drawn: Sequence[V
         for title, columns in _TABLES.items()
         for heads in [{name: head for name, head in columns.items() if any(r[name] is not None for r in served)}]
     )
-    commands = {"kind": "facts", "rows": [(row["class"], row["command"]) for row in served]}
+    commands = {"kind": "facts", "rows": [(row["class"], row["command"]) for row in rows if row["command"]]}
     others = {"kind": "facts", "rows": [(row["class"], row["notes"]) for row in rows if row["objective"] is None]}
     whole = {**cells, "title": "All columns"}
     parts: list[list[Values]] = [[*texts, first | {"look": "classes"}], [*drawn], [second], [commands], [others, whole]]

@@ -109,7 +109,7 @@ class BudgetRequest(Request):
         if self.runs == 1:
             return
         if not notion(self.notion).composes or self.minimise != "loss" or isinstance(self.epsilon, Mapping):
-            must("runs", "1 but for notion dp, one epsilon, and minimise error", self.runs)
+            must("runs", "1 but for notion dp, one epsilon, and minimise loss", self.runs)
         if not self.certified and self.check != "audit":
             must("runs", f"1 where check is {self.check}", self.runs)
 

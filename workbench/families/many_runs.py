@@ -216,7 +216,8 @@ def _made(request: Any, best: Design, bound: float | None, search: _Search) -> D
         words.append("The search stopped at its time limit; this is the best it had.")
     reason, answered = "no closed form is known for many runs", request
     if best.question != request.question:  # outputs were chosen
-        answered = best.request.at({"runs": runs, "epsilon": request.epsilon, "delta": request.delta})
+        whole = {"notion": request.notion, "epsilon": request.epsilon, "delta": request.delta}
+        answered = best.request.at({"runs": runs, **whole})
     return replace(
         best,
         request=answered,

@@ -63,7 +63,7 @@ class TimeShares:
     """So many seconds for all classes of a query. waiting: how many of them are still to come after one."""
 
     def __init__(self, seconds: float) -> None:
-        self._deadline, self.waiting = Deadline(seconds), 0
+        self._deadline, self.seconds, self.waiting = Deadline(seconds), seconds, 0
 
     @property
     def _equal(self) -> float:
@@ -77,7 +77,7 @@ class TimeShares:
 
     def over(self) -> Callable[[], bool]:
         """Whether the time of a class that begins now is used up: a part of all, where others left less, is its own."""
-        mine = Deadline(max(self._equal, _GRACE * (self._deadline.seconds or 0.0)))
+        mine = Deadline(max(self._equal, _GRACE * self.seconds))
         return lambda: mine.passed
 
 
