@@ -180,22 +180,15 @@ class _NoiseFamily(Family):
         return NoiseRequest(question=question, **values)
 
     def open(self, request: Any) -> Session:
-        from workbench.families.noise.problem import NoiseProblem, NoiseSession
+        from workbench.families.noise.problem import ClampedSession, NoiseProblem, NoiseSession
 
+        if request.reals and request.question.clamp is not None:
+            return ClampedSession(request)
         if request.runs > 1:  # slow to import
             from workbench.families.noise.runs import RunsProblem
 
             return NoiseSession(request, RunsProblem)
         return NoiseSession(request, NoiseProblem)
-
-    def designed(self, request: Any) -> Design:
-        """Noise on the reals is designed before it is clamped."""
-        from workbench.families.noise.problem import clamped_design
-
-        if request.question.clamp is None or not request.reals:
-            return super().designed(request)
-        plain = replace(request, question=replace(request.question, clamp=None), prior=None)
-        return clamped_design(super().designed(plain), request)
 
     # Mechanisms from elsewhere.
 

@@ -20,6 +20,7 @@ from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ONE, ZERO, exp_interval, round_down
 from workbench.exact.objects import Record, Values
+from workbench.families.base import Session
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Within, bracket
 from workbench.families.noise.pure import pure_bracket, told_at_times
@@ -364,3 +365,21 @@ class NoiseSession(ProblemSession):
             return self._least(request, "delta", LEAST_DELTA)
         none = OracleVerdict.none("δ = 0 is the least there is.")
         return replace(pure, request=request.at({"delta": ZERO}), objective=0.0, bound=0.0, oracle=none)
+
+
+class ClampedSession(Session):
+    """The session of noise on the reals that is designed before it is clamped."""
+
+    def __init__(self, request: Any) -> None:
+        super().__init__(request)
+        plain = replace(request, question=replace(request.question, clamp=None), prior=None)
+        self._plain = NoiseSession(plain, NoiseProblem)
+
+    def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
+        """The best noise at a point, clamped."""
+        request: Any = self.request.at(point or {})
+        return clamped_design(self._plain.design(point, start=start), request)
+
+    def close(self) -> None:
+        """Give the solvers' resources back."""
+        self._plain.close()

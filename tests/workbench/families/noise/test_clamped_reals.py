@@ -84,3 +84,11 @@ def test_a_prior_needs_a_range():
         wb.design(wb.RealNoise(1), prior="1,3", epsilon=1)
     with pytest.raises(wb.InvalidRequest, match=r"prior must be weights >= 0, not all 0\. Got 0"):
         wb.design(wb.RealNoise(1, clamp=(0, 4)), prior="0,0", epsilon=1)
+
+
+def test_a_frontier_of_clamped_noise_has_the_numbers_of_its_designs():
+    question, query = wb.RealNoise(5, clamp="0..5"), {"loss": "absolute", "delta": "0.01"}
+    rows = wb.frontier(question, epsilon="0.5,1", baselines=False, **query)
+    designs = [wb.design(question, epsilon=epsilon, **query) for epsilon in ("0.5", "1")]
+    assert [row["objective"] for row in rows] == [design.objective for design in designs]
+    assert all(row["certified"] and row["bound"] is None for row in rows)
