@@ -26,7 +26,7 @@ from solvers.arrays import Pair, Positions, Vector
 from solvers.search import bisect
 
 _GRID, _ROUNDS, _SPREAD = 1 << 9, 60, 25  # cells of [0, 1]; of the limit; of a spread of outputs
-_NEAR, _LABELS = 1e-6, 32  # of K, relative; labels of a bin
+_NEAR = 1e-6  # of K, relative
 _DAMPED, _LEAST = 0.7, 0.02  # exponent of a round; of z, what z - G is at least
 _STEPS, _BINS, _TOWARDS = 20, 8, (0.6, 0.3, 0.15)  # of `level`; bins of an end whose outputs move; goals
 _SHARES = (1.0, 0.5, 0.25, 0.1)  # of a step
@@ -53,7 +53,7 @@ class Limit:
         shares = np.append(0.0, np.cumsum(self.density))
         return np.interp(np.linspace(0, shares[-1], count + 1), shares, np.linspace(0, 1, shares.size))
 
-    def labels(self, atom: float, of_a_bin: int = _LABELS) -> Pair:
+    def labels(self, atom: float, of_a_bin: int) -> Pair:
         """(labels, weights) for the bound: a share of the first and the last bin is at its end, none beside it."""
         ends = self.places(round(of_a_bin * self.bins))
         weights = np.append(0.0, np.cumsum(np.maximum(self.prior, 0.0)))

@@ -67,12 +67,11 @@ _FINEST = 1 << 15, 1 << 18
 _BY_TANGENTS = (4, 8)  # cells under a notion of several bounds
 _CLOSE, _OF_MANY = 0.01, 0.8  # of each other, relative; the share of it before δ, of many bins
 _MASSES = 33_000  # compared on the cells' own points; with δ half
-_STEEP = 30  # ε up to which bins are known
-_GAIN = 0.001  # δ from which answers themselves are published
+_STEEP, _GAIN = 30, 0.001  # ε up to which bins are known; δ from which answers themselves are published
 _OF_AN_OUTPUT, _STEPS = 128, 1 << 20  # steps of an output, and at most
-_FEW_POINTS, _POINTS, _OF_ENDS, _LARGEST = 48, 12, 24, 1000  # of a bound at δ, for each bin, and at most
+_FEW_POINTS, _POINTS, _LARGEST, _OF_ENDS = 48, 12, (1000, 200), 24  # of a bound at δ, for each bin, at most
 _OF_A_BIN, _FEWEST, _MOST, _FINE = (2, 4, 6, 8, 12), 24, 499, 1 << 13  # cells for the worst answer; points of a bound
-_OUTPUTS = 8192  # about so many, from a program
+_OUTPUTS, _LABELS = 8192, 32  # about so many, from a program; of a bin, from a limit
 _MANY, _OWN, _ATOMS = 40, (16, 24, 32, 20, 28), (0.3, 0.4)  # bins; outputs of one; its share at an end of the range
 _NEAR, _NARROW = 0.8, 8  # bins between an output and answers that it tells apart, where there are more bins
 _INTERIOR = Options(algorithm="interior-point", native={"run_crossover": "off"})
@@ -93,7 +92,7 @@ class RangeSession(Session):
             search.refine(search.pure)
             if request.delta:
                 search.publish_answers(request.delta)
-        if search.pure is None or (request.delta and not search.close):
+        if search.pure is None or (request.delta and not search.close and search.bins <= _NARROW):
             search.refine(request)
         return search.design()
 
@@ -130,6 +129,7 @@ class _Search:
         self._share = _CLOSE / 2 if self.pure and request.delta else _CLOSE  # δ takes the other half
         self._points: Pair | None = None  # some that prove much where the worst answer counts, and their prior
         self._proven: tuple[Vector, Vector, Bins] | None = None  # points and prior that prove most
+        self.bins = 0  # at δ; among many, cells as few as programs at δ take gain nothing
 
     @property
     def close(self) -> bool:
@@ -272,6 +272,7 @@ class _Search:
         assert self._proven is not None
         self._share = _CLOSE
         points, prior, bins = self._proven
+        self.bins = bins.d
         self.bound = ZERO
         epsilon, loss = float(self.request.epsilon or 0), self._loss.name
         self._raise(bound_of_bins(points, prior, bins, epsilon, float(delta), loss))
@@ -284,11 +285,12 @@ class _Search:
     def _levelled(self, q: float) -> None:
         """By many outputs, of which the nearest ones are likelier."""
         loss = self._loss.name
-        limit = Limit.of(q, loss)
-        self._share = max(self._share, _OF_MANY * _CLOSE)
+        limit, enough = Limit.of(q, loss), max(self._share, _OF_MANY * _CLOSE)
+        self._share = self._share if self.request.delta else enough
+        labels = max(_LABELS, round(_FINE / limit.bins)) if self.request.delta else _LABELS
         for atom in _ATOMS:
             known = self.bound
-            self._prove(*limit.labels(atom))
+            self._prove(*limit.labels(atom, labels))
             if self.bound > known:
                 self._points = limit.labels(atom, _OF_ENDS)
         for own in _OWN:
@@ -296,6 +298,7 @@ class _Search:
             self._tell(round(limit.bins * own))
             if self.close or self._deadline.passed:
                 break
+        self._share = enough
 
     def _stopped(self, model: RangeChannel) -> Solution:
         """What a solver says in the time that is left, none at all where that is over."""
@@ -327,7 +330,7 @@ class _Search:
         """The bound at δ by the multipliers of a program, where there are not too many bins."""
         epsilon, parts, squared = float(self.request.epsilon or 0), self.question.parts, self._loss.name == "squared"
         count = parts * -(-max(_FEW_POINTS, _POINTS * bins) // parts)
-        if count > _LARGEST:
+        if count > _LARGEST[0] or (squared and self._points and self._points[0].size > _LARGEST[1]):
             return
         if self._points is not None:
             x, p = self._points
