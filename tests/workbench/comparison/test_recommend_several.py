@@ -69,3 +69,8 @@ def test_every_class_that_was_stopped_has_a_command_that_goes_on(monkeypatch, ca
         assert f"{row['class']}: {row['command']}\n" in told  # on one line, to be copied
         assert row["class"] in page.read_text()
         assert html.escape(row["command"], quote=False) in html.unescape(page.read_text())
+
+
+def test_answers_whose_losses_are_no_floats_are_refused():
+    with pytest.raises(wb.InvalidRequest, match=r"loss must be at most 2\^1000 everywhere"):
+        wb.design(wb.FiniteQuery([0, 10**300], neighbours="all"), loss="squared", epsilon=1)

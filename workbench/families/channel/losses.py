@@ -31,6 +31,7 @@ OwnLoss: TypeAlias = "str | tuple[tuple[Fraction, ...], ...] | Callable[[Any, An
 
 PLANE = {"euclidean": "L2", "manhattan": "L1"}  # losses of places beside error-rate and squared: their distances
 _RATIONAL = ("squared", "absolute", "error-rate", "pinball", "huber")  # the others have logarithms
+_LOSS_BITS = 1000  # of a loss that is still a float
 _LARGE = 2.0**40  # what stands for infinite losses, relative to the largest finite one
 
 
@@ -146,4 +147,7 @@ def _rational(inputs: Sequence[Fraction], outputs: Sequence[Fraction], named: Lo
     parameter = exact(named.parameter or 0, "the parameter of a loss")
     loss, scale, unit = integer_loss(named.kind, parameter, (*inputs, *outputs))
     x, o = (np.array([int(value * scale) for value in values], dtype=object) for values in (inputs, outputs))
-    return LossTable(named.name, loss(o - x[:, None]), unit, named)
+    values = loss(o - x[:, None])
+    if values.max() > unit << _LOSS_BITS:
+        must("loss", f"at most 2^{_LOSS_BITS} everywhere", "answers and outputs that lie too far apart")
+    return LossTable(named.name, values, unit, named)
