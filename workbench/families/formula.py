@@ -81,7 +81,7 @@ def formula(
 
     def values() -> Record:
         given = {**options, "epsilon": ONE}
-        return kind.read(given, spelled=spelled) | ({} if spelled else kind.question_options(question))
+        return kind.read(given, spelled=spelled)
 
     return formula_of(Question(kind, request, values, options.get("notion")), epsilon, delta, time_limit, progress)
 

@@ -116,9 +116,9 @@ def x_bounds(limits: Interval | None, steps: int) -> tuple[Fraction, Fraction | 
 def record(question: Question, stated: Stated, known: Known) -> Record:
     """What a certificate holds beside the pieces. Raises InvalidRequest for a question that cannot be written down."""
     kind, options = question.family, Record()
-    values = question.values()
-    for value in [value for value in values.values() if isinstance(value, kind.question)]:
-        values = {**values, **kind.question_options(value)}
+    given = question.request({"epsilon": question.unit}).question
+    values = {name: value for name, value in question.values().items() if not kind.option(name).question}
+    values |= kind.question_options(given)
     for name, value in values.items():
         option = kind.option(name)
         if not option.solver and name not in _ASIDE and value is not None and value != option.default:
@@ -126,8 +126,8 @@ def record(question: Question, stated: Stated, known: Known) -> Record:
     if question.budgets:
         options["epsilon"] = question.budgets
     asked_for = {"family": kind.name, "options": options}
-    again, given = _asked(asked_for).stated(known.delta)[0].program, stated.program
-    if any(getattr(again, name) != getattr(given, name) for name in ("rows", "sides", "cost", "bounds", "offset")):
+    again, own = _asked(asked_for).stated(known.delta)[0].program, stated.program
+    if any(getattr(again, name) != getattr(own, name) for name in ("rows", "sides", "cost", "bounds", "offset")):
         raise InvalidRequest("The question cannot be written as options, so that no file can hold its proof.")
     return _PROOF.write(known, question=asked_for)
 
