@@ -76,7 +76,8 @@ class ChannelModel:
         labels: (k,), outputs: (m,), the values in increasing order (positions where there are none); prior: (k,), sums
             to 1; None for the worst case over labels.
         loss: (k, m) loss of every output for every label; inf forbids an output to a label of positive probability.
-        pairs: unordered neighbouring label positions, or None for all pairs.
+        pairs: neighbouring label positions, unordered unless directed, or None for all pairs.
+        directed: whether a pair (i, j) bounds row i by row j alone.
         groups: which entry of "exp_epsilon" each pair takes; all 0 for one ε. Only with pairs.
         approximate: whether the notion has a δ; `pairs` must be given (all of them for all pairs).
         constraints: names from CONSTRAINTS; more: constraints of one's own.
@@ -99,6 +100,7 @@ class ChannelModel:
     minimise: str = "loss"
     scale: float = 1.0
     support: Flags | None = None
+    directed: bool = False
 
     def __post_init__(self) -> None:
         for name in self.constraints:
@@ -150,12 +152,12 @@ class ChannelModel:
         return np.where(np.abs(losses) < least, 0.0, losses), 1 if allowed.all() else allowed.astype(float)
 
     def _ordered(self) -> Iterator[tuple[int, Positions, Positions]]:
-        """Every budget with the two ends of its pairs in both orders: neighbours are symmetric."""
+        """Every budget with the two ends of its pairs, in both orders unless they are directed."""
         ends = np.array(self.pairs or (), dtype=int).reshape(-1, 2)
         groups = np.array(self.groups or (0,) * len(ends), dtype=int)
         for group in sorted({*groups.tolist()}):  # what np.unique loads is slow to import
             i, j = ends[groups == group].T
-            yield group, np.concatenate([i, j]), np.concatenate([j, i])
+            yield (group, i, j) if self.directed else (group, np.concatenate([i, j]), np.concatenate([j, i]))
 
     def _graph(self, cp: Any, M: Any, exp_epsilon: Any, delta: Any) -> list[Any]:
         """The privacy rows of neighbouring pairs, one block for each budget."""
@@ -177,7 +179,8 @@ class ChannelModel:
 
     def multipliers(self, row_dual: Vector) -> dict[str, Vector]:
         """The multipliers >= 0 of the rows in a dual vector: "ratio" (ordered pairs, m), group by
-        group both orders of the pairs, or "least" and "most" (k, m); "losses" (k,) or (1,) where there are any."""
+        group both orders of pairs unless directed, or "least" and "most" (k, m); "losses" (k,) or (1,) where there are
+        any."""
         shape = {"least": self.loss.shape, "most": self.loss.shape}
         blocks: dict[str, Vector] = {}
         for block in self.program.rows:

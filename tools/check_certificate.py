@@ -1607,6 +1607,8 @@ def words(mechanism, claim, objective, bias):
         " x ".join(str(len(x)) for x in (mechanism.laws, *(k for k, _ in mechanism.laws[:1]))),
     )
     what = {"channel": f"A channel of {size}, {count} ordered pairs", "quantizer": "Any two real inputs"}
+    if mechanism.kind == "channel" and not {(j, i) for i, j in mechanism.labels} <= {*mechanism.labels}:
+        what["channel"] += " (one side of each alone)"
     what["nearest-outputs"] = f"Likelier outputs for {mechanism.range}, any two answers neighbours"
     if mechanism.range:
         what["channel"] += f" of rows, for {mechanism.range} being neighbours"

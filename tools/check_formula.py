@@ -355,8 +355,10 @@ def relation(near, answers, metric):
 
 def channel(options, delta, relaxed):
     """The program of a channel."""
-    names = {"answers", "outputs", "neighbours", "prior", "loss", "notion", "max_shift", "constraints"}
+    names = {"answers", "outputs", "neighbours", "prior", "loss", "notion", "max_shift", "constraints", "directed"}
     known(options, names, ("dp", "pure", "metric"))
+    directed = options.get("directed", False)
+    need(not directed or options["neighbours"] != "all", "Directed neighbours are listed.")
     answers = fractions(options["answers"])
     outputs = fractions(options.get("outputs") or options["answers"])
     k, m, prior = len(answers), len(outputs), options.get("prior", "uniform")
@@ -388,7 +390,7 @@ def channel(options, delta, relaxed):
     else:
         for level in sorted(set(levels)):
             own = [pair for pair, other in zip(pairs, levels, strict=True) if other == level]
-            ratios(program, [*own, *((j, i) for i, j in own)], mass, m, level, delta)
+            ratios(program, own if directed else [*own, *((j, i) for i, j in own)], mass, m, level, delta)
     order = ("row-monotone", "column-monotone", "honest")
     constraints(program, options.get("constraints", ()), mass, answers, outputs, order)
     if prior == "worst":
@@ -824,7 +826,8 @@ def check(data):
         "false",
     )
     check_pieces(data["pieces"], regions, steps)
-    words = f"{data['what']}: {len(data['pieces'])} formulas in {len(regions)} intervals of epsilon"
+    one_way = " (one side of each pair alone)" if options.get("directed", False) else ""
+    words = f"{data['what']}{one_way}: {len(data['pieces'])} formulas in {len(regions)} intervals of epsilon"
     return words + (f", {len(data['open'])} intervals are open." if gaps else ", without gap.")
 
 

@@ -36,7 +36,7 @@ Query = dict[str, Any]
 
 def generated(count: int, seed: int = 24) -> Iterator[Query]:
     """Queries as keywords of `wb.recommend`; one in six has answers in a range, a third of them uniform, a third with a
-    prior, and for a third the worst answer counts."""
+    prior, and for a third the worst answer counts; of the lists one in five is directed."""
     draw = random.Random(seed)
     for number in range(count):
         budget = {"epsilon": draw.choice(EPSILONS), "delta": draw.choice(DELTAS)}
@@ -49,7 +49,7 @@ def generated(count: int, seed: int = 24) -> Iterator[Query]:
                 query["prior"] = prior
             yield query | budget
             continue
-        yield _list(draw) | budget
+        yield _list(draw) | ({"directed": True} if number % 5 == 3 else {}) | budget
 
 
 def _list(draw: random.Random) -> Query:
@@ -90,6 +90,8 @@ def _plain_list(query: Query) -> tuple[float, float, float]:
     table = np.array([[float(LOSSES[query["loss"]](b - a)) for b in o] for a in x])
     reach = math.inf if "neighbours" in query else float(Fraction(query["max_shift"])) + 1e-9
     near = np.abs(x[:, None] - x) <= reach
+    if query.get("directed"):  # the larger answer against the other alone
+        near &= x[:, None] > x
     prior = query.get("prior", "uniform")
     weights = None if prior == "worst" else np.ones(x.size) if prior == "uniform" else np.array(prior, dtype=float)
     return least_loss(table, weights, near, query), 1e-6 if given else 0.01, float(table.max())
@@ -121,10 +123,11 @@ def least_loss(table: np.ndarray, weights: np.ndarray | None, near: np.ndarray, 
     at, o = np.arange(len(pairs) * m), np.tile(np.arange(m), len(pairs))
     first, second = (np.repeat([pair[side] for pair in pairs], m) * m + o for side in (0, 1))
     ones = np.ones(at.size)
-    entries = [(at, first, ones), (at, second, -math.exp(epsilon) * ones)]
+    share = math.exp(-epsilon / 2)  # of a row, so that its coefficients are near 1
+    entries = [(at, first, share * ones), (at, second, -ones / share)]
     high = [np.zeros(at.size)]
     if delta:
-        entries += [(at, k * m + at, -ones), (at.size + at // m, k * m + at, ones)]
+        entries += [(at, k * m + at, -share * ones), (at.size + at // m, k * m + at, ones)]
         high.append(np.full(len(pairs), delta))
     rows = at.size + (len(pairs) if delta else 0)
     if worst:
@@ -164,7 +167,7 @@ def applies(query: Query) -> dict[str, bool]:
         "modulo noise": even and same and prior != "worst",
         "exponential": same,
         "randomized response": {*answers} <= outputs,
-        "RR-on-Bins": everyone and prior != "worst" and query["loss"] in BIN_LOSSES,
+        "RR-on-Bins": not query.get("directed") and everyone and prior != "worst" and query["loss"] in BIN_LOSSES,
     }
 
 

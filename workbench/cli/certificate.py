@@ -27,6 +27,7 @@ _SAFE = (
     "least: for neighbours that stay the same."
 )
 _SEVERAL = " Of several, somebody is protected who changes each input by a pair of its mechanism's neighbours."
+_ONE_SIDED = " Neighbours are one-sided: real ones go both ways, and the other way was not compared."
 
 
 def audit(
@@ -176,8 +177,9 @@ def compose(
     heads = ["runs", "ε (safe)", "ε (at least)", "δ (safe)", "δ (at least)"]
     counts = composed.times if isinstance(composed.times, tuple) else [composed.times]
     cells = [" + ".join(map(str, counts)), *limits.values()]
-    shown = table("Composition", heads, [cells], caption=_SAFE + (_SEVERAL if several else ""))
-    values = {name: jsonable(value) for name, value in limits.items()}
+    caption = _SAFE + _SEVERAL * several + _ONE_SIDED * composed.one_sided
+    shown = table("Composition", heads, [cells], caption=caption)
+    values = {name: jsonable(value) for name, value in limits.items()} | {"one_sided": composed.one_sided}
     return Report({"file": named, "times": jsonable(composed.times), **values}, [shown])
 
 

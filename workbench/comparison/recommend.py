@@ -45,6 +45,7 @@ from workbench.families.baseline import read_baselines
 from workbench.families.budget import refuse
 from workbench.families.channel.family import FAMILY, FINITE
 from workbench.families.channel.losses import loss_table
+from workbench.families.channel.problem import ONE_WAY
 from workbench.families.channel.query_channels import float_laws
 from workbench.families.channel.request import ChannelTooLarge
 from workbench.families.design import Design
@@ -177,11 +178,14 @@ def recommend(
     """
     check_progress(progress)
     given = {**question, "epsilon": epsilon, "delta": delta, "notion": notion, "loss": loss, "time_limit": time_limit}
-    more: list[str] = []
+    more = [ONE_WAY] if given.get("directed") else []
+    if given.get("directed") is False:
+        del given["directed"]
     if given.get("range") is not None:
         values = read(REAL_OPTIONS, given, "request with a range")
     else:
-        given, more = counted(given)
+        given, words = counted(given)
+        more += words
         given = {**FAMILY.in_units(given), "unit": None}
         values = read(OPTIONS, given)
     return _compared(*_query(values, _budget(values, given)), progress, values["only"], more)
@@ -319,6 +323,8 @@ def _row(query: Query, candidate: Candidate, values: dict[str, Value]) -> Row:
         return row | {"notes": str(error)}
     values[candidate.name] = value
     notes = ": ".join(filter(None, (candidate.needs, value.parameter)))
+    if getattr(value.mechanism, "one_sided", False):
+        notes += "; protects one side of each pair only"
     if value.stopped:
         what = "loss" if query.max_loss is None else "epsilon"
         notes += f"; {STOPPED}: the optimum of its class is at most this {what}"

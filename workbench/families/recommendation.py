@@ -193,7 +193,10 @@ class Query:
         if not given or None in given.values():
             return None
         options = {**given, "only": name, **more}
-        texts = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in options.items()]
+        texts = [
+            f"--{known.replace('_', '-')}" + (f" {shlex.quote(str(value))}" if value != "" else "")
+            for known, value in options.items()
+        ]
         return " ".join(["workbench recommend", *texts])
 
     @cached_property
@@ -331,12 +334,14 @@ _PLAIN = (str, int, float, Fraction, Path)
 
 
 def texts(given: Values) -> dict[str, str | None]:
-    """Options as the texts of a command line; None for what is none."""
-    return {name: _text(value) for name, value in given.items() if value is not None}
+    """Options as the texts of a command line; None for what is none, "" for a flag that is set."""
+    return {name: _text(value) for name, value in given.items() if value is not None and value is not False}
 
 
 def _text(value: Any) -> str | None:
     """A list of numbers or words is separated by commas."""
+    if value is True:
+        return ""
     if isinstance(value, (list, tuple, range)) and all(isinstance(part, _PLAIN) for part in value):
         parts = [str(part) for part in value]
         return None if any("," in part for part in parts) else ",".join(parts)

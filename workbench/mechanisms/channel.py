@@ -232,7 +232,7 @@ class Channel(ShownMechanism):
         """One line."""
         return (
             f"A channel of {len(self.rows)} inputs and {len(self.rows[0])} outputs, "
-            f"{len(self.pairs)} ordered pairs of neighbours"
+            f"{len(self.pairs)} ordered pairs of neighbours{', one side of each alone' if self.one_sided else ''}"
         )
 
     def to_dict(self) -> Record:

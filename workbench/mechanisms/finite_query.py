@@ -1,7 +1,7 @@
 """The question behind a finite channel: which inputs and outputs there are, who neighbours whom, and what is expected.
 
 x in inputs, o in outputs        inputs (k,), outputs (m,): numbers held exactly, texts, or tuples of these
-x ~ x'                           pairs of positions i < j, None for every two; always in both orders
+x ~ x'                           pairs of positions i < j, None for every two, in both orders; directed: (i, j) alone
 d(x, x')                         distances of the pairs, for metric privacy
 p(x)                             prior (k,), sums to 1; None: the worst input counts
 """
@@ -44,7 +44,9 @@ class FiniteQuery(OneLine):
     max_shift: numbers at most so far apart are neighbours; else neighbours: "all", "consecutive" in the order given,
     {"max_distance": D}, a list of pairs of inputs, a CSV of pairs (a third column: their distance), or a symmetric
     matrix of distances (k, k), inf between inputs that are no neighbours. Neighbours are symmetric: a pair in one order
-    stands for both. prior: None or "uniform", "worst", weights >= 0, or a CSV file of them (or of inputs and weights).
+    stands for both, unless directed: then of every pair only Pr[o | x] <= e^ε Pr[o | x'] + δ is asked for, x being the
+    larger number (of other inputs the later one), or the first of a pair that is listed. prior: None or "uniform",
+    "worst", weights >= 0, or a CSV file of them (or of inputs and weights).
 
     Inputs may be places of the plane, pairs of numbers or a CSV file of x, y[, weight], whose weights are the prior
     where none is given. Their neighbours may be "within R NORM" and "all NORM", NORM L1, L2 or Linf, which is the
@@ -54,6 +56,8 @@ class FiniteQuery(OneLine):
 
     >>> FiniteQuery("0..3", max_shift=1).pairs
     ((0, 1), (1, 2), (2, 3))
+    >>> FiniteQuery("0..3", max_shift=1, directed=True).pairs
+    ((1, 0), (2, 1), (3, 2))
     """
 
     inputs: tuple[Point, ...]
@@ -63,9 +67,17 @@ class FiniteQuery(OneLine):
     prior: Rationals | None
     free: bool
     norm: str
+    directed: bool
 
     def __init__(
-        self, inputs: Any, outputs: Any = None, *, neighbours: Any = None, max_shift: Any = None, prior: Any = None
+        self,
+        inputs: Any,
+        outputs: Any = None,
+        *,
+        neighbours: Any = None,
+        max_shift: Any = None,
+        prior: Any = None,
+        directed: bool = False,
     ) -> None:
         read = read_places(inputs, "inputs") if names_file(inputs) else None
         values = points(inputs if read is None else read[0], "inputs")
@@ -73,13 +85,17 @@ class FiniteQuery(OneLine):
         free = isinstance(outputs, str) and outputs == FREE
         read = read_places(outputs, "outputs") if names_file(outputs) else None
         listed = values if outputs is None or free else points(outputs if read is None else read[0], "outputs")
-        self.__dict__.update(inputs=values, outputs=listed, free=free, norm="L2")
+        self.__dict__.update(inputs=values, outputs=listed, free=free, norm="L2", directed=directed)
+        if not isinstance(directed, bool):
+            must("directed", "True or False", directed)
         if len(values) < 2:
             must("inputs", "at least two for a neighbour relation", len(values))
         if (neighbours is None) == (max_shift is None):
             raise InvalidRequest("A neighbour relation must be given by exactly one of max_shift and neighbours.")
         pairs, distances = self._relation(neighbours if max_shift is None else {"max_distance": max_shift})
-        if pairs is not None and len(pairs) == self.k * (self.k - 1) // 2 and distances is None:
+        if directed and distances is not None:
+            must("directed", "left out where neighbours have distances", directed)
+        if not directed and pairs is not None and len(pairs) == self.k * (self.k - 1) // 2 and distances is None:
             pairs = None
         self.__dict__.update(pairs=pairs, distances=distances, prior=self._prior(prior))
 
@@ -115,10 +131,15 @@ class FiniteQuery(OneLine):
         """Every pair of neighbours, one by one."""
         return tuple(combinations(range(self.k), 2)) if self.pairs is None else self.pairs
 
+    @property
+    def ordered(self) -> Pairs:
+        """Every ordered pair (i, j) of which Pr[o | x_i] <= e^ε Pr[o | x_j] + δ is asked for."""
+        return self.listed if self.directed else tuple(pair for i, j in self.listed for pair in ((i, j), (j, i)))
+
     @cached_property
     def line(self) -> bool:
-        """Whether the neighbours are exactly the inputs that follow each other in their order."""
-        return self.k > 1 and self.listed == tuple((i, i + 1) for i in range(self.k - 1))
+        """Whether the neighbours are exactly the inputs that follow each other in their order, in both orders."""
+        return not self.directed and self.listed == tuple((i, i + 1) for i in range(self.k - 1))
 
     @cached_property
     def components(self) -> list[list[int]]:
@@ -173,6 +194,7 @@ class FiniteQuery(OneLine):
             "distances": None if self.distances is None else [*map(spelled, self.distances)],
             "prior": "worst" if self.prior is None else [*map(spelled, self.prior)],
             **({"free": True} if self.free else {}),
+            **({"directed": True} if self.directed else {}),
             **({"norm": self.norm} if self.planar else {}),
         }
 
@@ -182,6 +204,7 @@ class FiniteQuery(OneLine):
     def __str__(self) -> str:
         first, last = shown(self.inputs[0]), shown(self.inputs[-1])
         relation = "every two neighbours" if self.pairs is None else f"{len(self.pairs)} pairs of neighbours"
+        relation += ", directed" if self.directed else ""
         outputs = "real outputs" if self.free else f"{self.m} outputs"
         return f"{self.k} inputs {first}..{last}, {outputs}, {relation}"
 
@@ -191,14 +214,14 @@ class FiniteQuery(OneLine):
         if isinstance(given, Mapping):
             if set(given) != {"max_distance"}:
                 must("neighbours", '{"max_distance": D}', dict(given))
-            return self._within(exact(given["max_distance"], "max_shift")), None
+            return self._turned(self._within(exact(given["max_distance"], "max_shift"))), None
         if isinstance(given, str) and given in ("all", "consecutive"):
-            return (None if given == "all" else tuple((i, i + 1) for i in range(self.k - 1))), None
+            return self._turned(None if given == "all" else tuple((i, i + 1) for i in range(self.k - 1))), None
         if isinstance(given, str) and (near := relation(given)) is not None:
             if not self.planar:
                 must("neighbours", "without a norm for inputs that are no places of the plane", repr(given))
             self.__dict__["norm"] = near[1]
-            return (None if near[0] is None else near_pairs(self.inputs, *near)), None
+            return self._turned(None if near[0] is None else near_pairs(self.inputs, *near)), None
         if isinstance(given, (str, Path)):
             if not names_file(given):
                 must("neighbours", "all, consecutive, or a CSV file of pairs", repr(str(given)))
@@ -212,6 +235,16 @@ class FiniteQuery(OneLine):
         if square and (isinstance(given, np.ndarray) or self.k > 3 or (self.k == 3 and is_zero(entries[2][2]))):
             return self._matrix(entries)
         return self._listed(entries)
+
+    def _turned(self, pairs: Pairs | None) -> Pairs | None:
+        """Pairs i < j; where they are directed, each from the larger number, or the later input, to the other."""
+        if not self.directed:
+            return pairs
+        if pairs is None and self.k * (self.k - 1) > 2 * _PAIRS:
+            must("directed", f"left out for more than {_PAIRS} pairs of neighbours", self.directed)
+        rank = rationals_of(self.inputs) or range(self.k)
+        either = combinations(range(self.k), 2) if pairs is None else pairs
+        return tuple(sorted((i, j) if rank[i] > rank[j] else (j, i) for i, j in either))
 
     def _within(self, most: Fraction) -> Pairs:
         if most <= 0:
@@ -251,7 +284,7 @@ class FiniteQuery(OneLine):
                 ends.append(self._positions[end])
             if ends[0] == ends[1]:
                 must("neighbours", "pairs of different inputs", f"{shown(self.inputs[ends[0]])} twice")
-            pair = min(ends), max(ends)
+            pair = (ends[0], ends[1]) if self.directed else (min(ends), max(ends))
             distance = None
             if len(row) == 3:
                 distance = positive(row[2], f"the distance of {' and '.join(str(shown(self.inputs[i])) for i in pair)}")

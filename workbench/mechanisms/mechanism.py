@@ -179,6 +179,9 @@ class ColumnInputs:
     exact: bool = False
 
 
+ONE_SIDED = "note", "one-sided neighbours: real ones go both ways, and the other way was not compared"
+
+
 class Mechanism(Protocol):
     """A mechanism with exact laws and a neighbour relation; every verb of the workbench takes one."""
 

@@ -26,7 +26,16 @@ from workbench.exact.numbers import ExpNumber, Real, jsonable, positive, round_u
 from workbench.exact.objects import Record, Values
 from workbench.io.files import spelled, write_json
 from workbench.io.shown import Facts, Shown
-from workbench.mechanisms.mechanism import Bias, Budget, Budgets, Comparison, Mechanism, as_mechanism, on_real_inputs
+from workbench.mechanisms.mechanism import (
+    ONE_SIDED,
+    Bias,
+    Budget,
+    Budgets,
+    Comparison,
+    Mechanism,
+    as_mechanism,
+    on_real_inputs,
+)
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import Notion, notion
 from workbench.privacy.notions.laws import Laws
@@ -124,7 +133,7 @@ class Privacy(Shown):
         if values["bias"] is not None:
             rows.append(("largest bias", repr(values["bias"])))
         if self.mechanism.one_sided:
-            rows.append(("note", "one-sided neighbours: real ones go both ways, and the other way was not compared"))
+            rows.append(ONE_SIDED)
         return rows if self.error is None else rows + self.error.facts()
 
     def to_dict(self) -> Record:

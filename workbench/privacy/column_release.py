@@ -210,7 +210,7 @@ def designed_for_column(design: Any) -> ColumnMechanism:
 
 
 def _for_column(mechanism: Any, certificate: Certificate | None, words: list[str]) -> ColumnMechanism:
-    if certificate is not None and mechanism.one_sided:
+    if mechanism.one_sided:
         words.append("Only one side of each pair of neighbours is protected (directed differences).")
     words += mechanism.column_cautions
     inputs = mechanism.column_inputs

@@ -42,7 +42,7 @@ from workbench.io.parameter_grid import integers
 from workbench.io.plain_figures import chart, lines, series
 from workbench.io.records import RATIO, WHOLE, RecordForm, refuse
 from workbench.io.shown import Facts, Shown
-from workbench.mechanisms.mechanism import as_mechanism
+from workbench.mechanisms.mechanism import ONE_SIDED, as_mechanism
 from workbench.privacy.audit_work import LIMIT
 from workbench.privacy.dominating_pair import compared_laws, dominating_pair
 from workbench.privacy.loss_law import LossLaw
@@ -61,13 +61,15 @@ _FORM = RecordForm("The composed claim", runs=WHOLE, epsilon=RATIO, delta=RATIO,
 class Composition(Shown):
     """Privacy of `times` runs (of each mechanism, where there are several): epsilon bounds what they cost at `delta`
     from above, for adaptive runs on any neighbours, epsilon_low from below, for neighbours that are the same in every
-    run (or delta, delta_low at epsilon, when that was given). All four are proven."""
+    run (or delta, delta_low at epsilon, when that was given). All four are proven. one_sided: whether neighbours of
+    some mechanism were compared in one order only."""
 
     times: int | tuple[int, ...]
     epsilon: float
     epsilon_low: float
     delta: float
     delta_low: float
+    one_sided: bool = False
     runs: Runs = field(default_factory=list, repr=False, compare=False)
 
     def facts(self) -> Facts:
@@ -77,6 +79,7 @@ class Composition(Shown):
             ("runs", " + ".join(map(str, runs))),
             ("epsilon", f"{self.epsilon_low:.9g} to {self.epsilon:.9g}"),
             ("delta", f"{self.delta_low:.9g} to {self.delta:.9g}"),
+            *([ONE_SIDED] if self.one_sided else []),
         ]
 
     def figure(self) -> Figure:
@@ -124,10 +127,11 @@ def compose(
     at = positive(epsilon, "epsilon", or_zero=True) if delta is None else probability(delta, "delta")
     runs = [(dominating_pair(subject), count) for subject, count in zip(subjects, counts, strict=True)]
     shown, step = tuple(counts) if several else counts[0], Fraction(interval)
+    one_sided = any(subject.one_sided for subject in subjects)
     if delta is not None:
-        return Composition(shown, *_epsilons(subjects, runs, at, step), float(at), float(at), runs)
+        return Composition(shown, *_epsilons(subjects, runs, at, step), float(at), float(at), one_sided, runs)
     high, low = _deltas(subjects, runs, at, step)
-    return Composition(shown, round_up(at), round_down(at), round_up(high), round_down(low), runs)
+    return Composition(shown, round_up(at), round_down(at), round_up(high), round_down(low), one_sided, runs)
 
 
 def composed_delta(mechanism: Any, times: int, epsilon: Fraction, wanted: Fraction | None = None) -> Fraction:

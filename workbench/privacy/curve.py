@@ -29,7 +29,7 @@ from workbench.exact.numbers import ONE, ZERO, ExpNumber, Real, largest, ln_up, 
 from workbench.io.plain_figures import Figure, chart, lines, series
 from workbench.io.result import Result
 from workbench.io.shown import Facts, Shown
-from workbench.mechanisms.mechanism import as_mechanism, on_real_inputs
+from workbench.mechanisms.mechanism import ONE_SIDED, as_mechanism, on_real_inputs
 from workbench.privacy.notions import delta_notion, known
 from workbench.privacy.notions import notion as named
 from workbench.privacy.notions.dp import DeltaNotion
@@ -56,11 +56,13 @@ class Piece:
 class Profile(Shown):
     """δ(ε) of a mechanism for every ε >= 0, exact. curves: the pieces of every different pair, from ε = 0 upwards.
 
-    notion: one with a δ at every ε, such as "dp" or "pdp".
+    notion: one with a δ at every ε, such as "dp" or "pdp"; one_sided: whether neighbours were compared in one order
+    only.
     """
 
     notion: str
     curves: tuple[tuple[Piece, ...], ...]
+    one_sided: bool = False
 
     def __repr__(self) -> str:
         return f"Profile({self.notion}, {len(self.curves)} different pairs of neighbours)"
@@ -107,14 +109,14 @@ class Profile(Shown):
         """Write δ, rounded up, where a formula changes (.csv, .tex, .json), the curve (.png, .svg, .pdf), or a folder
         with both; see `Result.save`."""
         rows = [{"epsilon": epsilon, "delta": self.delta(epsilon)} for epsilon in self.ends.tolist()]
-        title = f"{delta_notion(self.notion).title} profile"
+        title = f"{delta_notion(self.notion).title} profile{', one-sided neighbours' if self.one_sided else ''}"
         return Result(title, rows, "profile", draw=lambda table: {"profile": self.figure}).save(path)
 
     def facts(self) -> Facts:
         """Some of its values, rounded up."""
         title = delta_notion(self.notion).title
         shown = [(f"{title} δ at ε = {epsilon}", repr(self.delta(epsilon))) for epsilon in (0, 1)]
-        return [*shown, ("exact pure epsilon", repr(self.pure_epsilon))]
+        return [*shown, ("exact pure epsilon", repr(self.pure_epsilon)), *([ONE_SIDED] if self.one_sided else [])]
 
     def figure(self) -> Drawn:
         """The curve."""
@@ -134,7 +136,7 @@ def profile(mechanism: Any, notion: str = "dp") -> Profile:
     if on_real_inputs(subject) and not measure.convex:
         raise InvalidRequest(f"notion must be decided by laws at knots for a mechanism on real inputs. Got {notion}.")
     curves = dict.fromkeys(_pieces(Laws(pair.p, pair.q), measure) for pair in subject.comparisons())
-    return Profile(measure.name, tuple(curves))
+    return Profile(measure.name, tuple(curves), subject.one_sided)
 
 
 def _pieces(laws: Laws, notion: DeltaNotion) -> tuple[Piece, ...]:

@@ -95,6 +95,8 @@ def measurement(mechanism: Any, measure: str = "max_divergence", *, epsilon: Rea
 
 
 def _losses(mechanism: Mechanism) -> Any:
+    if mechanism.one_sided:
+        must("mechanism", "one of neighbours in both orders, as such losses are", "one side of each pair")
     need("accounting", "Exporting")
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 

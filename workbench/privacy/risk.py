@@ -36,7 +36,7 @@ from workbench.io.figures import panels, styled
 from workbench.io.files import write_json
 from workbench.io.plain_figures import draw_lines, lines, series
 from workbench.io.shown import Facts, Shown
-from workbench.mechanisms.mechanism import Mechanism, as_mechanism
+from workbench.mechanisms.mechanism import ONE_SIDED, Mechanism, as_mechanism
 from workbench.privacy.claim import Claim
 from workbench.privacy.dominating_pair import dominating_pair
 from workbench.privacy.notions.gdp import TradeOff
@@ -142,6 +142,7 @@ class Risk(Shown):
             ("least zCDP rho", f"{_words(high)}{known}"),
             ("least GDP mu", _words(self.mu)),
             ("Rényi divergence", ", ".join(f"{_words(self.renyi[Fraction(a)])} at {a}" for a in (2, 4, 16))),
+            *([ONE_SIDED] if self.mechanism.one_sided else []),
         ]
 
     def to_dict(self) -> Record:
@@ -151,6 +152,7 @@ class Risk(Shown):
         """
         low, high = self.rho
         return {
+            "one_sided": self.mechanism.one_sided,
             "tradeoff": [[*map(round_down, point)] for point in self.trade_off],
             "advantage": round_up(self.advantage),
             "bayes_factor": "inf" if self.bayes_factor is None else round_up(self.bayes_factor),
@@ -179,9 +181,12 @@ class Risk(Shown):
         ends = [(ZERO, ONE), *self.trade_off] if self.trade_off[0][1] < 1 else self.trade_off
         drawn = [series("this mechanism", "line", 0, *zip(*ends, strict=True))]
         drawn.append(series("no information", "dashed", 7, [0, 1], [1, 0]))
-        drawn += [series(name, "dashed", 1, *curve) for name, curve in _claimed(claim).items()]
+        one_sided = self.mechanism.one_sided  # which a claim grants less of
+        granted = _claimed(None if one_sided else claim)
+        drawn += [series(name, "dashed", 1, *curve) for name, curve in granted.items()]
         draw_lines(left, lines("", "type I error α", "least type II error β", drawn))
-        left.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", title="Trade-off curve (exact, all neighbours)")
+        title = f"Trade-off curve (exact, {'one-sided' if one_sided else 'all'} neighbours)"
+        left.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", title=title)
         left.legend()
         right.set_title("Rényi curve (rounded up)")
         finite = [(order, value) for order, value in self.renyi.items() if value < math.inf]

@@ -52,10 +52,10 @@ BudgetedQuery: TypeAlias = "ChannelRequest | Query"  # a finite query, what its 
 
 
 def budgets_of(query: BudgetedQuery) -> tuple[Any, Any]:
-    """The ordered neighbouring positions, and their budgets."""
+    """The ordered neighbouring positions, of directed ones each in its order alone, and their budgets."""
     q, epsilon = query.question, query.epsilon
     if epsilon is None or not notion(query.notion).per_distance:
-        return [*q.listed, *((j, i) for i, j in q.listed)], epsilon
+        return [*q.ordered], epsilon
     pairs, distances = q.metric_pairs()
     both = [*pairs, *((j, i) for i, j in pairs)]
     return both, {pair: epsilon * d for pair, d in zip(both, distances * 2, strict=True)}
@@ -182,7 +182,7 @@ def selection(
         low, _ = bisect(lambda log_ratio: not private(log_ratio), 0.0, high, turns=turns)
         for slack in (1e-12, 1e-9, 1e-7, 1e-5, 1e-3):
             log_ratio = low * (1 - slack)
-            mechanism = Channel.of(exact(gap.tolist(), log_ratio), pairs)
+            mechanism = Channel.of(exact(gap.tolist(), log_ratio), pairs, directed=True)
             if holds(mechanism, Claim.of(query.notion, mechanism, {"epsilon": epsilon, "delta": delta})):
                 loss = expected(query, (row.array for row in mechanism.rows))
                 return Reference(loss, True, mechanism, "r", value(log_ratio))

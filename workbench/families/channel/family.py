@@ -32,6 +32,7 @@ from workbench.families.option import (
     anything,
     constraints,
     count,
+    flag,
     one_of,
     spell,
     text,
@@ -128,6 +129,11 @@ class _Channels(Family):
                  'of places "within R NORM" or "all NORM", NORM L1, L2 or Linf.',
         ),
         Option(
+            "directed", flag, False, kind=bool, question=True,
+            help="Only one side of each pair: the larger number (or later input, or first of a listed pair) against "
+                 "the other.",
+        ),
+        Option(
             "prior", anything, "uniform", "uniform, worst, weights 1,2,1, or a CSV of them.", question=True,
         ),
         Option(
@@ -185,15 +191,16 @@ class _Channels(Family):
     question = FiniteQuery
 
     def spelled_question(self, values: Values) -> FiniteQuery:
-        finite, real = ("outputs", "max_shift", "neighbours", "prior"), ("sensitivity", "cells")
+        finite, real = ("outputs", "max_shift", "neighbours", "directed", "prior"), ("sensitivity", "cells")
         values = {**dict.fromkeys((*_RANGE, *finite, "places")), **values}
+        values["directed"] = values["directed"] or None
         if sum(values[name] is not None for name in ("answers", "range", "places")) != 1:
             raise InvalidRequest("The answers must be given by exactly one of answers, range and places.")
         if values["range"] is not None:
             _without(values, finite[:-1], "with a range")
             return RangeQuery(values["range"], **{name: values[name] for name in (*real, "prior")})
         _without(values, real, "unless a range is given (max_shift: how far neighbouring answers differ)")
-        given = {name: values[name] for name in finite}
+        given = {name: values[name] for name in finite} | {"directed": bool(values["directed"])}
         if values["places"] is not None and given["prior"] == "uniform":  # a file's own weights come first
             given["prior"] = None
         return self.question(values["answers"] if values["places"] is None else values["places"], **given)
@@ -213,7 +220,8 @@ class _Channels(Family):
             ]
         prior = "worst" if question.prior is None else question.prior
         named = {"answers": inputs, "places": None, "outputs": question.outputs}
-        return {**named, "neighbours": neighbours, "prior": prior}
+        directed = {"directed": True} if question.directed else {}
+        return {**named, "neighbours": neighbours, **directed, "prior": prior}
 
     def checked(self, question: Any, values: Record) -> ChannelRequest:
         from workbench.families.budget import completed
@@ -274,7 +282,8 @@ class _Channels(Family):
         if not isinstance(channel, Channel) or (len(channel.rows), len(channel.outputs)) != shape:
             must("baseline", f"a channel of {shape[0]} inputs and {shape[1]} outputs", repr(mechanism))
         question = request.question
-        return Channel.of(channel, question.metric_pairs()[0] if request.per_distance else question.pairs)
+        pairs = question.metric_pairs()[0] if request.per_distance else question.pairs
+        return Channel.of(channel, pairs, directed=question.directed)
 
     # What a design shows.
 

@@ -45,6 +45,10 @@ _CLOSE, _STATABLE = 1e-8, 100_000  # relative gap, and masses, from and up to wh
 _LOST = Fraction(1, 1 << 28)  # of δ, where binaries bound a mass: what rounding moves cannot be mixed away there
 _LAST = (Termination.INTERRUPTED, Termination.TIME_LIMIT, Termination.INFEASIBLE)
 _LINE = "geometric noise, post-processed"
+ONE_WAY = (
+    "Directed neighbours protect one side of each pair only: the larger answer, or the first of a listed pair, against "
+    "the other. Leave out directed for the symmetric relation."
+)
 
 
 class ChannelProblem(Problem):
@@ -77,7 +81,7 @@ class ChannelProblem(Problem):
         request = self.request
         if request.cut:
             model = request.model()
-            ordered = tuple(pair for i, j in request.question.listed for pair in ((i, j), (j, i)))
+            ordered = request.question.ordered
             by_tangents, least = solve_by_tangents(request, ordered[0], model.program, model.compared(ordered))
             return Answer(request.channel(np.maximum(by_tangents["M"], 0.0)), least, by_tangents)
         if request.by_blocks and (by_blocks := self._by_blocks()) is not None:
@@ -237,6 +241,7 @@ class ChannelProblem(Problem):
         parts = len(q.components)
         apart = f"The neighbour relation has {parts} separate parts; between them nothing is hidden."
         words = [apart] if parts > 1 and not request.cut else []
+        words += [ONE_WAY] if q.directed else []
         if q.planar and request.per_distance and len(request.pairs or ()) < len(q.listed):
             words.append(
                 f"Proven for {len(request.pairs or ())} of {len(q.listed)} pairs; the others follow, as a place lies "

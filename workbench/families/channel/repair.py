@@ -42,17 +42,19 @@ class Edges:
     epsilons: Sequence[Fraction]
 
     @classmethod
-    def of(cls, pairs: Sequence[Pair] | None, groups: Sequence[int], epsilons: Sequence[Fraction]) -> Edges:
-        """Both orders of unordered pairs, group by group, as `models.channel` states them. groups: of the pairs, which
-        of the epsilons each takes."""
+    def of(
+        cls, pairs: Sequence[Pair] | None, groups: Sequence[int], epsilons: Sequence[Fraction], directed: bool = False
+    ) -> Edges:
+        """Both orders of pairs, unless directed, group by group, as `models.channel` states them. groups: of the pairs,
+        which of the epsilons each takes."""
         if pairs is None:
             return cls(None, epsilons)
-        each = []
-        of = []
+        each: list[Pair] = []
+        of: list[Fraction] = []
         for group, epsilon in enumerate(epsilons):
             own = [pair for pair, at in zip(pairs, groups, strict=True) if at == group]
-            each += [*own, *((j, i) for i, j in own)]
-            of += [epsilon] * (2 * len(own))
+            each += own if directed else [*own, *((j, i) for i, j in own)]
+            of += [epsilon] * (len(each) - len(of))
         return cls(each, of)
 
     @cached_property

@@ -75,6 +75,8 @@ class ChannelRequest(BudgetRequest):
 
     def __post_init__(self) -> None:
         self._check_constraints()
+        if self.question.directed and self.per_distance:
+            must("directed", "left out with budgets per distance, which is the same both ways", True)
         if self.question.free:
             self._check_free()
         if self.cut:
@@ -114,7 +116,7 @@ class ChannelRequest(BudgetRequest):
         _ = self.by_blocks
         if self.question.distances is not None:
             must("neighbours", f"without distances when notion is {self.notion}", "distances")
-        if (size := 2 * len(self.question.listed) * self.question.m) > _MOST_CUT:
+        if (size := len(self.question.ordered) * self.question.m) > _MOST_CUT:
             must("the program", f"of at most {_MOST_CUT} compared masses", size)
 
     def _check_budget(self) -> None:
@@ -194,7 +196,7 @@ class ChannelRequest(BudgetRequest):
 
     @property
     def pairs(self) -> Pairs | None:
-        """Unordered neighbouring positions; None for all in the compact form, which has one ratio and no δ."""
+        """Neighbours, unordered unless directed; None for all in the compact form, which has one ratio and no δ."""
         if self.cut:
             return self.question.listed
         if self.per_distance:
@@ -204,7 +206,7 @@ class ChannelRequest(BudgetRequest):
 
     @property
     def compared(self) -> int:
-        """How many masses the program compares: two for every input, or ordered pair, and every output."""
+        """How many masses the program compares: two for every input, or pair, and every output."""
         return self.question.m * 2 * (self.question.k if self.pairs is None else len(self.pairs))
 
     @cached_property
@@ -277,6 +279,8 @@ class ChannelRequest(BudgetRequest):
             return f"delta = 0 for {self.notion}, whose delta has binaries"
         if self.question.free or self.runs > 1:
             return "outputs that are listed, and one run"
+        if self.question.directed and not self.bounds.delta:  # only ratios both ways keep masses >= 0
+            return "neighbours in both orders where delta = 0"
         if self.extended and (self.extra is None or self.extra.tied(self.question.m)):
             return "constraints that are linear in the masses of one input, or of one output"
         if not np.isfinite(self.losses.floats).all():
@@ -313,7 +317,7 @@ class ChannelRequest(BudgetRequest):
     @property
     def edges(self) -> Edges:
         """Every ordered pair of neighbours with its ε, in the order of the program."""
-        return Edges.of(self.pairs, *self.levels())
+        return Edges.of(self.pairs, *self.levels(), self.question.directed)
 
     def levels(self) -> tuple[Ints, list[Fraction]]:
         """(the group of every pair, the ε of every group)."""
@@ -331,7 +335,8 @@ class ChannelRequest(BudgetRequest):
     def channel(self, rows: Any) -> Channel:
         """Rows as a mechanism under the neighbour relation."""
         pairs = self.question.metric_pairs()[0] if self.per_distance else self.question.pairs
-        return replace(Channel.of(rows, pairs), labelled=(self.question.inputs, self.question.outputs))
+        channel = Channel.of(rows, pairs, directed=self.question.directed)
+        return replace(channel, labelled=(self.question.inputs, self.question.outputs))
 
     @cached_property
     def weights(self) -> np.ndarray[Any, np.dtype[np.float64]] | None:
@@ -350,6 +355,7 @@ class ChannelRequest(BudgetRequest):
             self.weights,
             losses,
             self.pairs,
+            directed=q.directed,
             constraints=self.constraints,
             more=self.more,
             scale=MASS_SCALE,
@@ -390,4 +396,5 @@ class ChannelRequest(BudgetRequest):
             for i, label in enumerate(q.inputs)
             for j, output in enumerate(q.outputs)
         }
-        return stated(program, self.bounds.levels[1], names, f"best channel, {losses.name} loss", exact)
+        title = f"best channel, {losses.name} loss{', directed neighbours' if q.directed else ''}"
+        return stated(program, self.bounds.levels[1], names, title, exact)

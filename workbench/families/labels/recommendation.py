@@ -46,6 +46,9 @@ _BITS = 112  # as `threshold`
 def candidates(query: Query) -> Iterable[Candidate]:
     """RR-on-Bins, where its labels are the answers."""
     q, named = query.question, query.losses.named
+    if q.directed:
+        yield Candidate(_NAME, reason="it is made for pairs of which both sides are protected, not for directed ones")
+        return
     if q.pairs is not None or q.numbers is None or q.prior is None or query.per_distance:
         yield Candidate(_NAME, reason="it is for numbers of which every two are neighbours, under a prior")
         return

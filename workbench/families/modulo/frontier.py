@@ -183,7 +183,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
         return
     named, places = _named(query), "n + 1" if not grid.low and grid.step == 1 else f"{grid.last + 1} places"
     needs = f"no prior; wraps around (answer + noise modulo {places}), and protects the pairs that wrap as well"
-    best = partial(_best, query, grid, named)
+    best = partial(_best, query, grid, _question(query, grid), named)
     yield Candidate(_NAME, needs, best, programs=True, minimises=True, several=True)
 
 
@@ -194,7 +194,16 @@ def _named(query: Query) -> str | None:
     return name if uniform and name in known else None
 
 
-def _best(query: Query, grid: AnswerGrid, named: str | None) -> Value:
+def _question(query: Query, grid: AnswerGrid) -> ModuloNoise:
+    """The differences of neighbours: all up to the largest, of directed ones those of their pairs."""
+    q = query.question
+    if not q.directed:
+        return ModuloNoise(n=grid.last, max_shift=grid.reach)
+    shifts = {grid.places[i] - grid.places[j] for i, j in q.listed}
+    return ModuloNoise(n=grid.last, shifts=[*shifts], directed=True)
+
+
+def _best(query: Query, grid: AnswerGrid, question: ModuloNoise, named: str | None) -> Value:
     loss: Any = named
     if named is None:
         places = np.arange(grid.last + 1)
@@ -202,6 +211,5 @@ def _best(query: Query, grid: AnswerGrid, named: str | None) -> Value:
         wrapped = (places[:, None] + places) % (grid.last + 1)  # (answer, noise)
         table = query.losses.floats[np.argsort(grid.places)][:, [*grid.nearest]]
         loss = prior @ np.take_along_axis(table, wrapped, axis=1)
-    question = ModuloNoise(n=grid.last, max_shift=grid.reach)
     value = designed(FAMILY, question, query.time, loss=loss, **query.budget)
     return value if named and not grid.low else value._replace(design=partial(design_of, query, _NAME, value.mechanism))

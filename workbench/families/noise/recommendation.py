@@ -35,6 +35,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
         yield Candidate(_NAME, reason="it is for answers that are numbers, under a notion that survives clamping")
         return
     words = "the same noise for every answer; private before it is clamped"
+    words += "; protects both sides of each pair" if query.question.directed else ""
     if grid.last > MOST_LOSSES:
         yield Candidate(_NAME, reason=f"its answers are more than {MOST_LOSSES} steps apart")
         return
