@@ -312,6 +312,8 @@ def _row(query: Query, candidate: Candidate, values: dict[str, Value]) -> Row:
     if candidate.solve is None:
         return row
     command, longer = (query.command(candidate.name, **more) for more in ({}, {"time_limit": _longer(query)}))
+    if candidate.command:
+        command, longer = candidate.command, f"{candidate.command} --time-limit {_longer(query)}"
     try:
         by_bisection = query.max_loss is not None and not candidate.minimises
         with until(bool if query.time is None else query.time.over()):

@@ -27,6 +27,7 @@ from workbench.families.design import Design
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.published import Published
 from workbench.families.registry import families
+from workbench.io.files import spelled
 from workbench.mechanisms.answer_grid import AnswerGrid, answer_grid
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.range_query import RangeQuery
@@ -124,7 +125,7 @@ class Candidate:
     reason: why the class does not apply, instead; contains: the names of classes all of whose mechanisms are in this
     one; programs: whether it goes to a solver, after those that do not; simplicity: of what costs the same the least is
     recommended; minimises: whether `solve` itself finds the least ε for the largest loss of a query; several: whether
-    it takes budgets of several runs.
+    it takes budgets of several runs; command: that designs the same, where there is one.
     """
 
     name: str
@@ -136,6 +137,7 @@ class Candidate:
     simplicity: int = 2
     minimises: bool = False
     several: bool = False
+    command: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,12 +194,19 @@ class Query:
         given = {known: value for known, value in (self.words or {}).items() if known not in more}
         if not given or None in given.values():
             return None
-        options = {**given, "only": name, **more}
-        texts = [
-            f"--{known.replace('_', '-')}" + (f" {shlex.quote(str(value))}" if value != "" else "")
-            for known, value in options.items()
-        ]
-        return " ".join(["workbench recommend", *texts])
+        return _command_line("recommend", {**given, "only": name, **more})
+
+    def design_command(self, family: str, *names: str, **more: object) -> str | None:
+        """The command line of a family's design: options of the query as they were given, others, the budget; None
+        where one of them is no text."""
+        given = self.words or {}
+        shown = {name: given[name] for name in names if name in given} | {
+            name: _text(value) for name, value in more.items()
+        }
+        for name, value in self.budget.items():
+            if name != "notion" and (value or name != "delta"):
+                shown[name] = spelled(value) if isinstance(value, Fraction) else str(value)
+        return None if None in shown.values() else _command_line(f"design {family}", {**shown, "notion": self.notion})
 
     @cached_property
     def losses(self) -> LossTable:
@@ -328,6 +337,15 @@ def _candidates(query: Query) -> Iterator[Candidate]:
                 yield from offer(query)
             elif query.real:
                 yield Candidate(kind.title, reason="it is for finitely many answers: --answers instead of --range")
+
+
+def _command_line(words: str, options: Mapping[str, object]) -> str:
+    """A command: words, then options, flags without a value."""
+    texts = [
+        f"--{name.replace('_', '-')}" + (f" {shlex.quote(str(value))}" if value != "" else "")
+        for name, value in options.items()
+    ]
+    return " ".join(["workbench", words, *texts])
 
 
 _PLAIN = (str, int, float, Fraction, Path)

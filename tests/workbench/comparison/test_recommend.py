@@ -243,7 +243,7 @@ def test_pure_budgets_of_several_runs_are_equal_shares():
     shared = wb.recommend(answers="0..3", max_shift=1, epsilon="0.5")
     assert [row["objective"] for row in several] == [row["objective"] for row in shared]
     assert several[0]["bound"] == shared[0]["bound"]
-    assert several[0]["command"].endswith("--runs 4 --epsilon 2 --only 'best channel'")
+    assert several[0]["command"] == shared[0]["command"]
 
 
 # Real answers.

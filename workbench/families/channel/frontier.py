@@ -33,6 +33,7 @@ from workbench.families.recommendation import (
     published_value,
 )
 from workbench.families.requirements import MASS_ABOVE_RATIO, ratio_kind, ratio_notions
+from workbench.mechanisms.finite_query import FREE
 
 if TYPE_CHECKING:
     from workbench.families.design import Design
@@ -57,6 +58,7 @@ def plan(question: Any, values: Values) -> Plan:
 
 
 _CHANNELS = ("integer noise, clamped", "modulo noise", *published(FAMILY))  # on the same outputs
+_SPELLING = ("answers", "places", "outputs", "max_shift", "neighbours", "directed", "prior")
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
@@ -72,8 +74,11 @@ def candidates(query: Query) -> Iterable[Candidate]:
         publishes = "" if question.free else f"; publishes only the outputs, {in_bits(question.m)}{listed}"
         publishes += "; the loss taken as linear between them" if question.free and query.losses.named is None else ""
         contains = (*_CHANNELS, *(("RR-on-Bins",) if question.free else ()))
+        freed = {"outputs": FREE} if question.free else {}
+        loss = query.losses.named.name if query.losses.named is not None else (query.words or {}).get("loss")
+        command = query.design_command("channel", *_SPELLING, **freed, loss=loss)
         yield Candidate("best channel", f"made for {prior}{publishes}", best, contains=contains, programs=True,
-                        simplicity=3, minimises=True, several=True)  # fmt: skip
+                        simplicity=3, minimises=True, several=True, command=command)  # fmt: skip
     except ChannelTooLarge as error:
         yield Candidate("best channel", reason=str(error))
     certified = partial(design_of, query)

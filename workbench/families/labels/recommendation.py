@@ -73,7 +73,12 @@ def _pure(query: Query, words: str) -> Candidate:
     _, inputs, prior = _ordered(q)
     labels = Labels([float(x) for x in inputs], [float(p) for p in prior])
     best = partial(designed, FAMILY, labels, query.time, epsilon=query.epsilon, loss=named)
-    return Candidate(_NAME, words, best, programs=True)
+    low, command = inputs[0], None
+    plain = inputs == [low + i for i in range(q.k)] and low.denominator == 1 and len({*prior}) == 1
+    if plain and query.max_loss is None:
+        options = f"--labels {low}..{inputs[-1]} --loss {named.name} --epsilon {float(query.epsilon)!r}"
+        command = f"workbench design labels {options}"
+    return Candidate(_NAME, words, best, programs=True, command=command)
 
 
 def _ordered(question: FiniteQuery) -> tuple[list[int], list[Fraction], list[Fraction]]:

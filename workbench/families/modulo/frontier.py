@@ -183,8 +183,11 @@ def candidates(query: Query) -> Iterable[Candidate]:
         return
     named, places = _named(query), "n + 1" if not grid.low and grid.step == 1 else f"{grid.last + 1} places"
     needs = f"no prior; wraps around (answer + noise modulo {places}), and protects the pairs that wrap as well"
-    best = partial(_best, query, grid, _question(query, grid), named)
-    yield Candidate(_NAME, needs, best, programs=True, minimises=True, several=True)
+    question, command = _question(query, grid), None
+    if named and not query.question.directed and not grid.low and grid.step == 1:
+        command = query.design_command("modulo", n=grid.last, max_shift=grid.reach, loss=named)
+    best = partial(_best, query, grid, question, named)
+    yield Candidate(_NAME, needs, best, programs=True, minimises=True, several=True, command=command)
 
 
 def _named(query: Query) -> str | None:

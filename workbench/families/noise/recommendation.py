@@ -24,7 +24,7 @@ from workbench.mechanisms.real_noise import RealNoise
 
 _NAME = "integer noise, clamped"
 CLAMPED = tuple(f"clamped {name}" for name in NAMES)
-MOST_LOSSES = 2_000  # steps whose losses are added up
+MOST_LOSSES, _SPELLED = 2_000, 50  # steps whose losses are added up; weights of a prior on a command line
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
@@ -49,7 +49,22 @@ def candidates(query: Query) -> Iterable[Candidate]:
     plain = named is not None and named.kind in NAMED and grid.whole
     best = partial(_best, query, grid, named.name if plain and named else None)
     contains = () if query.parameters else CLAMPED
-    yield Candidate(_NAME, words, best, contains=contains, programs=True, minimises=True)
+    told = plain and named and not query.question.directed
+    command = _command(query, grid, named.name) if told and named else None
+    yield Candidate(_NAME, words, best, contains=contains, programs=True, minimises=True, command=command)
+
+
+def _command(query: Query, grid: AnswerGrid, named: str) -> str | None:
+    """The line that designs the same noise: its answers in steps."""
+    prior, (low, high) = query.question.prior, grid.clamp
+    given: dict[str, object] = {"on": "integers", "sensitivity": grid.reach, "clamp": f"{low}..{high}", "loss": named}
+    if grid.step != 1:
+        given["unit"] = spelled(grid.step)
+    if prior is None:
+        given["prior"] = "worst"
+    elif len({*prior}) > 1:
+        given["prior"] = ",".join(map(spelled, grid.by_place(prior))) if len(prior) <= _SPELLED else None
+    return query.design_command("noise", **given)
 
 
 def _best(query: Query, grid: AnswerGrid, named: str | None) -> Value:
