@@ -27,7 +27,7 @@ from models.quantizer import LawModel, smallest_reach
 from solvers.backend import solve
 from solvers.canonical import compile
 from solvers.program import stating
-from workbench.families.quantizer.laws import LawQuestion, exact_problem, grid_problem
+from workbench.families.quantizer.laws import LawProblem, LawQuestion, exact_problem, grid_problem
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import Live, optm, shape_of
 from workbench.families.quantizer.output_search import optimised_bins
@@ -52,7 +52,7 @@ def stated(model: LawModel) -> Any:
     """The model in CVXPY."""
     import cvxpy as cp
 
-    n, m = model.points, model.outputs
+    n, m, m_low = model.points, model.outputs, (model.outputs + 1) // 2 if model.symmetric else model.outputs
     s = cp.Variable((n, m), name="s", bounds=[0, None])
     odds = cp.Parameter(model.parameters["odds"], name="odds", nonneg=True)
     bins, at = cp.Parameter(m, name="bins"), cp.Parameter(n, name="at")
@@ -66,7 +66,8 @@ def stated(model: LawModel) -> Any:
             s[:-1] - s[1:] <= cp.multiply(up, s[1:]),
         ]
         return cp.Problem(cp.Minimize(cp.sum(cp.multiply(loss, s))), rows)
-    low = cp.Variable(m, name="low", bounds=[0, None])
+    each = np.arange(m)
+    low = cp.Variable(m_low, name="low", bounds=[0, None])[np.minimum(each, m - 1 - each) if model.symmetric else each]
     rows = [
         cp.sum(s, axis=1) + cp.sum(low) == 1,
         s @ bins + bins @ low == at,
@@ -83,7 +84,7 @@ def _exact_lp() -> list[list[Any]]:
     knots = np.linspace(-1, 1, 41)
 
     def cold() -> float | None:
-        problem = exact_problem(knots, 4, LAW)
+        problem = exact_problem(knots, 4, LAW, symmetric=True)
         answer = problem.solve(1.0, BINS, start="cold")
         problem.close()
         return answer.objective
@@ -97,7 +98,7 @@ def _exact_lp() -> list[list[Any]]:
 
     seconds, value = seconds_of(cold, 5)
     slow, same = seconds_of(through_cvxpy)
-    problem = exact_problem(knots, 4, LAW)
+    problem = exact_problem(knots, 4, LAW, symmetric=True)
     problem.solve(1.0, BINS)
     moves = iter(np.linspace(0.9, 1.1, 60))
     hot_epsilon, _ = _median(lambda: problem.solve(float(next(moves)), BINS).objective, 50)
@@ -202,7 +203,7 @@ def _alphabets(epsilon: float) -> list[list[Any]]:
         starts.append(np.concatenate([[-far[0]], np.sort(rng.uniform(-1, 1, 2)), [far[1]]]))
 
     def ours() -> LocalOptimum:
-        problem = grid_problem(points, 4)
+        problem = LawProblem(points, 4, grid_problem(points, 4).losses, symmetric=False)
         answer = best_outputs(problem, epsilon, starts, symmetric=False)
         problem.close()
         assert answer is not None

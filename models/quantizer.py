@@ -15,6 +15,9 @@ and privacy of the laws at the points are those of the whole mechanism (workbenc
 The loss is the exact integral of the error over the pieces, linear in the end laws. The LP has no bounds to search, no
 proxy objective and no monotonicity assumption; for the same bins it contains every two-bin mechanism.
 
+Symmetry. When bins, points and costs are symmetric, averaging a law with its mirror image costs nothing, so only
+the points x > 0 (and at 0 one side) are stated, with loss[e, i] the sum over a point and its mirror.
+
 `program` is stated without CVXPY (a cold solve has milliseconds); the tests state the same in CVXPY and solve both.
 With p = low + s the rows of "all" become s_e(i) <= (e^ε - 1) low(i).
 
@@ -37,7 +40,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from models import statement as cp
-from solvers.arrays import Ints, Vector
+from solvers.arrays import Ints, Positions, Vector
 from solvers.program import Program
 
 LAW_SCALE = 2.0**20  # laws are dispatched in units of 2^-20, so that 1e-7 tolerances are 1e-13 of probability
@@ -87,12 +90,20 @@ class LawModel:
     Attributes:
         points: n, how many laws are stated.
         outputs: m.
+        symmetric: whether low(i) = low(m + 1 - i) (the mirror images are not stated; relation "all" only).
         relation: "all" or "chain".
     """
 
     points: int
     outputs: int
+    symmetric: bool = False
     relation: str = "all"
+
+    @property
+    def _tied(self) -> Positions:
+        """Which variable low(i) is. Shape (m,)."""
+        i = np.arange(self.outputs)
+        return np.minimum(i, self.outputs - 1 - i) if self.symmetric else i
 
     @property
     def _links(self) -> Ints:
@@ -109,17 +120,19 @@ class LawModel:
         n, m = self.points, self.outputs
         odds, bins, at, loss = (cp.Parameter(shape, name) for name, shape in self.parameters.items())
         laws: cp.Affine
-        laws = s = cp.Variable((n, m), "s", (0.0, np.inf))
+        means: cp.Affine
+        laws = means = s = cp.Variable((n, m), "s", (0.0, np.inf))
         if self.relation == "all":
-            low = cp.Variable(m, "low", (0.0, np.inf))
+            low = cp.Variable(int(self._tied.max()) + 1, "low", (0.0, np.inf))[self._tied]
             laws = s + low
+            means = s if self.symmetric else laws  # else Σ B_i low(i) = 0
             private = [s <= odds * low]
         else:
             links = odds[:, None]
             private = [(own - other <= links * other).transposed() for own, other in ((s[1:], s[:-1]), (s[:-1], s[1:]))]
         rows = [
             (cp.sum(laws, axis=1) == 1).set_label("sum"),
-            (laws @ bins - at == 0).set_label("mean"),
+            (means @ bins - at == 0).set_label("mean"),
             *(row.set_label("private") for row in private),
         ]
         problem = cp.Problem(cp.sum(loss * laws), rows, [s])
@@ -135,7 +148,7 @@ class LawModel:
         """The laws p_e of a point of the program. Shape (n, m)."""
         n, m = self.points, self.outputs
         s = x[: n * m].reshape((n, m), order="F")
-        return s + x[n * m :] if self.relation == "all" else s
+        return s + x[n * m :][self._tied] if self.relation == "all" else s
 
     def slopes(self, laws: Vector, row_dual: Vector, loss_slope: Vector) -> Vector:
         """dV/dB of the optimal value V, by its duals: Σ_e (∂loss[e, i]/∂B_i - y_e) p_e(i). Shape (m,).

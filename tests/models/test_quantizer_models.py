@@ -15,7 +15,9 @@ from models.two_bin import TwoBinShape
 from solvers.backend import solve
 from solvers.canonical import compile
 from workbench.families.quantizer.laws import LawQuestion, exact_problem, grid_problem
+from workbench.mechanisms.baselines.two_bin import equal_bins, two_bin
 from workbench.mechanisms.density import normal, uniform
+from workbench.privacy.audit import audit_extremes
 
 LAW = LawQuestion(Fraction(1))
 MIXED = replace(LAW, density=normal(0.3, 0.4))
@@ -29,16 +31,20 @@ def knots(bins: np.ndarray, extra: int = 0) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("points", "m", "relation"),
-    [(6, 4, "all"), (5, 3, "chain")],
+    ("points", "m", "symmetric", "relation"),
+    [
+        (6, 4, False, "all"),
+        (3, 5, True, "all"),
+        (5, 3, False, "chain"),
+    ],
 )
-def test_the_direct_program_is_the_cvxpy_statement(points: int, m: int, relation: str):
+def test_the_direct_program_is_the_cvxpy_statement(points: int, m: int, symmetric: bool, relation: str):
     rng = np.random.default_rng(points)
-    model = LawModel(points, m, relation)
+    model = LawModel(points, m, symmetric, relation)
     compiled = compile(stated(model), "stated")
     for _ in range(3):
-        bins = np.sort(np.concatenate([[-3, 3], rng.uniform(-1, 1, m - 2)]))
-        at = np.sort(rng.uniform(-1, 1, points))
+        bins = np.linspace(-3, 3, m) if symmetric else np.sort(np.concatenate([[-3, 3], rng.uniform(-1, 1, m - 2)]))
+        at = np.sort(rng.uniform(0.1 if symmetric else -1, 1, points))
         odds = rng.uniform(2, 4, points - 1) if relation == "chain" else np.float64(rng.uniform(2, 4))
         values = model.values(odds, bins, at, rng.uniform(0, 2, (points, m)))
         one, two = solve(model.program, values), solve(compiled, values)
@@ -54,24 +60,25 @@ def test_the_direct_program_is_the_cvxpy_statement(points: int, m: int, relation
         ((-6, -0.4, 0.4, 6), 0.5, 3.725848, 3.677523),
     ],
 )
-def test_references(bins: tuple[float, ...], epsilon: float, few: float, many: float):
+def test_references_with_and_without_symmetry(bins: tuple[float, ...], epsilon: float, few: float, many: float):
     outputs = np.array(bins, dtype=float)
     for extra, value in ((0, few), (41, many)):
-        problem = exact_problem(knots(outputs, extra), 4, LAW)
-        answer = problem.answer(epsilon, outputs)
-        assert answer is not None
-        assert answer.value == pytest.approx(value, abs=1e-6)
-        assert answer.solution.bound == pytest.approx(value, abs=1e-6)
-        low, high = answer.laws.min(axis=0), answer.laws.max(axis=0)
-        assert (high <= np.exp(epsilon) * low * (1 + 1e-9)).all()
-        np.testing.assert_allclose(answer.laws @ outputs, problem.points, atol=1e-12)
-        problem.close()
+        for symmetric in (True, False):
+            problem = exact_problem(knots(outputs, extra), 4, LAW, symmetric=symmetric)
+            answer = problem.answer(epsilon, outputs)
+            assert answer is not None
+            assert answer.value == pytest.approx(value, abs=1e-6)
+            assert answer.solution.bound == pytest.approx(value, abs=1e-6)
+            low, high = answer.laws.min(axis=0), answer.laws.max(axis=0)
+            assert (high <= np.exp(epsilon) * low * (1 + 1e-9)).all()
+            np.testing.assert_allclose(answer.laws @ outputs, problem.points, atol=1e-12)
+            problem.close()
 
 
 def test_two_outputs_have_one_law():
     for reach in (2.2, 5.0):
         bins = np.array([-reach, reach])
-        answer = exact_problem(knots(bins, 11), 2, LAW).answer(1.0, bins)
+        answer = exact_problem(knots(bins, 11), 2, LAW, symmetric=True).answer(1.0, bins)
         assert answer is not None
         assert answer.value == pytest.approx((reach**2 - 1 / 3) / reach, abs=1e-9)
 
@@ -79,7 +86,7 @@ def test_two_outputs_have_one_law():
 def test_extra_knots_never_hurt():
     values = []
     for extra in (0, 5, 9, 17, 33):
-        answer = exact_problem(knots(BINS, extra), 4, MIXED).answer(1.0, BINS)
+        answer = exact_problem(knots(BINS, extra), 4, MIXED, symmetric=False).answer(1.0, BINS)
         assert answer is not None
         values.append(answer.value)
     assert all(a >= b - 1e-9 for a, b in itertools.pairwise(values))
@@ -89,10 +96,10 @@ def test_extra_knots_never_hurt():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: exact_problem(np.linspace(-1, 1, 11), 4, LAW),
-        lambda: exact_problem(np.linspace(-1, 1, 8), 4, HALF),
+        lambda: exact_problem(np.linspace(-1, 1, 11), 4, LAW, symmetric=True),
+        lambda: exact_problem(np.linspace(-1, 1, 8), 4, HALF, symmetric=False),
         lambda: grid_problem(np.linspace(-1, 1, 5), 4),
-        lambda: exact_problem(np.linspace(-1, 1, 11), 4, NEAR),
+        lambda: exact_problem(np.linspace(-1, 1, 11), 4, NEAR, symmetric=True),
     ],
 )
 def test_slopes_from_duals(make):
@@ -114,7 +121,7 @@ def test_slopes_from_duals(make):
 def test_the_smallest_epsilon_is_where_the_lp_becomes_feasible(low: float, high: float):
     least = smallest_epsilon(low, high)
     bins = np.array([low, -0.3, 0.6, high])
-    problem = exact_problem(knots(bins, 5), 4, LAW)
+    problem = exact_problem(knots(bins, 5), 4, LAW, symmetric=False)
     assert problem.answer(least * 0.999, bins) is None
     assert problem.answer(least * 1.001, bins) is not None
     assert smallest_epsilon(-1.0, 2.0) == float("inf")
@@ -122,7 +129,7 @@ def test_the_smallest_epsilon_is_where_the_lp_becomes_feasible(low: float, high:
 
 
 def test_metric_laws_hold_between_all_real_inputs():
-    problem = exact_problem(np.linspace(-1, 1, 21), 4, replace(LAW, metric="absolute"))
+    problem = exact_problem(np.linspace(-1, 1, 21), 4, replace(LAW, metric="absolute"), symmetric=True)
     bins = np.array([-3.0, -0.5, 0.5, 3.0])
     answer = problem.answer(1.2, bins)
     assert answer is not None
@@ -162,5 +169,19 @@ def test_asymmetric_lp_contains_the_symmetric_one():
     assert value(both.theorem5(1.0, {("l", 2): slice_(0.67, 0.68)})) <= one + 1e-9
 
 
-def test_three_bins_need_no_bounds():
+@pytest.mark.parametrize("m", [8, 16])
+def test_theorem_6_is_safe_and_conservative(m: int):
+    bins = equal_bins(m, 3)
+    shape = shape4(tuple(float(b) for b in bins))
+    sheet = shape.theorem6(3.0, 0.4 if m == 8 else 0.2, 0.1, 0.1)
+    found = solve(sheet.program("Theorem 6"))
+    assert found.optimal
+    assert found.x is not None
+    left, right = shape.selection(found.x)
+    assert audit_extremes(two_bin(list(bins), left, right), 0).pure_epsilon <= 3.0
+
+
+def test_three_bins_need_no_bounds_and_no_theorem_6():
     assert shape4((-3, 0, 3)).bounded == []
+    with pytest.raises(ValueError, match="at least two inside"):
+        shape4((-3, 0, 3)).theorem6(1.0, 1.0, 0.1, 0.1)

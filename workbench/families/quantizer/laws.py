@@ -29,6 +29,7 @@ from workbench.exact.objects import Progress, Values, Words
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.mechanisms.quantization import symmetric_bins
 from workbench.mechanisms.quantization_error import ErrorIntegrals, error_of, slope_of
 
 Losses = Callable[[Vector], Pair]  # outputs (m,) -> costs and their slopes in the outputs, both (n, m)
@@ -96,6 +97,7 @@ class LawProblem:
         points: (n,) in increasing order, a knot twice for its two one-sided limits.
         outputs: m.
         losses: as above.
+        symmetric: points and costs are symmetric; then outputs must be, and half of the laws are stated.
         links: where only neighbouring laws are compared: ε -> how much more likely an output may be at one end of each
             link than at the other, less 1, (n - 1,). By default every two laws are, by e^ε.
     """
@@ -106,15 +108,17 @@ class LawProblem:
         outputs: int,
         losses: Losses,
         *,
+        symmetric: bool,
         links: Callable[[float], Vector] | None = None,
         solver: str = "highs",
         options: Options | None = None,
     ) -> None:
         self.points, self.outputs, self._losses = points, outputs, losses
         self._last: tuple[bytes, Pair] = b"", (points, points)
-        self.solver, self.options = solver, options or Options()
+        self.solver, self.options, self.symmetric = solver, options or Options(), symmetric and links is None
         self.odds: Callable[[float], float | Vector] = links or odds_of
-        self.model = LawModel(points.size, outputs, "chain" if links else "all")
+        self.keep = np.arange(points.size // 2 if self.symmetric else 0, points.size)
+        self.model = LawModel(self.keep.size, outputs, self.symmetric, "chain" if links else "all")
 
     @cached_property
     def _session(self) -> Session:
@@ -140,9 +144,29 @@ class LawProblem:
         inside = 1 - np.maximum(-self.points[:-1], self.points[1:])
         return float((np.diff(self.points) / odds - inside).max())
 
+    def _fold(self, table: Vector, sign: float = 1.0) -> Vector:
+        """Losses of a point and its mirror image together (the middle of an odd number is its own mirror); sign: -1 for
+        slopes, as an output's mirror image moves the other way."""
+        if not self.symmetric:
+            return table
+        folded = table + sign * table[::-1, ::-1]
+        if table.shape[0] % 2:
+            folded[table.shape[0] // 2] /= 2
+        return folded[self.keep]
+
+    def unfold(self, half: Vector) -> Vector:
+        """The laws at all points from those of the program."""
+        if not self.symmetric:
+            return half
+        mirror = half[::-1, ::-1]
+        if self.points.size % 2:
+            half = np.concatenate([(half[:1] + mirror[-1:]) / 2, half[1:]])
+        return np.concatenate([mirror[: self.points.size // 2], half])
+
     def values(self, epsilon: float, outputs: Vector) -> Values:
         """The parameter values of `model.program`."""
-        return self.model.values(self.odds(epsilon), outputs, self.points, self.losses(outputs)[0])
+        costs = self._fold(self.losses(outputs)[0])
+        return self.model.values(self.odds(epsilon), outputs, self.points[self.keep], costs)
 
     def solve(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> Solution:
         """The solver's answer alone."""
@@ -157,12 +181,24 @@ class LawProblem:
         """What a solution says; None when it is none. The slope is empty where the solver gives no dual values."""
         if solution.x is None:
             return None
-        laws, slope, row_dual = self.model.laws(solution.x), np.zeros(0), solution.row_dual
+        half, row_dual = self.model.laws(solution.x), solution.row_dual
         losses, moved = self.losses(outputs)
-        value = math.fsum((losses * laws).ravel())  # rounded once, so the same on every machine
+        value = math.fsum((self._fold(losses) * half).ravel())  # rounded once, so the same on every machine
+        laws, slope = self.unfold(half), np.zeros(0)
         if row_dual is not None:
-            slope = self.model.slopes(laws, row_dual, moved)
+            slope = self.model.slopes(half, row_dual, self._fold(moved, -1.0))
         return LawAnswer(value, laws, slope, solution)
+
+    def duals(self, row_dual: Vector) -> Pair:
+        """Those of Σ p = 1 and of the means, at all points: one that is stated stands for two, but for the middle."""
+        n, odd = self.keep.size, self.points.size % 2
+        alpha, beta = row_dual[:n], row_dual[n : 2 * n]
+        if not self.symmetric:
+            return alpha, beta
+        both = np.concatenate([alpha[odd:][::-1], alpha]) / 2, np.concatenate([-beta[odd:][::-1], beta]) / 2
+        if odd:  # the mean of the middle point is 0 by symmetry
+            both[0][n - 1], both[1][n - 1] = alpha[0], 0.0
+        return both
 
     def close(self) -> None:
         """Give the solver's resources back."""
@@ -175,7 +211,7 @@ def between_ends(inner: NDArray[Any]) -> Pair:
     return np.concatenate([[-1.0], inner, [1.0]]), np.pad(np.full(inner.size, 1 / inner.size), 1)
 
 
-def exact_problem(knots: Vector, outputs: int, question: LawQuestion) -> LawProblem:
+def exact_problem(knots: Vector, outputs: int, question: LawQuestion, *, symmetric: bool) -> LawProblem:
     """The exact quantizer LP on fixed knots (bins need not be knots; then the law just has no jump there), at any ε.
 
     metric "absolute": p(x) <= e^{ε|x-x'|} p(x') for all real x, by a continuous law with |p(b) - p(a)| <= ε (b - a)
@@ -192,7 +228,9 @@ def exact_problem(knots: Vector, outputs: int, question: LawQuestion) -> LawProb
 
     # of every law both one-sided limits at every knot inside, and ±1; of a continuous one the knots
     points, links = (np.repeat(knots, 2)[1:-1], None) if metric is None else (knots, _links(np.diff(knots), metric))
-    return LawProblem(points, outputs, losses, links=links, solver=question.solver, options=question.options)
+    return LawProblem(
+        points, outputs, losses, symmetric=symmetric, links=links, solver=question.solver, options=question.options
+    )
 
 
 def _joined(table: Vector) -> Vector:
@@ -218,11 +256,13 @@ def grid_problem(
     loss: object = "squared",
     *,
     weights: Vector | None = None,
+    symmetric: bool | None = None,
     metric: str | None = None,
     solver: str = "highs",
 ) -> LawProblem:
     """MVU's LP in P: the mean error over the grid points (weighted when asked), private between all of them.
 
+    symmetric: whether points and weights are, and outputs will be; found out by default.
     metric: as in `exact_problem`; "absolute" holds for all real inputs, which are dithered to the points.
     """
     share = (np.full(points.size, 1 / points.size) if weights is None else weights)[:, None]
@@ -231,8 +271,10 @@ def grid_problem(
         gap = bins - points[:, None]
         return share * error_of(np.abs(gap), loss), share * slope_of(gap, loss)
 
+    if symmetric is None:
+        symmetric = bool(np.allclose(points, -points[::-1]) and np.allclose(share, share[::-1]))
     links = None if metric is None else _links(np.diff(points), metric)
-    return LawProblem(points, outputs, losses, links=links, solver=solver)
+    return LawProblem(points, outputs, losses, symmetric=symmetric, links=links, solver=solver)
 
 
 def knots_of(bins: Sequence[Fraction], extra: int | Sequence[Fraction]) -> list[Fraction]:
@@ -252,7 +294,8 @@ def exact_quantizer(
     """
     cuts = knots_of(bins, knots)
     outputs = np.array(bins, dtype=float)
-    problem = exact_problem(np.array(cuts, dtype=float), len(bins), question)
+    even = question.density.symmetric and symmetric_bins(bins)
+    problem = exact_problem(np.array(cuts, dtype=float), len(bins), question, symmetric=even)
     solution = problem.solve(question.budget, outputs, start="cold")
     problem.close()
     if solution.termination is Termination.INFEASIBLE:

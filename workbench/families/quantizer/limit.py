@@ -145,16 +145,13 @@ def unlimited(
     grid = _mirrored(np.append(np.round(grid, 9), far))  # the same outputs on every machine
     odds, lower, upper = 1 + odds_of(epsilon), -math.inf, math.inf
     for _ in range(rounds):
-        problem = grid_problem(points, outputs.size, loss, weights=weights)
+        problem = grid_problem(points, outputs.size, loss, weights=weights, symmetric=symmetric)
         solution = problem.solve(epsilon, outputs)
         problem.close()
         if solution.objective is None or solution.row_dual is None:
             raise NotProven(f"The limit's LP has no solution ({solution.raw_status}).")
         upper = solution.objective
-        alpha, beta = solution.row_dual[: 2 * points.size].reshape(2, -1)
-        if symmetric:  # the mean of these and their mirror images proves no less
-            alpha, beta = (alpha + alpha[::-1]) / 2, (beta - beta[::-1]) / 2
-        dual = _Dual(points, weights, loss, odds, alpha, beta)
+        dual = _Dual(points, weights, loss, odds, *problem.duals(solution.row_dual))
         proven = dual.shrunk() if math.isinf(reach) and not b else dual
         lower = max(lower, proven.bound(reach))
         if upper - lower <= _TOLERANCE * max(1.0, upper):
@@ -273,7 +270,7 @@ def mae_limit(epsilon: float, *, reach: float = math.inf) -> Limit:
     outputs, cuts = np.unique(np.round(limit.outputs, 9)), np.linspace(-1, 1, 41)
     used = np.zeros(outputs.size, dtype=bool)
     while not used.all():  # outputs that are hardly drawn cannot be told from rounding: leave them out and solve again
-        problem = exact_problem(cuts, outputs.size, law)
+        problem = exact_problem(cuts, outputs.size, law, symmetric=True)
         answer = problem.answer(epsilon, outputs, start="cold")
         problem.close()
         if answer is None:

@@ -82,7 +82,8 @@ def mvu(
     else:
         bins, reached = outputs, ()
     shown = np.array(bins, dtype=float)
-    problem = grid_problem(points, shown.size, loss, metric=metric, solver=solver)
+    even = np.array_equal(shown, -shown[::-1])
+    problem = grid_problem(points, shown.size, loss, symmetric=even, metric=metric, solver=solver)
     answer = problem.answer(epsilon, shown, start="cold")
     problem.close()
     if answer is None:
@@ -107,10 +108,13 @@ def _alphabet(
         raise Infeasible(f"No unbiased private alphabet was found at epsilon = {epsilon:g}.")
     there, reached = best.outputs, best.starts
     if metric is None:
+        free = LawProblem(points, m, problem.losses, symmetric=False, solver=question.solver)
         begin = _perturbed(there, epsilon, 2 * starts, reach)
-        general = best_outputs(problem, epsilon, begin, symmetric=False, limit=reach)
+        general = best_outputs(free, epsilon, begin, symmetric=False, limit=reach)
         if general is not None and general.value < best.value * (1 - 1e-6):
+            problem, free = free, problem
             there, reached = oriented(general.outputs), reached + general.starts
+        free.close()
     answer = problem.answer(epsilon, there, start="cold")
     problem.close()
     assert answer is not None  # it was solved a moment ago
@@ -143,7 +147,7 @@ def mvu_curve(epsilons: Sequence[Real], *, bits: int = 5, iterations: int = 20) 
     for epsilon in sorted((positive(e, "epsilon") for e in epsilons), reverse=True):
         budget = float(epsilon)
         law = LawQuestion(epsilon, loss="squared", metric="absolute")
-        problem = exact_problem(knots, size, law)
+        problem = exact_problem(knots, size, law, symmetric=True)
         start = mirrored((1 + (1 if rows else 2) / budget) * half, size)
         best = best_outputs(problem, budget, [start], rounds=1, iterations=iterations)
         if best is None:

@@ -101,7 +101,7 @@ class OutputProof:
         """The program with these outputs: its value, its dual, and its laws."""
         if outputs.size not in self._problems:
             points, share = between_ends(self._middles)
-            problem = grid_problem(points, outputs.size, "absolute", weights=share)
+            problem = grid_problem(points, outputs.size, "absolute", weights=share, symmetric=False)
             self._problems[outputs.size] = problem
         problem = self._problems[outputs.size]
         solution = problem.solve(self.epsilon, outputs)

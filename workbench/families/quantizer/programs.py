@@ -55,13 +55,13 @@ def _law_instance(
         if grid:
             return grid_problem(points, outputs, loss)
         question = LawQuestion(Fraction(epsilon), loss=loss, metric=metric)
-        return exact_problem(points, outputs, question)
+        return exact_problem(points, outputs, question, symmetric=True)
 
     def build() -> Built:
         return problem().model.program, problem().values(float(epsilon), np.array(bins, dtype=float))
 
     def mechanism(x: Vector) -> Quantizer:
-        laws = np.maximum(problem().model.laws(x), 0.0)
+        laws = np.maximum(problem().unfold(problem().model.laws(x)), 0.0)
         return Quantizer.from_ends("laws", bins, cuts, laws)
 
     def price(quantizer: Quantizer) -> float:
