@@ -28,6 +28,7 @@ from workbench.errors import Infeasible, NotCertified
 from workbench.exact.numbers import Real, positive
 from workbench.families.quantizer.certify import repaired
 from workbench.families.quantizer.laws import (
+    LawProblem,
     LawQuestion,
     QuantizerAnswer,
     exact_problem,

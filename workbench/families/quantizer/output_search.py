@@ -184,7 +184,7 @@ class _OutputSearch:
     def _problem(self, m: int) -> LawProblem:
         """The LP over m outputs, on fixed knots."""
         knots = max(self.knots, 21) if self.question.metric is not None else self.knots
-        return exact_problem(np.linspace(-1.0, 1.0, knots), m, self.question)
+        return exact_problem(np.linspace(-1.0, 1.0, knots), m, self.question, symmetric=False)
 
     # Starts.
 
