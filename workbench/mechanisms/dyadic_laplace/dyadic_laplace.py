@@ -62,8 +62,7 @@ if TYPE_CHECKING:
 
 REACH = 2.0**24
 _FINEST = 2.0**-45  # smallest step in use: the 53 bits of the geometric variable still resolve its period 2δ
-_TOP_BITS = 12
-_AMBIGUOUS = 255
+_STARTS, _STRIDES = np.array([0.0, -2.0, 1.0, -1.0]), np.array([2.0, -2.0, 2.0, -2.0])  # M₀ and Z of step 9
 
 
 @dataclass(frozen=True)
@@ -194,40 +193,20 @@ class _Tables:
         rows = np.arange(law.deltas.size)
         self.steps = np.ldexp(mechanism.delta0 / mechanism.epsilon, -rows)
         self.per_step = np.ldexp(mechanism.epsilon / mechanism.delta0, rows)
-        # T = #{t : word >= thresholds[t]}; the leading bits of a word nearly always decide
         self._thresholds = np.array(level_thresholds(mechanism.ell, mechanism.max_level), dtype=np.uint64)
-        first = np.arange(1 << _TOP_BITS, dtype=np.uint64) << np.uint64(64 - _TOP_BITS)
-        last = first | np.uint64((1 << (64 - _TOP_BITS)) - 1)
-        low, high = (np.searchsorted(self._thresholds, words, side="right") for words in (first, last))
-        self._leading = np.where(low == high, low, _AMBIGUOUS).astype(np.uint8)
-        # step 9: (M₀, Z) = (0, 2), (-2, -2), (1, 2), (-1, -2) with weights s, s q, 1, 1
+        # step 9: the four (M₀, Z) have weights s, s q, 1, 1
         s, q = 1 + law.deltas * mechanism.ell, np.exp(-2 * law.deltas)
         total = s * (1 + q) + 2
         bounds = np.stack([s / total, s * (1 + q) / total, (s * (1 + q) + 1) / total])
         self._bounds = tuple(np.ldexp(row, 64).astype(np.uint64) for row in np.minimum(bounds, 1 - 2.0**-53))
-        self._starts = np.array([0.0, -2.0, 1.0, -1.0])
-        self._strides = np.array([2.0, -2.0, 2.0, -2.0])
         self._periods = -1 / (2 * law.deltas)
 
     def level(self, words: Words) -> Positions:
-        """T from one word a scalar."""
-        levels_drawn = self._leading[(words >> np.uint64(64 - _TOP_BITS)).view(np.int64)]
-        unclear = np.flatnonzero(levels_drawn == _AMBIGUOUS)
-        if unclear.size:
-            levels_drawn[unclear] = np.searchsorted(self._thresholds, words[unclear], side="right")
-        return levels_drawn.astype(np.intp)
+        """T = #{t : word >= thresholds[t]} from one word a scalar."""
+        return np.searchsorted(self._thresholds, words, side="right")
 
     def noise(self, level: Positions, choice: Words, repeat: Words) -> Vector:
         """M̃ = M₀ + Z G, G geometric on 0, 1, ... with ratio e^(-2δ): steps 9 and 10 of Algorithm 1."""
-        first, second, third = self._bounds
-        which = (choice >= first[level]).view(np.int8) + (choice >= second[level]).view(np.int8)
-        which += (choice >= third[level]).view(np.int8)
-        pick = which.astype(np.intp)
-        noise = symmetric_uniform(repeat)
-        noise += 0.5
-        np.log(noise, out=noise)
-        noise *= self._periods[level]
-        np.floor(noise, out=noise)
-        noise *= self._strides[pick]
-        noise += self._starts[pick]
-        return noise
+        which = np.sum([choice >= bounds[level] for bounds in self._bounds], axis=0)
+        times = np.floor(np.log(symmetric_uniform(repeat) + 0.5) * self._periods[level])
+        return np.asarray(_STARTS[which] + _STRIDES[which] * times)

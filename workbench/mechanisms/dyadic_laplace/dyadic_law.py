@@ -9,7 +9,7 @@ All for the scale ε = 1; with τ = tanh(δ/2), q = e^(-2δ), s = 1 + δℓ
     A = s B,   B = (1 - q) / (s (1 + q) + 2)
 
 The last line is step 9 of Algorithm 1: there A/B = (1/c₀ - r/c₁) / (e^-δ/c₀ - r(1 + e^-2δ)/(2c₁)) = 1 + δℓ, so r is not
-needed. δℓ - tanh δ = δ(ℓ-1) + (δ - tanh δ) and e^δ - 1 - δ are sums of positive terms for small δ.
+needed. δℓ - tanh δ = δ(ℓ-1) + (δ - tanh δ), where δ - tanh δ and e^δ - 1 - δ are special functions of SciPy.
 
     paper           code                        paper           code
     ℓ               ell                         T, t            level, row of Levels
@@ -42,7 +42,6 @@ from workbench.exact.plain import whole_number
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecewiseLinear
 
 _DEPTH = 72  # levels below δ = 1 and below δ₀: the mass beyond is under 2^-70
-_SERIES_TERMS = 12
 _NODE = 1 / math.sqrt(3)
 _LARGEST = 2.0**500  # so that 1 + δ₀ℓ is a double
 
@@ -122,31 +121,19 @@ class Levels:
 
 
 def _excess_exp(delta: Vector) -> Vector:
-    """e^δ - 1 - δ."""
-    small = np.minimum(delta, 1.0)
-    series = np.zeros_like(small)
-    for k in range(_SERIES_TERMS + 6, 1, -1):
-        series = (series + 1) * small / k
-    with np.errstate(over="ignore"):
-        large = np.expm1(delta) - delta
-    # after the loop series = Σ_(k>=2) δ^(k-1) 1!/k!, one factor of δ short
-    return np.where(delta < 1, series * small, large)
+    """e^δ - 1 - δ = δ²/2 ₁F₁(1; 3; δ)."""
+    from scipy.special import hyp1f1  # slow to import
 
-
-def _excess_tanh(delta: Vector) -> Vector:
-    """δ - tanh δ, from Σ_(k>=1) 2k δ^(2k+1) / (2k+1)! = δ cosh δ - sinh δ."""
-    small = np.minimum(delta, 1.0)
-    square = small * small
-    total = np.zeros_like(small)
-    for k in range(_SERIES_TERMS, 0, -1):
-        total = total * square + 2 * k / math.factorial(2 * k + 1)
-    return np.where(delta < 1, total * square * small / np.cosh(small), delta - np.tanh(delta))
+    return np.asarray(delta**2 / 2 * hyp1f1(1, 3, delta))
 
 
 def _law(deltas: Vector, ell: Vector, excess: Vector) -> tuple[Vector, Vector]:
     """(cdf, pmf) of the ideal T; deltas: (..., rows), ell and excess = ℓ - 1: (..., 1). Returns arrays like deltas."""
+    from scipy.special import spherical_in
+
     tanh, half = np.tanh(deltas), np.tanh(deltas / 2)
-    gap = deltas * excess + _excess_tanh(deltas)  # δℓ - tanh δ
+    above = deltas**2 * spherical_in(1, deltas) / np.cosh(deltas)  # δ - tanh δ = (δ cosh δ - sinh δ)/cosh δ
+    gap = deltas * excess + above  # δℓ - tanh δ
     fall = half * half * (2 + deltas * ell + tanh) / gap
     fall[..., 0] = 1.0
     inner = deltas[..., 1:]

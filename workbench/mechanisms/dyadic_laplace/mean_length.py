@@ -27,6 +27,7 @@ import numpy as np
 from workbench.errors import must
 from workbench.exact.arrays import Vector
 from workbench.exact.plain import finite_numbers, plain_numbers
+from workbench.mechanisms.density import Density
 from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, tail_mean
 from workbench.mechanisms.dyadic_laplace.elias import Code, check_code, class_length
 
@@ -67,22 +68,18 @@ class DataLaw:
 
     @classmethod
     def density(cls, density: Callable[[Vector], Vector], low: float, high: float, panels: int = 64) -> DataLaw:
-        """Any density on [low, high], as the weighted points of a composite 20-point Gauss-Legendre rule.
+        """Any density on [low, high], as the weighted points of a composite Gauss-Legendre rule (`Density.grid`).
 
-        density: vectorised, >= 0; its integral under the rule must be 1 within 1e-6 (then divided out).
+        density: vectorised, >= 0; its integral must be 1 within 1e-6 (then divided out).
         Accuracy is the rule's: double `panels` to see it. Raises InvalidRequest.
         """
         if not -math.inf < low < high < math.inf:
             must("low, high", "finite with low < high", (low, high))
-        nodes, weights = np.polynomial.legendre.leggauss(20)
-        half = (high - low) / panels / 2
-        x = ((low + half * (2 * np.arange(panels) + 1))[:, None] + half * nodes).reshape(-1)
-        masses = np.asarray(density(x), dtype=np.float64) * np.tile(weights * half, panels)
-        if masses.shape != x.shape or not (masses >= 0).all() or abs(masses.sum() - 1) > 1e-6:
-            must("density", f"a density on [{low:g}, {high:g}] with integral 1", float(np.sum(masses)))
-        masses /= masses.sum()
-        points = tuple(x.tolist())
-        return cls(points, points, tuple(masses.tolist()), f"a density on [{low:g}, {high:g}]")
+        half, middle = (high - low) / 2, (high + low) / 2
+        law = Density(f"a density on [{low:g}, {high:g}]", half, lambda x: density(x + middle)).checked()
+        x, masses = law.grid(np.linspace(-half, half, panels + 1))
+        points = tuple((x + middle).tolist())
+        return cls(points, points, tuple((masses / masses.sum()).tolist()), law.name)
 
     @property
     def mean_size(self) -> float:

@@ -49,17 +49,11 @@ def dithered_round(quotient: Vector, noise: Vector, w: Vector, u: Vector) -> Int
     """M = round(quotient + noise + w - u), (2), without losing w - u when the quotient is beyond 2^53.
 
     The integer part of the quotient is split off exactly and added as a 64-bit integer. quotient: x/δ, |x/δ| <= 2^61;
-    noise: whole numbers, |noise| <= 2^53; w, u: in (-1/2, 1/2). All of one shape; `quotient` is overwritten.
+    noise: whole numbers, |noise| <= 2^53; w, u: in (-1/2, 1/2). All of one shape.
     """
     whole = np.floor(quotient)
-    quotient -= whole
-    quotient += w
-    quotient -= u
-    np.rint(quotient, out=quotient)
-    quotient += noise
-    rounded = whole.astype(np.int64)
-    rounded += quotient.astype(np.int64)
-    return rounded
+    rest = np.rint(quotient - whole + w - u) + noise
+    return np.asarray(whole.astype(np.int64) + rest.astype(np.int64))
 
 
 def finite_reals(x: npt.ArrayLike, largest: float, bound: str) -> Vector:

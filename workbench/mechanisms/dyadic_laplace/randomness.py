@@ -55,10 +55,7 @@ def symmetric_uniform(words: Words) -> Vector:
 
     Every value is exact in double precision, the law is symmetric, and neither 0 nor an end point occurs.
     """
-    top = (words.view(np.int64) >> np.int64(11)).astype(np.float64)
-    top += 0.5
-    top *= 2.0**-53
-    return top
+    return np.asarray(((words.view(np.int64) >> np.int64(11)) + 0.5) * 2.0**-53)
 
 
 def _counter_stream(key: bytes, first_block: int = 0) -> CipherContext:
