@@ -1,7 +1,7 @@
 """Exact draws from many outcomes by the alias method (Walker 1977), in integers: no float decides anything.
 
 Weights k_1..k_m of sum T fill N = 2^b >= m columns of height T, N k_i of outcome i: column j holds a_j of outcome j and
-T - a_j of one other (the sweep of Hübschle-Schneider and Sanders 2022). A draw is a uniform column j and a uniform real
+T - a_j of one other (Vose 1991). A draw is a uniform column j and a uniform real
 U in [0, T): outcome j where U < a_j, the other elsewhere, so that its probabilities are exactly k_i / T. Of 24 random
 bits b name the column; the others are the first ones v of U/T and decide unless v = ⌊a_j 2^(24 - b) / T⌋, where 48 more
 are drawn, and then 16 at a time.
@@ -10,7 +10,6 @@ are drawn, and then 16 at a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,21 +70,13 @@ def _columns(masses: Sequence[int]) -> tuple[list[int], list[int]]:
     masses: N of them, whose mean is an integer.
     """
     height = sum(masses) // len(masses)
-    own, other = [0] * len(masses), list(range(len(masses)))
-    large = [i for i, mass in enumerate(masses) if mass >= height]
-    chain = pairwise(large)
-    at, left = large[0], masses[large[0]]  # of the large outcome that fills columns now
-    for i, mass in enumerate(masses):
-        if mass < height:
-            while left <= height:
-                before, at = next(chain)
-                if left < height:
-                    own[before], other[before] = left, at
-                left += masses[at] - height
-            own[i], other[i] = mass, at
-            left -= height - mass
-    for before, at in chain:
-        if left < height:
-            own[before], other[before] = left, at
-        left += masses[at] - height
+    own, other = [*masses], list(range(len(masses)))
+    small, large = ([i for i, mass in enumerate(masses) if (mass < height) == less] for less in (True, False))
+    for i in small:  # which grows by what is left of large ones
+        at = other[i] = large[-1]
+        own[at] -= height - own[i]
+        if own[at] < height:
+            small.append(large.pop())
+    for at in large:  # all of the height now
+        own[at] = 0
     return own, other

@@ -55,12 +55,9 @@ class Distribution:
         bad = ~(np.isfinite(array) & (array >= 0))
         if bad.any():
             must(name, "an array of finite numbers >= 0", array[bad][0])
-        fraction, power = np.frexp(array)
-        digits = (fraction * 2.0**53).astype(np.int64).tolist()  # exact: a double has 53 bits
-        shift = (power - power.min(initial=0)).tolist()
-        self = cls.__new__(cls)
-        self._set([digit << up for digit, up in zip(digits, shift, strict=True)], name)
-        return self
+        ratios = [value.as_integer_ratio() for value in array.tolist()]
+        scale = max((below for _, below in ratios), default=1)  # powers of two
+        return cls.from_integers([top * (scale // below) for top, below in ratios], name)
 
     @classmethod
     def read(cls, weights: Any, name: str) -> Distribution:

@@ -187,8 +187,7 @@ def ball_ends(enclosed: Any) -> Interval:
     """The two ends of a flint ball, as exact rationals. Raises NotProven for a ball without ends."""
     if not enclosed.is_finite():
         raise NotProven("A number is beyond what can be enclosed.")
-    (mid, mid_exp), (rad, rad_exp) = enclosed.mid().man_exp(), enclosed.rad().man_exp()
-    centre, radius = int(mid) * Fraction(2) ** int(mid_exp), int(rad) * Fraction(2) ** int(rad_exp)
+    centre, radius = (Fraction(int(end.p), int(end.q)) for end in (enclosed.mid().fmpq(), enclosed.rad().fmpq()))
     return centre - radius, centre + radius
 
 

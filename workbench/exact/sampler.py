@@ -91,22 +91,19 @@ class Sampler:
             part[:] = self._aliases.draw(part.size) if aliases else self._drawn(part.size)
         return drawn
 
-    def _drawn(self, count: int) -> NDArray[np.int32]:
-        """Draws from the first law by its cells."""
-        words = self.source.short_words(count)
-        drawn = self.table.take(words >> (_WORD - self.bits) if self.bits < _WORD else words)
-        open_ = np.flatnonzero(drawn < 0)
-        if open_.size:
-            drawn[open_] = self._settle_many(np.zeros(open_.size, dtype=np.int64), words[open_])
-        return drawn
-
     def draw_from(self, which: NDArray[np.integer]) -> NDArray[np.int32]:
         """One draw from each of the laws named. which: (n,) numbers of laws. Shape (n,)."""
-        words = self.source.short_words(which.size)
-        drawn = self.table[(which.astype(np.int32) << self.bits) + (words >> np.uint16(_WORD - self.bits))]
+        return self._drawn(which.size, which)
+
+    def _drawn(self, count: int, which: NDArray[np.integer] | None = None) -> NDArray[np.int32]:
+        """Draws by the cells of the laws named, of the first law without names."""
+        words = self.source.short_words(count)
+        cells = words >> np.uint16(_WORD - self.bits)
+        drawn = self.table.take(cells if which is None else (which.astype(np.int32) << self.bits) + cells)
         open_ = np.flatnonzero(drawn < 0)
         if open_.size:
-            drawn[open_] = self._settle_many(which[open_].astype(np.int64), words[open_])
+            laws = np.zeros(open_.size, dtype=np.int64) if which is None else which[open_].astype(np.int64)
+            drawn[open_] = self._settle_many(laws, words[open_])
         return drawn
 
     def _settle_many(self, which: Integers, words: NDArray[np.uint16]) -> Integers:

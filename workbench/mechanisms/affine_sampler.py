@@ -56,14 +56,8 @@ class AffineSampler:
         """The positions of the outputs for some inputs within the range. Shape of x, (n,). given: the inputs exactly,
         which x is nearest to; then no float means a knot."""
         first = self.source.short_bytes(x.size)
-        piece: Any = 0
-        if self.cuts.size > 40:
-            piece = np.searchsorted(self.cuts, x, side="right")
-        elif self.cuts.size:
-            piece = np.zeros(x.size, dtype=np.int8)
-            for cut in self.cuts:
-                piece += x >= cut
-        if given is not None and self.cuts.size:  # floats keep the order of any other input and the knots
+        piece = np.searchsorted(self.cuts, x, side="right")
+        if given is not None:  # floats keep the order of any other input and the knots
             for at in np.flatnonzero(x == self.lefts[piece]).tolist():
                 piece[at] = min(max(bisect_right(self.knots, Fraction(given[at])), 1), self.lefts.size) - 1
         ahead = (x - self.lefts[piece]) * self.scales[piece] - first  # t 2^8 - w: U < t when >= 1, not when <= 0
@@ -77,7 +71,7 @@ class AffineSampler:
             for i in np.flatnonzero((further > -slack) & (further < 1 + slack)).tolist():
                 at = int(near[i])
                 word = int(first[at]) * _WORD + int(more[i])
-                of, at_input = int(piece[at]) if self.cuts.size else 0, x if given is None else given
+                of, at_input = int(piece[at]), x if given is None else given
                 known = Fraction(at_input[at])
                 if given is None and x[at] == self.lefts[of]:
                     known = self.knots[of]

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
@@ -137,21 +137,25 @@ class LossLaw:
         least = self._epsilon(min(ONE, delta + lost))
         return None if least is None else max(ZERO, least - shift)
 
+    def _falling(self) -> Iterator[tuple[int, int, Any]]:
+        """(k, the masses of the losses beyond k, a ball around Σ of these times e^(k step - loss)) from the largest
+        loss down to 0."""
+        from flint import arb
+
+        masses, factor = self.masses.coeffs(), (-ball(self.step)).exp()
+        above, tilted, largest = self.infinite, arb(0), self.first + len(masses) - 1
+        for k in range(largest, min(largest, 0) - 1, -1):
+            yield k, above, tilted
+            mass = masses[k - self.first] if k >= self.first else 0
+            above, tilted = above + mass, (tilted + mass) * factor
+
     def _delta(self, epsilon: Fraction) -> Fraction:
         from flint import arb, ctx
 
-        start = max(0, math.floor(epsilon / self.step) + 1 - self.first)  # the first loss above ε
-        beyond = self.masses.coeffs()[start:]
-        if not beyond:
-            return min(ONE, Fraction(self.infinite, 1 << self.bits))
+        at = math.floor(epsilon / self.step)
         with ctx.workprec(self.bits + 64):
-            factor, tilted = (-ball(self.step)).exp(), arb(0)
-            for mass in reversed(beyond):
-                tilted = tilted * factor + mass
-            enclosed = (
-                arb(self.infinite + sum(beyond)) - tilted * ball(epsilon - self.step * (self.first + start)).exp()
-            )
-            low, high = ball_ends(enclosed)
+            k, above, tilted = next(each for each in self._falling() if each[0] <= at)
+            low, high = ball_ends(arb(above) - tilted * ball(epsilon - k * self.step).exp())
         return min(ONE, max(ZERO, (high if self.upper else low) / (1 << self.bits)))
 
     def _epsilon(self, delta: Fraction) -> Fraction | None:
@@ -160,19 +164,12 @@ class LossLaw:
         most = delta * (1 << self.bits)
         if self.infinite > most:
             return None
-        masses = self.masses.coeffs()
         with ctx.workprec(self.bits + 64):
-            factor, tilted, above = (-ball(self.step)).exp(), arb(0), self.infinite
             allowed, surely = ball(most), math.floor(most)
-            # the loss at `index` and lower: `above` and `tilted` hold the losses beyond it, tilted relative to it
-            for index in range(self.first + len(masses) - 1, min(self.first, 0) - 2, -1):
+            for k, above, tilted in self._falling():
                 if above > surely and not arb(above) - tilted <= allowed:
                     low, high = ball_ends(((arb(above) - allowed) / tilted).log())
-                    return max(ZERO, index * self.step + (high if self.upper else low))
-                if index <= 0:
-                    break
-                mass = masses[index - self.first] if index - self.first >= 0 else 0
-                tilted, above = (tilted + mass) * factor, above + mass
+                    return max(ZERO, k * self.step + (high if self.upper else low))
         return ZERO
 
 

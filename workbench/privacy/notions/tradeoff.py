@@ -90,10 +90,8 @@ class TradeOffFunction(HockeySticks):
 
     def stick(self, laws: Laws, at: Fraction) -> ExpNumber:
         """Σ max(0, P - M Q), exact."""
-        p, q = laws.p, laws.q
-        gaps = p.array * (q.total * at.denominator) - q.array * (p.total * at.numerator)
-        reached = Fraction(sum(gap for gap in gaps.tolist() if gap > 0), p.total * q.total * at.denominator)
-        return ExpNumber.of(reached, ZERO, ZERO)
+        gaps, unit = _gaps(laws, at)
+        return ExpNumber.of(Fraction(sum(gap for gap in gaps if gap > 0), unit), ZERO, ZERO)
 
     def finding(self, worst: Any, values: Values, budget: str) -> str:
         """The hockey stick beside its limit, at the line that is tightest."""
@@ -106,14 +104,21 @@ class TradeOffFunction(HockeySticks):
         """The outcome that counts most."""
         *_, at = self.tightest(result.measured, result.values)
         slope, _ = self.sticks(result.values)[at]
-        gaps = [laws.p[i] - slope * laws.q[i] for i in range(len(laws.p))]
+        gaps, unit = _gaps(laws, slope)
         outcome = max(range(len(gaps)), key=gaps.__getitem__)
         high, low = names(outcome)
-        return f"{high} exceeds {float(slope):.6g} {low} by {float(gaps[outcome]):.2g}" if gaps[outcome] > 0 else None
+        excess = gaps[outcome] / unit
+        return f"{high} exceeds {float(slope):.6g} {low} by {excess:.2g}" if excess > 0 else None
 
     def requires(self, values: Values) -> tuple[Requirement, ...]:
         """A hockey stick for every line."""
         return tuple(SlopedHockeyStick.of(slope, delta) for slope, delta in self.sticks(values))
+
+
+def _gaps(laws: Laws, slope: Fraction) -> tuple[list[int], int]:
+    """P - slope Q of every outcome, in units of 1 over the second number."""
+    (top, below), total, other = slope.as_integer_ratio(), laws.p.total, laws.q.total
+    return (laws.p.array * (other * below) - laws.q.array * (total * top)).tolist(), total * other * below
 
 
 def _point(point: RationalPair) -> str:
