@@ -2,25 +2,20 @@
 
     minimise    c'x    subject to    lo <= A x <= hi,    l <= x <= u
 
-A, c are rationals with a power of two as denominator, the bounds and x are integers over 2^P: residuals are exact. One
-round solves the same program for a correction z of the point and its multipliers, blown up until the solver sees what
-was below its tolerance (iterative refinement: Gleixner, Steffy and Wolter, INFORMS J. Computing 28, 2016),
+A, c are rationals with a power of two as denominator, the bounds and x are integers over 2^P: residuals are exact. The
+free columns and tight rows of a basis are two systems of linear equations, A x = side and A'y = c, factored once in
+doubles and refined by exact residuals, about 45 bits a turn. Where the exact point violates rows or bounds, the program
+is solved for a correction z of it, blown up until the solver sees what was below its tolerance (iterative refinement:
+Gleixner, Steffy and Wolter, INFORMS J. Computing 28, 2016),
 
-    minimise   D (c - A'y)'z + D y't
-    s.t.       A z = t,   S (lo - A x) <= t <= S (hi - A x),   S (l - x) <= z <= S (u - x)
-    x <- x + z/S,   y <- y + w/D     (w the multipliers of A z = t)
+    minimise   D c'z    s.t.    S (lo - A x) <= A z <= S (hi - A x),   S (l - x) <= z <= S (u - x)
 
-The matrix of all rounds is one, so one live solver object takes them all; only costs and bounds move. Numbers of the
-program are kept as integers over 2^(S+P), with 2^S the common denominator of A and c, columns before rows.
+whose basis is the next one; D > 1 where multipliers have a wrong sign that the solver did not see. The matrix of all
+rounds is one, so one live solver object takes them all; only costs and bounds move. Numbers of the program are kept as
+integers over 2^(S+P), with 2^S the common denominator of A and c, columns before rows.
 
-Every round gains about 30 bits, so masses of 1e-40 come out right although a solver alone calls them zero. Where the
-first basis, that of the caller or of the first round, is optimal in exact numbers, no other round is needed: its free
-columns and tight rows are two systems of linear equations, A x = side and A'y = c, factored once and refined by exact
-residuals, about 45 bits a turn. A basis that a caller's solver took for optimal is often wrong in the tail alone: then
-the program is solved for a correction of its exact point, which leads to the next basis (`near_basis`).
-
-What is returned is proven here and not by the solver: the violations that are left, exactly, and the Lagrangian bound
-of y.
+Masses of 1e-40 come out right although a solver alone calls them zero. What is returned is proven here and not by the
+solver: the violations that are left, exactly, and the Lagrangian bound of y.
 """
 
 from __future__ import annotations
@@ -47,10 +42,8 @@ from .solution import Solution, Termination
 Side = tuple[Flags, Integers]  # whether there is a bound, and which
 _AT_LOWER, _AT_UPPER = 0, 2  # of HiGHS's HighsBasisStatus, whose names take long to read
 _ROUNDS = 24
-_STEP = 30  # bits a round may gain
-_DUAL = 3  # rounds at the scale of the program, which settle the basis
+_BLOWN = 20  # bits, of the first solve's bounds, and of costs: HiGHS's dual simplex method fails at costs of 1e8
 _HUGE = 1e14  # a scaled bound beyond this is no bound for a correction
-_STEEP = 1e6  # the largest scaled cost: HiGHS's dual simplex method fails at larger ones, of 1e8 with 400 columns
 _SMALL = 150  # equations up to which a dense inverse takes less time than sparse factors
 _CLOSE = 1 << 50  # a basis is optimal where its point and its multipliers agree to this share
 _LEAST = 1e-8  # solvers drop smaller coefficients; the residuals still see them
@@ -75,14 +68,19 @@ def solve_rational(
         NoRationalSolution: the program is infeasible, refinement stopped gaining digits, or there was no time left
             (all in words).
     """
-    bounded = relaxed or lp
-    with _Refinement(lp, time_limit) as refinement:
+    with _Refinement(lp, relaxed or lp, accuracy, time_limit) as refinement:
         if held is not None:
             refinement.held = held
-            if (exact := refinement.at_basis(accuracy, bounded)) is not None:
+            if (exact := refinement.at_basis()) is not None and _is_proven(exact):
                 return exact
-        near = None if basis is None else refinement.near_basis(basis, accuracy, bounded)
-        return near or refinement.run(accuracy, bounded)
+        exact = (basis and refinement.near_basis(basis)) or refinement.near_basis(None)
+        if exact is None:
+            raise NoRationalSolution("Refining the solver's answer did not reach an exactly feasible point.")
+        return exact
+
+
+def _is_proven(exact: RationalPoint) -> bool:
+    return exact.bound is not None and exact.objective - exact.bound <= abs(exact.objective) / _CLOSE
 
 
 def held_by(basis: Any) -> tuple[Flags, Flags]:
@@ -94,9 +92,10 @@ def held_by(basis: Any) -> tuple[Flags, Flags]:
 class _Refinement:
     """The state of one solve: exact integers, and the live solver that sees their leading digits."""
 
-    def __init__(self, lp: RationalLP, time_limit: float | None) -> None:
+    def __init__(self, lp: RationalLP, bounded: RationalLP, accuracy: int, time_limit: float | None) -> None:
+        """bounded: whose optimum the multipliers bound."""
         self.deadline = Deadline(time_limit)
-        self.lp, self.P = lp, lp.bits
+        self.lp, self.bounded, self.accuracy, self.P = lp, bounded, accuracy, lp.bits
         self.i, self.j, self.a, self.floats, cost, common = lp.integers
         if common & (common - 1):
             raise NoRationalSolution("The exact program has a coefficient that is no dyadic rational; round it first.")
@@ -133,17 +132,11 @@ class _Refinement:
         keep, shape = np.abs(self.floats) >= _LEAST, (self.low[0].size - self.lp.columns, self.lp.columns)
         return sp.csc_array((self.floats[keep], (self.i[keep], self.j[keep])), shape=shape)
 
-    @cached_property
-    def A(self) -> sp.csc_array:
-        """The matrix, and a column t = A z for every row, so that multipliers of either sign can be corrected."""
-        return sp.csc_array(sp.hstack([self.matrix, -sp.eye_array(self.matrix.shape[0])]))
-
-    def at_basis(self, accuracy: int, bounded: RationalLP, counted: Flags | bool = True) -> RationalPoint | None:
-        """The point and the multipliers of the basis, None unless both are feasible to 2^-accuracy and prove each other
-        optimal. bounded: whose optimum the multipliers bound; counted: which rows' equations count."""
+    def at_basis(self) -> RationalPoint | None:
+        """The point and the multipliers of the basis, None unless both are found to 2^-accuracy, and the point is
+        feasible."""
         n, (low, high) = self.lp.columns, self.held
         free = ~(low | high)
-        free[n:] |= ~np.asarray(counted)
         self.point = None
         columns, rows = np.flatnonzero(free[:n]), np.flatnonzero(~free[n:])
         sides = np.where(low, self.low[1], self.high[1])
@@ -156,106 +149,63 @@ class _Refinement:
         system = _System(
             place[n + self.i[inside]], place[self.j[inside]], self.a[inside], self.floats[inside], rows.size
         )
-        goal = self.P + self.S - accuracy - 1
+        goal = self.P + self.S - self.accuracy - 1
         if (correct := system.solved((sides - self._point(x))[n + rows], self.S, goal)) is None:
             return None
         x[columns] = correct
         self.point = self._point(x)
-        if self._violation(self.point) > 1 << (self.P - accuracy):
+        violation = self._violation(self.point)
+        if violation > 1 << (self.P - self.accuracy):
             return None
         if (correct := system.transposed.solved(self.c[columns], self.S, goal)) is None:
             return None
         y[rows] = correct
-        exact = self._result(self.point, y, bounded, ~free[n:], ~free[:n])
-        proven = exact.bound is not None and exact.objective - exact.bound <= abs(exact.objective) / _CLOSE
-        return exact if proven else None
+        return RationalPoint(
+            self.lp,
+            [Fraction(v, 1 << self.P) for v in x.tolist()],
+            Fraction(sum((self.c * x).tolist()), 1 << (self.S + 2 * self.P)),
+            self.bounded.bound_over(y.tolist(), 1 << self.P),
+            Fraction(violation, 1 << self.P),
+            ~free[n:],
+            ~free[:n],
+        )
 
-    def near_basis(self, basis: Any, accuracy: int, bounded: RationalLP) -> RationalPoint | None:
-        """The same of a basis of HiGHS, or of one near it: where the exact point violates rows or bounds, a correction
-        is sought that mends it, blown up until a solver sees it. None where that leads nowhere.
+    def near_basis(self, basis: Any) -> RationalPoint | None:
+        """The same of a basis of HiGHS, or of one near it: where the exact point violates rows or bounds, or its
+        multipliers do not prove it, a correction is sought that mends it. None where that leads nowhere.
 
-        Multipliers need none: those of a basis are exact.
+        basis: None for that of the program at the solver's tolerances. Raises NoRationalSolution.
         """
-        n, shift, grown = self.lp.columns, self.P + self.S, 0
-        cost, nothing = _floats(self.c, shift), np.zeros(self.lp.columns, dtype=bool)
+        if basis is None:
+            solution = self._solve(self._point(object_array([0] * self.lp.columns)), _BLOWN)
+            if solution.basis is None:
+                why = f"The exact program of the solver's pattern has no answer: {solution.raw_status}."
+                raise NoRationalSolution(why)
+            basis = solution.basis
+        grown, steep, known = 0, 0, None
         while True:
             self.held = held_by(basis)
-            exact = self.at_basis(accuracy, bounded)
-            if exact is not None or self.point is None:
+            exact = self.at_basis()
+            known = exact or known
+            if self.point is None or (exact is not None and (steep or _is_proven(exact))):
                 break
             grow = self.P - self._violation(self.point).bit_length()
-            if not grown < grow < accuracy:
+            if exact is not None:
+                grow, steep = _BLOWN, _BLOWN
+            elif not grown < grow < self.accuracy:
                 break
-            grown, (lower, upper) = grow, self._moved(self.point, grow)
-            data = Data(cost, 0.0, self.matrix, lower[n:], upper[n:], lower[:n], upper[:n], nothing)
-            solution = self._solve(Program("correction of a basis", data), basis)
-            if solution.termination is not Termination.OPTIMAL or (basis := solution.basis) is None:
+            grown = grow
+            solution = self._solve(self.point, grow, steep, basis)
+            if (basis := solution.basis) is None:
                 break
         self.__exit__()
-        return exact
-
-    def _result(
-        self,
-        point: Integers,
-        y: Integers,
-        bounded: RationalLP,
-        tight: Flags,
-        fixed: Flags,
-        bound: Fraction | None = None,
-    ) -> RationalPoint:
-        """Columns, and activities of rows, with what they violate, and the better of the bound of multipliers over 2^P
-        and another."""
-        x = point[: self.lp.columns] >> self.S
-        P, own = self.P, bounded.bound_over(y.tolist(), 1 << self.P)
-        value = Fraction(sum((self.c * x).tolist()), 1 << (self.S + 2 * P))
-        violation = Fraction(self._violation(point), 1 << P)
-        best = max((b for b in (bound, own) if b is not None), default=None)
-        return RationalPoint(self.lp, [Fraction(v, 1 << P) for v in x.tolist()], value, best, violation, tight, fixed)
-
-    def run(self, accuracy: int, bounded: RationalLP) -> RationalPoint:
-        """Round after round until every violation is below 2^-accuracy. bounded: whose optimum the multipliers bound.
-        Raises NoRationalSolution."""
-        m, n, P, S = len(self.lp.sides), self.lp.columns, self.P, self.S
-        x, y = object_array([0] * n), object_array([0] * m)  # over 2^P
-        grow, dual_grow, stalls, best = 20, 0, 0, 1 << (P + 8)
-        early = None  # a basis that is left later for a feasible one has worse multipliers
-        for turn in range(_ROUNDS):
-            point = self._point(x)
-            violation = self._violation(point)
-            if turn == _DUAL:
-                early = bounded.bound_over(y.tolist(), 1 << P)
-            if turn >= _DUAL:
-                if violation <= 1 << (P - accuracy):
-                    break
-                stalls = stalls + 1 if violation > best >> 4 else 0
-                if stalls > 2:
-                    raise NoRationalSolution("Refining the solver's answer stopped gaining digits.")
-                grow = min(grow + 2 * _STEP, max(20, P - violation.bit_length()))
-                best = min(best, violation)
-            z, w, tight, (low, high) = self._correct(point, self._prices(y), grow, dual_grow, turn >= _DUAL)
-            if turn in (0, *range(_DUAL, _ROUNDS)) and (exact := self.at_basis(accuracy, bounded, tight)) is not None:
-                return exact
-            x = x + scaled(z[:n], P - grow)
-            y = y + scaled(w, P - dual_grow)
-            x = np.where(low[:n], self.low[1][:n] >> S, np.where(high[:n], self.high[1][:n] >> S, x))
-            dual_grow = min(dual_grow + _STEP, _STEP * (_DUAL - 1))
-        at = self.held[0] | self.held[1]
-        refined = self._result(self._point(x), y, bounded, at[n:] & tight, at[:n], early)
-        if refined.violation > Fraction(1, 1 << 100):
-            raise NoRationalSolution("Refining the solver's answer did not reach an exactly feasible point.")
-        return refined
+        return known
 
     def _point(self, x: Integers) -> Integers:
         """The columns and the activities of the rows."""
         activity, counted = object_array([0] * (self.low[0].size - x.size)), (x != 0)[self.j]
         np.add.at(activity, self.i[counted], self.a[counted] * x[self.j[counted]])
         return np.concatenate([x << self.S, activity])
-
-    def _prices(self, y: Integers) -> Integers:
-        """The reduced costs c - A'y of the columns, and the multipliers y of the rows, which are theirs."""
-        transposed = object_array([0] * self.lp.columns)
-        np.add.at(transposed, self.j, self.a * y[self.i])
-        return np.concatenate([self.c - transposed, y << self.S])
 
     def _violation(self, point: Integers) -> int:
         """The largest violation, over 2^P, rounded up."""
@@ -271,34 +221,13 @@ class _Refinement:
             bounds.append(np.where(there & (np.abs(gap) < _HUGE), gap, otherwise))
         return bounds
 
-    def _correct(
-        self, point: Integers, prices: Integers, grow: int, dual_grow: int, optimal: bool
-    ) -> tuple[Vector, Vector, Flags, tuple[Flags, Flags]]:
-        """One solve: the correction of columns and rows, that of the multipliers, which rows' equations count, and
-        which columns and rows are held at a finite lower, upper bound.
-
-        optimal: the basis is optimal, so basic columns cost nothing and others what keeps them at their bound; then
-        no digit beyond the solver's can make the program unbounded.
-        """
-        lower, upper = self._moved(point, grow)
-        cost = np.clip(_floats(prices, self.P + self.S - dual_grow), -_STEEP, _STEEP)
-        if optimal:
-            low, high = self.held
-            cost = np.clip(cost, np.where(high, -np.inf, 0), np.where(low, np.inf, 0))
-        nothing = np.zeros(self.A.shape[0])
-        data = Data(cost, 0.0, self.A, nothing, nothing, lower, upper, np.zeros(cost.size, dtype=bool))
-        solution = self._solve(Program("refinement of an exact program", data))
-        if solution.x is None or solution.row_dual is None or solution.termination is not Termination.OPTIMAL:
-            raise NoRationalSolution(f"The exact program of the solver's pattern has no answer: {solution.raw_status}.")
-        (low, high), size = held_by(solution.basis), lower.size
-        at = low | high
-        fixed = (lower == upper) & at[:size]
-        self.held = low, high = low[:size] | fixed, high[:size] | fixed
-        return solution.x, solution.row_dual, at[size:], (low & np.isfinite(lower), high & np.isfinite(upper))
-
-    def _solve(self, program: Program, first: Any = None) -> Solution:
-        """The answer, hot from the basis of the last round, or `first` in the first; from none where that one leads
-        nowhere."""
+    def _solve(self, point: Integers, grow: int, steep: int = 0, first: Any = None) -> Solution:
+        """A correction of a point, 2^grow times as large, at costs 2^steep times as large; hot from the basis of the
+        last round, or `first` in the first; from none where that one leads nowhere."""
+        n, (lower, upper) = self.lp.columns, self._moved(point, grow)
+        cost = _floats(self.c, self.P + self.S - steep)
+        sides = lower[n:], upper[n:], lower[:n], upper[:n]
+        program = Program("correction of a basis", Data(cost, 0.0, self.matrix, *sides, np.zeros(n, dtype=bool)))
         if self.session is None:
             tight = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
             self.session = backend("highs").open(program, Options(native=tight))
