@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import count, groupby
-from typing import TYPE_CHECKING
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 from solvers.backend import backend
 from workbench.comparison.compare import Solvers, solver_names
 from workbench.comparison.report import FIGURES
-from workbench.errors import SolverUnavailable, WorkbenchError, must
+from workbench.errors import SolverUnavailable, must
 from workbench.exact.objects import Values
 from workbench.exact.plain import plain_list
 from workbench.families.base import Family
-from workbench.families.outcome import attempt, failure, translated_errors
+from workbench.families.outcome import attempt, translated_errors
 from workbench.families.registry import families
-from workbench.families.verification import Group, groups, verified
+from workbench.families.verification import requests, verified
 from workbench.io.result import Progress, Result, Row, check_progress, gathered, silent
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-    from workbench.families.design import Design
 
 
 COLUMNS = (
@@ -79,25 +77,23 @@ def verify(
     if not isinstance(small, bool):
         must("small", "True or False", repr(small))
     check_progress(progress)
-    grid = [(kind, group) for kind in _kinds(family) for group in groups(kind, small)]
     runs = [
-        (solver if _asked(kind, group) else "none", kind, group)
+        (solver if takes_part else "none", kind, question, options)
         for k, solver in enumerate(names)
-        for kind, group in grid
-        if not k or _asked(kind, group)
+        for kind in _kinds(family)
+        for question, options in requests(kind, small)
+        if (takes_part := _asked(kind, options)) or not k
     ]
-    total, done = sum(len(group.points) for _, _, group in runs), count(1)
 
     def rows() -> Iterator[Row]:
-        for solver, kind, group in runs:
-            for row in _rows(kind, group, solver):
-                yield row
-                progress(next(done), total, solver)
+        for done, (solver, kind, question, options) in enumerate(runs, 1):
+            yield _row(kind, question, options, solver)
+            progress(done, len(runs), solver)
 
     return gathered(
         "Models against oracles",
         rows(),
-        total,
+        len(runs),
         name="verification",
         columns=COLUMNS,
         draw=lambda table: {"differences": partial(_draw, table)},
@@ -122,35 +118,22 @@ def _kinds(named: str | Sequence[str]) -> list[Family]:
     return [offered[name] for name in names]
 
 
-def _asked(kind: Family, group: Group) -> bool:
-    """Whether a solver takes part in the answers of a group."""
-    return kind.backend({option.name: option.default for option in kind.options} | dict(group.options)) is not None
+def _asked(kind: Family, options: Values) -> bool:
+    """Whether a solver takes part in the answer to a request."""
+    return kind.backend({option.name: option.default for option in kind.options} | dict(options)) is not None
 
 
-def _rows(kind: Family, group: Group, solver: str) -> Iterator[Row]:
-    """One live session answers a group."""
-    try:
-        known = {option.name for option in kind.arguments}
-        ours = {"certify": False} if solver == "none" else {"certify": False, "solver": solver}
-        taken = {name: value for name, value in ours.items() if name in known}
-        session = kind.open(kind.request(group.question, **taken, **group.options, **group.points[0]))
-    except WorkbenchError as error:
-        for point in group.points:
-            yield _judged(group, point, solver, failure(error), None)
-        return
-    with session:
-        for point in group.points:
-            exact = {name: kind.option(name).of(value) for name, value in point.items()}
-            yield _judged(group, point, solver, *attempt(partial(session.design, exact)))
-
-
-def _judged(group: Group, point: Values, solver: str, row: Row, design: Design | None) -> Row:
+def _row(kind: Family, question: Any, options: Values, solver: str) -> Row:
+    known = {option.name for option in kind.arguments}
+    ours = {"certify": False} | ({} if solver == "none" else {"solver": solver})
+    taken = {name: value for name, value in ours.items() if name in known}
+    row, design = attempt(lambda: kind.designed(kind.request(question, **taken, **options)))
     cannot = row["status"] in ("unavailable", "licence")  # another kind of program than this solver's
     agrees = None if cannot else False if row["failure"] is not None else row["oracle_agrees"]
     oracle = "not for this solver" if cannot else row.get("oracle")
     judgement = {"oracle": oracle, "difference": design.oracle.difference if design else None, "agrees": agrees}
     answer = {name: row.get(name) for name in COLUMNS[2:]} | judgement
-    return {"question": repr(group.question), **group.options, **point, "solver": solver, **answer}
+    return {"question": repr(question), **options, "solver": solver, **answer}
 
 
 def _draw(table: pd.DataFrame) -> Figure | None:

@@ -1,4 +1,4 @@
-"""What families are verified on: requests whose closed forms are known, in groups that one session answers.
+"""What families are verified on: requests whose closed forms are known.
 
 The grids are data, `verification.toml`.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,15 +20,6 @@ from workbench.privacy.notions import notion
 GRIDS = Path(__file__).with_suffix(".toml")
 
 
-@dataclass(frozen=True)
-class Group:
-    """A question, the options that all its requests share, and the hot options of each."""
-
-    question: Any
-    options: Values
-    points: list[Record]
-
-
 @cache
 def _grids() -> dict[str, list[Record]]:
     return tomllib.loads(GRIDS.read_text())
@@ -40,23 +30,17 @@ def verified(kind: Family) -> bool:
     return kind.name in _grids()
 
 
-def groups(kind: Family, small: bool) -> list[Group]:
-    """The groups of a family, of the small grid or of the full one."""
+def requests(kind: Family, small: bool) -> Iterator[tuple[Any, Record]]:
+    """(question, options) of every request of a family, of the small grid or of the full one."""
     size, spelling = "small" if small else "full", [option for option in kind.options if option.question]
-    listed: dict[str, Group] = {}
     for table in _grids().get(kind.name, ()):
         if table.get("of", size) != size:
             continue
         for given in product({name: value for name, value in table.items() if name != "of"}):
             if given.get("delta") and not notion(given["notion"]).has_delta:
                 continue
-            point = {name: given.pop(name) for name in kind.hot if name in given}
-            options = {name: given.pop(name) for name in [*given] if not kind.option(name).question}
-            listed.setdefault(
-                repr((given, options)),
-                Group(kind.spelled_question(read(spelling, given, exact_defaults=True)), options, []),
-            ).points.append(point)
-    return [*listed.values()]
+            spelled = {option.name: given.pop(option.name) for option in spelling if option.name in given}
+            yield kind.spelled_question(read(spelling, spelled, exact_defaults=True)), given
 
 
 def product(table: Values) -> Iterator[Record]:

@@ -252,14 +252,9 @@ def test_bad_comparisons_are_refused_in_one_form(question: Any, options: dict[st
 
 def test_verify(monkeypatch: pytest.MonkeyPatch) -> None:
     from workbench.comparison import verify as module
-    from workbench.families.verification import Group
 
-    points = [{"epsilon": epsilon, "delta": 0.1} for epsilon in (0.5, 1.0)]
-    monkeypatch.setattr(
-        module,
-        "groups",
-        lambda kind, small: [Group(QUESTION, {"notion": "dp"}, points)] if kind.name == "modulo" else [],
-    )
+    points = [{"epsilon": epsilon, "delta": 0.1, "notion": "dp"} for epsilon in (0.5, 1.0)]
+    monkeypatch.setattr(module, "requests", lambda kind, small: [(QUESTION, point) for point in points])
     result = wb.verify("highs,ortools:glop", small=True)
     assert [row["agrees"] for row in result] == [True] * 4
     assert result.sentences == ("4 of 4 answers with a closed form agree with it.",)
