@@ -33,12 +33,12 @@ _ONE_SIDED = " Neighbours are one-sided: real ones go both ways, and the other w
 def audit(
     file: Path,
     *,
-    epsilon: str | None = None,
-    given: list[str] | None = None,
-    loss: str | None = None,
-    data: str | None = None,
-    risk: bool = False,
-    prior: str = "1/2",
+    epsilon: str | None,
+    given: list[str] | None,
+    loss: str | None,
+    data: str | None,
+    risk: bool,
+    prior: str,
     **more: Any,
 ) -> Report:
     """The exact privacy of any mechanism: pure ε, PDP and DP δ at a budget, the worst neighbours; its loss and risk."""
@@ -127,9 +127,7 @@ def check(file: Path) -> Report:
     return Report({**values, "claim": proven.claim.to_dict(), **composed, "not_proven": dict(record)}, shown())
 
 
-def sample(
-    file: Path, *, count: int = 1, answer: str | None = None, insecure_seed: int | None = None, json: bool = False
-) -> None:
+def sample(file: Path, *, count: int, answer: str | None, insecure_seed: int | None, json: bool) -> None:
     """Draw from a mechanism, exactly distributed, with randomness of the operating system; one draw a line."""
     if not 0 <= count <= 100_000_000:
         must("count", "an integer in 0..100000000", count)
@@ -159,10 +157,10 @@ def sample(
 def compose(
     file: list[Path],
     *,
-    times: str = "1",
-    delta: str | None = None,
-    epsilon: str | None = None,
-    interval: float = 1e-4,
+    times: str,
+    delta: str | None,
+    epsilon: str | None,
+    interval: float,
     **relation: Any,
 ) -> Report:
     """What many runs of one mechanism or several cost together, between proven bounds."""

@@ -46,17 +46,12 @@ _SUITE = ["solver", "solved", "mean s", "ratio", "MB", "worst gap", "residual", 
 def compare(
     context: typer.Context,
     *,
-    suite: str | None = None,
-    solvers: str | None = None,
-    instances: str | None = None,
-    time_limit: float = 20.0,
-    repeats: int = 1,
-    threads: int = 1,
-    tolerance: float | None = None,
-    out: Path | None = None,
-    programs: Path | None = None,
-    listing: bool = False,
-    json: bool = False,
+    suite: str | None,
+    out: Path | None,
+    programs: Path | None,
+    listing: bool,
+    json: bool,
+    **given: Any,
 ) -> Report | None:
     """Compare solvers: a family on one request, --suite on a versioned suite of programs of every model."""
     if context.invoked_subcommand:
@@ -71,31 +66,22 @@ def compare(
     from workbench.comparison.compare import compare_programs
     from workbench.families.programs import chosen
 
-    taken = [] if suite is None else chosen(suite, instances)  # what is wrong is refused before a folder is made
+    taken = (
+        [] if suite is None else chosen(suite, given["instances"])
+    )  # what is wrong is refused before a folder is made
     if listing:
         rows = [{"instance": instance.name, "model": instance.model} for instance in taken]
         cells = [[*row.values()] for row in rows]
         return Report({"instances": rows}, [table(f"{len(rows)} instances", ["instance", "model"], cells)])
-    if out is None and suite == "default" and solvers in (None, "all") and instances is None:
+    if out is None and suite == "default" and given["solvers"] in (None, "all") and given["instances"] is None:
         out = Path("results/solver_comparison")
     if out:
         output_folder(out, "out")
     source = programs or str(suite)
-    result = under_a_bar(
-        lambda tell: compare_programs(
-            source,
-            solvers,
-            instances=instances,
-            time_limit=time_limit,
-            repeats=repeats,
-            threads=threads,
-            tolerance=tolerance,
-            progress=tell,
-        )
-    )
+    result = under_a_bar(lambda tell: compare_programs(source, **given, progress=tell))
     if not result.rows:
         raise KeyboardInterrupt
-    return _suite_report(result, suite or f"{Path(programs or '').name} (files)", time_limit, out)
+    return _suite_report(result, suite or f"{Path(programs or '').name} (files)", given["time_limit"], out)
 
 
 def _suite_of(suite: str | None, programs: Path | None, *, listing: bool, json: bool) -> str | None:
@@ -173,7 +159,7 @@ def compare_command(kind: Family) -> Examples | None:
         if option.name != "solver"
     ]
 
-    def run(*, solvers: str = "highs,gurobi", **given: Any) -> Report:
+    def run(*, solvers: str, **given: Any) -> Report:
         names = solver_names(solvers)
         request = kind.request_of(kind.read(present(given), "command") | {"check": "audit"})
         result = compare_request(

@@ -33,7 +33,7 @@ def design_command(kind: Family) -> Examples:
     """The command that designs a mechanism of a family."""
     options, known = kind.given_in("command"), {option.name for option in kind.options}
 
-    def run(*, raw: bool = False, formula: bool = False, prices: bool = False, **given: Any) -> Report:
+    def run(*, raw: bool = False, formula: bool, prices: bool, **given: Any) -> Report:
         outputs = Outputs(files_of(options, given), given)
         fixed: Record = {"check": "audit" if raw else "certify"}
         if "progress" in known:

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def explore(
     context: typer.Context,
     *,
-    family: str | None = None,
-    port: int = 0,
-    browser: bool = True,
-    export: Path | None = None,
+    family: str | None,
+    port: int,
+    browser: bool,
+    export: Path | None,
 ) -> None:
     """Explore designs and their trade-offs in a browser: on this machine alone, until Ctrl-C."""
     from workbench.explorer.given import first, from_words, named_files, state

@@ -47,10 +47,10 @@ def formula_command(kind: Family) -> Examples:
 
     def run(
         *,
-        epsilon: str | None = None,
-        delta: str | None = None,
-        time_limit: float | None = None,
-        pattern: bool = False,
+        epsilon: str | None,
+        delta: str | None,
+        time_limit: float | None,
+        pattern: bool,
         **given: Any,
     ) -> Report:
         from workbench.families.formula import formula

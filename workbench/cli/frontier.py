@@ -37,13 +37,14 @@ def frontier_command(kind: Family) -> Examples | None:
     def run(
         *,
         raw: bool = False,
-        jobs: int = 1,
-        out: Path = Path(f"frontier-{kind.name}"),
-        html: Path | None = None,
-        plot: Path | None = None,
-        width: str | None = None,
+        jobs: int,
+        out: Path | None,
+        html: Path | None,
+        plot: Path | None,
+        width: str | None,
         **given: Any,
     ) -> Report:
+        out = out or Path(f"frontier-{kind.name}")
         inputs = files_of([option for option in options if option.question], given)
         for path in [out / "frontier.csv", *(path for end in ("csv", *PICTURES) for path in out.glob(f"*.{end}"))]:
             distinct_files(inputs, {"out": path})

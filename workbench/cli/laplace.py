@@ -24,9 +24,9 @@ def encode(
     epsilon: str,
     ell: str,
     seed_file: Path,
-    code: str = "gamma",
-    column: str | None = None,
-    reach: str = "16777216",
+    code: str,
+    column: str | None,
+    reach: str,
 ) -> Report:
     """Add exact Laplace noise to a column of private numbers and describe the result in few bits.
 
@@ -60,12 +60,12 @@ def _budgets(mechanism: Any, code: str) -> Values:
 
 def decode(
     source: Path,
-    target: Path | None = None,
+    target: Path | None,
     *,
     seed_file: Path,
-    epsilon: str | None = None,
-    ell: str | None = None,
-    json: bool = False,
+    epsilon: str | None,
+    ell: str | None,
+    json: bool,
 ) -> Report | None:
     """Read the noisy numbers of a description. Another key, other parameters and any damage are refused.
 

@@ -1,9 +1,4 @@
-"""Commands made from tables: help from commands.toml, types and defaults from a function's signature, or both from the
-options of a family.
-
-A positional parameter of a function is an argument of its command, a keyword an option. A function that returns a
-`Report` has --json.
-"""
+"""Commands made from tables: those of commands.toml, and the options of a family."""
 
 from __future__ import annotations
 
@@ -17,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 from rich.markup import escape
@@ -116,11 +111,15 @@ def command(
 ) -> Callable[..., None]:
     """A function that typer reads as a command, and that tells what `function` reports.
 
-    name: its entry in commands.toml; options: of a family, before those of the function's own signature, which takes
-    them by name; without: parameters of the function that the command does not offer.
+    name: its entry in commands.toml, whose options the function takes by name; options: of a family, before those;
+    without: options that the command does not offer.
     """
-    parameters = [*map(_of_option, options), *_of_signature(name, function, without)]
-    own_json = "json" in inspect.signature(function).parameters
+    parameters = [*map(_of_option, options), *_of_entry(name, without)]
+    taken = inspect.signature(function).parameters
+    own_json = "json" in taken
+    if "context" in taken:
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        parameters.append(inspect.Parameter("context", keyword, annotation=typer.Context))
 
     def called(**given: Any) -> None:
         json = given.get("json", False) if own_json else given.pop("json", False)
@@ -135,72 +134,55 @@ def command(
     return called
 
 
-def _of_signature(
-    name: str, function: Callable[..., Report | None], without: Collection[str]
-) -> list[inspect.Parameter]:
-    """The parameters of a function, with their help from commands.toml; what **given takes is stated there, where {}
-    stands for an option of several commands."""
+def _of_entry(name: str, without: Collection[str]) -> list[inspect.Parameter]:
+    """The options of an entry of commands.toml, --json last; {} stands for an option of several commands."""
     entry, several = entries()[name], entries()["options"]
     own = {**entries()[entry.get("like", name)].get("options", {}), **entry.get("options", {})}
-    hints, known = get_type_hints(function), inspect.signature(function).parameters
-    named = {each.name: each for each in known.values() if each.kind is not each.VAR_KEYWORD}
-    parameters = []
-    for each in dict.fromkeys([*(own if len(named) < len(known) else ()), *named]):
-        about = own.get(each) or several.get(each, {})
-        if hints.get(each) is typer.Context:
-            parameters.append(named[each])
-        elif each in named and each not in without:
-            argument = named[each].kind is not inspect.Parameter.KEYWORD_ONLY
-            parameters.append(_parameter(each, hints[each], named[each].default, about, argument=argument))
-        elif each not in without:
-            parameters.append(_stated(each, about))
-    if hints["return"] is not type(None) and "json" not in known:
-        parameters.append(_parameter("json", bool, False, several["json"]))
-    return parameters
-
-
-def _parameter(name: str, kind: Any, default: Any, about: str | Values, *, argument: bool = False) -> inspect.Parameter:
-    """One parameter. about: its help, or a table of help, metavar, min, max, and name where --name is another."""
-    table: Values = {"help": about} if isinstance(about, str) else about
-    words = escape(table.get("help", "")) or None
-    if argument:
-        declared: Any = typer.Argument(metavar=table.get("metavar"), help=words)
-    else:
-        flag = f"--{table.get('name', name).replace('_', '-')}"
-        flag = f"{flag}/--no-{flag[2:]}" if kind is bool and default is True else flag
-        declared = typer.Option(flag, help=words, min=table.get("min"), max=table.get("max"))
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared]
-    )
+    if entry.get("json", True):
+        own["json"] = {}
+    return [_stated(each, about or several[each]) for each, about in own.items() if each not in without]
 
 
 _TYPES = {"text": str, "file": Path, "count": int, "number": float, "flag": bool}
 
 
 def _stated(name: str, about: str | Values) -> inspect.Parameter:
-    """A parameter that is all in commands.toml: of a type, a text without; `repeatable` or not; `required` or with a
-    `default`, none or false without; with a metavar it is an argument."""
-    table = {"help": about} if isinstance(about, str) else about
+    """A parameter. about: its help, or a table as in commands.toml, with min, max, and name where --name is another."""
+    table: Values = {"help": about} if isinstance(about, str) else about
     kind: Any = _TYPES[table.get("type", "text")]
-    default = (
-        inspect.Parameter.empty if table.get("required") else table.get("default", False if kind is bool else None)
-    )
-    kind = list[kind] if table.get("repeatable") else kind
-    return _parameter(name, kind | None if default is None else kind, default, table, argument="metavar" in table)
+    default = table.get("default", False if kind is bool else None)
+    default = inspect.Parameter.empty if table.get("required") else default
+    shown = list[kind] if table.get("repeatable") else kind
+    words = escape(table.get("help", "")) or None
+    if "metavar" in table:
+        declared: Any = typer.Argument(metavar=table["metavar"] or None, help=words)
+    else:
+        flag = f"--{table.get('name', name).replace('_', '-')}"
+        flag = f"{flag}/--no-{flag[2:]}" if kind is bool and default is True else flag
+        declared = typer.Option(flag, help=words, min=table.get("min"), max=table.get("max"))
+    annotation: Any = Annotated[shown | None if default is None else shown, declared]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _of_option(option: Option) -> inspect.Parameter:
     """The parameter that an option of a family is."""
     from workbench.families.option import spell  # a command without a family works where these refuse to load
 
+    several = option.kind is list
     default = spell(option.default) if option.kind is str else option.default
-    kind: Any = option.kind
-    if kind is list:
-        kind, default = list[str] | None, None
-    elif not option.required and default is None:
-        kind = option.kind | None
-    about = {"name": option.command or option.name, "help": option.help, "min": option.least, "max": option.most}
-    return _parameter(option.name, kind, inspect.Parameter.empty if option.required else default, about)
+    return _stated(
+        option.name,
+        {
+            "name": option.command or option.name,
+            "type": "text" if several else next(name for name, kind in _TYPES.items() if kind is option.kind),
+            "repeatable": several,
+            "required": option.required,
+            "default": None if several else default,
+            "help": option.help,
+            "min": option.least,
+            "max": option.most,
+        },
+    )
 
 
 def present(given: Values) -> Record:

@@ -47,7 +47,7 @@ def verify(**given: Any) -> Report:
     return Report(values, shown(), result.kept("requests are answered."), bool(bad))
 
 
-def reproduce(*, results: Path = Path("results"), format: list[str] | None = None, **given: Any) -> Report:
+def reproduce(*, results: Path, format: list[str] | None, **given: Any) -> Report:
     """Regenerate the papers' figures and tables into results/, printed numbers beside ours."""
     from workbench.papers.reproduce import reproduce as run
 
@@ -73,7 +73,7 @@ def reproduce(*, results: Path = Path("results"), format: list[str] | None = Non
     return Report(values, shown(), result.kept("artifacts are finished; these are kept."))
 
 
-def doctor(*, json: bool = False) -> None:
+def doctor(*, json: bool) -> None:
     """What is installed: whether that set is known to work, solvers and licences, extras, folders; exit 1 when bad."""
     from workbench.cli.doctor import doctor as run
 

@@ -13,7 +13,7 @@ from workbench.errors import WorkbenchError
 from workbench.exact.objects import Record, Values
 from workbench.io.files import distinct_files
 from workbench.io.result import Progress
-from workbench.sweeps.ledger import DEFAULT, Ledger, Row
+from workbench.sweeps.ledger import Ledger, Row
 
 if TYPE_CHECKING:
     from workbench.sweeps.result import Outcome, SweepResult
@@ -27,9 +27,9 @@ _FOUND = ("claimed", "optimal", "found")  # statuses of what was answered
 def sweep(
     spec: Path,
     *,
-    ledger: Path = DEFAULT,
-    dry_run: bool = False,
-    json: bool = False,
+    ledger: Path,
+    dry_run: bool,
+    json: bool,
     **workers: Any,
 ) -> Report:
     """Answer every point of a grid of models, parameters, notions, costs and solvers, once; every answer is kept.
@@ -78,7 +78,7 @@ def _said(values: Values, *, failed: bool = False) -> Report:
     return Report(values, [facts(rows)], failed=failed)
 
 
-def list_(*, ledger: Path = DEFAULT, model: str | None = None, status: str | None = None, limit: int = 20) -> Report:
+def list_(*, ledger: Path, model: str | None, status: str | None, limit: int) -> Report:
     """The rows of the ledger: what was asked, and what came of it."""
     with Ledger(ledger, create=False) as book:
         total, matching, chosen = len(book), 0, deque[Row](maxlen=limit or None)
@@ -102,7 +102,7 @@ def _brief(row: Row) -> Values:
     return line | {name: answer.get(name) for name in (*_ANSWERED, "failure")}
 
 
-def show(key: str, *, ledger: Path = DEFAULT) -> Report:
+def show(key: str, *, ledger: Path) -> Report:
     """Everything about one row: the request it is filed under, versions, options, and the answer."""
     with Ledger(ledger, create=False) as book:
         row = book.find(key)
@@ -116,9 +116,7 @@ def show(key: str, *, ledger: Path = DEFAULT) -> Report:
     return Report(values, [facts([*lines, ("seconds", f"{row.seconds:.4g}")])])
 
 
-def export(
-    target: Path, *, ledger: Path = DEFAULT, spec: Path | None = None, effort: bool = False, salvage: bool = False
-) -> Report:
+def export(target: Path, *, ledger: Path, spec: Path | None, effort: bool, salvage: bool) -> Report:
     """Write the rows as a flat table, sorted by request, with their provenance."""
     from workbench.sweeps.export import export as write
     from workbench.sweeps.export import writable
@@ -151,7 +149,7 @@ def export(
     )
 
 
-def merge(sources: list[Path], *, ledger: Path = DEFAULT, json: bool = False) -> Report:
+def merge(sources: list[Path], *, ledger: Path, json: bool) -> Report:
     """Add the rows of other ledgers, such as another machine's, to one; a key that is there keeps its answer.
 
     Exit code 1 when two ledgers answer the same request differently: the keys are listed.
