@@ -198,7 +198,6 @@ class Result(Sequence[Row]):
 
         shown = table_of(self.rows[:_SHOWN]).dropna(axis="columns", how="all")
         shown = shown[[name for name in shown if not self.noted or name in self.noted]]
-        cells = [list(row.values()) for row in records(shown)]
         more = [f"{len(self) - _SHOWN} more rows"] if len(self) > _SHOWN else []
         stopped = [f"Interrupted: {self.finished} of {self.total} parts are finished."] if self.interrupted else []
         try:
@@ -206,7 +205,7 @@ class Result(Sequence[Row]):
         except InvalidRequest:  # too few rows
             drawing = ""
         notes = [*more, *stopped, *self.sentences]
-        return document(self.title, table([str(name) for name in shown.columns], cells), notes, drawing)
+        return document(self.title, table(shown), notes, drawing)
 
 
 def gathered(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
     from workbench.io.figures import Width
@@ -73,11 +74,14 @@ def document(title: str, body: str, notes: Sequence[str] = (), drawing: str = ""
     return f"<div style='{_PAGE}'><strong>{html.escape(title)}</strong>{body}{lines}{drawing}</div>"
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Rows under their heads; numbers in nine digits, None as a dash."""
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
-    lines = "".join(f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>" for row in rows)
-    return f"<div style='{_SCROLLS}'><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"
+def table(rows: pd.DataFrame) -> str:
+    """Rows under their heads; numbers in nine digits, what is missing as a dash."""
+    import pandas as pd
+
+    shown = rows.astype(object).where(rows.notna(), "-")
+    with pd.option_context("display.max_colwidth", None):
+        text = shown.to_html(index=False, border=0, justify="left", float_format="{:.9g}".format)
+    return f"<div style='{_SCROLLS}'>{''.join(map(str.strip, text.splitlines()))}</div>"
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> str:
@@ -106,9 +110,3 @@ def picture(draw: Callable[[], Figure], most: int | None = None) -> str:
     figure.savefig(pixels, format="png", dpi=min(68.0, 800 / figure.get_figwidth()))
     code = base64.b64encode(pixels.getvalue()).decode()
     return f"<img style='max-width:100%' alt='' src='data:image/png;base64,{code}'>"
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    return html.escape(f"{value:.9g}" if isinstance(value, float) else str(value))

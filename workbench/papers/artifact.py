@@ -18,11 +18,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from workbench import __version__
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Record, Values
 from workbench.io.drawing import Drawing, stated
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-Compute = Callable[[bool], "Artifact"]  # with everything or with the minutes-long default
+Compute = Callable[..., "Artifact"]  # with everything or with the minutes-long default
 
 FORMATS = ("csv", "tex", *PICTURES, *WIDTHS)  # tex and widths only where asked for
 DIGITS = 9  # significant digits of a number whose computation is exact but for rounding
@@ -205,35 +207,45 @@ def given(part: Values, full: bool) -> Record:
     return {**part.get("given", {}), **(part.get("full", {}) if full else {})}
 
 
-def tabled(paper: str, name: str, functions: Values, full: bool = False) -> pd.DataFrame:
+def tabled(paper: str, name: str, functions: Values, full: bool = False, kept: Path | None = None) -> pd.DataFrame:
     """The table that papers/declared/<paper>.toml states: one part after the other, each the rows `of` a function.
 
     A part: given, full (instead, with `full`): what the function is given; each: further of these, in every
     combination, which are columns as well; let: columns that are expressions of these; add: columns of one value. The
     table: columns, those of the rows where none are named; beside: columns of printed numbers, each a place in
-    printed/<paper>.toml.
+    printed/<paper>.toml. kept: a file for rows as they are had, from which a table that was interrupted goes on.
     """
-    return _joined(paper, name, [_rows(paper, name, functions, key, full) for key in _keys(paper, name)])
+    own = declared(paper)[name]
+    had: Record = {} if kept is None or not kept.exists() else dict(_lines(kept.read_text("utf-8")))
+    tables = []
+    for part in own["rows"]:
+        for values in itertools.product(*part.get("each", {}).values()):
+            chosen = dict(zip(part.get("each", {}), values, strict=True))
+            key = json.dumps([part["of"], given(part, full), chosen])
+            if key not in had:
+                had[key] = _rows(part, functions, full, chosen).to_dict("records")
+                if kept is not None:
+                    kept.parent.mkdir(parents=True, exist_ok=True)
+                    with kept.open("a", encoding="utf-8") as file:
+                        file.write(f"{json.dumps([__version__, key, had[key]])}\n")
+            tables.append(pd.DataFrame(had[key]))
+    table = pd.concat(tables, ignore_index=True).reindex(columns=own.get("columns"))
+    return table.assign(**{column: np.ravel(_there(paper, at)) for column, at in own.get("beside", {}).items()})
 
 
-def _keys(paper: str, name: str) -> list[tuple[Any, ...]]:
-    """(number of a part, values of its `each`) of all rows."""
-    parts = enumerate(declared(paper)[name]["rows"])
-    return [(at, *values) for at, part in parts for values in itertools.product(*part.get("each", {}).values())]
+def _lines(text: str) -> Iterator[tuple[str, list[Row]]]:
+    """The rows that this version kept, by what they are of; a line that was cut short is left out."""
+    for line in text.splitlines():
+        with suppress(ValueError):
+            version, key, rows = json.loads(line)
+            if version == __version__:
+                yield key, rows
 
 
-def _rows(paper: str, name: str, functions: Values, key: tuple[Any, ...], full: bool) -> pd.DataFrame:
-    part = declared(paper)[name]["rows"][key[0]]
-    chosen = dict(zip(part.get("each", {}), key[1:], strict=True))
+def _rows(part: Values, functions: Values, full: bool, chosen: Values) -> pd.DataFrame:
     rows = pd.DataFrame(functions[part["of"]](**given(part, full), **chosen)).assign(**chosen)
     new: Row = {column: rows.eval(what) for column, what in part.get("let", {}).items()}
     return rows.assign(**new, **part.get("add", {}))
-
-
-def _joined(paper: str, name: str, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    stated = declared(paper)[name]
-    table = pd.concat(parts, ignore_index=True).reindex(columns=stated.get("columns"))
-    return table.assign(**{column: np.ravel(_there(paper, at)) for column, at in stated.get("beside", {}).items()})
 
 
 def _there(paper: str, place: str) -> Any:
@@ -300,25 +312,6 @@ def _expression(what: str, words: Values) -> Any:
 
 
 @dataclass(frozen=True)
-class InParts:
-    """A function that computes an artifact in parts, each of which may be computed in a process of its own.
-
-    keys: what the parts are of, hashable, the longest last; part: (key, full) -> what it found, plain data; join:
-    (what all parts found, in the order of keys, full) -> the Artifact; kept: whether what the parts found is written
-    into a file as they end, so that a run that was interrupted goes on from there (keys and data as JSON has them).
-    """
-
-    keys: Sequence[Any]
-    part: Callable[[Any, bool], Any]
-    join: Callable[[Sequence[Any], bool], Artifact]
-    kept: bool = False
-
-    def __call__(self, full: bool) -> Artifact:
-        """The artifact, its parts computed one after the other."""
-        return self.join([self.part(key, full) for key in self.keys], full)
-
-
-@dataclass(frozen=True)
 class Paper:
     """A paper: its artifacts by name, each a function that computes it, and its errata.
 
@@ -326,8 +319,8 @@ class Paper:
     needs: artifact -> extra that must be installed for it; "errata" may be among them.
     only_full: names of artifacts that are recomputed with full only; what they left in the results stays otherwise.
     seconds: about how long artifacts take (and "errata"), where it is more than a few; several processes begin with
-    the longest. together: artifacts that share most of their computation and stay in one process; of those in parts,
-    the parts of the same key. timed: artifacts that measure seconds, computed while nothing else is.
+    the longest. together: artifacts that share most of their computation and stay in one process; timed: that measure
+    seconds, computed while nothing else is; kept: that are also given a file, from which they go on once interrupted.
     """
 
     name: str
@@ -341,6 +334,7 @@ class Paper:
     seconds: Mapping[str, float] = field(default_factory=dict)
     together: Sequence[Collection[str]] = ()
     timed: Collection[str] = ()
+    kept: Collection[str] = ()
     on_demand: bool = False  # recomputed only when named or with --full: it takes minutes and times machines
 
 
@@ -349,7 +343,7 @@ def paper_stated(file: str, *spaces: Record) -> Paper:
 
     spaces: where the functions that it names are found. An artifact without rows is computed by that of its name; of
     one with rows, `more` names what says more of its table: comparisons, words (besides what its first part is given),
-    ...; apart: whether each combination of its rows is a part, and kept: as of `InParts`.
+    ...
     """
     own, functions = declared(file), ChainMap(*spaces)
     artifacts = {
@@ -366,20 +360,14 @@ def _stated(file: str, name: str, functions: Values) -> Compute:
     """What computes an artifact with rows."""
     stated = declared(file)[name]
 
-    def told(table: pd.DataFrame, full: bool) -> Artifact:
+    def compute(full: bool, kept: Path | None = None) -> Artifact:
+        table = tabled(file, name, functions, full, kept)
         more = functions[stated["more"]](table) if "more" in stated else {}
         own, words = stated.get("words", {}), given(stated["rows"][0], full)
         words = {word: value for word, value in words.items() if word not in own}
         return artifact(file, name, table, **words | more)
 
-    if not stated.get("apart"):
-        return lambda full: told(tabled(file, name, functions, full), full)
-    return InParts(
-        _keys(file, name),
-        lambda key, full: _rows(file, name, functions, key, full).to_dict("records"),
-        lambda parts, full: told(_joined(file, name, [*map(pd.DataFrame, parts)]), full),
-        stated.get("kept", False),
-    )
+    return compute
 
 
 def declared(paper: str) -> Record:

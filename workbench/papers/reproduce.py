@@ -21,7 +21,7 @@ from workbench.io.result import Progress, Result, silent
 from workbench.papers import PAPERS, load
 from workbench.papers.artifact import FORMATS, Paper, declared
 from workbench.papers.gallery import agreement, gallery
-from workbench.papers.steps import COMPARED, Reproduction, in_order
+from workbench.papers.steps import COMPARED, ERRATA, Reproduction
 from workbench.sweeps.workers import cores
 
 if TYPE_CHECKING:
@@ -77,12 +77,14 @@ def reproduce(
     clock = Deadline()
     for note in notes:
         progress(0, len(tasks), note)
-    run = Reproduction(chosen, [(paper.name, name) for paper, name in tasks], Path(results), full, progress, formats)
+    errata = [(paper, ERRATA) for paper in chosen if paper.errata and artifacts is None]
+    wanted = sorted([*tasks, *errata], key=lambda pair: chosen.index(pair[0]))  # after the artifacts of a paper
+    run = Reproduction(wanted, Path(results), full, progress, formats)
     done = len(tasks)
     try:
-        run.run(in_order(chosen, tasks, errata=artifacts is None), jobs or cores())
+        run.run(jobs or cores())
     except KeyboardInterrupt:
-        done = min(run.done, len(tasks) - 1)  # an interrupted check of errata, too
+        done = min(len(run.known), len(tasks) - 1)  # an interrupted check of errata, too
     finally:  # an artifact that fails costs none of those before it
         if Path(results).is_dir():
             gallery(Path(results))

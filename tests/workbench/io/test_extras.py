@@ -10,7 +10,7 @@ import pytest
 
 import workbench as wb
 from workbench.io import extras
-from workbench.papers import gallery, reproduce
+from workbench.papers import gallery, reproduce, steps
 from workbench.papers.artifact import Artifact, Paper
 from workbench.privacy.opendp import measurement
 from workbench.sweeps.export import writable
@@ -35,7 +35,7 @@ def _fails(full: bool) -> Artifact:
 @pytest.fixture
 def paper(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Paper("modulo-noise", "A paper", "", {"first": _artifact, "second": _fails}, needs={"second": "learning"})
-    for module in (reproduce, gallery):
+    for module in (reproduce, steps, gallery):
         monkeypatch.setattr(module, "load", lambda name: made)
 
 

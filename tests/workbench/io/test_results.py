@@ -131,6 +131,7 @@ def test_bad_reproductions_are_refused_in_one_form(bad: dict[str, Any], tmp_path
 
 def test_reproduce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from workbench.papers import reproduce as module
+    from workbench.papers import steps
     from workbench.papers.artifact import Artifact, Comparison, Paper
 
     def artifact(name: str) -> Any:
@@ -143,7 +144,8 @@ def test_reproduce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return compute
 
     paper = Paper("dql", "t", "c", {name: artifact(name) for name in ("one", "stop", "two")})
-    monkeypatch.setattr(module, "load", lambda name: paper)
+    for place in (module, steps):
+        monkeypatch.setattr(place, "load", lambda name: paper)
     lines: list[str] = []
     result = wb.reproduce(
         "dql", results=tmp_path, jobs=1, progress=lambda done, total, line: lines.append(f"{done}/{total}")

@@ -76,14 +76,14 @@ def test_the_work_is_counted_and_repeats():
 
 
 def test_a_long_artifact_says_that_it_runs():
-    lines = []
-    with heartbeat(lines.append, "[1/1] fig", every=0.01):
+    said = []
+    with heartbeat(said.append, every=0.01):
         time.sleep(0.2)
-    assert lines
-    assert all(line.startswith("[1/1] fig ... 0 s") for line in lines)
-    count = len(lines)
+    assert said == sorted(said)
+    assert said
+    count = len(said)
     time.sleep(0.05)
-    assert len(lines) == count
+    assert len(said) == count
 
 
 def test_what_needs_full_is_left_alone_without_it(tmp_path: Path):

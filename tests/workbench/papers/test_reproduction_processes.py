@@ -17,8 +17,8 @@ import pytest
 import workbench as wb
 from workbench.errors import NotProven, WorkbenchError
 from workbench.papers import PAPERS, gallery, load, reproduce, steps
-from workbench.papers.artifact import Artifact, Comparison, InParts, Paper
-from workbench.papers.steps import Step, in_order, separate
+from workbench.papers.artifact import Artifact, Comparison, Paper
+from workbench.papers.steps import steps_of
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -64,64 +64,42 @@ def compute(name: str, tried: list[str]) -> Callable[[bool], Artifact]:
 
 
 def paper(tried: list[str], **more: Any) -> Paper:
-    """Artifacts of two kinds: ordinary ones and one in parts."""
     names = ("short", "first", "second", "clock", "long")
-    squares = InParts(
-        (1, 2, 3),
-        lambda key, full: key * key,
-        lambda parts, full: Artifact("squares", "squares", pd.DataFrame({"x": list(parts)}), None, ""),
-    )
     artifacts = {name: compute(name, tried) for name in names}
     return Paper(
         "dql",
         "t",
         "c",
-        {**artifacts, "squares": squares},
+        artifacts,
         lambda: (),
         together=[("first", "second")],
-        seconds={"long": 9, "second": 4, "squares": 6},
+        seconds={"long": 9, "second": 4},
         timed=("clock",),
         **more,
     )
 
 
-def test_the_longest_begin_and_what_measures_time_is_alone() -> None:
+def test_what_measures_time_is_alone_and_what_shares_its_computation_together() -> None:
     chosen = paper([])
-    apart, alone = separate([chosen], in_order([chosen], [(chosen, name) for name in chosen.artifacts], errata=True))
-    assert [(step.names, step.key) for step in apart] == [
-        (("long",), None),
-        (("first", "second"), None),
-        (("squares",), 3),
-        (("squares",), 2),
-        (("squares",), 1),
-        (("short",), None),
-        (("errata",), None),
-    ]
+    weighed, alone = steps_of([(chosen, name) for name in (*chosen.artifacts, "errata")])
+    assert {step.names: seconds for step, seconds in weighed.items()} == {
+        ("short",): 1,
+        ("first", "second"): 5,
+        ("long",): 9,
+        ("errata",): 1,
+    }
     assert [step.names for step in alone] == [("clock",)]
 
 
 @pytest.mark.parametrize("name", list(PAPERS))
 def test_what_papers_say_of_their_artifacts_is_of_these(name: str) -> None:
     known = load(name)
-    spoken_of = {*known.seconds, *known.timed, *(one for group in known.together for one in group)}
+    spoken_of = {*known.seconds, *known.timed, *known.kept, *(one for group in known.together for one in group)}
     assert spoken_of <= {*known.artifacts, "errata"}
-    apart, alone = separate([known], in_order([known], [(known, one) for one in known.artifacts], errata=True))
-    taken = [(name, step.key) for step in (*apart, *alone) for name in step.names]
-    parts = {name: whole.keys for name, whole in known.artifacts.items() if isinstance(whole, InParts)}
-    expected = [(name, key) for name in known.artifacts for key in parts.get(name, [None])]
-    assert len(taken) == len(set(taken))
-    assert set(taken) == {*expected, *([("errata", None)] if known.errata else [])}
-
-
-def test_parts_that_share_their_computation_are_in_one_process() -> None:
-    known = load("optm")
-    apart, _ = separate([known], [Step("optm", (name,)) for name in ("price-of-bits", "above")])
-    assert [(step.names, step.key) for step in apart] == [
-        (("price-of-bits", "above"), (0, "1.5")),
-        (("price-of-bits", "above"), (0, "1")),
-        (("price-of-bits", "above"), (0, "0.5")),
-        (("price-of-bits",), (0, "2")),
-    ]
+    assert {*known.kept} <= {*known.only_full}
+    weighed, alone = steps_of([(known, one) for one in (*known.artifacts, "errata")])
+    taken = [name for step in (*weighed, *alone) for name in step.names]
+    assert sorted(taken) == sorted([*known.artifacts, "errata"])
 
 
 def backwards(tasks: Sequence[Any], jobs: int, work: Callable[[Any], Any], *, ahead: int) -> Iterator[tuple[int, Any]]:
@@ -146,9 +124,8 @@ def test_rows_and_files_are_in_order_whatever_ends_first(here: Any, tmp_path: Pa
     result = wb.reproduce("dql", results=tmp_path, jobs=2)
     assert [row["artifact"] for row in result] == ["short", "first", "second", "clock", "long"]
     assert tried == ["short", "first", "second", "long", "clock"]
-    assert (tmp_path / "dql/squares.csv").read_text() == "x\n1\n4\n9\n"
     assert (tmp_path / "dql/errata.json").exists()
-    assert "### squares" in (tmp_path / "README.md").read_text()
+    assert "### clock" in (tmp_path / "README.md").read_text()
 
 
 def test_an_error_keeps_what_ended_before(here: Any, tmp_path: Path) -> None:
