@@ -11,13 +11,12 @@ import pandas as pd
 import pytest
 
 from workbench.errors import CorruptFile, WorkbenchError
-from workbench.families.quantizer.output_search import optimised_bins
 from workbench.families.quantizer.search import largest_q
 from workbench.mechanisms.baselines.two_bin import rqm
 from workbench.mechanisms.density import normal
 from workbench.papers.artifact import Artifact
-from workbench.papers.optm import PAPER, common, tables
-from workbench.papers.optm.common import best_exact, parameters, published
+from workbench.papers.optm import PAPER, tables
+from workbench.papers.optm.common import designed, parameters, published
 from workbench.papers.optm.sgd import Training, mnist, train
 from workbench.papers.optm.tables import standard_error
 from workbench.papers.optm.vectors import ball, ball_coordinate, metric_floor
@@ -27,8 +26,7 @@ from workbench.privacy.audit import audit_extremes
 @pytest.fixture
 def one_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Outputs are searched from fewer starts on fewer knots: the claims below hold of what these find as well."""
-    monkeypatch.setattr(common, "optimised_bins", partial(optimised_bins, knots=11))
-    monkeypatch.setattr(tables, "best_exact", partial(best_exact, starts=1))
+    monkeypatch.setattr(tables, "designed", partial(designed, starts=1, knots=11))
 
 
 @pytest.mark.usefixtures("one_start")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -13,17 +14,15 @@ from models.quantizer import usual_reach
 from solvers.arrays import Vector
 from workbench.exact.numbers import exact
 from workbench.exact.objects import Record
+from workbench.families.api import design
 from workbench.families.quantizer.certify import repaired
-from workbench.families.quantizer.laws import LawQuestion, exact_quantizer
+from workbench.families.quantizer.laws import LawQuestion
 from workbench.families.quantizer.limit import Limit, mae_limit
-from workbench.families.quantizer.mvu import mvu
-from workbench.families.quantizer.optm import optm_thinner
-from workbench.families.quantizer.output_search import optimised_bins
 from workbench.families.quantizer.search import largest_q
 from workbench.mechanisms.baselines.two_bin import erm, rqm
 from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.quantization import read_bins
+from workbench.mechanisms.quantization import Quantization, read_bins
 from workbench.papers.artifact import printed
 from workbench.papers.optm.authors import authors_optm
 
@@ -50,11 +49,15 @@ def simulated(quantizer: Quantizer, x: Vector, rng: np.random.Generator) -> Vect
     return np.asarray(quantizer.outputs[(rng.random(x.shape)[..., None] >= sums).sum(axis=-1)])
 
 
-def optm_at(bins: str, epsilon: str, density: Density | None = None) -> Quantizer:
-    """OPTM at given bins: the best of its slices by its own objective; thinner slices when 0.01 leaves no solution."""
-    answer = optm_thinner(read_bins(bins), exact(epsilon, "epsilon"), density or uniform())
-    assert answer
-    return certified(answer.quantizer, epsilon)
+@lru_cache(maxsize=256)
+def designed(outputs: str | int, epsilon: str, density: Density | None = None, **options: Any) -> Quantizer:
+    """The quantizer at given outputs, or at so many optimised ones within twice the least feasible reach (those of MVU
+    anywhere). options: of `workbench design quantizer`."""
+    given: Record = {"levels": outputs} if isinstance(outputs, int) else {"bins": outputs}
+    quantizer: Quantizer = design(
+        Quantization(**given, density=density or uniform()), epsilon=epsilon, **options
+    ).mechanism
+    return quantizer
 
 
 def authors_optm_at(epsilon: str) -> Quantizer:
@@ -64,8 +67,7 @@ def authors_optm_at(epsilon: str) -> Quantizer:
 
 def mvu_at(outputs: str | int, epsilon: str) -> Quantizer:
     """MVU's LP at a printed alphabet, or with so many searched outputs."""
-    bins = read_bins(outputs) if isinstance(outputs, str) else outputs
-    return certified(mvu(law_question(epsilon, loss="squared"), bins).quantizer, epsilon)
+    return designed(outputs, epsilon, method="mvu", starts=5)
 
 
 @lru_cache(maxsize=256)
@@ -74,7 +76,7 @@ def printed_at(name: str, table: str, epsilon: str, density: Density | None = No
     largest private q where none is, None when there is none."""
     given = parameters()[table].get(name, {})
     if name == "OPTM":
-        return optm_at(given["bins"], epsilon, density)
+        return designed(given["bins"], epsilon, density, method="optm")
     if name == "MVU":
         return mvu_at(given.get("bins", 4), epsilon)
     if name == "ERM":
@@ -89,27 +91,9 @@ def published(epsilon: str, table: str | None = None) -> dict[str, Quantizer]:
     return {name: quantizer for name in names if (quantizer := printed_at(name, table, epsilon))}
 
 
-@lru_cache(maxsize=256)
-def law_question(epsilon: str, density: Density | None = None, loss: str = "absolute") -> LawQuestion:
+def law_question(epsilon: str, density: Density | None = None) -> LawQuestion:
     """On [-1, 1], inputs uniform where no density is given."""
-    return LawQuestion(exact(epsilon, "epsilon"), density or uniform(), loss)
-
-
-def exact_at(bins: str, epsilon: str, density: Density | None) -> Quantizer:
-    """The exact quantizer at given bins, on 41 knots."""
-    design = exact_quantizer(read_bins(bins), law_question(epsilon, density), knots=41)
-    assert design
-    return certified(design.quantizer, epsilon)
-
-
-@lru_cache(maxsize=256)
-def best_exact(
-    levels: int, epsilon: str, density: Density | None = None, *, loss: str = "absolute", starts: int = 4
-) -> Quantizer:
-    """The exact quantizer with optimised bins, within twice the least feasible reach."""
-    design = optimised_bins(levels, law_question(epsilon, density, loss), starts=starts)
-    assert design
-    return certified(design.quantizer, epsilon)
+    return LawQuestion(exact(epsilon, "epsilon"), density or uniform())
 
 
 def certified(quantizer: Quantizer, epsilon: str) -> Quantizer:

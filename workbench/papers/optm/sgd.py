@@ -30,7 +30,7 @@ from workbench.exact.arrays import Positions
 from workbench.io.extras import need
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Artifact, artifact
-from workbench.papers.optm.common import best_exact, parameters, published, simulated
+from workbench.papers.optm.common import designed, parameters, published, simulated
 
 Data = tuple[Vector, NDArray[np.intp]]
 
@@ -81,7 +81,7 @@ def train(x: Vector, y: Positions, quantizer: Quantizer | None, training: Traini
 def _curves(data: Data, table: str, training: Training, epsilon: str) -> pd.DataFrame:
     """Of clipping alone, and of mechanisms; 4 bins are optimised for the squared error of uniform inputs: a step of SGD
     feels the noise's variance."""
-    best = best_exact(4, epsilon, loss="squared", starts=1)
+    best = designed(4, epsilon, loss="squared", starts=1)
     frames = []
     for name, quantizer in {"no privacy": None, "exact quantizer": best, **published(epsilon, table)}.items():
         accuracy = train(*data, quantizer, training)

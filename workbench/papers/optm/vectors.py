@@ -13,7 +13,7 @@ from workbench.exact.objects import Record
 from workbench.families.quantizer.laws import between_ends
 from workbench.families.quantizer.limit import unlimited
 from workbench.mechanisms.density import Density, from_function, uniform
-from workbench.papers.optm.common import best_exact, published, simulated
+from workbench.papers.optm.common import designed, published, simulated
 
 _COUNT, _CUBE, _BALL = 10_000, 10, 100  # vectors, and their dimensions
 
@@ -64,7 +64,7 @@ def vectors(inputs: str, epsilon: float) -> pd.DataFrame:
     drawn, density = rng.uniform(-1, 1, (_COUNT, _CUBE)), uniform()
     if inputs == "ball":
         drawn, density = ball(_COUNT, rng), ball_coordinate()
-    best = best_exact(4, budget, density, loss="squared", starts=1)
+    best = designed(4, budget, density, loss="squared", starts=1)
     rows = []
     for mechanism, quantizer in (published(budget, "table7") | {"exact quantizer": best}).items():
         errors = np.linalg.norm(simulated(quantizer, drawn, rng) - drawn, axis=1)
