@@ -73,8 +73,6 @@ def compare(
         rows = [{"instance": instance.name, "model": instance.model} for instance in taken]
         cells = [[*row.values()] for row in rows]
         return Report({"instances": rows}, [table(f"{len(rows)} instances", ["instance", "model"], cells)])
-    if out is None and suite == "default" and given["solvers"] in (None, "all") and given["instances"] is None:
-        out = Path("results/solver_comparison")
     if out:
         output_folder(out, "out")
     source = programs or str(suite)
@@ -95,27 +93,24 @@ def _suite_of(suite: str | None, programs: Path | None, *, listing: bool, json: 
 
 def _suite_report(result: Result, suite: str, time_limit: float, folder: Path | None) -> Report:
     """Write what there is and report it; after Ctrl-C the finished runs."""
-    from workbench.io.result import records
-    from workbench.papers.gallery import gallery
-    from workbench.papers.solver_comparison import artifacts
-    from workbench.papers.steps import write_artifact
+    from workbench.comparison.report import summary
+    from workbench.io.files import write_whole
+    from workbench.io.result import csv_bytes, records
 
-    report = artifacts(result, suite, time_limit)
+    solvers = summary(result.to_frame(), time_limit)
     if folder:
-        for artifact in report:
-            write_artifact(artifact, folder)
-        if folder.name in ("solver_comparison", "program_library") and (folder.parent / "README.md").exists():
-            gallery(folder.parent)
+        result.save(folder)
+        write_whole(folder / "summary.csv", csv_bytes(solvers))
     values = {
         "suite": suite,
-        "summary": records(report[0].table),
-        "runs": records(next(artifact.table for artifact in report if artifact.name == "performance_profile")),
+        "summary": records(solvers),
+        "runs": records(result.to_frame()),
         "recommendations": list(result.sentences),
         "interrupted": result.interrupted,
     }
     written = [f"{len(result)} runs: {folder}"] if folder else []
     place = f"in {folder}" if folder else "shown above"
-    shown = [*_solvers(report[0].table, suite), *result.sentences, *written]
+    shown = [*_solvers(solvers, suite), *result.sentences, *written]
     return Report(values, shown, result.kept(f"runs are finished, {place}."))
 
 

@@ -131,17 +131,18 @@ def _wanted(chosen: Sequence[Paper], artifacts: Sequence[str] | None, full: bool
 def _possible(wanted: Sequence[tuple[Paper, str]], *, named: bool) -> tuple[list[tuple[Paper, str]], tuple[str, ...]]:
     """Those whose extras are installed, and one sentence for every extra that is not. Raises NotInstalled, before
     anything runs, where the user named an artifact that lacks one."""
-    extras = sorted({extra for paper, _ in wanted for extra in paper.needs.values() if not present(EXTRAS[extra])})
-    tasks = [(paper, name) for paper, name in wanted if paper.needs.get(name) not in extras]
-    notes = []
-    for extra in extras:
-        left_out = {f"{paper.name} {name}": name for paper, name in wanted if paper.needs.get(name) == extra}
-        for what in [what for what, name in left_out.items() if named and name not in [other for _, other in tasks]]:
+    lacking = [pair for pair in wanted if pair[1] in pair[0].needs and not present(EXTRAS[pair[0].needs[pair[1]]])]
+    tasks = [pair for pair in wanted if pair not in lacking]
+    left_out: dict[str, list[str]] = {}
+    for paper, name in lacking:
+        extra, what = paper.needs[name], f"{paper.name} {name}"
+        if named and name not in [other for _, other in tasks]:
             need(extra, what)
-        if left_out:
-            names = ", ".join(left_out)
-            notes.append(f"Left out: {names}, which need the extra {extra!r}: pip install 'dp-workbench[{extra}]'.")
-    return tasks, tuple(notes)
+        left_out.setdefault(extra, []).append(what)
+    return tasks, tuple(
+        f"Left out: {', '.join(names)}, which need the extra {extra!r}: pip install 'dp-workbench[{extra}]'."
+        for extra, names in left_out.items()
+    )
 
 
 def _draw(table: pd.DataFrame) -> Figure | None:

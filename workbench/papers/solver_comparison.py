@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
 
+import pandas as pd
+
 from workbench.comparison.compare import compare_programs
 from workbench.comparison.library import export
 from workbench.comparison.report import COLUMNS, draw_profile, draw_scatter, summary
@@ -19,27 +21,20 @@ from workbench.papers.artifact import Artifact, Paper, artifact, declared
 TIME_LIMITS = {"suite": 20.0, "library": 10.0}  # seconds of a run
 _MOST = 2000  # non-zeros of a program of the library, without --full
 _STATED = declared("solver_comparison")
-TITLES = ("summary", "performance_profile", "scatter")
 
 
-def artifacts(run: Result, suite: str, time_limit: float) -> list[Artifact]:
-    """The report of a run: runs, solvers, profile, scatter."""
-    frame = run.to_frame()
-    table = frame[[*COLUMNS, *(["hot_seconds"] if "hot_seconds" in frame else [])]]
+def artifacts(table: pd.DataFrame, suite: str, time_limit: float) -> dict[str, Artifact]:
+    """The report of the table of runs: solvers, profile, scatter."""
     named = f"Suite {suite}, version {SUITES[suite][0]}" if suite in SUITES else suite
-    what = f"{named}: {table['instance'].nunique()} instances, {len(table)} runs, "
-    if table["repeats"].max() > 1:
-        what += f"seconds are medians of {table['repeats'].max():.0f} runs, "
-    if run.interrupted:
-        what = f"Interrupted: {run.finished} of {run.total} runs. {what}"
+    what = f"{named}: {table['instance'].nunique()} instances, {len(table)} runs"
     wrong = int(table["contradicted"].eq(True).sum())
     dispute = f" {wrong} bounds are contradicted by another solver's feasible answer." if wrong else ""
-    stated, runs = partial(artifact, "solver_comparison"), f"{what.removesuffix(', ')}. "
-    return [
-        stated("summary", summary(table, time_limit), what=what, time_limit=time_limit, dispute=dispute),
-        stated("performance_profile", table, draw=draw_profile, what=runs),
-        stated("scatter", table[_STATED["scatter"]["columns"]], draw=draw_scatter, what=runs),
-    ]
+    stated, solvers = partial(artifact, "solver_comparison"), summary(table, time_limit)
+    return {
+        "summary": stated("summary", solvers, what=what, time_limit=time_limit, dispute=dispute),
+        "performance_profile": stated("performance_profile", table, draw=draw_profile, what=what),
+        "scatter": stated("scatter", table[_STATED["scatter"]["columns"]], draw=draw_scatter, what=what),
+    }
 
 
 def _paper(about: str, compare: Callable[[bool], tuple[Result, str, float]]) -> Paper:
@@ -50,12 +45,11 @@ def _paper(about: str, compare: Callable[[bool], tuple[Result, str, float]]) -> 
         run, suite, time_limit = compare(full)
         if run.interrupted:
             raise KeyboardInterrupt
-        return {artifact.name: artifact for artifact in artifacts(run, suite, time_limit)}
+        frame = run.to_frame()
+        return artifacts(frame[[*COLUMNS, *(frame.columns.intersection(["hot_seconds"]))]], suite, time_limit)
 
-    def drawn(name: str, full: bool) -> Artifact:
-        return report(full)[name]
-
-    return Paper(**_STATED[about], artifacts={name: partial(drawn, name) for name in TITLES})
+    names = ("summary", "performance_profile", "scatter")
+    return Paper(**_STATED[about], artifacts={name: lambda full, of=name: report(full)[of] for name in names})
 
 
 def _suite(full: bool) -> tuple[Result, str, float]:

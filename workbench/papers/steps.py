@@ -20,7 +20,7 @@ from workbench.errors import WorkbenchError
 from workbench.io.files import write_whole
 from workbench.io.result import Progress, Row
 from workbench.papers import load
-from workbench.papers.artifact import Artifact, Paper, json_bytes
+from workbench.papers.artifact import Paper, json_bytes
 
 ERRATA = "errata"
 COMPARED = ("what", "place", "printed", "ours", "difference", "tolerance", "verdict", "surprising", "remark", "apart")
@@ -159,12 +159,6 @@ def _work(task: tuple[Step, Path, bool, Collection[str]]) -> Iterable[Outcome]:
         ]
         outcomes.append(Outcome(paper.name, name, clock.elapsed, artifact.files(formats), rows))
     return outcomes
-
-
-def write_artifact(artifact: Artifact, folder: Path) -> None:
-    """Write an artifact's table, figure and record into a folder."""
-    for name, content in artifact.files().items():
-        write_whole(folder / name, content)
 
 
 @contextmanager

@@ -138,7 +138,7 @@ def test_a_ranking_of_a_folder(folder: Path) -> None:
     assert all(
         row["certified"] for row in result if row["status"] == "optimal"
     )  # files of ours are judged as mechanisms
-    report = {artifact.name: artifact for artifact in artifacts(result, "folder", 20.0)}
+    report = artifacts(result.to_frame(), "folder", 20.0)
     table = report["summary"].table
     highs = table[(table["solver"] == "highs") & (table["kind"] == "LP")].iloc[0]
     assert highs["hot_instances"] == 2

@@ -23,7 +23,6 @@ from workbench.comparison.run import installed, run_one, run_suite, verdict_rows
 from workbench.errors import InvalidRequest, SolverUnavailable
 from workbench.families.programs import SUITES, chosen
 from workbench.io.result import Result
-from workbench.papers.solver_comparison import artifacts
 
 
 def test_instances_are_named_once_and_cover_every_model() -> None:
@@ -265,7 +264,7 @@ def test_interrupt_keeps_finished_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     run = run_suite(chosen("small", "mvu-m4"), ["highs", "gurobi", "scip"])
     assert run.interrupted
     assert [row["solver"] for row in run.rows] == ["highs"]
-    assert artifacts(run, "small", 1.0)[0].table["solved"].tolist() == [1]
+    assert summary(run.to_frame(), 1.0)["solved"].tolist() == [1]
 
 
 def test_a_report_without_any_answer(
@@ -299,7 +298,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("mvu-m4", "ortools:glop", "optimal"),
     ]
     assert {path.name for path in tmp_path.iterdir()} >= {"summary.csv", "performance_profile.png", "scatter.svg"}
-    assert pd.read_csv(tmp_path / "performance_profile.csv")["solver"].tolist() == ["highs", "ortools:glop"] * 2
+    assert pd.read_csv(tmp_path / "runs.csv")["solver"].tolist() == ["highs", "ortools:glop"] * 2
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 
 from workbench.papers.artifact import Artifact, Comparison, rounded
 from workbench.papers.gallery import agreement
-from workbench.papers.steps import write_artifact
 
 
 @pytest.mark.parametrize("value", [0.1234567885, 2.5e-5, 1 / 3, -98765.43215, 1e300])
@@ -32,6 +31,12 @@ def test_what_was_measured_keeps_its_small_numbers():
     table = pd.DataFrame({"residual": [3e-16, 0.0, 1.23456789012e-13]})
     assert Artifact("t", "t", table, None, "", measured=True).shown()["residual"].tolist() == [3e-16, 0, 1.23456789e-13]
     assert Artifact("t", "t", table, None, "").shown()["residual"].tolist() == [0, 0, 0]
+
+
+def write_artifact(artifact: Artifact, folder: Path):
+    folder.mkdir(exist_ok=True)
+    for name, content in artifact.files().items():
+        (folder / name).write_bytes(content)
 
 
 def test_numbers_that_say_little_are_counted_apart(tmp_path: Path):
