@@ -75,17 +75,11 @@ class NotApplicable(InvalidRequest):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be computed: title of the whole, tasks in order, how its table is drawn.
-
-    learn: told the rows of every task when it has ended, in the process that made the plan; tasks that run in others
-    take with them what it had learned when they were sent. waits: positions of tasks that need the rows of all before.
-    """
+    """What is to be computed: title of the whole, tasks in order, how its table is drawn."""
 
     title: str
     tasks: Sequence[Task]
     draw: Callable[[pd.DataFrame], Plots] = lambda table: {}
-    learn: Callable[[Sequence[Row]], None] = lambda rows: None
-    waits: Sequence[int] = ()
 
 
 @dataclass(frozen=True)

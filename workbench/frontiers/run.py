@@ -6,7 +6,6 @@ import importlib
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 from solvers.search import Deadline
@@ -135,13 +134,10 @@ def run(plan: Plan, progress: Progress = silent, jobs: int = 1) -> Result:
     """
     answered = {}
     total, clock = len(plan.tasks), Deadline()
-    cuts = sorted({0, total, *(at for at in plan.waits if at < total)})
     try:
-        for start, stop in pairwise(cuts):
-            for at, rows in _answers(plan.tasks[start:stop], jobs):
-                answered[start + at] = rows
-                plan.learn(rows)
-                progress(len(answered), total, plan.title)
+        for at, rows in _answers(plan.tasks, jobs):
+            answered[at] = rows
+            progress(len(answered), total, plan.title)
     except KeyboardInterrupt:
         pass
     rows = [row for at in sorted(answered) for row in answered[at]]

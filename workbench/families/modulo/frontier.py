@@ -15,7 +15,7 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,13 @@ def round_levels(errors: Sequence[float]) -> list[Fraction]:
     return [Fraction(str(x)) for x in sorted(inside) if low < x < high]
 
 
+@lru_cache(maxsize=1)
+def _chosen_levels(corners: tuple[Any, ...]) -> list[Fraction]:
+    """Between the errors of requests at the least and at the largest budgets; once for all tasks of a process."""
+    rows = [row for request in corners for row in design_task({}, request, "optimal")()]
+    return round_levels([row["objective"] for row in rows if row.get("objective") is not None])
+
+
 def plan(question: Any, values: Values) -> Plan:
     """The plan of a frontier of modulo noise, whose requests are validated before anything is solved.
 
@@ -70,36 +77,32 @@ def plan(question: Any, values: Values) -> Plan:
     optima = [(row, request) for row, request in every if request.minimise == "loss"]
     plain = [(row, request) for row, request in optima if request.notion in ratio_notions() and request.runs == 1]
     query, epsilons, loss = question or FAMILY.spelled_question(values), values["epsilon"] or [], values["loss"]
-    errors: list[float] = []  # of the points so far, from which levels are chosen
-
-    def learn(rows: Sequence[Row]) -> None:
-        plain = [row for row in rows if row["curve"] == "point" and row["notion"] in ratio_notions()]
-        errors.extend(row["objective"] for row in plain if row.get("objective") is not None)
-
     tasks = [design_task(row, request, "optimal") for row, request in optima]
-    for notion in {request.notion: 0 for _, request in plain}:
+    for notion in dict.fromkeys(request.notion for _, request in plain):
         traced = _traced(query, notion, epsilons, loss)
         tasks += [partial(_pieces, query, notion, epsilon, values) for epsilon in traced]
     tasks += [design_task(row, request, "optimal") for row, request in every if request.minimise == "epsilon"]
-    waits = [len(tasks)]
-    tasks += _level_tasks(query, [*{request.notion: 0 for _, request in plain}], values, errors)
+    tasks += _level_tasks(query, [request for _, request in plain], values)
     title = f"{query}, {loss}"
     remark = "\n(published mechanisms protect both sides of a pair)" if query.directed else ""
     words = "squared error" if loss == "squared" else loss.replace("-", " ")
     draw = partial(drawn, name="optimal", series=SERIES, notions=[*ratio_notions()], title=title + remark, words=words)
-    return Plan(title, tasks, draw, learn=learn, waits=waits)
+    return Plan(title, tasks, draw)
 
 
-def _level_tasks(query: ModuloNoise, notions: Sequence[str], values: Values, errors: Sequence[float]) -> list[Task]:
-    """Of the level curves, at every ε under those notions that have δ. Raises InvalidRequest."""
+def _level_tasks(query: ModuloNoise, plain: Sequence[Any], values: Values) -> list[Task]:
+    """Of the level curves, at every ε under those notions of the plain requests that have δ. Raises InvalidRequest."""
     for level in values["level"] or ():
         if level < 0:
             must("level", "errors >= 0", f"{float(level):g}")
     if values["level"] == []:
         return []
+    budgets = [(request.epsilon, request.delta or 0) for request in plain]
+    ends = min(budgets, default=None), max(budgets, default=None)
+    corners = tuple(request for request, budget in zip(plain, budgets, strict=True) if budget in ends)
     return [
-        partial(_levels, query, notion, epsilon, values, errors)
-        for notion in notions
+        partial(_levels, query, notion, epsilon, values, corners)
+        for notion in dict.fromkeys(request.notion for request in plain)
         if named(notion).has_delta
         for epsilon in values["epsilon"] or ()
     ]
@@ -155,11 +158,11 @@ def _pieces(q: ModuloNoise, notion: str, epsilon: Fraction, values: Values) -> l
 
 
 def _levels(
-    question: ModuloNoise, notion: str, epsilon: Fraction, values: Values, errors: Sequence[float]
+    question: ModuloNoise, notion: str, epsilon: Fraction, values: Values, corners: tuple[Any, ...]
 ) -> list[Row]:
-    """The least δ at one ε for every error level."""
+    """The least δ at one ε for every error level, of those that are chosen where none are given."""
     rows, common = [], {name: values[name] for name in ("loss", "solver", "certify", "time_limit")}
-    for most in values["level"] if values["level"] is not None else round_levels(errors):
+    for most in values["level"] if values["level"] is not None else _chosen_levels(corners):
         least = FAMILY.request(question, notion=notion, epsilon=epsilon, minimise="delta", max_loss=most, **common)
         with FAMILY.open(least) as session:
             row = design_row(session.design, **_known("level", notion, values["loss"], epsilon), max_loss=float(most))
