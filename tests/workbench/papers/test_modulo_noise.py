@@ -22,7 +22,7 @@ from workbench.papers import gallery as pages
 from workbench.papers import reproduce as gallery
 from workbench.papers.artifact import Comparison, declared, printed
 from workbench.papers.modulo_noise import PAPER, common, errata_checks, figures
-from workbench.papers.modulo_noise.curves import column_cut_curve, least_baseline, single_curve, steps
+from workbench.papers.modulo_noise.curves import exact_curve, least_baseline, steps
 from workbench.privacy.curve import profile
 
 PRINTED = printed("modulo_noise")
@@ -206,8 +206,8 @@ def test_verdicts() -> None:
 
 
 @pytest.mark.parametrize(("n", "mu_bar", "epsilon"), [(8, 3, 1.5), (12, 4, 1.0), (9, 3, 0.75)])
-def test_the_column_cut_curve_passes_through_the_law(n: int, mu_bar: int, epsilon: float) -> None:
-    delta, mass = np.array(column_cut_curve(n, mu_bar, epsilon)).T
+def test_the_exact_curve_passes_through_the_column_cut_law(n: int, mu_bar: int, epsilon: float) -> None:
+    delta, mass = np.array(exact_curve(epsilon, n=n, max_shift=mu_bar)).T
     assert (np.diff(delta) >= -1e-15).all()
     assert delta[-1] == mass[-1] == 1
     for at in np.linspace(0, 1, 173):
@@ -217,7 +217,7 @@ def test_the_column_cut_curve_passes_through_the_law(n: int, mu_bar: int, epsilo
 
 
 def test_the_single_distance_curve_and_its_symmetric_inverse() -> None:
-    delta, mass = np.array(single_curve(8, 0.6)).T
+    delta, mass = np.array(exact_curve(0.6, n=7, shifts=[1])).T
     for at in np.linspace(0, 1, 57):
         law = bounds((8,), [(3,)], True, 0.6, float(at), "mass-above-ratio").strongest
         assert law is not None

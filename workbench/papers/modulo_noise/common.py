@@ -20,10 +20,9 @@ from numpy.typing import ArrayLike
 
 from models import oracles
 from models.oracles import ClosedForm
-from workbench.errors import WorkbenchError
 from workbench.exact.numbers import ZERO, Real, exact, exp_interval
 from workbench.exact.objects import Record
-from workbench.families.modulo.family import FAMILY
+from workbench.families.api import design
 from workbench.families.requirements import ratio_kind
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise
@@ -48,27 +47,13 @@ def snap(value: float) -> float:
 
 
 def solve_each(
-    question: ModuloNoise,
-    requests: Iterable[tuple[Real, Real]],
-    second: str = "delta",
-    *,
-    notion: str = "pdp",
-    loss: str = "error-rate",
+    question: ModuloNoise, requests: Iterable[tuple[Real, Real]], second: str = "delta", **options: Any
 ) -> list[float]:
-    """The proven optimum at each request, one live solver for all: the least error at (epsilon, delta), (13), or, where
-    the second is max_loss, the least delta, (15). Raises WorkbenchError unless proven."""
-    least = {"minimise": "delta", "max_loss": 1} if second == "max_loss" else {}
-    request = FAMILY.request(question, epsilon=1, notion=notion, loss=loss, **least)
-    values = []
-    with FAMILY.open(request.at({"check": "bound"})) as session:
-        for point in requests:
-            row = session.row(
-                {name: FAMILY.option(name).of(value) for name, value in zip(("epsilon", second), point, strict=True)}
-            )
-            if row["status"] != "optimal":
-                raise WorkbenchError(f"The solver stopped with {row['status']!r} before proving an optimum.")
-            values.append(snap(float(row["objective"])))
-    return values
+    """The proven optimum at each request: the least error at (epsilon, delta), (13), or, where the second is max_loss,
+    the least delta, (15). options: notion (pdp) and loss. Raises NotProven."""
+    given = {"notion": "pdp", "certify": False, **options}
+    given |= {"minimise": "delta"} if second == "max_loss" else {}
+    return [snap(design(question, epsilon=e, **{second: value}, **given).objective) for e, value in requests]
 
 
 def law(question: ModuloNoise, epsilon: float, delta: float = 0.0, notion: str = "pdp") -> ClosedForm:

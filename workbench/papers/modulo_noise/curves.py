@@ -1,9 +1,6 @@
 """The rows that declared/modulo_noise.toml asks for: errors by solver and oracle, PMFs, exact breakpoints, baselines.
 
-    f(0) = max{ 1/T₀, max over cuts of min(1/T, δ/S) }    rises from flat level to flat level (`models.oracles.cuts`)
-
-A flat level 1/T is reached at δ = S/T and left at δ = S'/T, where the next cut (of loss S') begins to pay. The PDP δ
-of a baseline,
+The PDP δ of a baseline,
 
     δ(ε) = max over neighbouring answers q, q' = q ± 1 of  Σ_k Pr[k|q] over {k : Pr[k|q] > e^ε Pr[k|q']}       (2), (3)
 
@@ -25,28 +22,26 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import lru_cache
+from functools import partial
 from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from models.modulo_frontier import delta_frontier
 from models.oracles.bounded_difference import column_cut_law
-from models.oracles.column_cut import every_cut
-from models.oracles.cut_vectors import Grid
-from models.oracles.cuts import level_cuts
 from models.oracles.printed_theorem3 import printed_pmf, staircases
 from models.oracles.rational_forms import theorem2 as exact_pieces
 from models.oracles.single_distance import level_curve
-from solvers.arrays import Vector
 from workbench.errors import WorkbenchError
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exact
 from workbench.exact.objects import Values
 from workbench.families.api import design
 from workbench.families.integer_laws import masses
-from workbench.families.modulo.baselines import Scan, data_independent_error
+from workbench.families.modulo.family import FAMILY
+from workbench.families.published import published
 from workbench.io.parameter_grid import Grid as Numbers
 from workbench.io.parameter_grid import in_order
 from workbench.mechanisms.baselines.count_queries import (
@@ -58,10 +53,12 @@ from workbench.mechanisms.baselines.count_queries import (
 )
 from workbench.mechanisms.channel import Channel, within
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+from workbench.mechanisms.modulo import ModuloNoise
 from workbench.papers.modulo_noise.common import law, needed, question_of, snap, solve_each
 from workbench.privacy.curve import profile
 
 _MOST = 3.0  # the largest ε shown of a staircase
+_SAME = 1e-12  # between the ends of pieces that meet
 
 
 def _numbers(grid: Numbers) -> list[float]:
@@ -156,43 +153,21 @@ def theorem3(n: int, max_shift: int, epsilon: float, delta: float) -> pd.DataFra
 # Curves with their exact breakpoints: δ and f(0), to be joined by straight lines.
 
 
-def _points(points: list[tuple[float, float]]) -> pd.DataFrame:
-    return pd.DataFrame(points, columns=["delta", "f0"])
-
-
-def _cut_curve(totals: Vector, losses: Vector, total: float) -> pd.DataFrame:
-    """Every breakpoint of the upper envelope of cuts, from δ = 0 to δ = 1.
-
-    totals, losses: T and S of the cuts, shape (cuts,), the cut of everything but 0 (T = S = 1) included; total: T₀.
-    """
-    points, level = [(0.0, 1.0 / total)], 1.0 / total
-    for index in np.lexsort((totals, losses)):  # cheapest first; at one price the highest level
-        reached, loss = 1.0 / float(totals[index]), float(losses[index])
-        if reached > level * (1 + 1e-12):
-            points += [(level * loss, level), (reached * loss, reached)]
-            level = reached
-    return _points(points)
-
-
-def column_cut_curve(n: int, max_shift: int, epsilon: float) -> pd.DataFrame:
-    """That of the column-cut law."""
-    grid = Grid(n, max_shift, epsilon)
-    cuts = every_cut(grid)
-    if cuts is None:
-        raise WorkbenchError(f"Too many cut vectors to list for n = {n}, mu_bar = {max_shift}.")
-    return _cut_curve(np.append(cuts.totals, 1.0), np.append(cuts.losses, 1.0), grid.total)
-
-
-def single_curve(order: int, epsilon: float) -> pd.DataFrame:
-    """That of Theorem 2; order: N_μ."""
-    cuts = level_cuts((order,), ((1,),), epsilon)
-    return _cut_curve(cuts.totals, cuts.losses, cuts.total)
+def exact_curve(epsilon: float, **question: Any) -> pd.DataFrame:
+    """That of the optimum, every piece proven (`models.modulo_frontier`)."""
+    relation = question_of(**question)
+    pieces = delta_frontier(relation.sizes, relation.differences, epsilon)
+    if not all(piece.proven for piece in pieces):
+        raise WorkbenchError(f"A piece of the exact frontier of {relation} is not proven at epsilon = {epsilon:g}.")
+    ends = np.array([(p.delta_low, p.value_low, p.delta_high, p.value_high) for p in pieces]).reshape(-1, 2)
+    new = np.abs(np.diff(ends, axis=0, prepend=-1)).sum(axis=1) > _SAME
+    return pd.DataFrame({"delta": ends[new, 0], "f0": 1 - ends[new, 1]})
 
 
 def printed_curve(n: int, max_shift: int, epsilon: float) -> pd.DataFrame:
     """That of Theorem 3 as printed, at its printed boundaries; wrong, see `errata_checks`."""
     ends = [(end, stairs.mass) for stairs in staircases(n, max_shift, epsilon) for end in (stairs.lower, stairs.upper)]
-    return _points([*ends, (1.0, 1.0)])
+    return pd.DataFrame([*ends, (1.0, 1.0)], columns=["delta", "f0"])
 
 
 def level(epsilon: Numbers, order: int, error_rate: float, *, symmetric: bool = False) -> pd.DataFrame:
@@ -246,27 +221,14 @@ def noise_pmf(n: int, variance: float, alpha: float | None = None, *, gaussian: 
     return pd.DataFrame({"parameter": parameter, "eta": np.arange(-n, n + 1.0), "mass": masses(law, -n, n)})
 
 
-_scan = lru_cache(Scan)
-
-
-def least_baseline(family: str, n: int, epsilon: Numbers, delta: float, steps: int = 401) -> pd.DataFrame:
-    """A baseline on 0..n with the smallest parameter that is (ε, δ)-PDP for neighbours ± 1, at every ε; by a scan of so
-    many steps."""
-    rows = []
+def least_baseline(family: str, n: int, epsilon: Numbers, delta: float) -> pd.DataFrame:
+    """A published mechanism on 0..n with the smallest parameter that is (ε, δ)-PDP for neighbours ± 1, at every ε."""
+    entry, question, rows = published(FAMILY)[family], ModuloNoise(n=n, shifts=[1]), []
     for e in _numbers(epsilon):
-        best = _scan(family, n, (1,), steps).audited(exact(e, "epsilon"), exact(delta, "delta"), "pdp")
-        if best is None:
-            raise WorkbenchError(f"No {family} mechanism reaches delta = {delta:g} at epsilon = {e:g}.")
-        rows.append((e, best[0], best[1].mse, best[1].error_rate))
+        request = partial(FAMILY.request, question, epsilon=e, delta=delta, notion="pdp")
+        squared, rate = (entry.cost(request(loss=loss)) for loss in ("squared", "error-rate"))
+        rows.append((e, rate.value, squared.objective, rate.objective))
     return pd.DataFrame(rows, columns=["epsilon", "parameter", "mse", "error_rate"])
-
-
-def independent(n: int, epsilon: Numbers, delta: float) -> pd.DataFrame:
-    """The error rate of data-independent noise at every ε; it is its parameter."""
-    table = pd.DataFrame({"epsilon": _numbers(epsilon)})
-    allowed = exact(delta, "delta")
-    errors = [float(data_independent_error(n + 1, exact(e, "epsilon"), allowed, "pdp")) for e in table["epsilon"]]
-    return table.assign(parameter=errors)
 
 
 def independent_steps(n: int, error_rate: float) -> pd.DataFrame:

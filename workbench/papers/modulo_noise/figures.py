@@ -16,7 +16,7 @@ from workbench.exact.objects import Record
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.papers.artifact import Artifact, artifact
 from workbench.papers.modulo_noise.common import compare, needed, numbers, question_of, snap, solve_each, staircase
-from workbench.papers.modulo_noise.curves import column_cut_curve, printed_curve
+from workbench.papers.modulo_noise.curves import exact_curve, printed_curve
 
 # column of Table 1 -> the noise values whose printed mass is not that of the optimum
 NOT_OPTIMAL = {0.1212: range(9), 0.1522: (0, 1, 2, 3, 6, 8)}
@@ -116,5 +116,5 @@ def table1(full: bool = False) -> Artifact:
             erratum = "Theorem 3 is not optimal" if eta in NOT_OPTIMAL.get(delta, ()) else ""
             what = f"δ = {delta:g}: f({eta})"
             comparisons.append(compare(what, printed["place"], value, mass, 4, erratum=erratum))
-    curves = {"optimum": column_cut_curve(n, mu_bar, epsilon), "theorem3": printed_curve(n, mu_bar, epsilon)}
+    curves = {"optimum": exact_curve(epsilon, n=n, max_shift=mu_bar), "theorem3": printed_curve(n, mu_bar, epsilon)}
     return artifact("modulo_noise", "table1", pd.DataFrame(rows), comparisons, further=curves)
