@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from workbench.exact.objects import Record
 from workbench.families.quantizer.optm import optm_thinner
 from workbench.families.quantizer.search import best_rqm, searched_bins
-from workbench.io.figures import COLUMN, legend_below, panels, styled
-from workbench.io.plain_figures import draw_lines
 from workbench.io.result import Row
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, randomized_response
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.shown_mechanism import affine_figure
 from workbench.papers.artifact import Artifact, artifact
 from workbench.papers.optm.common import EPSILONS, certified, designed, law_question, limit, mvu_at
 from workbench.privacy.audit import audit_extremes
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 _ERM = ("1.6", "1.5")  # outer bin and γ of Fig. 2, chosen by us
 
@@ -32,23 +23,12 @@ def fig2(full: bool) -> Artifact:
     """p(x, 3) and p(x, 6) of ERM with 8 bins."""
     quantizer = erm(equal_bins(8, _ERM[0]), _ERM[1])
     x, law = [float(at) for at in quantizer.places], quantizer.matrix
-    rows = {"x": x, "side": ["+", "-"] * len(quantizer.pieces), "p(x, 3)": law[:, 2], "p(x, 6)": law[:, 5]}
-
-    @styled
-    def draw(table: pd.DataFrame) -> Figure:
-        figure, (axis,) = panels(width=COLUMN)
-        knots = np.array([float(k) for k in quantizer.knots])
-        draw_lines(axis, affine_figure(quantizer.outputs[[2, 5]], knots, law[:, [2, 5]]))
-        for line, name in zip(axis.get_lines(), ("p(x, 3)", "p(x, 6)"), strict=True):
-            line.set_label(name)
-        for i, b in enumerate(quantizer.outputs, 1):
-            if -1 < b < 1:
-                axis.axvline(b, color="grey", linewidth=0.6, linestyle=":")
-                axis.annotate(f"B{i}", (b, 1.0), xycoords=("data", "axes fraction"), ha="center", va="bottom")
-        legend_below(figure, [axis], columns=2)
-        return figure
-
-    return artifact("optm", "fig2", pd.DataFrame(rows), draw=draw, ERM=_ERM[0], ERM_2=_ERM[1])
+    table = pd.DataFrame(
+        {"x": x, "side": ["+", "-"] * len(quantizer.pieces), "p(x, 3)": law[:, 2], "p(x, 6)": law[:, 5]}
+    )
+    bins = pd.DataFrame({"bin": quantizer.outputs, "number": range(1, 9)}).query("-1 < bin < 1")
+    further = {"pieces": table.assign(piece=table.index // 2), "bins": bins}
+    return artifact("optm", "fig2", table, further=further, ERM=_ERM[0], ERM_2=_ERM[1])
 
 
 def limits(table: pd.DataFrame) -> Record:
