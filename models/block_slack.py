@@ -210,11 +210,14 @@ class Slack(Factors):
         self._last_above = (x[self.stated : self._end] - x[self._end :])[:, 0] - self._g @ away
         self._energy = np.bincount(output, own * self._last**2, outputs)
         self._energy += np.bincount(self.pair_outputs, low * self._f * self._last_above**2, outputs)
+        self._energy[self._roots < 0] = 1.0  # of outputs of which no mass is stated
 
     def summed(self) -> Vector:
         """Dense, (K, K)."""
         total = np.zeros((self.pairs.size, self.pairs.size))
         for output, (cells, slacks, of_pairs, sums, uses) in enumerate(self._of):
+            if not sums.size:
+                continue
             size, scale = uses.shape[1], np.ones(sums.size)
             share = uses @ (uses @ self._inverses[output, :size, :size]).T
             of_last = uses @ self._last[cells]

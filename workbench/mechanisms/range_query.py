@@ -91,8 +91,8 @@ class RangeQuery(FiniteQuery):
         last = self.cells - (self.weights is not None)
         return last if self.local else min(last, whole(self.sensitivity / self.width))
 
-    def finite(self, apart: int) -> FiniteQuery:
-        """The question of the points, where points so far apart are neighbours, with real outputs."""
+    def finite(self, apart: int, outputs: Any = FREE) -> FiniteQuery:
+        """The question of the points, where points so far apart are neighbours, with real outputs unless listed."""
         relation: Record = {"max_shift": apart * self.width}
         if apart >= len(self.points) - 1:
             relation = {"neighbours": "all"}
@@ -101,7 +101,7 @@ class RangeQuery(FiniteQuery):
             prior = [ZERO] * self.cells
             for cell, _, _, weight in self.pieces():
                 prior[cell] += weight
-        return FiniteQuery(self.points, FREE, prior=prior, **relation)
+        return FiniteQuery(self.points, outputs, prior=prior, **relation)
 
     def pieces(self) -> Iterator[tuple[int, Fraction, Fraction, Fraction]]:
         """Where cells and parts of the prior overlap: (cell, middle, width, weight)."""
@@ -116,10 +116,10 @@ class RangeQuery(FiniteQuery):
         """Of the cells, in order."""
         return [self.low + self.width * i for i in range(self.cells + 1)]
 
-    def below(self) -> FiniteQuery | None:
+    def below(self, outputs: Any = FREE) -> FiniteQuery | None:
         """A question whose least loss no channel of the range is below; None where it has no neighbours."""
         apart = self._apart(math.floor)
-        return self.finite(apart) if apart else None
+        return self.finite(apart, outputs) if apart else None
 
     @property
     def points(self) -> list[Fraction]:
@@ -127,6 +127,11 @@ class RangeQuery(FiniteQuery):
         if self.weights is None:
             return [*self.ends]
         return [(a + b) / 2 for a, b in pairwise(self.ends)]
+
+    def between(self, parts: int) -> Rationals:
+        """The ends of cells, and of so many equal parts of each."""
+        part = self.width / parts
+        return tuple(self.low + part * i for i in range(parts * self.cells + 1))
 
     @property
     def parts(self) -> int:

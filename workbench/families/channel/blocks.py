@@ -37,8 +37,11 @@ class Outcome(NamedTuple):
     bound: Fraction
 
 
-def solved(request: ChannelRequest, support: Flags | None = None) -> Outcome:
-    """The answer of the method, with its exact bound. support: masses that are stated, None for all."""
+def solved(
+    request: ChannelRequest, support: Flags | None = None, between: tuple[tuple[float, Vector], ...] = ()
+) -> Outcome:
+    """The answer of the method, with its exact bound. support: masses that are stated, None for all; between: answers
+    that count as well (`models.block_parts.Blocks`), but in the bound."""
     epsilons = request.levels()[1]
     if request.pairs is None:
         ends, ratios = (None, None), np.exp([float(epsilons[0])])
@@ -49,7 +52,8 @@ def solved(request: ChannelRequest, support: Flags | None = None) -> Outcome:
     limit = request.options.time_limit
     gap = _GAP if request.options.gap is None else float(request.options.gap)
     delta = request.bounds.delta
-    blocks, extra = Blocks(request.losses.floats, request.weights, *ends, ratios, float(delta), support), request.extra
+    losses, extra = request.losses, request.extra
+    blocks = Blocks(losses.floats, request.weights, *ends, ratios, float(delta), support, between=between)
     if extra is not None:
         blocks = replace(blocks, extra=extra.A, limit=extra.limit, equal=extra.equal)
     report = None if request.progress is None else _report(request.progress, gap)
@@ -59,7 +63,7 @@ def solved(request: ChannelRequest, support: Flags | None = None) -> Outcome:
     finally:
         if team is not None:
             team.close()
-    losses, prior, multipliers = request.losses, request.question.prior, _multipliers(request, point)
+    prior, multipliers = request.question.prior, _multipliers(request, point)
     bound = least_loss_bound(losses, prior, request.edges, delta, multipliers, extra)
     own = [Fraction(int(value), losses.unit) for value in losses.values.min(axis=1)]  # no input costs less
     bound = max(bound, max(own) if prior is None else sum(map(mul, prior, own), Fraction(0)))
@@ -84,7 +88,7 @@ def _multipliers(request: ChannelRequest, point: BlockPoint) -> dict[str, Vector
     """As `least_loss_bound` takes them."""
     k, named = request.question.k, {"extra": point.extra}
     if point.weights is not None:
-        named["losses"] = point.weights
+        named["losses"] = point.weights[:k]
     if request.pairs is not None:
         return named | {"ratio": point.multipliers}
     return named | {"least": point.multipliers[:k], "most": point.multipliers[k:]}

@@ -11,7 +11,8 @@ bound             for every offset t the answers low + t + i h are    the answer
 
 Neighbours differ by S at most: their points by ⌈S/h⌉ h (with one draw for both if it is random; what mixes private
 rows with the same shares is private), which M protects, while the bound may use ⌊S/h⌋ h only; where all answers are
-neighbours so are all points. Where h divides S, or S is the whole range, cost and bound differ by O(h²) for most.
+neighbours so are all points. Where h divides S, or S is the whole range, cost and bound differ by O(h²) for most. The
+worst answer, where not all are neighbours, has blocks that count answers between points (`range_points`).
 
 All neighbours, δ = 0, under a prior: RR-on-Bins is the best of all with real outputs (Ghazi et al. 2023, Theorem 5),
 so the finite questions are answered by their bins, on up to 2^15 points for the bound, and the bins are the cells. For
@@ -40,7 +41,7 @@ from models.output_dual import largest_ratio
 from models.range_channel import RangeChannel
 from models.range_delta import bound_of, bound_of_bins, bound_of_few
 from models.range_outputs import Limit, level, spread
-from solvers.arrays import Flags, Pair, Vector
+from solvers.arrays import Pair, Vector
 from solvers.backend import solve
 from solvers.search import Deadline
 from solvers.session import Options
@@ -49,8 +50,9 @@ from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.numbers import ONE, ZERO, Rationals
 from workbench.families.base import Session, Values
 from workbench.families.channel.losses import loss_table
-from workbench.families.channel.range_channels import GivenMechanism, cost_of
+from workbench.families.channel.range_channels import NARROW, GivenMechanism, cost_of, near
 from workbench.families.channel.range_least import least
+from workbench.families.channel.range_points import BetweenPoints, Points, by_points, coarse, fits, in_blocks, parts_of
 from workbench.families.channel.request import ChannelRequest, ChannelTooLarge
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.pipeline import design
@@ -63,17 +65,14 @@ from workbench.privacy.certificate import Certificate
 
 _CELLS = (8, 16, 32, 64, 128, 12, 24, 48, 96)  # refined until cost and bound are close; not every refinement helps
 _BINNED = (8, 16, 32, 64, 128, 256, 512, 1 << 11, 1 << 13, 1 << 15, 1 << 18)  # points that bins are made of
-_FINEST = 1 << 15, 1 << 18
-_BY_TANGENTS = (4, 8)  # cells under a notion of several bounds
+_FINEST, _BY_TANGENTS = (1 << 15, 1 << 18), (4, 8)  # and cells under a notion of several bounds
 _CLOSE, _OF_MANY = 0.01, 0.8  # of each other, relative; the share of it before δ, of many bins
-_MASSES = 33_000  # compared on the cells' own points; with δ half
 _STEEP, _GAIN = 30, 0.001  # ε up to which bins are known; δ from which answers themselves are published
 _OF_AN_OUTPUT, _STEPS = 128, 1 << 20  # steps of an output, and at most
 _FEW_POINTS, _POINTS, _LARGEST, _OF_ENDS = 48, 12, (1000, 200), 24  # of a bound at δ, for each bin, at most
 _OF_A_BIN, _FEWEST, _MOST, _FINE = (2, 4, 6, 8, 12), 24, 499, 1 << 13  # cells for the worst answer; points of a bound
 _OUTPUTS, _LABELS = 8192, 32  # about so many, from a program; of a bin, from a limit
 _MANY, _OWN, _ATOMS = 40, (16, 24, 32, 20, 28), (0.3, 0.4)  # bins; outputs of one; its share at an end of the range
-_NEAR, _NARROW = 0.8, 8  # bins between an output and answers that it tells apart, where there are more bins
 _INTERIOR = Options(algorithm="interior-point", native={"run_crossover": "off"})
 _STEP, _LEAST = Fraction(1, 1 << 30), 1e-9  # of the range, that ends of cells are whole; masses that count
 
@@ -92,7 +91,7 @@ class RangeSession(Session):
             search.refine(search.pure)
             if request.delta:
                 search.publish_answers(request.delta)
-        if search.pure is None or (request.delta and not search.close and search.bins <= _NARROW):
+        if search.pure is None or (request.delta and not search.close and search.bins <= NARROW):
             search.refine(request)
         return search.design()
 
@@ -142,13 +141,15 @@ class _Search:
         if pure and self.question.weights is None:
             self._worst(request)
             return
-        for count in self._counts(request, pure):
-            if self.best is not None and (
-                self._deadline.passed or not (pure or _few(request, self.question.of(count)))
-            ):
-                break
+        counts, blocks = self._counts(request, pure), not pure and by_points(request)
+        for count in counts:
+            if self.best is not None:
+                if self._deadline.passed or not (pure or fits(request, self.question.of(count))):
+                    break
+                if blocks and count < counts[-1] and coarse(count, *self.best[:2], self.bound):
+                    continue
             try:
-                (self._binned if pure else self._solved)(request, count)
+                (self._binned if pure else self._between if blocks else self._solved)(request, count)
             except (ChannelTooLarge, InvalidRequest, NotProven) as error:
                 if self.best is None or getattr(error, "interrupted", False):
                     raise
@@ -172,8 +173,8 @@ class _Search:
             dividing = [*dict.fromkeys(each * -(-count // each) for count in counts)]
             if binned or request.cut:
                 break
-            if few := [n for n in dividing if n <= MOST_CELLS and _few(request, question.of(n))]:
-                return few
+            if fit := [n for n in dividing if n <= MOST_CELLS and fits(request, question.of(n))]:
+                return sorted({*fit, *(_CELLS[:3] if each > _CELLS[2] else ())}) if by_points(request) else fit
         return dividing
 
     def _solved(self, request: ChannelRequest, count: int) -> None:
@@ -181,19 +182,29 @@ class _Search:
         cells = self.question.of(count)
         reached = self._finite(request, cells.finite(cells.far))
         self._take(reached, cells)
-        lower = cells.below()
-        if lower is not None:
+        if (lower := cells.below()) is not None:
             same = (lower.inputs, lower.pairs) == (cells.inputs, cells.pairs)
             below = reached if same else self._finite(request, lower)
             self.bound = max(self.bound, Fraction(below.bound or 0))
 
-    def _finite(self, request: ChannelRequest, question: FiniteQuery) -> Design:
-        """The best channel of a finite question; proven or not. Raises WorkbenchError."""
+    def _between(self, request: ChannelRequest, count: int) -> None:
+        """By blocks, as `range_points` has it."""
+        cells, squared = self.question.of(count), self._loss.name == "squared"
+        parts = parts_of(cells, squared, None if self.best is None else self.best[0])
+        outputs, blocks = cells.between(parts), in_blocks(request)
+        if (lower := cells.below(outputs)) is not None:
+            below = self._finite(replace(blocks, check="none"), lower, Points).bound or 0.0
+            self.bound = max(self.bound, Fraction(below) - squared * (cells.width / parts) ** 2 / 4)
+        if self.best is None or not self._deadline.passed:
+            self._take(self._finite(blocks, cells.finite(cells.far, outputs), BetweenPoints), cells)
+
+    def _finite(self, request: ChannelRequest, question: FiniteQuery, kind: Any = None) -> Design:
+        """The best channel of a finite question; proven or not. kind: of problem. Raises WorkbenchError."""
         left = self._deadline.left
         options = request.options if left is None else replace(request.options, time_limit=max(0.2, left))
         inner = replace(request, question=question, losses=loss_table(question, request.loss), options=options)
         try:
-            return inner.family.designed(inner)
+            return inner.family.designed(inner) if kind is None else design(kind(inner))
         except NotProven as error:
             if error.design is None or error.interrupted:
                 raise
@@ -227,7 +238,7 @@ class _Search:
             at, outputs = (ends[1:] + ends[:-1]) / 2, np.unique(np.concatenate([2 * steps, steps[1:] + steps[:-1]]))
             places = outputs * float(_STEP / 2)
             of_cells = np.stack([ends[:-1], ends[1:]], axis=1).ravel(), own[:-1].repeat(2)
-            model = RangeChannel(*of_cells, places, _near(at, places, scale), q, self._loss.name)
+            model = RangeChannel(*of_cells, places, near(at, places, scale), q, self._loss.name)
             solution = self._stopped(model)
             if solution.x is None:
                 break
@@ -237,7 +248,7 @@ class _Search:
             count = max(likelier + 1, round(likelier * bins))
             shares = (np.arange(count) + 0.5) / count
             self._nearest(places[np.searchsorted(held, shares * held[-1])], likelier)
-            model = RangeChannel(ends, own, places, _near(ends, places, scale), q, self._loss.name)
+            model = RangeChannel(ends, own, places, near(ends, places, scale), q, self._loss.name)
             solution = self._stopped(model)
             if solution.x is not None:
                 prior, apart = model.prior(solution), np.concatenate([[0.0], at, [1.0]])
@@ -344,8 +355,8 @@ class _Search:
             value = bound_of_few(x, p, outputs, name, ratio, delta)
         else:
             starts = optimal_bins(x, p, epsilon, self._loss).starts
-            near = _near(x, outputs, (x[starts], np.arange(starts.size, dtype=np.float64)))
-            model = RangeChannel(x, np.arange(x.size), outputs, near, math.expm1(epsilon), name, p)
+            told = near(x, outputs, (x[starts], np.arange(starts.size, dtype=np.float64)))
+            model = RangeChannel(x, np.arange(x.size), outputs, told, math.expm1(epsilon), name, p)
             solution = self._stopped(model)
             if solution.row_dual is None:
                 return
@@ -386,15 +397,3 @@ class _Search:
             words = f"The search stopped at its time limit: incumbent {reported.objective:.9g}, bound {bound:.9g}."
             raise NotProven(words, incumbent=reported.objective, bound=bound, design=reported)
         return reported
-
-
-def _near(answers: Vector, outputs: Vector, scale: Pair) -> Flags:
-    """Where bins may tell answers apart. scale: points, and how many bins are below each. Shape (answers, outputs)."""
-    between = np.abs(np.interp(answers, *scale)[:, None] - np.interp(outputs, *scale))
-    return np.asarray(between <= (_NEAR if scale[1][-1] > _NARROW else math.inf))
-
-
-def _few(request: ChannelRequest, cells: RangeQuery) -> bool:
-    """Whether the program is one of moments."""
-    pairs = cells.cells * (2 if cells.local and not request.delta else cells.far)
-    return 2 * pairs * cells.cells <= (_MASSES // 2 if request.delta else _MASSES)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import cast
 
+import numpy as np
+
+from solvers.arrays import Flags, Pair, Vector
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.problem import Answer, Problem
 from workbench.mechanisms.nearest_outputs import NearestOutputs
 from workbench.mechanisms.range_query import RangeQuery, cell_loss
 from workbench.privacy.expected_error import expected_error
+
+_MASSES = 33_000  # compared on the cells' own points; with δ half
+_NEAR, NARROW = 0.8, 8  # bins between an output and answers that it tells apart, where there are more bins
 
 
 class GivenMechanism(Problem):
@@ -50,3 +57,15 @@ def cost_of(reached: Design, cells: RangeQuery) -> Fraction:
     worst = expected_error(cells.published(reached.mechanism), loss).worst
     assert worst is not None  # of pieces
     return worst
+
+
+def near(answers: Vector, outputs: Vector, scale: Pair) -> Flags:
+    """Where bins may tell answers apart. scale: points, and how many bins are below each. Shape (answers, outputs)."""
+    between = np.abs(np.interp(answers, *scale)[:, None] - np.interp(outputs, *scale))
+    return np.asarray(between <= (_NEAR if scale[1][-1] > NARROW else math.inf))
+
+
+def few(request: ChannelRequest, cells: RangeQuery) -> bool:
+    """Whether the program is one of moments."""
+    pairs = cells.cells * (2 if cells.local and not request.delta else cells.far)
+    return 2 * pairs * cells.cells <= (_MASSES // 2 if request.delta else _MASSES)

@@ -285,3 +285,12 @@ def test_an_equation_without_a_mass_is_kept(right: float) -> None:
     constraint = [lambda M: [0 * cp.sum(M) == right, M[0, 0] <= 0.5]]
     with pytest.raises(wb.Infeasible, match="By itself it cannot hold"):
         wb.design(wb.FiniteQuery(range(4), neighbours="all"), loss="squared", epsilon=1, constraints=constraint)
+
+
+def test_outputs_that_are_best_for_no_input_may_have_no_mass_stated():
+    """Where δ makes masses needless: those between answers, which are far more outputs than answers."""
+    design = wb.design("channel", answers="0..70", outputs="0..70:0.5", max_shift=3, prior="worst", loss="squared",
+                       epsilon=1, delta="0.3", method="block")  # fmt: skip
+    assert design.request.support is not None
+    assert not design.request.support.any(axis=0).all()
+    assert design.objective == pytest.approx(design.bound, rel=1e-7)
