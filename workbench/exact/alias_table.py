@@ -57,10 +57,8 @@ class AliasTable:
         floor = self.floors[column]
         beyond = value > floor
         for at in np.flatnonzero(value == floor).tolist():
-            mass, first, bits = self.own[column[at]], int(value[at]), self.rest + _MORE
-            while first * self.total < mass << bits < (first + 1) * self.total:
-                first, bits = first << 16 | int(self.source.short_words(1)[0]), bits + 16
-            beyond[at] = first * self.total >= mass << bits
+            mass, first = self.own[column[at]], int(value[at])
+            beyond[at] = not self.source.less(first, self.rest + _MORE, mass, self.total)
         return beyond
 
 

@@ -62,6 +62,12 @@ class Source:
             again = again[drawn[again] > limit]
         return (drawn % np.uint64(bound)).astype(np.int64)
 
+    def less(self, value: int, bits: int, numerator: int, denominator: int) -> bool:
+        """Whether a uniform U is less than numerator/denominator: value: its first bits; 16 more until they decide."""
+        while value * denominator < numerator << bits < (value + 1) * denominator:
+            value, bits = value << 16 | int(self.short_words(1)[0]), bits + 16
+        return value * denominator < numerator << bits
+
     def bernoulli(self, numerator: int, denominator: int, count: int) -> Flags:
         """(count,) booleans, true with probability numerator/denominator exactly. 0 <= numerator <= denominator."""
         cut, rest = divmod(numerator * _WORD, denominator)

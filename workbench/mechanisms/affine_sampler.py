@@ -82,7 +82,4 @@ class AffineSampler:
         """Whether U < t, for the first 24 bits of U, and more where they do not decide it."""
         a, b = self.knots[piece], self.knots[piece + 1]
         t = min(max((x - a) / (b - a), Fraction(0)), Fraction(1))
-        value, whole = word, _BYTE * _WORD
-        while t * whole - 1 < value < t * whole:
-            value, whole = value * _WORD + int(self.source.short_words(1)[0]), whole * _WORD
-        return value < t * whole
+        return self.source.less(word, 24, *t.as_integer_ratio())

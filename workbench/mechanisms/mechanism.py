@@ -42,6 +42,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -344,17 +345,11 @@ def extreme_pairs(laws: Sequence[Distribution]) -> list[Pair]:
 
 
 def _extreme(laws: Sequence[Distribution], output: int, among: Positions, *, most: bool) -> int:
-    """The first of some laws that gives an output most, or least: k/K against l/L is k L against l K."""
-    best, top, seen = -1, (0, 1), set()
+    """The first of some laws that gives an output most, or least."""
+    first: dict[Pair, int] = {}  # of equal masses, which may be those of all laws
     for i in among.tolist():
-        mass = laws[i].integers[output], laws[i].total
-        if mass in seen:
-            continue
-        seen.add(mass)
-        left, right = mass[0] * top[1], top[0] * mass[1]
-        if best < 0 or (left > right if most else left < right):
-            best, top = i, mass
-    return best
+        first.setdefault((laws[i].integers[output], laws[i].total), i)
+    return first[(max if most else min)(first, key=lambda mass: Fraction(*mass))]
 
 
 def compare_pairs(
@@ -363,9 +358,10 @@ def compare_pairs(
     name: Callable[[int], str] = str,
 ) -> Iterator[Comparison]:
     """The comparisons of numbered laws; name: what stands behind the bar of Pr[output | input]."""
+
+    def describe(pair: Pair, k: int) -> tuple[str, str]:
+        high, low = (f"Pr[{k}|{name(i)}]" for i in pair)
+        return high, low
+
     for i, j in pairs:
-
-        def describe(k: int, i: int = i, j: int = j) -> tuple[str, str]:
-            return f"Pr[{k}|{name(i)}]", f"Pr[{k}|{name(j)}]"
-
-        yield Comparison((i, j), laws[i], laws[j], describe)
+        yield Comparison((i, j), laws[i], laws[j], partial(describe, (i, j)))

@@ -16,7 +16,7 @@ directed=True is the paper's one-sided M.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -108,33 +108,32 @@ class ModuloNoise(OneLine):
         """-shift in the group."""
         return tuple(-part % size for part, size in zip(shift, self.sizes, strict=True))
 
+    def _element(self, given: Any, least: Callable[[int], int]) -> Shift | None:
+        """An integer or a list of them as a tuple, None unless every part is in least(size)..size-1."""
+        listed = isinstance(given, (tuple, list)) or (isinstance(given, np.ndarray) and given.ndim == 1)
+        parts = tuple(given) if listed else (given,)
+        inside = (is_whole(part) and least(size) <= part < size for part, size in zip(parts, self.sizes, strict=False))
+        return tuple(map(int, parts)) if len(parts) == len(self.sizes) and all(inside) else None
+
     def canonical(self, shift: Any) -> Shift:
         """A shift as the tuple of its parts modulo the sizes; every part must lie within its factor, and not all be 0.
 
         shift: an int for a scalar query, else a sequence of ints. Raises InvalidRequest.
         """
-        parts = (shift,) if self.scalar and not isinstance(shift, (tuple, list)) else shift
-        if not isinstance(parts, (tuple, list, np.ndarray)) or len(parts) != len(self.sizes):
-            must("a shift", f"{len(self.sizes)} integers, one for each size", shift)
-        if not all(is_whole(part) and abs(part) < size for part, size in zip(parts, self.sizes, strict=True)):
-            if self.scalar:
-                must("a shift", f"an integer in 1..{self.sizes[0] - 1} or its negative", shift)
-            must("a shift", f"integers, each below its size in {self.sizes}", shift)
-        if not any(parts):
-            must("a shift", "different from zero", shift)
-        return tuple(int(part) % size for part, size in zip(parts, self.sizes, strict=True))
+        parts = self._element(shift, lambda size: 1 - size)
+        if parts is None or not any(parts):
+            wanted = f"{len(self.sizes)} integers, each below its size in {self.sizes}, not all 0"
+            must("a shift", f"an integer in 1..{self.sizes[0] - 1} or its negative" if self.scalar else wanted, shift)
+        return tuple(part % size for part, size in zip(parts, self.sizes, strict=True))
 
     def answer(self, x: Any) -> Shift:
         """An answer of the query, an integer or a tuple of them, as a group element. Raises InvalidRequest."""
-        listed = isinstance(x, (tuple, list)) or (isinstance(x, np.ndarray) and x.ndim == 1)
-        parts = tuple(x) if listed else (x,)
-        inside = all(is_whole(p) and 0 <= p < size for p, size in zip(parts, self.sizes, strict=False))
-        if len(parts) != len(self.sizes) or not inside:
+        parts = self._element(x, lambda size: 0)
+        if parts is None:
             where = f"an answer of the query, in 0..{self.sizes[0] - 1}"
-            must(
-                "answer", where if self.scalar else f"{len(self.sizes)} integers, each in 0..size-1 of {self.sizes}", x
-            )
-        return tuple(int(part) for part in parts)
+            wanted = f"{len(self.sizes)} integers, each in 0..size-1 of {self.sizes}"
+            must("answer", where if self.scalar else wanted, x)
+        return parts
 
     def index(self, shift: Any) -> Positions:
         """Row-major positions of η + shift, for η = 0..N-1 in row-major order. Shape (N,).

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from workbench.errors import InvalidRequest, must
-from workbench.exact.numbers import Rationals, exact, positive, rational
+from workbench.exact.numbers import Rationals, exact, nearest_float, positive, rational
 from workbench.exact.plain import plain_list
 from workbench.io.files import is_number, names_file, read_table
 
@@ -39,15 +40,20 @@ def _spelled(given: str | Path, name: str) -> Iterable[Any]:
             must(name, "a CSV file of one column", Path(given).name)
         return [row[0] for row in rows]
     if ".." in text:
-        ends, _, by = text.partition(":")
-        low, _, high = ends.partition("..")
-        first, last, step = exact(low, name, expected), exact(high, name, expected), exact(by or 1, name, expected)
-        if step <= 0 or first > last:
-            must(name, expected, repr(text))
+        first, last, step = steps(text) or must(name, expected, repr(text))
         return [first + step * i for i in range(min(int((last - first) / step) + 1, MOST + 1))]
     if "," not in text:
         must(name, expected, repr(text))
     return [part.strip() for part in text.split(",")]
+
+
+def steps(text: str) -> Rationals | None:
+    """(LOW, HIGH, STEP) of "LOW..HIGH" or "LOW..HIGH:STEP"; None for a text that spells no numbers LOW <= HIGH and
+    STEP > 0, of a size that doubles have."""
+    ends, _, by = text.partition(":")
+    read = tuple(map(rational, (*ends.partition("..")[::2], by or "1")))
+    known = tuple(n for n in read if n is not None and (not n or 0 < abs(nearest_float(n)) < math.inf))
+    return known if len(known) == 3 and known[0] <= known[1] and known[2] > 0 else None
 
 
 def cells_of(given: Any, name: str, constraint: str = "numbers, as a list or as a CSV file") -> list[Any]:

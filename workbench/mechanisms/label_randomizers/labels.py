@@ -7,7 +7,6 @@ P                                                        prior (k,)
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -17,11 +16,13 @@ from numpy.typing import ArrayLike
 
 from workbench.errors import must
 from workbench.exact.arrays import Positions, Vector
+from workbench.exact.distribution import over_common
 from workbench.exact.numbers import exact, positive, rational
 from workbench.exact.objects import Record
 from workbench.exact.plain import is_whole, plain_numbers
 from workbench.io.files import names_file, read_table
 from workbench.io.shown import OneLine
+from workbench.mechanisms.points import steps
 
 MAX_LABELS = 50_000_000
 LARGEST = 1e100  # in size: squares of labels must stay finite
@@ -82,13 +83,10 @@ class Labels(OneLine):
         if ".." not in text:
             number = "a number (names are counted: 0, 1, 2, ...)"
             return cls(sorted(float(exact(part, "every label", number)) for part in text.split(",")))
-        ends, _, by = text.partition(":")
-        numbers = (rational(part) for part in (*ends.partition("..")[::2], by or 1))
-        known = [number for number in numbers if number is not None]
-        if len(known) == 3 and known[2] > 0:
-            scale = math.lcm(*(number.denominator for number in known))
-            low, high, step = (int(number * scale) for number in known)
-            fits = 0 <= high - low < MAX_LABELS * step
+        known = steps(text)
+        if known is not None:
+            (low, high, step), scale = over_common(known)
+            fits = high - low < MAX_LABELS * step
             if fits and max(-low, high) < 1 << 53:  # then quotients are correctly rounded
                 return cls(np.arange(low, high + 1, step) / scale)
         wanted = f"LOW..HIGH or LOW..HIGH:STEP with LOW <= HIGH and at most {MAX_LABELS} values"
