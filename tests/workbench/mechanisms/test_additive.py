@@ -91,10 +91,22 @@ SCALAR = "max_shift is for scalar queries; give the shifts of a vector query one
         ({"shifts": [1]}, DOMAIN),
         ({"n": 8, "sizes": (9,), "shifts": [1]}, DOMAIN),
         ({"n": 8, "shifts": [1], "directed": 1}, "directed must be True or False. Got 1."),
-        ({"sizes": (5, 5), "shifts": [1]}, "a shift must be 2 integers, each below its size in (5, 5), not all 0. Got 1."),
-        ({"sizes": (5, 5), "shifts": [(0, 0)]}, "a shift must be 2 integers, each below its size in (5, 5), not all 0. Got (0, 0)."),
-        ({"sizes": (5, 5), "shifts": [(0, 5)]}, "a shift must be 2 integers, each below its size in (5, 5), not all 0. Got (0, 5)."),
-        ({"sizes": (5, 5), "shifts": [(0, 1, 0)]}, "a shift must be 2 integers, each below its size in (5, 5), not all 0. Got (0, 1, 0)."),
+        (
+            {"sizes": (5, 5), "shifts": [1]},
+            "a shift must be 2 integers, each below its size in (5, 5), not all 0. Got 1.",
+        ),
+        (
+            {"sizes": (5, 5), "shifts": [(0, 0)]},
+            "a shift must be 2 integers, each below its size in (5, 5), not all 0. Got (0, 0).",
+        ),
+        (
+            {"sizes": (5, 5), "shifts": [(0, 5)]},
+            "a shift must be 2 integers, each below its size in (5, 5), not all 0. Got (0, 5).",
+        ),
+        (
+            {"sizes": (5, 5), "shifts": [(0, 1, 0)]},
+            "a shift must be 2 integers, each below its size in (5, 5), not all 0. Got (0, 1, 0).",
+        ),
         ({"sizes": (5, 5), "max_shift": 1}, SCALAR),
         ({"sizes": (5, 0), "shifts": [(1, 0)]}, "sizes must be a list of integers >= 1. Got (5, 0)."),
         ({"sizes": (5, 2.0), "shifts": [(1, 0)]}, "sizes must be a list of integers >= 1. Got (5, 2.0)."),
