@@ -16,20 +16,18 @@ needed. δℓ - tanh δ = δ(ℓ-1) + (δ - tanh δ), where δ - tanh δ and e^�
     δ_t             Levels.deltas               F_T, p_T        Levels.cdf, Levels.pmf
     f_t             component                   Pr[N > y δ_t]   tail (tail_mean over an interval)
 
-What both parties must compute alike, δ₀ and the thresholds of T, is computed in 100-digit decimal arithmetic, whose
-operations are correctly rounded everywhere: a difference of one bit between two machines' mathematical libraries would
-otherwise, once in some 2^50 scalars, let encoder and decoder disagree on T.
+What both parties must compute alike, δ₀ and the thresholds of T, is enclosed in balls of 400 bits: a difference of one
+bit between two machines' mathematical libraries would otherwise, once in some 2^50 scalars, let encoder and decoder
+disagree on T.
 
     e^(δ₀) = δ₀ℓ + 1        delta_zero          Sec. 5
-    F_T(t) / F_T(t_max)     level_thresholds    (4), evaluated as printed; 100 digits outlast its cancellation
+    F_T(t) / F_T(t_max)     level_thresholds    (4), evaluated as printed; so many bits outlast its cancellation
 """
 
 from __future__ import annotations
 
-import decimal
 import math
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -43,42 +41,25 @@ from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecew
 
 _DEPTH = 72  # levels below δ = 1 and below δ₀: the mass beyond is under 2^-70
 _NODE = 1 / math.sqrt(3)
+_BITS = 400  # of balls
 _LARGEST = 2.0**500  # so that 1 + δ₀ℓ is a double
 
 
-_CONTEXT = decimal.Context(
-    prec=100,
-    rounding=decimal.ROUND_HALF_EVEN,
-    Emin=-999999,
-    Emax=999999,
-    traps=[decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow],
-)
+def _delta_zero(ell: float) -> Any:
+    """A ball around the root δ₀ > 0 of e^δ = δℓ + 1: -1/ℓ - W₋₁(-e^(-1/ℓ)/ℓ)."""
+    from flint import arb
 
-
-@lru_cache(maxsize=256)
-def _delta_zero(ell: float) -> Decimal:
-    """The root δ₀ > 0 of h(δ) = e^δ - δℓ - 1, to at least 60 digits.
-
-    h is convex with h(0) = 0 and h'(0) = 1 - ℓ < 0, so Newton's method falls monotonically to δ₀ from any start above
-    it; the start ln(2ℓ ln ℓ + 1) >= δ₀ is the proof of Theorem 8's.
-    """
-    with decimal.localcontext(_CONTEXT):
-        slope = Decimal(ell)
-        delta = (2 * slope * slope.ln() + 1).ln() * (1 + Decimal(10) ** -60)
-        for _ in range(200):
-            power = delta.exp()
-            change = (power - delta * slope - 1) / (power - slope)
-            delta -= change
-            if abs(change) <= delta * Decimal(10) ** -62:
-                break
-        return delta
+    return -1 / arb(ell) - (-(-1 / arb(ell)).exp() / ell).lambertw(-1)
 
 
 def delta_zero(ell: float) -> float:
     """The largest step δ₀ of DQL as the nearest double. ell: > 1, at most 2^500; raises InvalidRequest."""
+    from flint import ctx
+
     if not (isinstance(ell, int | float) and 1 < ell <= _LARGEST):
         must("ell", "a finite number > 1, at most 2^500", ell)
-    return float(_delta_zero(float(ell)))
+    with ctx.workprec(_BITS):
+        return float(_delta_zero(ell).mid())
 
 
 @lru_cache(maxsize=256)
@@ -88,16 +69,14 @@ def level_thresholds(ell: float, max_level: int) -> tuple[int, ...]:
     For a uniform 64-bit word, #{t : word >= c_t} has the law of T given T <= max_level, to 2^-64. A ratio of F_T is
     the finite product of (4) over i = t+1, ..., max_level.
     """
-    with decimal.localcontext(_CONTEXT):
-        delta = _delta_zero(ell) / 2**max_level
-        slope, scale = Decimal(ell), Decimal(2) ** 64
-        ratio = Decimal(1)
-        thresholds = []
+    from flint import arb, ctx
+
+    with ctx.workprec(_BITS):
+        delta, ratio, thresholds = _delta_zero(ell) / 2**max_level, arb(2) ** 64, []
         for _ in range(max_level):
-            power = (-delta).exp()
-            line = delta * slope + 1
+            power, line = (-delta).exp(), delta * ell + 1
             ratio *= (4 - 4 * line * power) / ((1 + power) ** 2 * (2 / (1 + power * power) - line))
-            thresholds.append(int(ratio * scale))
+            thresholds.append(int(ratio.floor().unique_fmpz()))
             delta *= 2
         return tuple(reversed(thresholds))
 
