@@ -12,6 +12,7 @@ the squared one the cubic term is Σ_i v_i x³ = 0), and three values say which.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -166,11 +167,9 @@ def _counted(data: Any) -> tuple[dict[Any, Fraction], str]:
     column = plain_numbers(data, "data", "a column of numbers")
     if not column.size or column.ndim > 2 or not np.isfinite(column).all():
         must("data", "a column of finite numbers, at least one", f"shape {column.shape}")
-    values, counts = np.unique(
-        column.reshape(len(column), -1) if column.ndim else [[column]], axis=0, return_counts=True
-    )
-    entries = [row[0] if len(row) == 1 else tuple(row) for row in values.tolist()]
-    return dict(zip(entries, map(Fraction, counts.tolist()), strict=True)), f"a column of {sum(counts.tolist())} inputs"
+    rows = column.reshape(len(column), -1).tolist() if column.ndim else [[float(column)]]
+    counts = Counter(row[0] if len(row) == 1 else tuple(row) for row in rows)
+    return {x: Fraction(count) for x, count in counts.items()}, f"a column of {len(rows)} inputs"
 
 
 class _Piece:

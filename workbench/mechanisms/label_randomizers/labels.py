@@ -124,12 +124,13 @@ class Labels(OneLine):
         """Number of labels."""
         return int(self.values.size)
 
-    def positions(self, values: ArrayLike) -> Positions:
+    def positions(self, values: ArrayLike, name: str = "every label") -> Positions:
         """Where each value stands among the labels. Raises InvalidRequest for a value that is none of them."""
-        given = plain_numbers(values, "every label", "one of the mechanism's labels")
+        words = f"one of the {self.k} labels from {self.values[0]:g} to {self.values[-1]:g}"
+        given = plain_numbers(values, name, words)
         at = np.minimum(np.searchsorted(self.values, given), self.k - 1)
         if (wrong := given[self.values[at] != given]).size:
-            must("every label", "one of the mechanism's labels", f"{wrong[0]:g}")
+            must(name, words, f"{wrong[0]:g}")
         return at
 
     def to_dict(self) -> Record:

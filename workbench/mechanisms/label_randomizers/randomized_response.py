@@ -170,12 +170,7 @@ class RandomizedResponse(ShownMechanism):
 
     def position(self, label: Any) -> int:
         """Where a label stands. Raises InvalidRequest for a value that is none."""
-        values = self.labels.values
-        places = [] if label is None else np.flatnonzero(values == float(exact(label, "answer"))).tolist()
-        if not places:
-            where = f"one of the {values.size} labels from {values[0]:g} to {values[-1]:g}"
-            must("answer", where, label)
-        return int(places[0])
+        return int(self.labels.positions(float(exact(label, "answer")), "answer"))
 
     def law(self, x: Any) -> Distribution:
         """The exact law of the output's position for a label. Raises InvalidRequest."""
