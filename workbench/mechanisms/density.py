@@ -36,13 +36,13 @@ def piece_of(knots: Vector, x: Vector) -> Positions:
 
 @dataclass(frozen=True)
 class Density:
-    """A distribution on [-c, c]: `shape` on the interior, plus atoms.
+    """A distribution on [-c, c]: `shape` on the interior, plus atoms; another c stretches it.
 
     Attributes:
         name: as it is spelled ("uniform", "normal:0.5,0.1").
-        c: half the width of its domain.
+        c: half the width of its domain; all else is in units of it.
         shape: x -> f(x), vectorised; None for the uniform law, whose integrals need three nodes only.
-        breaks: points inside (-c, c) where `shape` is not smooth.
+        breaks: points inside (-1, 1) where `shape` is not smooth.
         atoms: (x, mass) pairs; the integral of `shape` and the masses add up to 1.
         symmetric: whether x and -x are equally likely.
     """
@@ -59,22 +59,16 @@ class Density:
 
         cuts: points of [-c, c], in any order; ±c are added. Shapes (nodes,), (nodes,); atoms are the last nodes.
         """
-        ends = np.concatenate([np.ravel(cuts), self.breaks, [-self.c, self.c]]).clip(-self.c, self.c)
+        ends = np.concatenate([np.ravel(cuts) / self.c, self.breaks, [-1.0, 1.0]]).clip(-1, 1)
         ends.sort()
-        ends = ends[np.append(True, ends[1:] - ends[:-1] > 1e-15 * self.c)]
+        ends = ends[np.append(True, ends[1:] - ends[:-1] > 1e-15)]
         points, weights = _legendre(3 if self.shape is None else _NODES)
         left, right = ends[:-1, None], ends[1:, None]
         half, middle = (right - left) / 2, (right + left) / 2
         x, w = (middle + half * points).ravel(), (half * weights).ravel()
-        w = w / (2 * self.c) if self.shape is None else w * self.shape(x)
-        if not self.atoms:
-            return x, w
-        at, mass = np.transpose(self.atoms)
-        return np.concatenate([x, at]), np.concatenate([w, mass])
-
-    def heights(self, x: Vector) -> Vector:
-        """f(x), atoms apart. Shape of x."""
-        return np.full(x.shape, 1 / (2 * self.c)) if self.shape is None else self.shape(x)
+        w = w / 2 if self.shape is None else w * self.shape(x)
+        at, mass = np.transpose(self.atoms) if self.atoms else np.empty((2, 0))
+        return self.c * np.concatenate([x, at]), np.concatenate([w, mass])
 
     def masses(self, breaks: ArrayLike) -> Vector:
         """Pr[breaks_j <= X < breaks_{j+1}] (the last interval takes its right end too). Shape (len(breaks) - 1,)."""
@@ -83,19 +77,6 @@ class Density:
         place = piece_of(cuts, x)
         inside = (x >= cuts[0]) & (x <= cuts[-1])
         return np.asarray(np.bincount(place[inside], weights=w[inside], minlength=cuts.size - 1), dtype=np.float64)
-
-    def scaled(self, c: float) -> Density:
-        """The same density stretched to [-c, c]."""
-        if c == self.c:
-            return self
-        shape, factor = self.shape, c / self.c
-        return replace(
-            self,
-            c=c,
-            shape=None if shape is None else lambda y: np.asarray(shape(y / factor) / factor),
-            breaks=tuple(factor * x for x in self.breaks),
-            atoms=tuple((math.copysign(c, x) if abs(x) == self.c else factor * x, mass) for x, mass in self.atoms),
-        )
 
     def checked(self) -> Density:
         """Itself, when it is a density. Raises InvalidRequest when it is negative, not finite or not of mass 1."""
@@ -136,15 +117,17 @@ def normal(mu: float, sigma: float, c: float = 1.0) -> Density:
     if not abs(mean) <= c * _FARTHEST:
         must("mu", f"a number in [{-c * _FARTHEST:g}, {c * _FARTHEST:g}]", mu)
 
+    mean, deviation = mean / c, deviation / c
+
     def shape(x: Vector) -> Vector:
         z = np.minimum(np.abs(x - mean) / deviation, 38.0)  # e^(-38²/2) is the last double
         return np.exp(-(z**2) / 2) / (deviation * math.sqrt(2 * math.pi))
 
     atoms = tuple(
-        (end, math.erfc((c + side * mean) / deviation / math.sqrt(2)) / 2) for end, side in ((-c, 1), (c, -1))
+        (end, math.erfc((1 + side * mean) / deviation / math.sqrt(2)) / 2) for end, side in ((-1.0, 1), (1.0, -1))
     )
     # 24 nodes integrate a normal density to rounding on intervals of two standard deviations
-    breaks = tuple(np.linspace(-c, c, max(3, math.ceil(c / deviation) + 2))[1:-1].tolist())
+    breaks = tuple(np.linspace(-1, 1, max(3, math.ceil(1 / deviation) + 2))[1:-1].tolist())
     return Density(f"normal:{mu},{sigma}", float(c), shape, breaks, atoms, symmetric=mean == 0)
 
 
@@ -183,8 +166,8 @@ def spelled(text: Any, c: float = 1.0, middle: float = 0.0) -> Density:
         weights = [exact(part, "weights of parts") for part in parts]
         if min(weights) < 0 or not any(weights):
             must("weights of parts", "numbers >= 0, not all 0", rest)
-        heights = np.array([float(weight / sum(weights)) for weight in weights]) * len(weights) / (2 * c)
-        breaks = np.linspace(-c, c, len(weights) + 1)[1:-1]
+        heights = np.array([float(weight / sum(weights)) for weight in weights]) * len(weights) / 2
+        breaks = np.linspace(-1, 1, len(weights) + 1)[1:-1]
 
         def shape(x: Vector) -> Vector:
             return np.asarray(heights[np.searchsorted(breaks, x, side="right")])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -79,7 +79,7 @@ class QuantizerRequest(Request):
         share = Fraction(loss == "absolute") if isinstance(loss, str) else loss
         absolute, squared = c * share, c**2 * (1 - share)
         loss = loss if isinstance(loss, str) else absolute / (absolute + squared)
-        density, epsilon = self.question.density.scaled(1.0), self.epsilon * self.scale
+        density, epsilon = replace(self.question.density, c=1.0), self.epsilon * self.scale
         told = self.progress or silent
         law = LawQuestion(epsilon, density, loss, self.metric, self.solver, self.options, told)
         return law, float(absolute + squared)

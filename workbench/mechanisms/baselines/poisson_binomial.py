@@ -66,7 +66,9 @@ class NonAffine(RealErrors):
         """E error under a density (uniform by default)."""
         half = float(self.c)
         law = density_of("uniform" if density is None else density, half)
-        law = replace(law, shape=law.heights)  # the mechanism's is curved: three nodes would not do
+        law = replace(
+            law, shape=law.shape or (lambda x: np.full(x.shape, 0.5))
+        )  # the mechanism's is curved: three nodes would not do
         x, w = law.grid(np.concatenate([self.outputs, np.linspace(-half, half, 17)]))
         return math.fsum(w * self.error_at(np.clip(x, -half, half), loss))
 

@@ -76,7 +76,8 @@ class DataLaw:
         if not -math.inf < low < high < math.inf:
             must("low, high", "finite with low < high", (low, high))
         half, middle = (high - low) / 2, (high + low) / 2
-        law = Density(f"a density on [{low:g}, {high:g}]", half, lambda x: density(x + middle)).checked()
+        law = Density(f"a density on [{low:g}, {high:g}]", half, lambda x: half * density(half * x + middle))
+        law.checked()
         x, masses = law.grid(np.linspace(-half, half, panels + 1))
         points = tuple((x + middle).tolist())
         return cls(points, points, tuple((masses / masses.sum()).tolist()), law.name)
