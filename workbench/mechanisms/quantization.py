@@ -153,12 +153,7 @@ def read_bins(bins: Any, c: Fraction | int = 1, *, cover: bool = True, middle: A
 
     bins: numbers, or one string such as "-3,-0.5,0.5,3". Raises InvalidRequest.
     """
-    if isinstance(bins, str):
-        parts = bins.split(",") if bins.strip() else []
-        if any(not part.strip() for part in parts):
-            must("bins", 'numbers between commas such as "-3,-0.5,0.5,3"', repr(bins))
-    else:
-        parts = plain_list(bins, "bins", "a list of numbers")
+    parts = bins.split(",") if isinstance(bins, str) else plain_list(bins, "bins", "a list of numbers")
     outputs = tuple(exact(part, "a bin") for part in parts)
     if any(abs(b) > LARGEST for b in outputs):
         must("bins", f"at most {LARGEST:g} in size", max(map(abs, outputs)))

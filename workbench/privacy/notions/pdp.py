@@ -103,8 +103,5 @@ def _between(low: ExpNumber, high: ExpNumber) -> Fraction:
     while True:
         top, bottom = low.ends(bits)[1], high.ends(bits)[0]
         if top < bottom:
-            middle = (top + bottom) / 2
-            width = (bottom - top).denominator.bit_length()
-            short = Fraction(round(middle * (1 << width)), 1 << width)  # fewer digits where they do
-            return short if top < short < bottom else middle
+            return (top + bottom) / 2
         bits *= 2
