@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 from workbench.errors import Infeasible, must
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution, over_common
-from workbench.exact.numbers import Rationals, Real, ball_ends, exact, ln_up, number_where, positive, round_up
+from workbench.exact.numbers import Rationals, Real, ball, ball_ends, exact, ln_up, number_where, positive, round_up
 from workbench.exact.plain import whole_number
 from workbench.mechanisms.baselines.poisson_binomial import NonAffine
 from workbench.mechanisms.piecewise_affine import Quantizer
@@ -199,16 +199,19 @@ class Biased(NonAffine):
     @cached_property
     def epsilon(self) -> float:
         """The exact ε, from enclosures of all end laws, rounded up; inf when a bin is never drawn somewhere."""
-        from flint import arb, ctx, fmpq
+        from flint import ctx
 
-        bins, ball = np.array(self.bins, dtype=object), np.frompyfunc(lambda v: arb(fmpq(*v.as_integer_ratio())), 1, 1)
+        bins, balls, exp = (
+            np.array(self.bins, dtype=object),
+            *(np.frompyfunc(f, 1, 1) for f in (ball, lambda v: v.exp())),
+        )
         laws = []
         with ctx.workprec(160):
             for j, a, b in _pieces(self.bins, self.c):
                 for x in (a, b):
-                    score = ball(self.beta * (2 * x - bins[:j, None] - bins[j:]))
-                    share = 1 / (1 + np.frompyfunc(lambda v: v.exp(), 1, 1)(score))
-                    laws.append([ball_ends(value) for value in _kept(ball(self._both(j)), share, 1 - share)])
+                    score = balls(self.beta * (2 * x - bins[:j, None] - bins[j:]))
+                    share = 1 / (1 + exp(score))
+                    laws.append([ball_ends(value) for value in _kept(balls(self._both(j)), share, 1 - share)])
         ends = [(min(low for low, _ in law), max(high for _, high in law)) for law in zip(*laws, strict=True)]
         drawn = [(low, high) for low, high in ends if high > 0]
         if any(low <= 0 for low, _ in drawn):

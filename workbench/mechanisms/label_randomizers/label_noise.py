@@ -132,7 +132,7 @@ class LabelNoise:
         u, v, b = y - self.low, self.high - y, self.scale
         if self.kind == "exponential":
             mass = -np.expm1(-u / b) - np.expm1(-v / b)
-            return np.asarray((_moment(u / b, power) + _moment(v / b, power)) * b**power / mass)
+            return np.asarray((gammainc(power + 1, u / b) + gammainc(power + 1, v / b)) * power * b**power / mass)
         if not self.clip:
             return np.full(y.shape, 2 * self._whole(power))
         return self._integral(u, power) + self._integral(v, power)
@@ -144,10 +144,8 @@ class LabelNoise:
     def _integral(self, t: Vector, power: int) -> Vector:
         """h2(t) or h1(t), 0 <= t <= D."""
         if self.kind == "laplace":
-            b = self.scale
-            s = t / b
-            # h1 = b/2 (1 - e^{-s}), h2 = b² (1 - (1+s) e^{-s})
-            return -b / 2 * np.expm1(-s) if power == 1 else b * b * _moment(s, 1)
+            # h1 = b/2 (1 - e^{-t/b}), h2 = b² (1 - (1 + t/b) e^{-t/b})
+            return np.asarray(power / 2 * self.scale**power * gammainc(power, t / self.scale))
         step, integral = self._stairs[2], np.zeros(t.shape)
         for low, high in ((0.0, step), (step, self.width)):  # S is affine: two Gauss-Legendre nodes are exact
             half = (np.clip(t, low, high) - low) / 2
@@ -158,7 +156,7 @@ class LabelNoise:
     def _whole(self, power: int) -> float:
         """The same for t = ∞: half of E|x|^power. Of the staircase, S(x + D) = e^{-ε} S(x)."""
         if self.kind == "laplace":
-            return self.scale**2 if power == 2 else self.scale / 2
+            return power / 2 * self.scale**power
         first, second = (float(self._integral(np.array(self.width), k)) for k in (1, 2))
         c, fall = math.exp(-self.epsilon), -math.expm1(-self.epsilon)
         return first / fall if power == 1 else second / fall + 2 * self.width * first * c / fall**2
@@ -195,8 +193,3 @@ class LabelNoise:
 def _check_loss(loss: str) -> None:
     if loss not in ("squared", "absolute"):
         must("loss", "squared or absolute for continuous noise", repr(loss))
-
-
-def _moment(s: Vector, power: int) -> Vector:
-    """∫_0^s x^power e^{-x} dx for power 1, 2."""
-    return power * gammainc(power + 1, s)
