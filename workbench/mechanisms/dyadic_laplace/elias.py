@@ -79,17 +79,17 @@ def decode(data: bytes, count: int, code: Code) -> Integers:
     bits, most = bin(int.from_bytes(b"\1" + data))[3:], 6 if code == "delta" else 63  # zeros of a codeword
     m, end = [], 0
     for at in range(1, count + 1):
-        one = bits.find("1", end, end + most + 1)
-        if one < 0 and len(bits) - end > most:
+        leading = bits.find("1", end, end + most + 1)
+        if leading < 0 and len(bits) - end > most:
             raise CorruptFile(f"{_CORRUPT} integer {at} of {count} is too long for 64 bits.")
-        n, start = one - end, one + 1
-        if one >= 0 and code == "delta":
+        n, start = leading - end, leading + 1
+        if leading >= 0 and code == "delta":
             start += n
-            n = int(bits[one:start], 2) - 1
+            n = int(bits[leading:start], 2) - 1
             if n > 63:
                 raise CorruptFile(f"{_CORRUPT} integer {at} of {count} is too long for 64 bits.")
         end = start + n
-        if one < 0 or end > len(bits):
+        if leading < 0 or end > len(bits):
             raise CorruptFile(f"{_CORRUPT} it ends within integer {at} of {count}.")
         k = int("1" + bits[start:end], 2)
         m.append(-(k >> 1) if k & 1 else k >> 1)
