@@ -103,19 +103,15 @@ class IntegerLaw:
     def weight(self, eta: int, whole: bool = False) -> Fraction:
         """f(η), not normalised; whole: with all that repeat it, period by period, farther out."""
         if (eta, whole) not in self._known:  # comparisons of all shifts ask for it
-            inside, blocks = self.in_blocks(eta)
+            blocks = -(-max(eta - self.last, self.first - eta, 0) // self.period)
+            near = eta - blocks * self.period if eta > self.last else eta + blocks * self.period
+            inside = self.weights[near - self.first] if self.ratio or not blocks else 0
             self._known[eta, whole] = inside * self.ratio**blocks / (1 - self.ratio if whole else 1)
         return self._known[eta, whole]
 
     @cached_property
     def _known(self) -> dict[tuple[int, bool], Fraction]:
         return {}
-
-    def in_blocks(self, eta: int) -> Pair:
-        """(w, b): f(η) = w ratio^b, not normalised."""
-        blocks = -(-max(eta - self.last, self.first - eta, 0) // self.period)
-        near = eta - blocks * self.period if eta > self.last else eta + blocks * self.period
-        return (self.weights[near - self.first] if self.ratio or not blocks else 0), blocks
 
     def window(self, low: int, high: int) -> list[Fraction | int]:
         """f(low..high), not normalised."""

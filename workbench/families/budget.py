@@ -70,6 +70,11 @@ class BudgetRequest(Request):
         """What a mechanism is audited for under a notion of several bounds."""
         return Claim(self.notion, **notion(self.notion).budget({name: getattr(self, name) for name in _PARAMETERS}))
 
+    @cached_property
+    def claim(self) -> Claim:
+        """What a mechanism is audited for."""
+        return self.convex_claim if self.cut else Claim(self.notion, self.epsilon, self.delta)
+
     def at(self, point: Values) -> Self:
         """The same request at other values, None where they stay. Raises InvalidRequest."""
         return replace(self, **{name: value for name, value in point.items() if value is not None})

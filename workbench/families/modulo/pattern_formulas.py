@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from models.modulo import shifted
 from models.modulo_frontier import delta_frontier
 from models.modulo_level_frontier import Piece as Traced
 from solvers.parametric import Vertex
@@ -39,9 +38,9 @@ from workbench.families.formula_series import now_and_then
 from workbench.families.outcome import translated_errors
 from workbench.families.registry import family_of
 from workbench.families.stated import Interval, Stated
+from workbench.privacy.repair import Pattern, pattern_of
 
 if TYPE_CHECKING:
-    from solvers.arrays import Flags
     from workbench.families.modulo.request import ModuloRequest
     from workbench.mechanisms.modulo import ModuloNoise
 
@@ -126,8 +125,7 @@ def _found(request: ModuloRequest, piece: Traced, low: float) -> _Found | None:
     delta = Fraction((low + piece.delta_high) / 2).limit_denominator(int(64 / (piece.delta_high - low)) + 1)
     for check in ("audit", "certify"):  # a repaired mechanism where a solver's point says too little
         given = request.at({"delta": delta, "check": check})
-        masses = np.array(given.family.designed(given).mechanism.pmf, dtype=float)
-        broken = _broken(given, masses)
+        broken = pattern_of(given.family.designed(given).mechanism, given.budgets)
         stated = given.at({"epsilon": ONE}).stated(broken)
         try:
             vertex = _vertex(stated, given, delta)
@@ -138,23 +136,14 @@ def _found(request: ModuloRequest, piece: Traced, low: float) -> _Found | None:
             abs(float(vertex.value((x + y) / 2, Fraction(d))) - piece.value(d)) <= _NEAR
             for d in (low, piece.delta_high)
         ):
-            return _Found(piece, vertex, stated, _in_words(given, broken))
+            return _Found(piece, vertex, stated, _in_words(broken))
     return None
 
 
-def _broken(request: ModuloRequest, masses: Any) -> list[Flags]:
-    """The pattern of noise (N,): for every difference the noise values whose pairs it breaks."""
-    sizes = request.question.sizes
-    return [
-        masses > np.exp(float(epsilon)) * masses[shifted(sizes, mu)] * (1 + _HELD) + _HELD**2
-        for mu, epsilon in request.budgets.items()
-    ]
-
-
-def _in_words(request: ModuloRequest, broken: Sequence[Flags]) -> str:
+def _in_words(broken: Pattern) -> str:
     """The pattern: "difference: noise values" of those that are broken."""
     parts = []
-    for mu, flags in zip(request.budgets, broken, strict=True):
+    for mu, flags in broken.items():
         if flags.any():
             at = ",".join(map(str, np.flatnonzero(flags).tolist()))
             parts.append(f"{'x'.join(map(str, mu))}: {at}")

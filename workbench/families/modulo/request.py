@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -15,7 +15,7 @@ import numpy as np
 from models.modulo import LOSSES, ModuloModel, OwnLosses, loss_vector
 from models.modulo_constraints import StatedEquations, UserConstraints
 from models.requirements import RatioBound
-from solvers.arrays import Flags, Ints, Vector
+from solvers.arrays import Ints, Vector
 from workbench.errors import Infeasible, InvalidRequest, must
 from workbench.exact.numbers import ZERO, Rationals, Real, exact, nearest_float
 from workbench.exact.objects import Record, Values
@@ -122,11 +122,11 @@ class ModuloRequest(BudgetRequest):
 
     # The model.
 
-    def stated(self, broken: Sequence[Flags] | None = None) -> Stated:
+    def stated(self, broken: Pattern | None = None) -> Stated:
         """The program in polynomials of e^ε; broken: of PDP, given the pattern. Raises InvalidRequest."""
         refuse_curved(self, patterns=broken is not None)
         check_size(self.question.order)
-        program = self.model(None if broken is None else dict(zip(self.budgets, broken, strict=True))).program
+        program = self.model(broken).program
         first, order = program.block("f").start, self.question.order
         if self.prior is None:
             values = self.loss.exact if isinstance(self.loss, OwnLosses) else self.losses.ravel().tolist()

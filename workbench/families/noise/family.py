@@ -321,7 +321,7 @@ class _NoiseFamily(Family):
 def _budget(design: Design) -> Record:
     """Of JSON: ε and δ, or the parameters of another notion."""
     request = design.request
-    if request.convex:
+    if request.cut:
         return {name: value for name, value in request.claim.to_dict().items() if name != "notion"}
     return {"epsilon": float(request.epsilon), "delta": float(request.delta)}
 

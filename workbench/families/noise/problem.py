@@ -11,13 +11,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from models.line_losses import LineLoss
 from models.oracles import line_noise
 from models.oracles.canonical_noise import canonical_loss, discrete_gaussian, rounded_gaussian
 from solvers.errors import SolverError
 from solvers.search import Deadline
 from workbench.errors import InvalidRequest, NotProven
-from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ONE, ZERO, exp_interval, round_down
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Session
@@ -84,22 +82,7 @@ def exact_loss(mechanism: LineNoise, request: NoiseRequest) -> Fraction:
     (loss,), law = request.line_losses, mechanism.noise
     if loss.power:
         return mechanism.loss(request.loss_name)
-    if any(loss.slopes):
-        return _with_lines(law, loss)
-    m, inside = loss.span, ZERO
-    parts = [(law.in_blocks(eta), loss.at(eta)) for eta in range(-m, m + 1)]
-    sums = [ZERO] * (1 + max(blocks for (_, blocks), _ in parts))
-    for (mass, blocks), each in parts:
-        sums[blocks] += mass * each
-    for value in reversed(sums):  # Σ_b sums[b] ratio^b, without a power of it for each
-        inside = inside * law.ratio + value
-    below, above = law.below(-m), law.total - law.below(m + 1)
-    return (inside + below * loss.at(-m) + above * loss.at(m)) / law.total
-
-
-def _with_lines(law: IntegerLaw, loss: LineLoss) -> Fraction:
-    """E c(η) of a loss that is a line on each side, beyond its table: with the lines as they are, and what the table
-    differs from them by."""
+    # beyond its table the loss is a line on each side: with these as they are, and what the table differs from them by
     m = loss.span
     lines = [(loss.at(side * m) - m * slope, slope) for side, slope in zip((1, -1), loss.slopes, strict=True)]
     return law.over(-m, m).mean(loss.at, *lines)
@@ -151,7 +134,7 @@ class NoiseProblem(Problem):
         """The staircase for δ = 0 and losses that rise alike on both sides (Geng and Viswanath 2014); its ratio is
         shorter where a clamped law takes many powers of it."""
         request, name = self.request, self.request.loss_name
-        if request.convex or request.delta or request.worst:
+        if request.cut or request.delta or request.worst:
             return None
         if not all(each.even and (each.power or each.rising) for each in request.line_losses):
             return None
@@ -203,9 +186,9 @@ class NoiseProblem(Problem):
         mass."""
         request = self.request
         programs = LinePrograms(request, within, self.deadline)
-        if not request.convex and not request.reals and not request.delta:
+        if not request.cut and not request.reals and not request.delta:
             return pure_bracket(programs, self.loss)
-        if request.convex or request.reals or not self._programmed() or request.delta >= 1:
+        if request.cut or request.reals or not self._programmed() or request.delta >= 1:
             return bracket(request, within, self.loss, self.deadline)
         pure, loss = pure_bracket(programs, self.loss).mechanism, request.line_losses
         least = min(range(-loss[0].span, loss[0].span + 1), key=lambda eta: max(each.at(eta) for each in loss))
@@ -279,7 +262,7 @@ class NoiseProblem(Problem):
             return reached
         reached = reached.stopped()
         if not self.deadline.passed and request.gap is None:
-            why = "The solver's digits were used up" if request.convex else "The largest grid was reached"
+            why = "The solver's digits were used up" if request.cut else "The largest grid was reached"
             words = f"{why}: the optimum lies between {bound:.9g} and {loss:.9g}."
             return replace(reached, words=(*reached.words, words))
         reason = "at its time limit" if self.deadline.passed else "at the largest program it states"
@@ -298,7 +281,7 @@ class NoiseProblem(Problem):
             return canonical
         if name not in line_noise.POWERS or request.clamp is not None:
             return OracleVerdict.none("no closed form is known for this loss.")
-        if request.convex:
+        if request.cut:
             return OracleVerdict.none("no closed form is known for this notion.")
         epsilon, delta = float(request.epsilon), float(request.delta)
         pure = "Pure noise is (epsilon, delta)-private for every delta." if delta else "Geng and Viswanath (2014)."
@@ -328,7 +311,7 @@ class NoiseProblem(Problem):
 
         d, slack = request.question.sensitivity, max(1e-6, request.target)
         proof = "It is stochastically smallest for a trade-off function (Awan and Ramasethu, arXiv 2308.08343)."
-        sticks = () if request.tailed and not request.convex else self.claim.requirements(())
+        sticks = () if request.tailed and not request.cut else self.claim.requirements(())
         if sticks and d == 1 and min(stick.delta for stick in sticks) < 1:
             value = canonical_loss([(float(stick.epsilon), float(stick.delta)) for stick in sticks], loss)
             return OracleVerdict.judge(objective, "canonical discrete noise", value, "optimum", proof, slack)

@@ -60,7 +60,7 @@ def _real(request: NoiseRequest) -> bool:
 def _on_reals(law: Callable[[float, float, str], _Fitted], request: NoiseRequest) -> Reference:
     """law: (ε, δ, loss) -> (loss, symbol, parameter) for Δ = 1; both grow by Δ."""
     spread = float(request.question.sensitivity)
-    if request.convex:
+    if request.cut:
         sigma = _deviation(request.claim) if law is _gaussian else None
         if sigma is None:
             raise NotApplicable(f"its parameter is not known for the notion {request.notion}")
@@ -114,7 +114,7 @@ def _uniform(epsilon: float, delta: float, loss: str) -> _Fitted:
 
 def curves(request: NoiseRequest, edges: Vector) -> dict[str, Pair]:
     """name -> (edges, mean densities) on the reals; name -> (values, masses) on the integers."""
-    if request.convex:
+    if request.cut:
         return {}
     if isinstance(request.question, IntegerNoise):
         return _integer_laws(request) if request.question.clamp is None else {}
@@ -163,7 +163,7 @@ def _fit(name: str, request: NoiseRequest) -> tuple[FittedLaw, float]:
 
 
 def _on_integers(name: str, request: NoiseRequest) -> Reference:
-    if request.convex:
+    if request.cut:
         value, d = _gaussian_parameter(name, request), request.question.sensitivity
         assert value is not None
         scale, mean = (d * d * value, discrete_gaussian) if name in NAMES else (value / d, rounded_gaussian)
@@ -188,7 +188,7 @@ def _listed(name: str, request: NoiseRequest) -> bool:
     it, for losses that are even; for several runs what has a shape."""
     if not isinstance(request.question, IntegerNoise):
         return False
-    if request.convex:
+    if request.cut:
         return request.line_losses[0].even and _gaussian_parameter(name, request) is not None
     return name in NAMES and not request.worst and (request.runs == 1 or name in SHAPED)
 

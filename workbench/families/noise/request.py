@@ -20,10 +20,8 @@ from workbench.exact.numbers import ONE, ZERO, Rationals
 from workbench.families.budget import BudgetRequest
 from workbench.families.option import spell, within
 from workbench.families.outcome import translated_errors
-from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.integer_noise import IntegerNoise, UnboundedNoise
 from workbench.mechanisms.real_noise import RealNoise
-from workbench.privacy.claim import Claim
 from workbench.privacy.objective import integer_loss
 
 MOST_EPSILON, MOST_DELTA = 20, Fraction(999, 1000)  # where they are minimised
@@ -95,14 +93,14 @@ class NoiseRequest(BudgetRequest):
         """That the budget is one of the notion."""
         if self.max_loss is not None and self.max_loss <= 0 and isinstance(self.loss, str):
             must("max_loss", f"> 0 for the {self.loss} loss", spell(self.max_loss))
-        if self.minimise != "loss" and (self.convex or self.runs > 1):
+        if self.minimise != "loss" and (self.cut or self.runs > 1):
             must("minimise", "loss but for one run under the notions dp and pure", repr(self.minimise))
-        if self.convex:
+        if self.cut:
             self.check_several_bounds()
         else:
             self.check_one_bound()
         for stick in self.claim.requirements(()):
-            if stick.epsilon and (stick.delta or not self.convex):
+            if stick.epsilon and (stick.delta or not self.cut):
                 within(stick.epsilon, SMALLEST, LARGEST)
 
     def _check_loss(self) -> None:
@@ -124,7 +122,7 @@ class NoiseRequest(BudgetRequest):
         if self.prior is not None and clamped is None:
             got = "'worst'" if self.worst else f"{len(self.prior)} weights"
             must("prior", "left out for noise that is not clamped", got)
-        if self.worst and self.convex and self.tailed:
+        if self.worst and self.cut and self.tailed:
             must("prior", f"uniform or probabilities when notion is {self.notion}", "'worst'")
         if self.prior is not None and not self.worst:
             answers = len(self.prior) if clamp is None else clamp[1] - clamp[0] + 1
@@ -146,18 +144,6 @@ class NoiseRequest(BudgetRequest):
     def clamp(self) -> tuple[int, int] | None:
         """The answers into which the sum is clamped."""
         return self.question.clamp if isinstance(self.question, IntegerNoise) else None
-
-    @property
-    def convex(self) -> bool:
-        """Whether the notion is one of several bounds, or of cones."""
-        return not is_hockey_stick(self.notion)
-
-    @cached_property
-    def claim(self) -> Claim:
-        """What a mechanism is audited for."""
-        if not self.convex:
-            return Claim(self.notion, self.epsilon, self.delta)
-        return self.convex_claim
 
     @cached_property
     def tailed(self) -> bool:
@@ -185,7 +171,7 @@ class NoiseRequest(BudgetRequest):
         if self.gap is not None:
             return float(self.gap)
         if not self.reals:
-            return 1e-5 if self.convex and self.tailed else 1e-8
+            return 1e-5 if self.cut and self.tailed else 1e-8
         return 2e-4 if self.epsilon is None or self.epsilon <= 2 else 2e-3
 
     @property
