@@ -30,12 +30,14 @@ from workbench.families.channel.losses import loss_table
 from workbench.families.channel.output_cells import lower, posterior_points
 from workbench.families.channel.problem import LARGE, ChannelProblem
 from workbench.families.channel.request import LEAST, ChannelRequest, ChannelTooLarge
+from workbench.families.convex_notion import dense
 from workbench.families.design import Design
 from workbench.families.oracle import ABSOLUTE
 from workbench.families.pipeline import ProblemSession
 from workbench.families.problem import Answer, Programs
 
 _PARTS = (4, 2, 1)  # of the interval between two answers, at first
+_FINER = (16, 8)  # where many bounds are stated at once
 _COMPARED = 15_000  # masses of the first lower question; fewer parts where there would be more
 _ROUNDS, _MOVES = 12, 4
 _CURVED, _LONG = 1_200, 60  # as _COMPARED, under several bounds, whose programs take so many times as long
@@ -72,6 +74,7 @@ class FreeOutputsProblem(ChannelProblem):
         super().__init__(request)
         assert request.question.numbers is not None
         self._named, self._inputs = request.losses.named or Loss("table"), request.question.numbers[0]
+        self._dense = dense(request)
         self._ends = min(self._inputs), max(self._inputs)
         width = self._ends[1] - self._ends[0]
         self._work, self._deadline = 0, Deadline(request.options.time_limit)
@@ -124,7 +127,8 @@ class FreeOutputsProblem(ChannelProblem):
                     bound = least
                 if (tell := self.request.progress) is not None:
                     tell(f"outputs, round {round_}: loss {best.value:.9g}, bound {float(bound or 0):.9g}")
-                everywhere = self.request.cut and len(_used(below)) > len(anchors)  # which takes long with more of them
+                # more of them take long
+                everywhere = self._dense or (self.request.cut and len(_used(below)) > len(anchors))
                 if everywhere and bound is not None and self.request.max_loss is None:
                     best = min(best, self._relocated(below), key=lambda candidate: candidate.value)
                 if below.stopped or everywhere or self._enough(best.value, bound):
@@ -154,7 +158,7 @@ class FreeOutputsProblem(ChannelProblem):
         """Anchors: the outputs of the best channel on the answers, moved, and what there is room for between them."""
         answers = sorted(self._inputs)
         each, most = self.request.compared // self.request.question.m, _CURVED if self.request.cut else _COMPARED
-        fits = (parts for parts in _PARTS if each * (parts * (len(answers) - 1) + 2) <= most)
+        fits = (parts for parts in (*_FINER * self._dense, *_PARTS) if each * (parts * (len(answers) - 1) + 2) <= most)
         parts = next(fits, 0)
         steps = [a + (b - a) * i / parts for a, b in pairwise(answers) for i in range(parts)]
         return self._spread(self._ends, [*best.points, *_used(best), *steps])

@@ -29,9 +29,10 @@ from workbench.families.channel.infeasible import refuse
 from workbench.families.channel.losses import Integers
 from workbench.families.channel.lower_bound import least_delta_bound, least_loss_bound, line_bound
 from workbench.families.channel.oracle_check import verdict
+from workbench.families.channel.output_cells import LOWER
 from workbench.families.channel.repair import channel_loss, cheapest, repaired, to_integers, within_budget
 from workbench.families.channel.request import ChannelRequest
-from workbench.families.convex_notion import solve_by_tangents
+from workbench.families.convex_notion import dense, solve_by_tangents, solve_densely
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.oracle import meets
 from workbench.families.outcome import translated_errors
@@ -82,7 +83,8 @@ class ChannelProblem(Problem):
         if request.cut:
             model = request.model()
             ordered = request.question.ordered
-            by_tangents, least = solve_by_tangents(request, ordered[0], model.program, model.compared(ordered))
+            solved = solve_densely if request.losses.name == LOWER and dense(request) else solve_by_tangents
+            by_tangents, least = solved(request, ordered[0], model.program, model.compared(ordered))
             return Answer(request.channel(np.maximum(by_tangents["M"], 0.0)), least, by_tangents)
         if request.by_blocks and (by_blocks := self._by_blocks()) is not None:
             return by_blocks

@@ -29,6 +29,7 @@ _BITS = 4096  # of the balls, beyond which a claim is left undecided
 _CUT, _SPECK = 1e-9, 1e-10  # share of a vertex beyond the curve that is cut off; probabilities that solvers can tell
 _STEEPEST = 20  # ε of a tangent: e^ε is a coefficient
 _MOST, _GRID = 4, 1 << 14  # tangents at once; ε of tangents are multiples of 1 over it
+_APART, _THIN, _TAIL = 0.125, 3.0, (6.75, 0.25)  # quantiles of dense tangents; from where they are less dense
 Vertex = tuple[int, int, int, int]
 _LARGEST = 20  # μ of a program, whose tangents are at e^(μ²/2)
 
@@ -111,6 +112,12 @@ class GDP(LeastParameter):
             must("mu", f"at most {_LARGEST} in a program", f"{nearest_float(values['mu']):g}")
         mu = float(values["mu"])
         return tuple(_tangent(mu, mu * (mu / 2 + k)) for k in (-1, 0, 1, 2))
+
+    def dense(self, values: Values) -> tuple[Requirement, ...]:
+        """The hockey sticks at ε = μ (μ/2 + z) >= 0 for z on a grid: those of ε < 0 are of the other order."""
+        mu = float(values["mu"])
+        places = np.concatenate([np.arange(-mu / 2, _THIN, _APART), np.arange(_THIN, *_TAIL)])
+        return tuple(_tangent(mu, mu * (mu / 2 + z)) for z in places.tolist() if mu * (mu / 2 + z) < _STEEPEST)
 
     def gaussian_mu(self, values: Values) -> Fraction:
         """μ itself."""

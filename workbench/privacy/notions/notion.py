@@ -229,6 +229,11 @@ class Notion(ABC):
         none, or `relaxed` says all. What is implied is safe: bounds are never tighter than the budget."""
         return ()
 
+    def dense(self, values: Values) -> tuple[Requirement, ...]:
+        """Finitely many requirements that a budget implies, and that nearly amount to it; none where `levels` says
+        more, or `relaxed` all."""
+        return ()
+
     def levels(self, values: Values) -> tuple[float, float, Callable[[float], Requirement]] | None:
         """(low, high, the requirement of a level between) of a budget that amounts to a smooth range of requirements,
         none broken beyond it but by little; None of any other."""

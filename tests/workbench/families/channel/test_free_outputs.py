@@ -9,9 +9,11 @@ import re
 import shlex
 from fractions import Fraction
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.optimize import linprog
 
 import workbench as wb
@@ -213,6 +215,7 @@ CURVE = [(1, "0.01"), (2, "1e-4")]
     [
         ({"notion": "renyi", "alpha": 2, "epsilon": "0.5"}, "5,2,1", 1e-2),
         ({"notion": "zcdp", "rho": "0.1"}, "worst", 1e-2),
+        ({"notion": "gdp", "mu": 1}, "uniform", 1e-2),
         ({"notion": "curve", "curve": CURVE}, "uniform", 1e-3),
     ],
 )
@@ -225,6 +228,32 @@ def test_outputs_are_chosen_under_notions_of_several_bounds(budget, prior, near)
     assert free.objective < 0.999 * listed.objective
     assert free.bound <= fine.objective  # as on every list of outputs
     assert free.bound <= free.objective <= min(fine.objective, free.bound) * (1 + near)
+
+
+@pytest.mark.parametrize("mu", ["0.5", "1"])
+def test_under_gaussian_dp_the_optimum_over_all_real_outputs_is_known_within_a_percent(mu):
+    """Beside hockey sticks of N(0, 1) against N(μ, 1) on a fine grid of outputs and ε, all in one program."""
+    free = wb.design(wb.FiniteQuery("0..2", "free", max_shift=1), notion="gdp", mu=mu, time_limit=300)
+    m, k, normal = 33, 3, NormalDist()
+    outputs, levels = np.linspace(0, 2, m), np.linspace(-4, 4, 65) * float(mu)
+    pairs = [(i, i + 1, e) for i in range(k - 1) for e in levels]
+    size, rows, high = k * m + len(pairs) * m, [], []
+    for at, (i, j, e) in enumerate(pairs):
+        slack = sp.csr_array((-np.ones(m), (range(m), k * m + at * m + np.arange(m))), shape=(m, size))
+        sides = sp.csr_array(
+            (np.repeat([1, -math.exp(e)], m), ([*range(m)] * 2, [*range(i * m, i * m + m), *range(j * m, j * m + m)])),
+            shape=(m, size),
+        )
+        rows += [slack + sides, -slack.sum(axis=0)[None, :]]
+        a, b = e / float(mu), float(mu) / 2
+        high += [0.0] * m + [normal.cdf(b - a) - math.exp(e) * normal.cdf(-a - b)]
+    losses = (outputs - np.arange(k)[:, None]) ** 2 / k
+    equal = sp.hstack([sp.kron(sp.eye_array(k), np.ones((1, m))), sp.csr_array((k, size - k * m))])
+    c = np.concatenate([losses.ravel(), np.zeros(size - k * m)])
+    finer = linprog(c, sp.vstack(rows), high, equal, np.ones(k), method="highs-ipm").fun
+    assert free.certificate is not None
+    assert free.bound <= finer + 1e-9
+    assert finer - 0.5**2 / 16**2 * 4 <= free.objective <= free.bound * 1.01
 
 
 def test_a_channel_of_several_bounds_whose_masses_are_many_goes_by_its_program():
