@@ -247,8 +247,9 @@ class Design(Shown):
 
     @property
     def bound_words(self) -> str:
-        """The bound in words."""
-        return "unknown" if self.bound is None else f"{self.bound:.9g}"
+        """The bound in words; one that is no more than 0 says nothing of a loss above it."""
+        known = self.bound is not None and (self.bound > 0 or self.objective <= 0)
+        return f"{self.bound:.9g}" if known else "unknown"
 
     def stopped(self) -> Design:
         """The same, which was not proven to be an optimum: its closed form judges it as such."""

@@ -48,6 +48,13 @@ class Reference:
         """The parameter."""
         return f"{self.symbol} = {self.value:.6g}" if self.symbol else ""
 
+    def shortfall(self, request: Any) -> str:
+        """How the mechanism misses the budget of a request: what it needs, where the budget is ε and δ."""
+        claim = request.claim
+        if claim.in_epsilon_delta:
+            return audit(self.mechanism, claim.values["epsilon"]).words(claim.on(self.mechanism))
+        return f"The mechanism misses the request: {claim.notion.name}, {claim.budget_words()}"
+
     def row(self, request: Any) -> Row:
         """The columns of a frontier, with the exact audit of the mechanism. Raises NotApplicable where that misses the
         budget."""
@@ -55,15 +62,13 @@ class Reference:
         if self.mechanism is None:
             return {**row, **self.more}
         claim, exact = request.claim, Row()
-        words = f"The mechanism misses the request: {claim.notion.name}, {claim.budget_words()}"
         if claim.in_epsilon_delta:
             privacy = audit(self.mechanism, request.epsilon)
             exact = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}
             if not self.symbol and not on_real_inputs(self.mechanism):  # a law that is clamped afterwards has another
                 exact["pdp_delta"] = round_up(privacy.pdp_delta)
-            words = words if self.certified else privacy.words(claim.on(self.mechanism))
         if not self.certified:
-            raise NotApplicable(words, "not_certified", {**exact, "private": False})
+            raise NotApplicable(self.shortfall(request), "not_certified", {**exact, "private": False})
         return {**row, **exact, **self.more, "private": True, "status": "audited", "failure": None}
 
 

@@ -112,7 +112,8 @@ def published_value(entry: Published, request: Any, design: Callable[[str, Any],
     """What a published mechanism costs a request of its family. design: of its name and law. Raises NotApplicable."""
     cost = entry.cost(request)
     if cost.mechanism is not None and not cost.certified:
-        raise NotApplicable(f"it costs {cost.objective:.9g}, and is not private at this budget")
+        words = f"it costs {cost.objective:.9g}, and is not private at this budget. {cost.shortfall(request)}"
+        raise NotApplicable(words)
     certified = None if design is None or cost.mechanism is None else partial(design, entry.name, cost.mechanism)
     return Value(cost.objective, None, cost.certified, cost.words, False, cost.mechanism, certified)
 

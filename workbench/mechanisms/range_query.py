@@ -27,6 +27,7 @@ from workbench.mechanisms.range_mechanism import RangeMechanism
 
 _CELLS = 8  # until a design chooses
 MOST_CELLS = 512
+_TOLD = 12  # weights of a prior, that its words tell
 
 
 def cell_loss(loss: str, r: Fraction, h: Fraction) -> Fraction:
@@ -193,7 +194,17 @@ class RangeQuery(FiniteQuery):
         """Of which answers a loss is the mean."""
         if self.weights is None:
             return "the worst answer"
-        return "uniform answers" if self.uniform else f"a prior of {self.parts} equal parts"
+        if self.uniform:
+            return "uniform answers"
+        words = f"a prior of {self.parts} equal parts"
+        return f"{words}, {':'.join(map(str, _whole(self.weights)))}" if self.parts <= _TOLD else words
+
+
+def _whole(weights: Rationals) -> list[int]:
+    """The least whole numbers in the proportions of weights."""
+    unit = math.lcm(*(weight.denominator for weight in weights))
+    shares = [int(weight * unit) for weight in weights]
+    return [share // math.gcd(*shares) for share in shares]
 
 
 def _weights(prior: Any) -> Rationals | None:

@@ -149,9 +149,24 @@ def _csv(text: str) -> Distribution | Channel:
             raise CorruptFile(f"Line {number}: {error}") from None
     if not rows:
         raise CorruptFile("The file holds no numbers.")
+    if _of_noise(rows):
+        raise CorruptFile(
+            "Noise values with their probabilities are no mechanism before a query says what they are added to: "
+            "recommend and frontier take the file as a --baseline."
+        )
     if all(len(row) == 1 for row in rows):
         rows = [[row[0] for row in rows]]
     return _masses(rows[0]) if len(rows) == 1 else _channel(rows)
+
+
+def _of_noise(rows: list[list[Fraction]]) -> bool:
+    """Whether rows are noise values, each with its probability, and no laws on two outputs."""
+    pairs = len(rows) > 1 and all(len(row) == 2 for row in rows)
+    return (
+        pairs
+        and abs(sum((row[1] for row in rows), ZERO) - 1) <= _SUM
+        and any(abs(sum(row, ZERO) - 1) > _SUM for row in rows)
+    )
 
 
 def _value(cell: Any) -> Fraction:

@@ -112,7 +112,7 @@ class ModuloProblem(Problem):
         law = known_bound(request)
         known = max((bound for bound in (solution.bound, law and law[0]) if bound is not None), default=None)
         limit = LIMITS.get(solution.termination, f"status {solution.termination}")
-        words = "unknown" if known is None else f"{known:.9g}"
+        words = f"{known:.9g}" if known is not None and known > 0 else "unknown"
         raise NotProven(
             f"{answer}: {limit} was reached without an incumbent; bound {words}.",
             bound=known,

@@ -60,8 +60,9 @@ def clamped_design(design: Design, request: NoiseRequest) -> Design:
     answers = "of the worst answer" if request.worst else "answers uniform on the range"
     if not request.worst and request.prior is not None:
         answers = f"answers uniform on each of {len(request.prior)} equal parts of the range"
+    best = "the best found" if design.details.get("stopped") else "the best"
     words = (
-        f"The noise is the best before it is clamped ({design.objective:.9g}); the loss is that of what is published, "
+        f"The noise is {best} before it is clamped ({design.objective:.9g}); the loss is that of what is published, "
         f"{answers}. Of other clamped mechanisms nothing is claimed."
     )
     none = OracleVerdict.none("no closed form is known for clamped noise.")
@@ -267,7 +268,7 @@ class NoiseProblem(Problem):
             return replace(reached, words=(*reached.words, words))
         reason = "at its time limit" if self.deadline.passed else "at the largest program it states"
         raise NotProven(
-            f"The search stopped {reason}: incumbent {loss:.9g}, bound {bound:.9g}.",
+            f"The search stopped {reason}: incumbent {loss:.9g}, bound {reached.bound_words}.",
             design=replace(reached, details={**reached.details, "stopped": True}),
         )
 
@@ -361,7 +362,14 @@ class ClampedSession(Session):
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
         """The best noise at a point, clamped."""
         request: Any = self.request.at(point or {})
-        return clamped_design(self._plain.design(point, start=start), request)
+        try:
+            return clamped_design(self._plain.design(point, start=start), request)
+        except NotProven as error:
+            if error.design is None:
+                raise
+            clamped = clamped_design(error.design, request)
+            words = f"{error} Clamped, it costs {clamped.objective:.9g}."
+            raise NotProven(words, design=clamped, interrupted=error.interrupted) from None
 
     def close(self) -> None:
         """Give the solvers' resources back."""

@@ -78,7 +78,7 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
         "error_levels": partial(
             by_panel,
             table,
-            Quantity("levels", "number of outputs"),
+            Quantity("levels", "number of outputs", whole=True),
             logged,
             series,
             f"{title}: error against outputs",

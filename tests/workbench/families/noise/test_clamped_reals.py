@@ -77,6 +77,23 @@ def test_a_prior_of_the_range(prior: str, words: str, loss: str):
     assert error.mean < plain.mechanism.loss(loss)
 
 
+def test_a_search_that_is_stopped_has_the_numbers_of_clamped_noise(monkeypatch):
+    """Not those of the noise before it is clamped."""
+    plain = wb.design(wb.RealNoise(3), loss="absolute", epsilon=1, delta="0.01")
+    known = wb.design(wb.RealNoise(3, clamp="-1..2"), loss="absolute", epsilon=1, delta="0.01")
+    late = wb.NotProven("The search stopped.", design=replace(plain, details={**plain.details, "stopped": True}))
+
+    def stopped(*_: object, **__: object) -> None:
+        raise late
+
+    monkeypatch.setattr("workbench.families.noise.problem.NoiseSession.design", stopped)
+    with pytest.raises(wb.NotProven, match=f"Clamped, it costs {known.objective:.9g}") as error:
+        wb.design(wb.RealNoise(3, clamp="-1..2"), loss="absolute", epsilon=1, delta="0.01")
+    assert (error.value.incumbent, error.value.bound) == (known.objective, None)
+    assert error.value.design.mechanism.question.clamp == known.mechanism.question.clamp
+    assert "the best found before it is clamped" in error.value.design.words[-1]
+
+
 def test_a_prior_needs_a_range():
     with pytest.raises(wb.InvalidRequest, match="prior must be left out for noise that is not clamped"):
         wb.design(wb.RealNoise(1), prior="worst", epsilon=1)
