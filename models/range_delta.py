@@ -24,7 +24,8 @@ at most and not δ A_i(x_i). So `_proven` holds for all numbers, whatever the di
 With v_i = p_i c(o - x_i) - λ_i, v = v^+ - v^-, λ best at δ = 0 and A + B = v^-, so that r = v^+, the bound is (1 - δ) Σ
 λ where the lemma holds, which the best channel at δ = 0 reaches where it publishes the answer itself with probability
 δ: with three bins and more A = a v^-, B = (1 - a) v^-, shares a_i, did in all that was tried (`bound_of`). With one bin
-or two only some of the best λ are as good (`bound_of_few`).
+or two only some of the best λ are as good (`bound_of_few`). Nor are all p that are best at δ = 0; the loss of the worst
+answer is at least the mean under any p, and all of the lemma is linear in p, λ, A and B together (`bound_of_worst`).
 
 An output between two of those given, the x_i among them, may be drawn at random from the two, with itself as the mean:
 that costs no more where c(r) = |r|, and L²/4 more at most where they are L apart and c(r) = r²; one beyond them all
@@ -56,19 +57,25 @@ U, k = |F'(x_i)|, as F is convex, A_i <= Σ_j p_j max_e (1 - c(e/r)) c(D + e)/(g
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from models.losses import loss_named
-from models.oracles.bins import Bins
-from models.statement import program_of
-from solvers.arrays import Vector
+from models.oracles.bins import Bins, optimal_bins
+from models.output_dual import largest_ratio
+from solvers.arrays import Flags, Vector
 from solvers.backend import solve
+from solvers.data import Data
+from solvers.program import Block, Program
+from solvers.solution import Solution
 
 _ROUNDED = 1e-9  # relative, more than floats lose
 _CHORDS, _TINY = 65, 1e-200
+_FEWEST, _OF_A_BIN, _OF_A_GAP = 24, 8, 4  # cells between points of a bound of the worst answer, outputs between them
+_NEAR, _NARROW = 1.0, 3  # bins between an answer and outputs where A or B are above 0, where there are more bins
 
 
 def bound_of_bins(x: Vector, p: Vector, bins: Bins, epsilon: float, delta: float, loss: str) -> float:
@@ -126,23 +133,75 @@ def bound_of(
     return _proven((x, p, outputs, loss), multipliers, a[:, None] * less, b[:, None] * less, ratio, delta)
 
 
-def bound_of_few(x: Vector, p: Vector, outputs: Vector, loss: str, ratio: float, delta: float) -> float:
-    """The bound of the best λ, A and B, rounded down: a program of 2 k m columns. Arguments as of `bound_of`."""
-    given = _costs(x, p, outputs, loss)
-    inward = np.where(x[:, None] > outputs[:-1], 1.0, -1.0)
-    sides = [np.where(side, 1.0, 0.0) for side in (x[:, None] > outputs, x[:, None] < outputs)]
+def bound_of_worst(
+    points: Vector, prior: Vector, epsilon: float, delta: float, loss: str, solve: Callable[[Program], Solution] = solve
+) -> float:
+    """The bound on the loss of the worst answer, by the best of all priors, rounded down: a program on points that are
+    spread as the bins of some points under a prior that is good at δ = 0 are. solve: what solves it."""
+    starts = optimal_bins(points, prior, epsilon, loss).starts
+    ends, below = np.append(points[starts], points[-1]), np.arange(starts.size + 1.0)
+    x = np.unique(np.interp(np.linspace(0, starts.size, max(_FEWEST, _OF_A_BIN * starts.size) + 1), below, ends))
+    gaps, outputs, width = np.diff(x), x, 0.0
+    if loss == "squared":
+        parts = np.ceil(_OF_A_GAP * gaps / gaps.mean()).astype(int)
+        steps = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
+        outputs = np.append(np.repeat(x[:-1], parts) + np.repeat(gaps / parts, parts) * steps, x[-1])
+        width = float(np.diff(outputs).max())
+    apart = np.abs(np.interp(x, ends, below)[:, None] - np.interp(outputs, ends, below))
+    near = apart <= (_NEAR if starts.size > _NARROW else math.inf)
+    value = bound_of_few(x, None, outputs, loss, largest_ratio(epsilon), delta, near, solve)
+    return value - width**2 / 4
 
-    def stated(cp: Any) -> Any:
-        A, B, multipliers = cp.Variable(given.shape, "A"), cp.Variable(given.shape, "B"), cp.Variable((x.size, 1), "λ")
-        r, peaks = A + B - multipliers + given, np.where(x[:, None] == outputs, delta, 0.0)
-        rows = [inward * (T[:, :-1] - T[:, 1:]) <= 0 for T in (A, B, r * -1.0)]
-        rows += [ratio * cp.sum(T, axis=0) <= cp.sum(side * r, axis=0) for T, side in zip((A, B), sides, strict=True)]
-        return cp.Problem(cp.sum(peaks * (A + B)) - cp.sum(multipliers), [r >= 0, *rows])
 
-    solution = solve(program_of(stated, "bound of a range", plain=True))
+def bound_of_few(
+    x: Vector, p: Vector | None, outputs: Vector, loss: str, ratio: float, delta: float, near: Flags | None = None,
+    solve: Callable[[Program], Solution] = solve,
+) -> float:  # fmt: skip
+    """The bound of the best λ, A and B, rounded down: a program; 0 where its solver stops. Arguments as of `bound_of`,
+    but p: None for the prior that proves most, which is a bound for the worst answer; near: (k, m) where A and B may
+    be above 0, everywhere by default; solve: what solves the program."""
+    near = np.ones((x.size, outputs.size), dtype=bool) if near is None else near
+    (k, m), size = near.shape, int(near.sum())
+    answer, output = np.nonzero(near)
+    table, own = loss_named(loss)(outputs[None], x[:, None]), x[:, None] == outputs
+    sides = right, _ = x[:, None] > outputs, x[:, None] < outputs
+    stated = sp.csr_array((np.ones(size), (np.flatnonzero(near), np.arange(size))), shape=(k * m, size))
+    masses = sp.csr_array((table.ravel(), (np.arange(k * m), np.arange(k).repeat(m))), shape=(k * m, k))
+    touched = near[:, :-1] | near[:, 1:]
+    inward = sp.diags_array(np.where(right[:, :-1], 1.0, -1.0)[touched])
+    steps = sp.eye_array(m - 1, m) - sp.eye_array(m - 1, m, k=1)
+    falls = inward @ sp.kron(sp.eye_array(k), steps, "csr")[touched.ravel()]
+    T, peaks = falls @ stated, stated[own.ravel()]
+    totals = sp.csr_array((np.ones(size), (output, np.arange(size))), shape=(m, size))
+    rays = [totals @ sp.diags_array(side[answer, output] * 1.0) for side in sides]
+    costs = [sp.csr_array((-table * side).T) for side in sides]
+    sums = [sp.csr_array(side.T * 1.0) for side in sides]
+    rows = sp.csc_array(sp.block_array([
+        [None, None, T, None],
+        [None, None, None, T],
+        [-falls @ masses, None, -T, -T],
+        [None, sp.eye_array(k), -peaks, -peaks],
+        [costs[0], sums[0], ratio * totals - rays[0], -rays[0]],
+        [costs[1], sums[1], -rays[1], ratio * totals - rays[1]],
+        [sp.csr_array(np.ones((1, k))), None, None, None],
+    ]))  # fmt: skip
+    rows.data[np.abs(rows.data) < _ROUNDED] = 0.0  # as solvers do: whatever they find is a bound
+    rows.eliminate_zeros()
+    peak = delta * own[answer, output]
+    cost = np.concatenate([np.zeros(k), np.full(k, -1.0), peak, peak])
+    high, (first, last) = np.append(np.zeros(rows.shape[0] - 1), 1.0), (0.0, np.inf) if p is None else (p, p)
+    lower, upper = np.zeros(cost.size), np.full(cost.size, np.inf)
+    lower[:k], upper[:k], lower[k : 2 * k] = first, last, -np.inf
+    left = np.append(np.full(high.size - 1, -np.inf), 1.0)
+    data = Data(cost, 0.0, rows, left, high, lower, upper, np.zeros(cost.size, dtype=bool))
+    blocks = Block("p", 0, (k,)), Block("λ", k, (k,)), Block("A", 2 * k, (size,)), Block("B", 2 * k + size, (size,))
+    solution = solve(Program("bound of a range", data, variables=blocks))
     if solution.x is None:
         return 0.0
-    return _proven((x, p, outputs, loss), solution["λ"].ravel(), solution["A"], solution["B"], ratio, delta)
+    if p is None:
+        p = np.maximum(solution["p"], 0.0)
+    A, B = (np.asarray(stated @ solution[each]).reshape(k, m) for each in "AB")
+    return _proven((x, p / p.sum(), outputs, loss), solution["λ"], A, B, ratio, delta)
 
 
 def _costs(x: Vector, p: Vector, outputs: Vector, loss: str) -> Vector:

@@ -23,7 +23,7 @@ masses are. With many bins both come from
 
 All neighbours, δ > 0: the best at δ = 0 publishes the answer itself with probability δ, to so many equal steps, which
 costs 1 - δ times as much; it does not where δ gains less than .1 %. The bound is that of `models.range_delta`, first
-without multipliers, then, for few bins, with those of a program.
+without multipliers, then, for few bins, with those of a program, which for the worst answer chooses the prior too.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ from models.losses import loss_named
 from models.oracles.bins import Bins, optimal_bins
 from models.output_dual import largest_ratio
 from models.range_channel import RangeChannel
-from models.range_delta import bound_of, bound_of_bins, bound_of_few
+from models.range_delta import bound_of, bound_of_bins, bound_of_few, bound_of_worst
 from models.range_outputs import Limit, level, spread
 from solvers.arrays import Pair, Vector
 from solvers.backend import solve
+from solvers.program import Program
 from solvers.search import Deadline
 from solvers.session import Options
 from solvers.solution import Solution
@@ -72,7 +73,7 @@ _OF_AN_OUTPUT, _STEPS = 128, 1 << 20  # steps of an output, and at most
 _FEW_POINTS, _POINTS, _LARGEST, _OF_ENDS = 48, 12, (1000, 200), 24  # of a bound at δ, for each bin, at most
 _OF_A_BIN, _FEWEST, _MOST, _FINE = (2, 4, 6, 8, 12), 24, 499, 1 << 13  # cells for the worst answer; points of a bound
 _OUTPUTS, _LABELS = 8192, 32  # about so many, from a program; of a bin, from a limit
-_MANY, _OWN, _ATOMS = 40, (16, 24, 32, 20, 28), (0.3, 0.4)  # bins; outputs of one; its share at an end of the range
+_MANY, _SOME, _OWN, _ATOMS = 40, 12, (16, 24, 32, 20, 28), (0.3, 0.4)  # bins; outputs of one; its share at an end
 _INTERIOR = Options(algorithm="interior-point", native={"run_crossover": "off"})
 _STEP, _LEAST = Fraction(1, 1 << 30), 1e-9  # of the range, that ends of cells are whole; masses that count
 
@@ -239,7 +240,7 @@ class _Search:
             places = outputs * float(_STEP / 2)
             of_cells = np.stack([ends[:-1], ends[1:]], axis=1).ravel(), own[:-1].repeat(2)
             model = RangeChannel(*of_cells, places, near(at, places, scale), q, self._loss.name)
-            solution = self._stopped(model)
+            solution = self._stopped(model.program())
             if solution.x is None:
                 break
             held = np.cumsum(model.least(solution))
@@ -249,7 +250,7 @@ class _Search:
             shares = (np.arange(count) + 0.5) / count
             self._nearest(places[np.searchsorted(held, shares * held[-1])], likelier)
             model = RangeChannel(ends, own, places, near(ends, places, scale), q, self._loss.name)
-            solution = self._stopped(model)
+            solution = self._stopped(model.program())
             if solution.x is not None:
                 prior, apart = model.prior(solution), np.concatenate([[0.0], at, [1.0]])
                 self._prove(ends, prior)
@@ -281,15 +282,15 @@ class _Search:
         """What is best at δ = 0 becomes what is good at δ, with a bound at δ."""
         assert self.best is not None
         assert self._proven is not None
-        self._share = _CLOSE
-        points, prior, bins = self._proven
-        self.bins = bins.d
-        self.bound = ZERO
+        self._share, (points, prior, bins) = _CLOSE, self._proven
+        self.bins, self.bound = bins.d, ZERO
         epsilon, loss = float(self.request.epsilon or 0), self._loss.name
         self._raise(bound_of_bins(points, prior, bins, epsilon, float(delta), loss))
         if delta >= _GAIN:
             nearest = self.best[2].mechanism
             self._take_nearest(self.request, nearest.bins, nearest.own, min(delta, ONE))
+        if not self.close and self._points is not None and bins.d <= _SOME:
+            self._raise(bound_of_worst(*self._points, epsilon, float(delta), loss, self._stopped))
         if not self.close:
             self._sharpen(float(delta), bins.d)
 
@@ -311,10 +312,10 @@ class _Search:
                 break
         self._share = enough
 
-    def _stopped(self, model: RangeChannel) -> Solution:
+    def _stopped(self, program: Program) -> Solution:
         """What a solver says in the time that is left, none at all where that is over."""
         left = self._deadline.left
-        return solve(model.program(), options=replace(_INTERIOR, time_limit=None if left is None else max(left, 0.0)))
+        return solve(program, options=replace(_INTERIOR, time_limit=None if left is None else max(left, 0.0)))
 
     def _take(self, reached: Design, cells: RangeQuery) -> None:
         nearest = isinstance(reached.mechanism, NearestOutputs)
@@ -343,11 +344,10 @@ class _Search:
         count = parts * -(-max(_FEW_POINTS, _POINTS * bins) // parts)
         if count > _LARGEST[0] or (squared and self._points and self._points[0].size > _LARGEST[1]):
             return
+        x = (np.arange(count) + 0.5) / count
+        p = np.repeat(np.array([float(w) for w in self.question.weights or ()]), count // parts)
         if self._points is not None:
             x, p = self._points
-        else:
-            x = (np.arange(count) + 0.5) / count
-            p = np.repeat(np.array([float(w) for w in self.question.weights or ()]), count // parts)
         p = p / p.sum()
         outputs = np.sort(np.concatenate([x, (x[1:] + x[:-1]) / 2])) if squared else x
         name, ratio = self._loss.name, largest_ratio(epsilon)
@@ -357,7 +357,7 @@ class _Search:
             starts = optimal_bins(x, p, epsilon, self._loss).starts
             told = near(x, outputs, (x[starts], np.arange(starts.size, dtype=np.float64)))
             model = RangeChannel(x, np.arange(x.size), outputs, told, math.expm1(epsilon), name, p)
-            solution = self._stopped(model)
+            solution = self._stopped(model.program())
             if solution.row_dual is None:
                 return
             value = bound_of(x, p, outputs, model.multipliers(solution), name, ratio, delta)

@@ -224,7 +224,8 @@ def test_the_worst_answer(loss: str, epsilon: float, delta: str):
      ("20", "0.3", None, "absolute"), ("20", "0.3", None, "squared"), ("20", "0.01", None, "absolute"),
      ("3", "0.02", "1,9", "absolute"),
      ("3", "0.02", "1,9", "squared"), ("8", "0.3", "1,9", "squared"), ("3", "0.3", "worst", "absolute"),
-     ("3", "0.01", "worst", "squared"), ("12", "0.01", None, "absolute")],
+     ("3", "0.01", "worst", "squared"), ("12", "0.01", None, "absolute"), ("2", "0.3", "worst", "squared"),
+     ("5", "0.3", "worst", "squared")],
 )  # fmt: skip
 def test_a_large_delta_is_within_one_percent(epsilon: str, delta: str, prior: str | None, loss: str):
     value = wb.design(RangeQuery("0..1", prior=prior), loss=loss, epsilon=epsilon, delta=delta)
