@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -130,3 +132,36 @@ def test_bad_requests() -> None:
             call()
     with pytest.raises(InvalidRequest, match="count must be an integer >= 0"):
         elias.decode(b"", -1, "gamma")
+
+
+def _answer(data: bytes, count: int, code: elias.Code) -> object:
+    try:
+        return elias.decode(data, count, code).tolist()
+    except CorruptFile as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_compiled_loop_decodes_what_the_plain_one_does(code: elias.Code, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(7)
+    streams: list[tuple[bytes, int]] = []
+    for _ in range(60):
+        size = int(rng.integers(1, 60))
+        m = rng.integers(-(2**63) + 1, 2**63, size) >> rng.integers(0, 64, size)
+        data = elias.encode(m, code)
+        broken = bytearray(data)
+        broken[rng.integers(0, len(data))] ^= 1 << int(rng.integers(0, 8))
+        streams += [(data, size), (data, size - 1), (data, size + 1), (data[:-1], size), (data + b"\0", size)]
+        streams += [(bytes(broken), size), (bytes(9) + rng.bytes(30), size), (rng.bytes(30), int(rng.integers(0, 50)))]
+    plain = [_answer(*stream, code) for stream in streams]
+    monkeypatch.setattr(elias, "_WORTHWHILE", 0)
+    assert plain == [_answer(*stream, code) for stream in streams]
+    assert sum(isinstance(answer, str) for answer in plain) > len(streams) // 3
+
+
+def test_decoding_needs_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elias, "_WORTHWHILE", 0)
+    monkeypatch.setitem(sys.modules, "numba", None)
+    elias._loop.cache_clear()
+    assert elias.decode(elias.encode([3, -1], "gamma"), 2, "gamma").tolist() == [3, -1]
+    elias._loop.cache_clear()

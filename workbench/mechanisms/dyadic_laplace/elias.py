@@ -14,14 +14,17 @@ Bits are packed from the most significant of each byte; the last byte is filled 
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
-from numpy.typing import NDArray
 
 from workbench.errors import CorruptFile, must
 from workbench.exact.arrays import Integers, Words
+from workbench.exact.objects import Pair
 from workbench.exact.plain import whole_number
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import integers
 
@@ -29,6 +32,8 @@ Code = Literal["gamma", "delta"]
 CODES: Final[tuple[Code, ...]] = ("gamma", "delta")
 
 
+_WORTHWHILE = 20_000  # integers that are decoded one by one in the time that Numba takes to load
+_TOO_LONG, _CUT = -2, -1
 _CORRUPT = "The bit stream is corrupt:"
 
 
@@ -55,14 +60,13 @@ def encode(m: npt.ArrayLike, code: Code) -> bytes:
     n = _log2(k)
     ends = np.cumsum(class_length(n, code))
     total = int(ends[-1]) if ends.size else 0
-    bits = np.zeros(total, dtype=np.uint8)
+    words = np.zeros(total // 64 + 2, dtype=np.uint64)
     if code == "gamma":
-        _put(bits, k, ends, n + 1)
+        _put(words, k, ends)
     else:
-        prefix = (n + 1).astype(np.uint64)
-        _put(bits, prefix, ends - n, _log2(prefix) + 1)
-        _put(bits, k, ends, n)
-    return np.packbits(bits).tobytes()
+        _put(words, (n + 1).astype(np.uint64), ends - n)
+        _put(words, k - np.left_shift(np.uint64(1), n.astype(np.uint64)), ends)
+    return words.astype(">u8").tobytes()[: (total + 7) // 8]
 
 
 def decode(data: bytes, count: int, code: Code) -> Integers:
@@ -76,28 +80,61 @@ def decode(data: bytes, count: int, code: Code) -> Integers:
     whole_number(count, "count", 0)
     if count > 8 * len(data):
         raise CorruptFile(f"{_CORRUPT} {len(data)} bytes cannot hold {count} integers.")
-    bits, most = bin(int.from_bytes(b"\1" + data))[3:], 6 if code == "delta" else 63  # zeros of a codeword
-    m, end = [], 0
-    for at in range(1, count + 1):
-        leading = bits.find("1", end, end + most + 1)
-        if leading < 0 and len(bits) - end > most:
-            raise CorruptFile(f"{_CORRUPT} integer {at} of {count} is too long for 64 bits.")
-        n, start = leading - end, leading + 1
-        if leading >= 0 and code == "delta":
-            start += n
-            n = int(bits[leading:start], 2) - 1
-            if n > 63:
-                raise CorruptFile(f"{_CORRUPT} integer {at} of {count} is too long for 64 bits.")
-        end = start + n
-        if leading < 0 or end > len(bits):
-            raise CorruptFile(f"{_CORRUPT} it ends within integer {at} of {count}.")
-        k = int("1" + bits[start:end], 2)
-        m.append(-(k >> 1) if k & 1 else k >> 1)
+    words = np.frombuffer(data + bytes(-len(data) % 8 + 16), dtype=">u8").astype(np.uint64)
+    m = np.empty(count, dtype=np.int64)
+    end, at = _loop(count >= _WORTHWHILE)(words, 8 * len(data), m, code == "delta")
+    if end == _TOO_LONG:
+        raise CorruptFile(f"{_CORRUPT} integer {at} of {count} is too long for 64 bits.")
+    if end == _CUT:
+        raise CorruptFile(f"{_CORRUPT} it ends within integer {at} of {count}.")
     if len(data) != (end + 7) // 8:
         raise CorruptFile(f"{_CORRUPT} {count} integers end in byte {(end + 7) // 8}, the data in byte {len(data)}.")
     if end % 8 and data[-1] & ((1 << (8 - end % 8)) - 1):
         raise CorruptFile(f"{_CORRUPT} the filling bits after the last integer are not zero.")
-    return np.array(m, dtype=np.int64)
+    return m
+
+
+@cache
+def _loop(worthwhile: bool) -> Callable[[Words, int, Integers, bool], Pair]:
+    """`_decode`, compiled where that pays for loading Numba, and where there is one."""
+    loop = _decode
+    if worthwhile:
+        with suppress(ImportError):
+            from numba import njit
+
+            loop = njit(cache=True)(_decode)
+    return loop
+
+
+def _decode(words: Words, total: int, m: Integers, delta: bool) -> Pair:
+    """Fill m with the integers of a stream of `total` bits, codeword after codeword: the bit after the last, and their
+    count; or why there is none, and which integer it is. words: the stream, and a word of zeros more."""
+
+    def window(at: int) -> Any:  # the 64 bits from there on
+        shift = np.uint64(at & 63)
+        return words[at >> 6] << shift | words[(at >> 6) + 1] >> np.uint64(1) >> (np.uint64(63) - shift)
+
+    unit, at = np.uint64(1), 0
+    for j in range(m.size):
+        bits, zeros = window(at), 0
+        while zeros < min(64, total - at) and not bits >> np.uint64(63 - zeros) & unit:
+            zeros += 1
+        if zeros > (6 if delta else 63):
+            return _TOO_LONG, j + 1
+        n: Any = zeros
+        at += zeros + 1
+        if delta and at <= total:
+            n = np.int64(bits >> np.uint64(63 - 2 * zeros)) - 1
+            at += zeros
+            if n > 63:
+                return _TOO_LONG, j + 1
+        if at + n > total:
+            return _CUT, j + 1
+        k = unit << np.uint64(n) | window(at) >> unit >> np.uint64(63 - n)
+        at += n
+        half = np.int64(k >> unit)
+        m[j] = -half if k & unit else half
+    return at, m.size
 
 
 def _fold(m: npt.ArrayLike) -> Words:
@@ -115,8 +152,11 @@ def _log2(k: Words) -> Integers:
     return guess - (np.left_shift(np.uint64(1), guess.astype(np.uint64)) > k)
 
 
-def _put(bits: NDArray[np.uint8], values: Words, ends: Integers, lengths: Integers) -> None:
-    """Write the lowest bits of each value, so many, before the places `ends`."""
-    for place in range(int(lengths.max(initial=0))):
-        at = np.flatnonzero(lengths > place)
-        bits[ends[at] - 1 - place] = values[at] >> np.uint64(place) & np.uint64(1)
+def _put(words: Words, values: Words, ends: Integers) -> None:
+    """Add each value to the zero bits that end before bit `ends`; values with disjoint places, so adding is or-ing."""
+    last = ends - 1
+    at, shift = last >> 6, (63 - (last & 63)).astype(np.uint64)
+    np.add.at(words, at, np.left_shift(values, shift))
+    spill = np.where(shift == 0, np.uint64(0), np.right_shift(values, (np.uint64(64) - shift) & np.uint64(63)))
+    over = np.flatnonzero(spill)
+    np.add.at(words, at[over] - 1, spill[over])
