@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import workbench as wb
-from workbench.cli import console, main
+from workbench.cli import main
 
 
 def run(line: str) -> int:
@@ -48,7 +48,7 @@ def test_one_file_of_a_program_is_compared(tmp_path: Path, capsys):
 
 @pytest.mark.parametrize(("period", "said"), [(1e9, False), (-1.0, True)])
 def test_a_search_says_on_stderr_what_it_reached_at_most_once_a_period(period: float, said: bool, capsys, monkeypatch):
-    monkeypatch.setattr(console, "_PERIOD", period)
+    monkeypatch.setattr("workbench.io.result.SILENT", period)
     assert run(f"design quantizer --levels 6 --epsilon {2 if said else 1}") == 0
     answer = capsys.readouterr()
     assert "start" not in answer.out

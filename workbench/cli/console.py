@@ -24,10 +24,9 @@ from rich.text import Text
 
 from workbench.exact.objects import Values
 from workbench.io.files import is_number
-from workbench.io.result import Progress
+from workbench.io.result import Progress, now_and_then
 
 R = TypeVar("R")
-_PERIOD = 10.0  # seconds between two lines of progress
 
 
 class _Output(Console):
@@ -213,23 +212,10 @@ def _cell(value: Any) -> str:
     return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
-def now_and_then() -> Callable[[str], None]:
-    """Says on stderr what a long search has reached, at most a line every ten seconds."""
-    last = time.monotonic()
-
-    def tell(line: str) -> None:
-        nonlocal last
-        if time.monotonic() - last > _PERIOD:
-            last = time.monotonic()
-            err.print(line)
-
-    return tell
-
-
 def under_a_bar(work: Callable[[Progress], R], what: str = "solving", *, lines: bool = False) -> R:
     """Do some work under a bar with the time that is left, on stderr; work: told where to report its progress.
 
-    lines: whether a line every ten seconds says so where stderr is no terminal.
+    lines: whether a line now and then says so where stderr is no terminal.
     """
     from rich.progress import (
         BarColumn,
@@ -248,7 +234,7 @@ def under_a_bar(work: Callable[[Progress], R], what: str = "solving", *, lines: 
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    say, begin = now_and_then(), time.monotonic()
+    say, begin = now_and_then(err.print), time.monotonic()
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(what, total=None)
 

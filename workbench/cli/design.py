@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from workbench.cli.console import Report, facts, folded, note, now_and_then, table, under_a_bar, verbatim
+from workbench.cli.console import Report, err, facts, folded, note, table, under_a_bar, verbatim
 from workbench.cli.options import Examples, command, files_of, present
 from workbench.cli.output_paths import Outputs
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.objects import Record
+from workbench.io.result import now_and_then
 
 if TYPE_CHECKING:
     from workbench.families.base import Family
@@ -37,7 +38,7 @@ def design_command(kind: Family) -> Examples:
         outputs = Outputs(files_of(options, given), given)
         fixed: Record = {"check": "audit" if raw else "certify"}
         if "progress" in known:
-            fixed["progress"] = now_and_then()
+            fixed["progress"] = now_and_then(err.print)
         request = kind.request_of(kind.read(present(given), "command") | fixed)
         optimum = None
         if formula:

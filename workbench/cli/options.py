@@ -179,8 +179,6 @@ def _of_option(option: Option) -> inspect.Parameter:
             "required": option.required,
             "default": None if several else default,
             "help": option.help,
-            "min": option.least,
-            "max": option.most,
         },
     )
 

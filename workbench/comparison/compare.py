@@ -16,7 +16,7 @@ from workbench.comparison.run import GOOD, installed, run_suite
 from workbench.errors import must
 from workbench.families.base import Request
 from workbench.families.option import count
-from workbench.families.outcome import COLUMNS, attempt
+from workbench.families.outcome import COLUMNS, attempt, translated_errors
 from workbench.families.programs import SUITES, chosen
 from workbench.families.registry import family, family_of, names
 from workbench.io.figures import COLOURS, SCREEN, panels, styled
@@ -223,7 +223,10 @@ def compare_programs(
     else:
         taken = folder_instances(source, instances)
         title = f"{len(taken)} programs of {source.name}"
-    labels = installed(solver_names(solvers))
+    labels = solver_names(solvers)
+    with translated_errors():
+        for label in labels:
+            backend(label)
     result = run_suite(
         taken,
         labels,

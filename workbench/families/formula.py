@@ -31,11 +31,12 @@ from workbench.exact.objects import Progress, Record, Values
 from workbench.families.formula_certificate import Known, Question, record, x_bounds
 from workbench.families.formula_object import Formula
 from workbench.families.formula_pieces import epsilons, pieces_of
-from workbench.families.formula_series import now_and_then, series, several
+from workbench.families.formula_series import series, several
 from workbench.families.outcome import translated_errors
 from workbench.families.registry import family, family_of
 from workbench.families.requirements import MASS_ABOVE_RATIO, ratio_kind, ratio_notions
 from workbench.families.stated import Interval, Stated, refuse_notion
+from workbench.io.result import now_and_then
 
 _LARGEST = 20  # ε: beyond it masses are below what doubles hold
 _EPSILON = "a number, or two in order such as 0.1..4"
@@ -172,7 +173,7 @@ def _searched(
 
 def _told(progress: Progress | None, steps: int) -> Callable[[Region], None]:
     """Says every few seconds how many intervals are proven, and the last one."""
-    say, proven = now_and_then(progress), itertools.count(1)
+    say, proven = now_and_then(progress or str), itertools.count(1)
 
     def told(region: Region) -> None:
         low, high = epsilons(region.ends, steps)

@@ -23,11 +23,10 @@ from typing import TYPE_CHECKING, Any
 from flint import fmpq, fmpq_mat
 
 from solvers.polynomials import fraction
-from solvers.search import Deadline
 from workbench.errors import must
 from workbench.exact.objects import Pair, Progress, Record, Values, Words
 from workbench.families.formula_object import Formula
-from workbench.io.result import Result
+from workbench.io.result import Result, now_and_then
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from solvers.polynomials import Poly
     from workbench.families.formula_pieces import Piece
 
-SILENT = 5.0  # seconds
 _NUMBERS = re.compile(r"(\d+)\.\.(\d+)")
 _LISTS = re.compile(r"(-?\d+)\.\.(-?\d+)\.\.\1\.\.(-?\d+)")
 _PERIODS = (1, 2, 3, 4)  # of a quasi-polynomial in n
@@ -126,19 +124,6 @@ def several(counts: Collection[str], given: Values) -> tuple[str, dict[int, Any]
     return None
 
 
-def now_and_then(progress: Progress | None) -> Progress:
-    """Tells a line where nothing was told for some seconds."""
-    silent = Deadline(SILENT)
-
-    def told(line: str) -> None:
-        nonlocal silent
-        if progress is not None and silent.passed:
-            progress(line)
-            silent = Deadline(SILENT)
-
-    return told
-
-
 def series(
     name: str, values: Iterable[int], solve: Callable[[int], Formula], progress: Progress | None = None
 ) -> FormulaSeries:
@@ -146,7 +131,7 @@ def series(
 
     solve: the formula of a value; progress: told every few seconds.
     """
-    known, told = dict[int, Formula](), now_and_then(progress)
+    known, told = dict[int, Formula](), now_and_then(progress or str)
     try:
         for value in values:
             known[value] = solve(value)

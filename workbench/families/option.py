@@ -47,8 +47,8 @@ class Option:
     required: it may not be left out. hot: a live session follows it from point to point; of several the last one in a
     family's table varies fastest. solver: it is handed to the solver. question: it spells the question, and is an
     argument of the question's class in Python.
-    kind, command, least, most: what a command line takes it as (str, int, float, bool, Path, list), under which name
-    if not --name, and the bounds shown for an integer. places: where it can be given.
+    kind, command: what a command line takes it as (str, int, float, bool, Path, list), and under which name if not
+    --name. places: where it can be given.
     """
 
     name: str
@@ -61,8 +61,6 @@ class Option:
     question: bool = False
     kind: type = str
     command: str | None = None
-    least: int | None = None
-    most: int | None = None
     places: frozenset[Place] = EVERYWHERE
 
     @property

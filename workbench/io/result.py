@@ -32,11 +32,25 @@ Plots = Mapping[str, "Callable[[], Figure | None]"]  # a plot is drawn when it i
 
 Progress = Callable[[int, int, str], None]  # told (parts done, parts, what is next)
 
+SILENT = 5.0  # seconds between two lines about a long search
 _SHOWN = 30  # rows in a notebook
 
 
 def silent(done: int, total: int, what: str) -> None:
     """Nobody is told."""
+
+
+def now_and_then(tell: Callable[[str], object], seconds: float | None = None) -> Callable[[str], None]:
+    """Tells a line where nothing was told for so long."""
+    last = time.monotonic()
+
+    def told(line: str) -> None:
+        nonlocal last
+        if time.monotonic() - last > (SILENT if seconds is None else seconds):
+            last = time.monotonic()
+            tell(line)
+
+    return told
 
 
 def check_progress(progress: Any) -> None:

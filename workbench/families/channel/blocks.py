@@ -23,6 +23,7 @@ from workbench.families.channel.block_teams import team_of
 from workbench.families.channel.block_work import NAME
 from workbench.families.channel.lower_bound import least_loss_bound
 from workbench.families.channel.request import ChannelRequest
+from workbench.io.result import now_and_then
 
 _GAP = 1e-10  # relative, that ends it
 _CLOSE = 1e-7  # relative, of what counts as an optimum
@@ -72,14 +73,13 @@ def solved(
 
 def _report(progress: Progress, goal: float) -> Callable[[int, float, float], None]:
     """Iteration, gap, and the seconds left if the gap goes on falling from 1 as it did; a line now and then."""
-    clock, last = Deadline(), 0.0
+    clock, say = Deadline(), now_and_then(progress, _PERIOD)
 
     def told(iteration: int, objective: float, bound: float) -> None:
-        nonlocal last
-        gap, now = (objective - bound) / max(abs(objective), abs(bound), 1e-300), clock.elapsed
-        if now - last >= _PERIOD and goal < gap < 1:
-            last, left = now, now * math.log(gap / goal) / -math.log(gap)
-            progress(f"iteration {iteration}: loss {objective:.9g}, gap {gap:.2g}, about {left:.0f} s left")
+        gap = (objective - bound) / max(abs(objective), abs(bound), 1e-300)
+        if goal < gap < 1:
+            left = clock.elapsed * math.log(gap / goal) / -math.log(gap)
+            say(f"iteration {iteration}: loss {objective:.9g}, gap {gap:.2g}, about {left:.0f} s left")
 
     return told
 

@@ -34,10 +34,10 @@ from workbench.exact.numbers import ONE, Real, exp_interval
 from workbench.exact.objects import Progress, Record
 from workbench.families.formula_object import Formula
 from workbench.families.formula_pieces import Part, Piece
-from workbench.families.formula_series import now_and_then
 from workbench.families.outcome import translated_errors
 from workbench.families.registry import family_of
 from workbench.families.stated import Interval, Stated
+from workbench.io.result import now_and_then
 from workbench.privacy.repair import Pattern, pattern_of
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def pattern_formula(
         must("delta", "an interval such as 0..0.2 under pdp, where the frontier is of many pieces", low)
 
     InvalidRequest.unless_among(_LOSSES, "loss", request.loss)
-    told = now_and_then(progress)
+    told = now_and_then(progress or str)
     with translated_errors():
         traced = delta_frontier(
             request.question.sizes,

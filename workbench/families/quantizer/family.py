@@ -80,7 +80,7 @@ class _Quantizer(Family):
         ),
         Option("reach", parameter, help="Largest output allowed with --levels."),
         Option("inputs", count(2, 1000), help="Points MVU dithers inputs to (as many as outputs).", kind=int),
-        Option("starts", count(1, 7), 4, "Starts of the search over outputs.", kind=int, least=1, most=7),
+        Option("starts", count(1, 7), 4, "Starts of the search over outputs, 1 to 7.", kind=int),
         Option(
             "prove", flag, False,
             "Also search all outputs for a lower bound (uniform inputs, absolute loss, at most 4 levels).", kind=bool,

@@ -36,7 +36,7 @@ FRONTIER = Frontier(
         Option("method", several(one_of(*METHODS)), "exact", "exact, optm, product, mvu; several separated by commas."),
         Option("loss", FAMILY.option("loss").read, "absolute", "absolute, squared, or a share of absolute in [0, 1]."),
         replace(FAMILY.option("density"), help="Of the inputs: uniform, normal:MU,SIGMA or parts:W,W,..., on [-1, 1]."),
-        Option("starts", count(1, 7), 2, "Starts of the search over outputs.", kind=int, least=1, most=7),
+        Option("starts", count(1, 7), 2, "Starts of the search over outputs, 1 to 7.", kind=int),
         SOLVER,
     ),
     later("workbench.families.quantizer.frontier", "plan"),
