@@ -3,10 +3,10 @@
 suggestions words that the options of a family take, and examples
 fields      which options a request has room for, and which sliders
 adapt       a request after one option changed: without what no longer fits, with what is then missing
-design      the mechanism at once, from a live session: certified where that takes no longer than a slider may, else
-            audited, and to be certified next; where a solve takes long what there is after a moment, preliminary
+design      the mechanism at once: certified where that takes no longer than a slider may, else audited, and to be
+            certified next; where a solve takes long what there is after a moment, preliminary
 complete    the same, solved to its end, not certified
-certify     the same proven, from a cold start: what `workbench design` writes, with the certificate's file
+certify     the same proven: what `workbench design` writes, with the certificate's file
 prove       certify, where it takes long: beside the sliders
 profile     privacy profile and trade-off curve of what was designed last, and what an attacker gains
 along       the objective against one number of the budget, over the range of its slider, with designs on the way; no
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -36,19 +36,16 @@ from workbench.explorer import alone, figures, views
 from workbench.explorer.formula_map import formula_map
 from workbench.explorer.given import EMPTY, Files, View, exact_values, known, listing, suggestions
 from workbench.explorer.page_request import PageRequest, Tell, adapted, fields, silent
-from workbench.families.base import Session
 from workbench.families.design import Design
 from workbench.families.frontier_plots import jumps
 from workbench.families.outcome import attempt
 from workbench.families.registry import family
 
-_SESSIONS = 6  # live at a time
 _MOMENT = Fraction(1, 20)  # seconds of a preliminary solve
 _WHILE, _LONG = Fraction(6), Fraction(60)  # of one beside a slider, and of others: lanes have limits, too
 _ROUNDING = 1e-6  # relative, of a solver's answer
-_SLOW = 0.1  # seconds of a hot design from which the next ones are preliminary
-_FIRST = 0.6  # of the first design, which also states its model
-_QUICK = 0.12  # seconds within which a hot design is certified while a slider moves
+_SLOW = 0.1  # seconds of a design from which the next ones are preliminary
+_QUICK = 0.12  # seconds within which a design is certified while a slider moves
 _FEWEST, _PATIENCE, _LONGEST = 5, 8.0, 20.0  # so many designs of a curve unless it takes longest; seconds of a pass
 _CURVES = 12  # whose rows are kept
 _EXPORTED = 13  # designs in an export
@@ -56,34 +53,23 @@ _KEPT = 250_000  # characters of the figures of a design that comes with a curve
 
 
 @dataclass
-class _Live:
-    """The session of a question, and what following a slider needs.
+class _Pace:
+    """How long designs of a question take. solved: so far, the first of which states the model; slow: whether they take
+    long; seconds: what certifying took last; fruitless: whether a moment has ended with nothing in hand, as it does for
+    linear programs."""
 
-    proving: a second session, which certifies; seconds: what that took last; brief: one that solves for a moment only;
-    solved: designs so far, the first of which states the model; slow: whether they take long; fruitless: whether a
-    moment has ended with nothing in hand, as it does for linear programs.
-    """
-
-    session: Session
-    proving: Session | None = None
-    seconds: float | None = None
-    brief: Session | None = None
     solved: int = 0
     slow: bool = False
+    seconds: float = 0.0
     fruitless: bool = False
-
-    def close(self) -> None:
-        for session in (self.session, self.proving, self.brief):
-            if session:
-                session.close()
 
 
 class Tasks:
-    """The tasks, with their live sessions. files: (family, option, text) whose texts may name files."""
+    """The tasks, with what is known from earlier ones. files: (family, option, text) whose texts may name files."""
 
     def __init__(self, files: Files = ()) -> None:
         self.files = frozenset(files)
-        self._sessions: OrderedDict[str, _Live] = OrderedDict()
+        self._paces: defaultdict[str, _Pace] = defaultdict(_Pace)  # of questions
         self._last: tuple[str, Design] | None = None
         self._limit = _LONG
         self._rows: OrderedDict[str, dict[Fraction, tuple[View, str]]] = OrderedDict()  # of curves that go on
@@ -108,83 +94,57 @@ class Tasks:
         view: View = jsonable(getattr(self, task)(PageRequest(kind, texts, values, request, tell)), gaps=True)
         return view
 
-    # Sessions.
+    # Designs.
 
-    def _session(self, request: PageRequest) -> _Live:
-        """The live session for all that is not hot; the least recently used one makes room."""
+    def _pace(self, request: PageRequest) -> _Pace:
+        """That of all requests that differ in what is hot alone."""
         kind = request.kind
         fixed = {name: value for name, value in request.given.items() if name not in kind.hot}
-        key = json.dumps([kind.name, [name for name in kind.hot if name in request.given], fixed], sort_keys=True)
-        if key not in self._sessions:
-            self._sessions[key] = _Live(kind.open(request.request("audit", **request.within(self._limit))))
-            while len(self._sessions) > _SESSIONS:
-                self._sessions.popitem(last=False)[1].close()
-        self._sessions.move_to_end(key)
-        return self._sessions[key]
-
-    def _drop(self) -> None:
-        """Close all sessions: one that failed is not trusted with the next request."""
-        while self._sessions:
-            self._sessions.popitem()[1].close()
+        return self._paces[json.dumps([kind.name, fixed], sort_keys=True)]
 
     def _designed(self, request: PageRequest) -> Design:
         if self._last is None or self._last[0] != request.key:
-            live, clock = self._session(request), Deadline()
-            try:
-                design = _reached(partial(live.session.design, request.point()))
-            except WorkbenchError:
-                self._drop()
-                raise
-            live.slow |= clock.elapsed > (_SLOW if live.solved else _FIRST)  # the first design also states its model
-            live.solved += 1
+            pace, clock = self._pace(request), Deadline()
+            design = _reached(_audited(request, self._limit))
+            pace.slow |= pace.solved > 0 and clock.elapsed > _SLOW  # the first design also states its model
+            pace.solved += 1
             self._last = request.key, design
         return self._last[1]
 
     def _preliminary(self, request: PageRequest) -> Design | None:
         """What a moment of solving gives where designs take long: a design that lacks the proof. None elsewhere."""
-        live, limit = self._session(request), request.within(_MOMENT)
-        if not live.slow or live.fruitless or not limit:
+        pace = self._pace(request)
+        if not pace.slow or pace.fruitless or not request.within(_MOMENT):
             return None
-        if live.brief is None:
-            live.brief = request.kind.open(request.request("audit", **limit))
         try:
-            self._last = request.key, live.brief.design(request.point())
+            self._last = request.key, _audited(request, _MOMENT)()
         except NotProven as error:
             early: Design | None = error.design
-            live.fruitless = early is None
+            pace.fruitless = early is None
             return early
         except WorkbenchError:
             pass  # the whole solve says why
         return None
 
     def _proven(self, request: PageRequest) -> Design | None:
-        """The certified design of a live session, where it takes no longer than a slider may; None elsewhere."""
-        live = self._session(request)
-        if not request.kind.certifies or live.solved <= 1 or live.slow or (live.seconds or 0.0) > _QUICK:
+        """The certified design, where it takes no longer than a slider may; None elsewhere."""
+        pace = self._pace(request)
+        if not request.kind.certifies or pace.solved <= 1 or pace.slow or pace.seconds > _QUICK:
             return None
         clock = Deadline()
         try:
-            if live.proving is None:
-                live.proving = request.kind.open(request.request("certify"))
-            return live.proving.design(request.point())
+            return request.kind.designed(request.request("certify"))
         except WorkbenchError:
             return None  # the audited one comes first, and then why it cannot be certified
-        finally:  # the first time it also states its model
-            live.seconds = 0.0 if live.seconds is None else clock.elapsed
-
-    def _solver(self, request: PageRequest, name: str, value: Fraction) -> Callable[[], Design]:
-        """Designs at another value of an option: in the live session where it is hot, else from a cold start."""
-        if name in request.kind.hot:
-            return partial(self._session(request).session.design, request.point(**{name: value}))
-        there = request.at(name, value)
-        return partial(request.kind.designed, there.request("audit", **there.within(_LONG)))
+        finally:
+            pace.seconds = clock.elapsed
 
     # Tasks.
 
     formulas = staticmethod(formula_map)
 
     def design(self, request: PageRequest) -> View:
-        """The mechanism from a live session: certified where that is quick; preliminary where solving takes long."""
+        """The mechanism: certified where that is quick; preliminary where solving takes long."""
         if proven := self._proven(request):
             return views.view(proven, request)
         solved = self._last is not None and self._last[0] == request.key
@@ -198,11 +158,11 @@ class Tasks:
         return view | {"preliminary": True, "facts": [*view["facts"], ("note", design.words[-1])]}
 
     def complete(self, request: PageRequest) -> View:
-        """The mechanism as the solver gives it, from a live session, solved to its end."""
-        return views.view(self._designed(request), request, proving=True) | {"quick": not self._session(request).slow}
+        """The mechanism as the solver gives it, solved to its end."""
+        return views.view(self._designed(request), request, proving=True) | {"quick": not self._pace(request).slow}
 
     def certify(self, request: PageRequest) -> View:
-        """The certified mechanism, from a cold start, with its certificate's file."""
+        """The certified mechanism, with its certificate's file."""
         design = _reached(partial(request.kind.designed, request.request("certify", **request.within(_LONG))))
         self._last, proof = (request.key, design), design.certificate
         return views.view(design, request) | ({"certificate": proof.content().decode()} if proof else {})
@@ -234,7 +194,8 @@ class Tasks:
             if clock.elapsed > (_PATIENCE if len(known) >= _FEWEST else _LONGEST):
                 break
             there = request.at(name, value)
-            row, design = attempt(partial(_reached, self._solver(request, name, value)))
+            solve = _audited(request, _LONG, **{name: value}) if name in request.kind.hot else _audited(there, _LONG)
+            row, design = attempt(partial(_reached, solve))
             known[value] = {**row, name: float(value)}, views.label(design) if design else ""
             request.tell(len(known), len(grid), _step(design, there, name, value))
         return self._curve(request, name, known) | {"left": sum(value not in known for value in grid)}
@@ -303,6 +264,12 @@ class Tasks:
         """A design of an export, certified where that is quick."""
         proven = self._proven(request)
         return views.view(proven, request) if proven else self.complete(request)
+
+
+def _audited(request: PageRequest, seconds: Fraction, **moved: Any) -> Callable[[], Design]:
+    """The design of a request, not certified, in so many seconds. moved: other values of hot options."""
+    asked = request.request("audit", **request.within(seconds))
+    return lambda: request.kind.designed(asked.at(moved) if moved else asked)
 
 
 def _reached(solve: Callable[[], Design]) -> Design:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -23,16 +22,14 @@ NOISE = {"n": "16", "max_shift": "3", "delta": "0.05", "notion": "pdp"}
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every hot design counts as a slow one, and a moment is too short for any proof."""
+    """Every design but the first counts as a slow one, and a moment is too short for any proof."""
     monkeypatch.setattr(tasks, "_SLOW", 0.0)
     monkeypatch.setattr(tasks, "_MOMENT", Fraction(1, 10**6))
 
 
 @pytest.fixture
-def live() -> Iterator[Tasks]:
-    live = Tasks()
-    yield live
-    live._drop()
+def live() -> Tasks:
+    return Tasks()
 
 
 def asked(epsilon: str, **more: str) -> dict[str, Any]:
@@ -79,9 +76,7 @@ def test_curves_and_exports_take_complete_designs(live: Tasks, slow: None) -> No
         live.run("design", asked(epsilon))
     live.run("design", asked("1.2"))
     before = live.run("profile", asked("1.2"))
-    fresh = Tasks()
-    assert fresh.run("profile", asked("1.2")) == before
-    fresh._drop()
+    assert Tasks().run("profile", asked("1.2")) == before
 
 
 def test_a_fast_design_is_never_preliminary(live: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
