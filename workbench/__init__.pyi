@@ -251,7 +251,7 @@ def design(
         metric (default None): absolute or squared: privacy in proportion to the inputs' distance.
         reach (default None): Largest output allowed with levels.
         inputs (default None): Points MVU dithers inputs to (as many as outputs).
-        starts (default 4): Starts of the search over outputs.
+        starts (default 4): Starts of the search over outputs, 1 to 7.
         prove (default False): Also search all outputs for a lower bound (uniform inputs, absolute loss, at most 4
             levels).
         proof_file (default None): Where the search of prove is kept, and gone on from.
