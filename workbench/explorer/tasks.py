@@ -53,7 +53,7 @@ _KEPT = 250_000  # characters of the figures of a design that comes with a curve
 
 
 @dataclass
-class _Pace:
+class _Timing:
     """How long designs of a question take. solved: so far, the first of which states the model; slow: whether they take
     long; seconds: what certifying took last; fruitless: whether a moment has ended with nothing in hand, as it does for
     linear programs."""
@@ -69,7 +69,7 @@ class Tasks:
 
     def __init__(self, files: Files = ()) -> None:
         self.files = frozenset(files)
-        self._paces: defaultdict[str, _Pace] = defaultdict(_Pace)  # of questions
+        self._timings: defaultdict[str, _Timing] = defaultdict(_Timing)  # of questions
         self._last: tuple[str, Design] | None = None
         self._limit = _LONG
         self._rows: OrderedDict[str, dict[Fraction, tuple[View, str]]] = OrderedDict()  # of curves that go on
@@ -96,31 +96,31 @@ class Tasks:
 
     # Designs.
 
-    def _pace(self, request: PageRequest) -> _Pace:
+    def _timing(self, request: PageRequest) -> _Timing:
         """That of all requests that differ in what is hot alone."""
         kind = request.kind
         fixed = {name: value for name, value in request.given.items() if name not in kind.hot}
-        return self._paces[json.dumps([kind.name, fixed], sort_keys=True)]
+        return self._timings[json.dumps([kind.name, fixed], sort_keys=True)]
 
     def _designed(self, request: PageRequest) -> Design:
         if self._last is None or self._last[0] != request.key:
-            pace, clock = self._pace(request), Deadline()
+            timing, clock = self._timing(request), Deadline()
             design = _reached(_audited(request, self._limit))
-            pace.slow |= pace.solved > 0 and clock.elapsed > _SLOW  # the first design also states its model
-            pace.solved += 1
+            timing.slow |= timing.solved > 0 and clock.elapsed > _SLOW  # the first design also states its model
+            timing.solved += 1
             self._last = request.key, design
         return self._last[1]
 
     def _preliminary(self, request: PageRequest) -> Design | None:
         """What a moment of solving gives where designs take long: a design that lacks the proof. None elsewhere."""
-        pace = self._pace(request)
-        if not pace.slow or pace.fruitless or not request.within(_MOMENT):
+        timing = self._timing(request)
+        if not timing.slow or timing.fruitless or not request.within(_MOMENT):
             return None
         try:
             self._last = request.key, _audited(request, _MOMENT)()
         except NotProven as error:
             early: Design | None = error.design
-            pace.fruitless = early is None
+            timing.fruitless = early is None
             return early
         except WorkbenchError:
             pass  # the whole solve says why
@@ -128,8 +128,8 @@ class Tasks:
 
     def _proven(self, request: PageRequest) -> Design | None:
         """The certified design, where it takes no longer than a slider may; None elsewhere."""
-        pace = self._pace(request)
-        if not request.kind.certifies or pace.solved <= 1 or pace.slow or pace.seconds > _QUICK:
+        timing = self._timing(request)
+        if not request.kind.certifies or timing.solved <= 1 or timing.slow or timing.seconds > _QUICK:
             return None
         clock = Deadline()
         try:
@@ -137,7 +137,7 @@ class Tasks:
         except WorkbenchError:
             return None  # the audited one comes first, and then why it cannot be certified
         finally:
-            pace.seconds = clock.elapsed
+            timing.seconds = clock.elapsed
 
     # Tasks.
 
@@ -159,7 +159,7 @@ class Tasks:
 
     def complete(self, request: PageRequest) -> View:
         """The mechanism as the solver gives it, solved to its end."""
-        return views.view(self._designed(request), request, proving=True) | {"quick": not self._pace(request).slow}
+        return views.view(self._designed(request), request, proving=True) | {"quick": not self._timing(request).slow}
 
     def certify(self, request: PageRequest) -> View:
         """The certified mechanism, with its certificate's file."""
@@ -268,8 +268,8 @@ class Tasks:
 
 def _audited(request: PageRequest, seconds: Fraction, **moved: Any) -> Callable[[], Design]:
     """The design of a request, not certified, in so many seconds. moved: other values of hot options."""
-    asked = request.request("audit", **request.within(seconds))
-    return lambda: request.kind.designed(asked.at(moved) if moved else asked)
+    own = request.request("audit", **request.within(seconds))
+    return lambda: request.kind.designed(own.at(moved) if moved else own)
 
 
 def _reached(solve: Callable[[], Design]) -> Design:
