@@ -230,7 +230,8 @@ class _Refinement:
         program = Program("correction of a basis", Data(cost, 0.0, self.matrix, *sides, np.zeros(n, dtype=bool)))
         if self.session is None:
             tight = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
-            self.session = backend("highs").open(program, Options(native=tight))
+            plain = {"presolve": "off"}  # which calls programs with ratios close to 1 infeasible
+            self.session = backend("highs").open(program, Options(native=tight | plain))
             return self.session.solve(start="hot" if first is None else "basis", basis=first, time_limit=self._left())
         self.session.follow(program)
         solution = self.session.solve(time_limit=self._left())
