@@ -138,6 +138,7 @@ WORK = 400_000
 """Decisions after which a search stops, states counted by what they cost of these: one to three seconds."""
 
 _TOLERANCE = 1e-11
+_NARROW = 20  # states of every level that are looked at first, for what they find
 _LARGEST = 100_000  # elements, each with its neighbours in a list
 LEAST_EPSILON = 1e-2  # of smaller ones the sums that a charge buys off lose too many digits
 
@@ -171,6 +172,7 @@ def level_optimum(
     """
     search = _Search(noise, 1.0 - best.value, deadline or Deadline(), work)
     try:
+        search.prove(0.0, search.high, _NARROW)
         search.prove(0.0, search.high)
         proven = True
     except OutOfTime:

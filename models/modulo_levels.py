@@ -56,6 +56,7 @@ Chains = tuple[float, float, int]  # of a shift: sum of 1 - a^n over them, 1 - a
 
 _EQUAL = 1e-15
 _OUT = float("-inf")
+_TRIED = 200  # decisions on a label where not all are looked at
 _NOTHING = 40.0  # e^-40 of a level's mass is nothing: levels so much farther on are not looked at
 _WIDEST = 250  # elements reached from one level: more are beyond any search, and the recursion is no deeper
 
@@ -124,20 +125,27 @@ class LevelSearch:
         whole = 1.0 + self._state(1, (0,), 0).rest
         self.stairs = Stairs([0.0, 1.0], [whole, 1.0])
 
-    def prove(self, low: float, high: float) -> None:
-        """Prove the stairs of low <= S < high, where all from high on are proven. Raises OutOfTime."""
+    def prove(self, low: float, high: float, width: int | None = None) -> None:
+        """Prove the stairs of low <= S < high, where all from high on are proven. Raises OutOfTime.
+
+        width: of every level only so many states, those that promise most: that proves nothing and finds much.
+        """
         self.low, self.high = low, high
         layer: Layer = {(1, 1, (0,), 0): [(1.0, [0.0] * len(self.steps), None)]}
         k = 0
         while layer:
             self.later: Layer = {}
-            for key, labels, state in self._ready(k, layer):
+            ready = self._ready(k, layer)
+            if width is not None:
+                ready = sorted(ready, key=lambda at: self._promise(k, *at[1:]))[:width]
+            for key, labels, state in ready:
                 for T, S, trace in labels:
                     if not self._above(T, S, k, state.chains):
                         self.key, self.state, self.k, self.trace = key, state, k, trace
+                        self.until = math.inf if width is None else self.decisions + _TRIED
                         self._choose(0, (), T, S, state.chains)
             layer, k = self.later, k + 1
-        self.stairs.proven = low
+        self.stairs.proven = low if width is None else self.stairs.proven
 
     def enter(self, T: float, S: float, trace: Trace, dropped: int | None) -> None:
         """Take note of a level function: the levels of a trace, then nothing is delayed by the shifts that were not
@@ -206,6 +214,8 @@ class LevelSearch:
 
     def _choose(self, i: int, joined: Members, T: float, S: list[float], chains: list[Chains]) -> None:
         """Delay or admit what can be reached, from the i-th element on."""
+        if self.decisions > self.until:
+            return
         self.decisions += 1
         self.work += 1
         if not self.decisions & 1023:
@@ -268,6 +278,11 @@ class LevelSearch:
                     return True
                 i += 1
         return False
+
+    def _promise(self, k: int, labels: list[Label], state: _State) -> float:
+        """The least T of the labels of a state where nothing more is delayed, or as much as their S is worth."""
+        later, worth = self.power[k] * state.rest, self.stairs.t[0] / (self.high or 1.0)
+        return min(max(T + later, max(S) * worth) for T, S, _ in labels)
 
     def _state(self, assigned: int, members: Members, dropped: int) -> _State:
         power = self.power

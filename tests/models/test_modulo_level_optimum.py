@@ -101,7 +101,7 @@ def test_equals_the_search_over_patterns(monkeypatch, sizes, shifts, epsilon, de
 def test_a_search_that_stops_claims_nothing_and_patterns_go_on(monkeypatch):
     noise = question((25,), SHIFTS_25, 1.0, 0.1)
     known = simplest(noise, weights(noise)).value
-    for work in (0, 300):
+    for work in (0, 1000):
         answer = optimum(noise, work=work)
         assert not answer.proven
         assert answer.best.value <= known

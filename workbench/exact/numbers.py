@@ -284,6 +284,8 @@ class ExpNumber:
         that = _number(other)
         if that is None:
             raise TypeError(f"an exact number cannot be compared with {other!r}")
+        if not self.b and not that.b:
+            return (self.a > that.a) - (self.a < that.a)
         if self.b == 0 or that.b == 0 or self.epsilon == that.epsilon:
             return sign_exp(self.a - that.a, self.b - that.b, self.epsilon if self.b else that.epsilon)
         bits = 128

@@ -18,6 +18,7 @@ import workbench as wb
 from solvers.backend import Options, solve
 from solvers.program import Program
 from workbench.cli import main
+from workbench.comparison.compare import compare_programs
 from workbench.comparison.report import COLUMNS, SHIFT, profile, recommendations, shifted_mean, summary
 from workbench.comparison.run import installed, run_one, run_suite, verdict_rows
 from workbench.errors import InvalidRequest, SolverUnavailable
@@ -333,7 +334,7 @@ def test_reproduction_leaves_it_out_unless_asked(tmp_path: Path, monkeypatch: py
 def test_installed_solvers() -> None:
     assert "highs" in installed()
     with pytest.raises(SolverUnavailable):
-        installed(["nobody"])
+        compare_programs("default", ["nobody"])
     with pytest.raises(InvalidRequest):
-        installed([])
+        compare_programs("default", [])
     assert SUITES["default"][0] == 1
