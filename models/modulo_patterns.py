@@ -105,16 +105,16 @@ class _Frame:
     """What the relaxation and the MILP have in common: masses, objective, the user's constraints, the pairs.
 
     kept: (N,) the noise values with a variable of their own; masses: of all noise values; first: the columns that come
-    first; position: of every element's column, outside elements share the last.
+    first; position: of every element's column, outside elements share the last. most: the upper bound of f.
     """
 
-    def __init__(self, noise: Noise, kept: Flags) -> None:
+    def __init__(self, noise: Noise, kept: Flags, most: Any = 1.0) -> None:
         self.noise, self.kept = noise, kept
         count = int(kept.sum())
         self.position = np.full(noise.N, count)
         self.position[kept] = np.arange(count)
         self.masses: cp.Affine
-        f = self.masses = cp.Variable(count, "f", (0.0, 1.0))
+        f = self.masses = cp.Variable(count, "f", (0.0, most))
         self.first, total, table = [f], cp.sum(f), np.atleast_2d(noise.loss)
         losses = table[:, kept] @ f
         if count < noise.N:
@@ -168,7 +168,8 @@ class _Frame:
 class Relaxation:
     """The program of every pattern: parameters "room" (upper bound of y) and "least" (of y - f), one per pair.
 
-    With `delta` a variable that is not minimised, parameters "span" and "slope" are those of the noise.
+    With a given delta a third parameter "most", one per element kept, is the upper bound of f: 1, or delta. With
+    `delta` a variable that is not minimised, parameters "span" and "slope" are those of the noise.
 
     A free pair has room delta (1 when delta is a variable) and least -1, a kept pair room 0, a broken pair least 0.
 
@@ -190,13 +191,16 @@ class Relaxation:
         noise: Noise,
         kept: Flags | bool = False,
         broken: Flags | bool = False,
+        light: Flags | bool = False,
     ) -> dict[str, Vector]:
-        """The parameters of a pattern: the pairs that are kept and broken."""
+        """The parameters of a pattern: the pairs that are kept and broken, and the elements with f <= delta."""
         parameters, pairs = self.program.parameters, self.y.size
         free = np.full(pairs, noise.span[1] if noise.delta is None else noise.delta)
         values = {"room": np.where(kept, 0.0, free), "least": np.where(broken, 0.0, np.full(pairs, -1.0))}
         if "span" in parameters:
             values |= {"span": np.array(noise.span), "slope": np.array(noise.slope)}
+        if noise.delta is not None:
+            values["most"] = np.where(light, noise.delta, np.ones(parameters["most"]))
         return values
 
     def broken(self, noise: Noise, x: Vector) -> Flags:
@@ -221,7 +225,7 @@ def relaxation(noise: Noise, kept: Flags | None = None) -> Relaxation:
     kept = np.ones(noise.N, dtype=bool) if kept is None else kept
     count = int(kept.sum()) * len(noise.shifts)
     most, least = cp.Parameter(count, "room"), cp.Parameter(count, "least")
-    frame = _Frame(noise, kept)
+    frame = _Frame(noise, kept, 1.0 if noise.delta is None else cp.Parameter(int(kept.sum()), "most"))
     pairs, first = [], 0
     for k, (e, source, target) in enumerate(frame.pairs()):
         pair = first + np.arange(source.size)

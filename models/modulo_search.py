@@ -12,6 +12,10 @@ have added), or its parent's where that is larger. An infeasible node is proven 
 otherwise `on_word` counts it. A node whose program the solver cannot manage keeps what bound there is and is split like
 its parent; the proof may then stay open, but is never claimed.
 
+Where the pair's element has f(eta) far above a given delta and several of its pairs are free, the split is at the
+element instead: f(eta) <= delta, or all its pairs kept. No PMF is lost, as one with f(eta) > delta breaks no pair at
+eta. The light side mostly ends at once, and the heavy one decides several pairs.
+
 Branching: the pair with the largest product of its mass and the estimated gains of its two sides (pseudocosts, learnt
 from the children, which are solved at once). The better child is explored first, the rest by best bound.
 """
@@ -25,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.modulo_patterns import BREAK, Noise, Relaxation
-from solvers.arrays import Pair, Positions, Vector
+from solvers.arrays import Flags, Pair, Positions, Vector
 from solvers.backend import Backend, Options
 from solvers.search import Deadline, OpenNodes
 from solvers.session import Session
@@ -35,6 +39,7 @@ Pattern = NDArray[np.int8]
 
 FREE, KEPT, BROKEN = 0, 1, 2
 _LOOSE = 1e-10  # relative gap of a node's own program from which it is solved again, cold
+_HEAVY = 2.0  # times delta: from this f(eta) on a node is split at the element
 _TROUBLES = 50  # nodes that the solver cannot manage, at most
 LIMITS = frozenset(
     {
@@ -66,11 +71,15 @@ def fine(options: Options, solver: Backend) -> Options:
 
 @dataclass(order=True)
 class _Node:
-    """A pattern with its bound; x and value are of its program or, unsolved, of its parent's."""
+    """A pattern with its bound; x and value are of its program or, unsolved, of its parent's.
+
+    light: by column of f, the elements with f <= delta.
+    """
 
     bound: float
     number: int
     pattern: Pattern = field(compare=False)
+    light: Flags = field(compare=False)
     x: Vector = field(compare=False)
     value: float = field(compare=False)
     solved: bool = field(compare=False, default=True)
@@ -130,6 +139,7 @@ class PatternSearch:
     early: bool = True
 
     def __post_init__(self) -> None:
+        self.elements = self.relaxation.program.parameters.get("most", (0,))[0]
         self.out = Outcome(Termination.OPTIMAL, np.inf, None, np.inf)
         self.ends = np.inf  # least bound of the nodes that ended
         self.troubles = 0
@@ -142,7 +152,7 @@ class PatternSearch:
         out = self.out
         out.value = cutoff
         try:
-            self.node = self.solve(np.full(self.relaxation.y.size, FREE, dtype=np.int8), None)
+            self.node = self.root()
             if self.node is None:
                 out.termination = Termination.INFEASIBLE
             elif self.node.solved:
@@ -180,14 +190,13 @@ class PatternSearch:
         pick = int(np.argmax(_scores(self.gains, self.counts, parts, choice)))
         pair = choice[pick]
         children = []
-        for side, decided in enumerate((KEPT, BROKEN)):
-            pattern = node.pattern.copy()
-            pattern[pair] = decided
-            child = self.solve(pattern, node)
+        sides, alone = self.sides(node, pair)
+        for side, (pattern, light) in enumerate(sides):
+            child = self.solve(pattern, light, node)
             if child is None:
                 continue
             children.append(child)
-            if node.solved and (child.solved or self.early):
+            if alone and node.solved and (child.solved or self.early):
                 # a cut off child's gain is at least what its bound says
                 gain = max(0.0, (child.value if child.solved else child.bound) - node.value)
                 self.gains[side, pair] += gain / max(float(parts[side][pick]), 1e-12)
@@ -202,22 +211,42 @@ class PatternSearch:
         """The bound from which a node ends; no number without an incumbent."""
         return self.out.value - 0.9 * self.gap * max(1.0, abs(self.out.value))
 
-    def solve(self, pattern: Pattern, parent: _Node | None) -> _Node | None:
+    def root(self) -> _Node | None:
+        """The node in which nothing is decided, or None when it is infeasible."""
+        free = np.full(self.relaxation.y.size, FREE, dtype=np.int8)
+        return self.solve(free, np.zeros(self.elements, dtype=bool), None)
+
+    def sides(self, node: _Node, pair: int) -> tuple[list[tuple[Pattern, Flags]], bool]:
+        """The patterns that a node is split into at a pair, and whether only that pair is decided."""
+        element, delta = self.relaxation.source[pair], self.noise.delta
+        kept = node.pattern.copy()
+        if delta is not None and node.x[element] > _HEAVY * delta and not node.light[element]:
+            free = (self.relaxation.source == element) & (node.pattern == FREE)
+            if np.count_nonzero(free) > 1:
+                kept[free] = KEPT
+                light = node.light.copy()
+                light[element] = True
+                return [(kept, node.light), (node.pattern, light)], False
+        broken = node.pattern.copy()
+        kept[pair], broken[pair] = KEPT, BROKEN
+        return [(kept, node.light), (broken, node.light)], True
+
+    def solve(self, pattern: Pattern, light: Flags, parent: _Node | None) -> _Node | None:
         """A node, or None when it is infeasible. Raises _Stopped at a limit or in too much numerical trouble."""
-        values = self.relaxation.values(self.noise, pattern == KEPT, pattern == BROKEN)
+        values = self.relaxation.values(self.noise, pattern == KEPT, pattern == BROKEN, light)
         bound, best = -np.inf if parent is None else parent.bound, None
         for start in (Start.HOT, Start.COLD):
             answer = self._answer(values, start, self.out.value if self.early else None)
             if answer.termination is Termination.CUTOFF:
                 if answer.bound is not None and answer.bound >= self.enough:
-                    return self._unsolved(pattern, max(bound, answer.bound), parent)
+                    return self._unsolved(pattern, light, max(bound, answer.bound), parent)
                 answer = self._answer(values, start)  # by rounding the bound falls short of what it should prove
             if answer.termination is Termination.INFEASIBLE and (answer.ray is not None or start is Start.COLD):
                 self.out.on_word += answer.ray is None
                 return None
             bound = max(bound, -np.inf if answer.bound is None else answer.bound)
             if answer.optimal and answer.x is not None and answer.objective is not None and bound > -np.inf:
-                best = _Node(bound, self.out.programs, pattern, answer.x, answer.objective)
+                best = _Node(bound, self.out.programs, pattern, light, answer.x, answer.objective)
                 if answer.objective - bound <= _LOOSE * max(1.0, abs(answer.objective)):
                     break
         if best is not None:
@@ -226,7 +255,7 @@ class PatternSearch:
         self.troubles += 1
         if self.troubles > _TROUBLES or (parent is None and bound == -np.inf):
             raise _Stopped(Termination.NUMERICAL)
-        return self._unsolved(pattern, bound, parent)  # the root has nothing to split, but its bound may do
+        return self._unsolved(pattern, light, bound, parent)  # the root has nothing to split, but its bound may do
 
     def _answer(self, values: dict[str, Vector], start: Start, cutoff: float | None = None) -> Solution:
         """The program at these values, as far as a cutoff. Raises _Stopped at a limit."""
@@ -240,10 +269,12 @@ class PatternSearch:
             raise _Stopped(answer.termination)
         return answer
 
-    def _unsolved(self, pattern: Pattern, bound: float, parent: _Node | None) -> _Node:
+    def _unsolved(self, pattern: Pattern, light: Flags, bound: float, parent: _Node | None) -> _Node:
         """A node without a solution of its own; it has its parent's."""
         x = np.zeros(self.relaxation.program.shape[1]) if parent is None else parent.x
-        return _Node(bound, self.out.programs, pattern, x, bound if parent is None else parent.value, solved=False)
+        return _Node(
+            bound, self.out.programs, pattern, light, x, bound if parent is None else parent.value, solved=False
+        )
 
     def partial(self, node: _Node) -> Positions:
         """Pairs to branch on: broken but not paid in full, of shifts that break more than delta; none when feasible."""

@@ -82,9 +82,28 @@ def test_equals_the_literal_milp(sizes, shifts, loss, epsilon, delta):
         ((4, 3), (*GRID, (1, 1)), "squared", 1.0, 0.02),
     ],
 )
-def test_deep_searches_find_the_optimum_of_the_literal_program(sizes, shifts, loss, epsilon, delta):
+def test_splits_at_elements_lose_nothing(monkeypatch, sizes, shifts, loss, epsilon, delta):
+    """A split at an element above delta: light, or with all its pairs kept."""
+    splits = []
+    real = PatternSearch.sides
+
+    def counted(self, node, pair):
+        sides, alone = real(self, node, pair)
+        element = self.relaxation.source[pair]
+        if not alone:
+            splits.append(node.x[element])
+            (heavy, same), (open_, light) = sides
+            assert not (heavy[self.relaxation.source == element] == 0).any()
+            assert (open_ == node.pattern).all()
+            assert light[element]
+            assert not same[element]
+        return sides, alone
+
+    monkeypatch.setattr(PatternSearch, "sides", counted)
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
     found = fast(model, [epsilon], delta)
+    assert splits
+    assert min(splits) > delta
     literal = solve(model.program, model.values([epsilon], delta), options=Options(gap=1e-9))
     assert found.optimal
     assert found.objective == pytest.approx(literal.objective, abs=1e-8 * max(1, literal.objective))
