@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -83,12 +84,13 @@ def test_it_says_that_it_is_proven_at_one_epsilon(tmp_path: Path) -> None:
     assert done.exit_code == 0
     words = " ".join(done.stdout.split())
     assert "1 - e^(2ε) δ" in words
-    assert "1: 6; 2: 5; 3: 4" in words  # the pattern
     assert "Proven at epsilon = 1.5 to 1e-9" in words
     assert "only while this pattern is optimal" in words
     values = json.loads(CliRunner().invoke(app, [*line.split(), "--json"]).stdout)
     assert values["proven_at"] == {"epsilon": 1.5}
-    assert values["pieces"][1]["broken"] == "1: 6; 2: 5; 3: 4"
+    pattern = values["pieces"][1]["broken"]  # one of several that have this formula
+    assert re.fullmatch(r"\d: \d(; \d: \d)*", pattern)
+    assert pattern in words
     found = wb.formula(CASES[0][0], notion="pdp", epsilon="1.5", delta="0..0.05")
     with pytest.raises(wb.InvalidRequest, match=r"epsilon must be 1\.5, where the patterns are proven"):
         found(1, "0.01")
