@@ -163,30 +163,27 @@ class _HighsSession(Session):
         termination = self.owner.ended(status.name)
         raw = Raw(termination, h.modelStatusToString(status), start=start)
         raw.iterations = max(0, info("simplex_iteration_count")) + max(0, info("ipm_iteration_count"))
+        found = h.getSolution()
         if info("primal_solution_status") == _FEASIBLE and termination is not Termination.CUTOFF:
-            raw.x, raw.point = np.array(h.getSolution().col_value), PointStatus.FEASIBLE
+            raw.x, raw.point = np.array(found.col_value), PointStatus.FEASIBLE
         if self._mip:
             raw.nodes = max(0, info("mip_node_count"))
             raw.bounded(info("mip_dual_bound"), info("objective_function_value"))
             return raw
-        if info("dual_solution_status") == _FEASIBLE:
+        has_duals = info("dual_solution_status") == _FEASIBLE
+        if has_duals:
             raw.dual = PointStatus.FEASIBLE
         rays = {Termination.INFEASIBLE: h.getDualRay, Termination.UNBOUNDED: h.getPrimalRay}
         if termination in rays:
             _, has, ray = rays[termination]()
             raw.ray = np.array(ray) if has else None
         else:
-            raw.rest = self._rest()
+            raw.rest = Rest(
+                row_dual=np.array(found.row_dual) if has_duals else None,
+                reduced_cost=np.array(found.col_dual) if has_duals else None,
+                basis=h.getBasis() if info("basis_validity") == 1 else None,
+            )
         return raw
-
-    def _rest(self) -> Rest:
-        solution = self._h.getSolution()
-        has_duals = self._info("dual_solution_status") == _FEASIBLE
-        return Rest(
-            row_dual=np.array(solution.row_dual) if has_duals else None,
-            reduced_cost=np.array(solution.col_dual) if has_duals else None,
-            basis=self._h.getBasis() if self._info("basis_validity") == 1 else None,
-        )
 
     def _info(self, name: str) -> Any:
         """One value of HiGHS's info (the whole record costs ten times as much); 0 where it has none, after a failure,

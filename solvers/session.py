@@ -201,7 +201,8 @@ class Session(ABC):
         usable = cutoff is not None and np.isfinite(cutoff) and self.program.sense == 1 and not self.program.is_mip
         self._cutoff = float(cutoff or 0.0) * self.program.scale * self.program.cost if usable else None
         p = self.program.vector(values or {})
-        data = self._dispatched(self.program.at(p))
+        stated = self.program.at(p)
+        data = self._dispatched(stated)
         trivial = _trivial(data)
         moved = trivial is None and self._load(data, keep=start is not Start.COLD)
         if not moved and start is Start.HOT:
@@ -218,6 +219,7 @@ class Session(ABC):
         if raw.interrupted and raw.termination is not Termination.INTERRUPTED:
             raise KeyboardInterrupt
         solution = self._solution(raw, p, seconds)
+        vars(solution)["data"] = stated  # as it would find them itself
         if raw.termination is Termination.INFEASIBLE_OR_UNBOUNDED:
             solution = self._decide(solution)
         return solution
