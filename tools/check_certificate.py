@@ -49,7 +49,7 @@ What is counted, before any of it is done ("too large"). With
                 a = 1; the points of a curve; 16 times those of a trade-off function
                 s = 0; 5,000 for renyi, 10,000 for zcdp, 20,000 for gdp, whose outcomes take series
                 pure, and dp and pdp with δ = 0, on a channel whose rows are all neighbours; these and metric on a
-                quantizer: C is at most n
+                quantizer: C is at most n; on noise on a line that is even and never rises with |η|: C = 1
     loss, bias  T (4 + ⌊w/256⌋²) + ⌊w/64⌋²
     pdp on K pieces       K² n⁴ (100 + 2 ⌊b/100⌋²) as well
     composed    C n (300 + ⌊b/64⌋²) as well (C without the rule above), and, counted when the a atoms of the dominating
@@ -682,6 +682,9 @@ class Line:
     At a shift (i + t)β, 0 <= t < 1, a share 1 - t of cell j faces cell j + i of the other law and a share t faces cell
     j + i + 1; the atom faces no mass. So what a notion sums there is (1 - t) that of shift i + t that of shift i + 1,
     and a largest ratio is one of theirs: k integer shifts decide.
+
+    Where f is even and never rises with |η|, f(η + s) >= f(|η| + D) for every |s| <= D: the largest ratio of all is
+    that at the shift D.
     """
 
     def __init__(self, first, weights, period, ratio, atom=Fraction(0)):
@@ -698,6 +701,13 @@ class Line:
             return Fraction(0)
         inside = eta + blocks * self.period if eta < self.first else eta - blocks * self.period
         return self.r**blocks * self.w[inside - self.first]
+
+    def falls(self):
+        """Whether f is even and never rises with |η|, as is seen where the last period, which repeats, is at η >= 0."""
+        if self.first != -self.last or self.period > self.last + 1 or self.w != self.w[::-1]:
+            return False
+        right = [*self.w[self.last :], self.r * self.w[-self.period]]
+        return right == sorted(right, reverse=True)
 
     def pair(self, s):
         """P and Q at a shift, as laws."""
@@ -1075,17 +1085,19 @@ def check_privacy(mechanism, notion, budgets, others):
     if mechanism.kind == "quantizer":
         check_real_inputs(mechanism, demands[budgets[None]])
         return
-    for label, p, q in comparisons(mechanism):
+    farthest = [(mechanism.reach,)] if by_farthest(mechanism, notion, budgets, others) else None
+    for label, p, q in comparisons(mechanism, farthest):
         demand = demands[budgets[None] if None in budgets else budgets[label]]
         check_pair(p, q, demand, f"Neighbours {label}")
 
 
-def comparisons(mechanism):
-    """(label, P, Q) of every comparison; of a quantizer those of its end laws, which decide all hockey sticks."""
+def comparisons(mechanism, labels=None):
+    """(label, P, Q) of every comparison; of a quantizer those of its end laws, which decide all hockey sticks. labels:
+    of the comparisons that decide, where others do not."""
     if mechanism.kind == "quantizer":
         for p, q in product(dict.fromkeys(mechanism.laws), repeat=2):
             yield None, p, q
-    for label in mechanism.labels:
+    for label in labels or mechanism.labels:
         if mechanism.kind == "noise":
             p = mechanism.laws[0]
             q = tuple(moved(p[0], mechanism.sizes, label)), p[1]
@@ -1100,8 +1112,18 @@ def by_columns(mechanism, notion, budgets, given):
     """Whether each output's largest and least mass decide: pure ε, or δ = 0, every two rows (end laws) neighbours."""
     rows = len(mechanism.laws)
     every = mechanism.kind == "quantizer" or (mechanism.kind == "channel" and len(mechanism.labels) == rows**2 - rows)
-    zero = notion == "pure" or (notion in ("dp", "pdp") and not given["delta"])  # no outcome exceeds e^epsilon at all
-    return every and zero and None in budgets
+    return every and by_ratio(notion, budgets, given)
+
+
+def by_farthest(mechanism, notion, budgets, given):
+    """Whether the largest shift alone decides: pure ε, or δ = 0, of noise that never rises with its size (`Line`)."""
+    noise = mechanism.line is not None and not mechanism.clamp
+    return noise and by_ratio(notion, budgets, given) and mechanism.line.falls()
+
+
+def by_ratio(notion, budgets, given):
+    """Whether no outcome may exceed e^epsilon times its mass in the other law, with one epsilon for all."""
+    return (notion == "pure" or (notion in ("dp", "pdp") and not given["delta"])) and None in budgets
 
 
 def check_columns(laws, power):
@@ -1147,6 +1169,8 @@ def work(mechanism, notion, budgets, given, objective, bias, composed=None):
     extra = c * n * (300 + (b // 64) ** 2) if composed is not None else 0
     if by_columns(mechanism, notion, budgets, given) or (mechanism.kind == "quantizer" and notion == "metric"):
         c = min(c, n)
+    if by_farthest(mechanism, notion, budgets, given):
+        c = 1
     t = n * (count + len(labels))
     each = 1 if points is None else len(points) * (16 if notion == "tradeoff" else 1)
     each = each * (4 + (b // 256) ** 2) + SERIES.get(notion, 0)

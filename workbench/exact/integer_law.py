@@ -13,6 +13,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,13 @@ class IntegerLaw:
     def total(self) -> Fraction:
         """Of all weights, the tails included."""
         return sum(self.weights) + self.ratio / (1 - self.ratio) * sum(self.ends)
+
+    @cached_property
+    def falls(self) -> bool:
+        """Whether f is even and never rises with |η|, as it is seen where the last period lies on one side of 0."""
+        weights, end = self.weights, self.ratio * self.weights[-self.period]
+        even = self.first == -self.last and self.period <= self.last + 1 and weights == weights[::-1]
+        return even and all(near >= far for near, far in pairwise((*weights[self.last :], end)))
 
     def weight(self, eta: int, whole: bool = False) -> Fraction:
         """f(η), not normalised; whole: with all that repeat it, period by period, farther out."""

@@ -21,7 +21,7 @@ from workbench.exact.objects import Values
 from workbench.families.frontier_plan import NotApplicable, Point, Row, Task, baseline_task
 from workbench.families.requirements import ratio_notions
 from workbench.mechanisms.mechanism import on_real_inputs
-from workbench.privacy.audit import audit
+from workbench.privacy.audit import audit, audit_extremes
 
 if TYPE_CHECKING:
     from workbench.families.base import Family
@@ -63,7 +63,7 @@ class Reference:
             return {**row, **self.more}
         claim, exact = request.claim, Row()
         if claim.in_epsilon_delta:
-            privacy = audit(self.mechanism, request.epsilon)
+            privacy = audit_extremes(self.mechanism, request.epsilon)
             exact = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}
             if not self.symbol and not on_real_inputs(self.mechanism):  # a law that is clamped afterwards has another
                 exact["pdp_delta"] = round_up(privacy.pdp_delta)

@@ -145,6 +145,10 @@ class LineNoise(ShownMechanism):
         """Of s = ±1..±reach."""
         return map(self.moved, sorted(self._shifts, key=lambda s: (abs(s), s < 0)))
 
+    def extremes(self) -> Iterable[Comparison]:
+        """All shifts; where f is even and never rises with |η| the farthest alone: f(η + s) >= f(|η| + reach)."""
+        return [self.moved(self.reach)] if self.cells.falls else self.comparisons()
+
     def moved(self, shift: int) -> Comparison:
         """Cells and atom against themselves moved by s."""
         cells = self.cells
@@ -179,7 +183,7 @@ class LineNoise(ShownMechanism):
         law, reach, atom = self.cells, self.reach, self.atom
         outcomes = len(law.weights) + 2 * reach + (2 * law.period if law.ratio else 0) + (2 if atom else 0)
         bits = self.bits_of_weights(reach, 3) + (bits_of(atom) if atom else 0)
-        return AuditSize(2 * reach, outcomes, 1, bits)
+        return AuditSize(2 * reach, outcomes, 1, bits, extremes=1 if law.falls else None)
 
     def bits_of_weights(self, span: int, more: int) -> int:
         """Of the weights' total and, with tails, of the powers of the ratio that reach over so many cells."""
@@ -296,7 +300,7 @@ class AdditiveIntegerNoise(LineNoise):
         return super().comparisons() if self.question.clamp is None else self._channel.comparisons()
 
     def extremes(self) -> Iterable[Comparison]:
-        """All shifts; of clamped noise the pairs that reach the extremes of every output, where all are neighbours."""
+        """Of clamped noise the pairs that reach the extremes of every output, where all are neighbours."""
         return super().extremes() if self.question.clamp is None else self._channel.extremes()
 
     def budgets(self, epsilon: Budget) -> Budgets:

@@ -51,6 +51,16 @@ def is_open(design: Design) -> bool:
     return bool(design.objective - design.bound > max(design.request.target, 1e-8) * design.objective)
 
 
+def pure_cells(question: RealNoise, epsilon: Fraction, name: str, given: int | None = None) -> AdditiveRealNoise:
+    """The staircase on the reals whose γ, half a cell less than whole ones, is nearest to the best. given: cells of a
+    sensitivity."""
+    share = best_gamma(float(epsilon), name)
+    most = _STEPS if share * _STEPS > 0.5 else _FINEST  # half a cell is the least inner step
+    choices = [(k, max(1, min(k, round(share * k + 0.5)))) for k in ([given] if given else range(1, most + 1))]
+    steps, inner = min(choices, key=lambda pair: abs((pair[1] - 0.5) / pair[0] - share))
+    return AdditiveRealNoise(question, steps, staircase(inverse_exponential(epsilon), steps, inner))
+
+
 def clamped_design(design: Design, request: NoiseRequest) -> Design:
     """Noise on the reals, the best before it is clamped, clamped as a request says."""
     mechanism = replace(design.mechanism, question=request.question)
@@ -141,7 +151,11 @@ class NoiseProblem(Problem):
             return None
         question, epsilon = request.question, request.epsilon
         if isinstance(question, RealNoise):
-            return self._on_cells(question, epsilon, name)
+            mechanism = pure_cells(question, epsilon, name, request.steps)
+            value = line_noise.staircase_reals(float(epsilon), float(question.sensitivity), name)
+            words = "the closed form of Geng and Viswanath (2014), in floating point"
+            details = {"optimum": "staircase", "bound_words": words, **self._timing()}
+            return Answer(mechanism, Fraction(value * (1 - 1e-12)), details=details)
         assert isinstance(question, IntegerNoise)
         d, power = question.sensitivity, request.line_losses[0].power
         ratio = inverse_exponential(epsilon, _BITS if power or question.clamp is None else 32)
@@ -155,19 +169,8 @@ class NoiseProblem(Problem):
                 [self.loss(AdditiveIntegerNoise(question, staircase(b, d, r))) for r in steps] for b in (ratio, less)
             )
             r, bound = 1 + losses.index(min(losses)), min(below)
-        mechanism = AdditiveIntegerNoise(question, staircase(ratio, d, r))
-        return Answer(mechanism, bound, details={"optimum": "staircase", **self._timing()})
-
-    def _on_cells(self, question: RealNoise, epsilon: Fraction, name: str) -> Answer:
-        share, given = best_gamma(float(epsilon), name), self.request.steps
-        most = _STEPS if share * _STEPS > 0.5 else _FINEST  # half a cell is the least inner step
-        choices = [(k, max(1, min(k, round(share * k + 0.5)))) for k in ([given] if given else range(1, most + 1))]
-        steps, inner = min(choices, key=lambda pair: abs((pair[1] - 0.5) / pair[0] - share))
-        mechanism = AdditiveRealNoise(question, steps, staircase(inverse_exponential(epsilon), steps, inner))
-        value = line_noise.staircase_reals(float(epsilon), float(question.sensitivity), name)
-        words = "the closed form of Geng and Viswanath (2014), in floating point"
-        details = {"optimum": "staircase", "bound_words": words, **self._timing()}
-        return Answer(mechanism, Fraction(value * (1 - 1e-12)), details=details)
+        noise = AdditiveIntegerNoise(question, staircase(ratio, d, r))
+        return Answer(noise, bound, details={"optimum": "staircase", **self._timing()})
 
     def answered(self, programs: Programs | None, start: str) -> Answer:
         """By linear programs, from both sides."""

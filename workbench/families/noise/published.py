@@ -1,11 +1,13 @@
 """Published noise beside a design, with its least parameter at the same budget: its loss, and its law for pictures.
 
-On the integers laws are proven private (`workbench.families.integer_laws`) and their losses exact; on the reals they
-are closed forms in floating point. For several runs, and on the reals, the numbers are for comparison only.
+On the integers laws are proven private (`workbench.families.integer_laws`) and their losses exact; on the reals so is
+the staircase. Of the other laws on the reals the loss is a closed form in floating point, and the parameter is proven
+to be enough where the budget is (ε, δ), in balls around the condition below. For several runs the numbers are for
+comparison only.
 
     noise on the reals      density                                             private because
     Laplace                 e^(-|x|/b)/2b                                       δ(ε) = 1 - e^((ε - Δ/b)/2)
-    staircase (pure)        steps of Δ that fall by e^-ε                        pure
+    staircase (pure)        steps of Δ that fall by e^-ε                        pure, audited
     truncated Laplace       ∝ e^(-ε|x|/Δ) on [-A, A]                            a shift takes δ beyond the end
     Gaussian                normal                                              its exact δ(ε), see `gaussian_sigma`
     uniform                 uniform on [-w, w], and an atom at 0                (0, δ): total variation of a shift
@@ -16,7 +18,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -25,19 +29,22 @@ from models.oracles.canonical_noise import discrete_gaussian, rounded_gaussian
 from solvers.arrays import Pair, Vector
 from solvers.search import bisect
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import ln_up
+from workbench.exact.numbers import ZERO, ball, ln_up
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.integer_laws import NAMES, SOURCES, FittedLaw, fitted_laws
 from workbench.families.integer_laws import masses as masses_of
-from workbench.families.noise.problem import exact_loss
+from workbench.families.noise.problem import exact_loss, pure_cells
 from workbench.families.noise.request import NoiseRequest
 from workbench.families.published import Published, Reference, costs
+from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
-from workbench.mechanisms.real_noise import best_gamma
+from workbench.mechanisms.real_noise import RealNoise, best_gamma
+from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
 
 SHAPED = ("geometric", "discrete Gaussian")  # those that several runs have (`published_shapes`)
-_Fitted = tuple[float, str, float]  # loss, symbol, parameter
+_Fitted = tuple[float, str, float, bool]  # loss, symbol, parameter, whether it is proven to be enough
+_UP = 1e-14  # of a parameter, that its own rounding is covered
 _WIDEST = 1 << 22  # values of a law that is computed for comparison
 
 
@@ -57,42 +64,60 @@ def _real(request: NoiseRequest) -> bool:
     return not clamped and request.loss_name in line_noise.POWERS
 
 
-def _on_reals(law: Callable[[float, float, str], _Fitted], request: NoiseRequest) -> Reference:
-    """law: (ε, δ, loss) -> (loss, symbol, parameter) for Δ = 1; both grow by Δ."""
-    spread = float(request.question.sensitivity)
+def _on_reals(law: Callable[[Fraction, Fraction, str], _Fitted], request: NoiseRequest) -> Reference:
+    """law: (ε, δ, loss) -> (loss, symbol, parameter, whether it is proven) for Δ = 1; the first and third grow by Δ."""
+    spread, name = float(request.question.sensitivity), request.loss_name
     if request.cut:
         sigma = _deviation(request.claim) if law is _gaussian else None
         if sigma is None:
             raise NotApplicable(f"its parameter is not known for the notion {request.notion}")
-        loss, symbol, value = _normal(sigma, request.loss_name)
+        (loss, symbol, value), proven = _normal(sigma, name), False
     else:
-        loss, symbol, value = law(float(request.epsilon or 0), float(request.delta), request.loss_name)
-    return Reference(loss * spread ** line_noise.POWERS[request.loss_name], False, None, symbol, value * spread)
+        loss, symbol, value, proven = law(request.epsilon or ZERO, request.delta, name)
+        proven = proven and (is_hockey_stick(request.notion) or not request.delta)
+    return Reference(loss * spread ** line_noise.POWERS[name], proven, None, symbol, value * spread)
 
 
-def _laplace(epsilon: float, delta: float, loss: str) -> _Fitted:
-    scale = 1 / (epsilon - 2 * math.log1p(-delta))
+def _staircase(request: NoiseRequest) -> Reference:
+    """As it is designed at δ = 0."""
+    if request.cut or not request.epsilon:
+        raise NotApplicable("it needs epsilon > 0, and a notion of one ratio")
+    assert isinstance(request.question, RealNoise)
+    noise = pure_cells(request.question, request.epsilon, request.loss_name)
+    private, most = holds(noise, Claim("pure", request.epsilon)), noise.cells.last - noise.steps + Fraction(1, 2)
+    return Reference(float(exact_loss(noise, request)), private, noise, "γ Δ", float(most * noise.width))
+
+
+def _laplace(epsilon: Fraction, delta: Fraction, loss: str) -> _Fitted:
+    scale = float(1 / (epsilon - 2 * Fraction(math.log1p(-delta)))) * (1 + _UP * bool(delta))
     power = line_noise.POWERS[loss]
-    return scale**power * math.factorial(power), "b", scale
+    proven = not delta or _in_balls(lambda: 1 / ball(Fraction(scale)) <= ball(epsilon) - 2 * ball(1 - delta).log())
+    return scale**power * math.factorial(power), "b", scale, proven  # without δ it is 1/ε itself
 
 
-def _staircase(epsilon: float, delta: float, loss: str) -> _Fitted:
-    return line_noise.staircase_reals(epsilon, 1.0, loss), "γ Δ", best_gamma(epsilon, loss)
-
-
-def _truncated(epsilon: float, delta: float, loss: str) -> _Fitted:
-    if not 0 < delta <= 0.5:
+def _truncated(epsilon: Fraction, delta: Fraction, loss: str) -> _Fitted:
+    if not 0 < delta <= Fraction(1, 2):
         raise NotApplicable("it needs 0 < delta <= 1/2")
-    return line_noise.truncated_laplace(epsilon, delta, 1.0, loss), "A", line_noise.support(epsilon, delta)
+    end = line_noise.support(float(epsilon), float(delta)) * (1 + _UP)
+    proven = _in_balls(lambda: ball(epsilon).expm1() <= 2 * ball(delta) * ball(epsilon * Fraction(end)).expm1())
+    return line_noise.truncated_laplace(float(epsilon), float(delta), 1.0, loss), "A", end, proven
 
 
-def _gaussian(epsilon: float, delta: float, loss: str) -> _Fitted:
+def _gaussian(epsilon: Fraction, delta: Fraction, loss: str) -> _Fitted:
     if not delta:
         raise NotApplicable("it needs delta > 0")
-    return _normal(gaussian_sigma(epsilon, delta), loss)
+    return *_normal(gaussian_sigma(epsilon, delta), loss), True
 
 
-def _normal(sigma: float, loss: str) -> _Fitted:
+def _in_balls(holds: Callable[[], Any]) -> bool:
+    """Whether balls of 160 bits prove it."""
+    from flint import ctx
+
+    with ctx.workprec(160):
+        return bool(holds())
+
+
+def _normal(sigma: float, loss: str) -> tuple[float, str, float]:
     return sigma * math.sqrt(2 / math.pi) if loss == "absolute" else sigma**2, "σ", sigma
 
 
@@ -102,14 +127,15 @@ def _deviation(claim: Claim) -> float | None:
     return 1 / float(mu) if mu is not None else None if variance is None else math.sqrt(variance)
 
 
-def _uniform(epsilon: float, delta: float, loss: str) -> _Fitted:
-    """(0, δ)-DP: p at 0, else uniform on [-w, w]. A shift by 1 takes p and 1/2w of the rest: p + (1 - p)/2w = δ."""
+def _uniform(epsilon: Fraction, delta: Fraction, loss: str) -> _Fitted:
+    """(0, δ)-DP: p at 0, else uniform on [-w, w]. A shift by 1 takes p and 1/2w of the rest: p + (1 - p)/2w = δ, in
+    rationals."""
     if not delta:
         raise NotApplicable("it needs delta > 0")
     power = line_noise.POWERS[loss]
-    atom = max(0.0, (power + 1) * delta - power)
-    width = (1 - atom) / (2 * (delta - atom)) if delta < 1 else 0.0
-    return (1 - atom) * width**power / (power + 1), "w", width
+    atom = max(ZERO, (power + 1) * delta - power)
+    width = (1 - atom) / (2 * (delta - atom)) if delta < 1 else ZERO
+    return float((1 - atom) * width**power / (power + 1)), "w", float(width), True
 
 
 def curves(request: NoiseRequest, edges: Vector) -> dict[str, Pair]:
@@ -199,7 +225,7 @@ def _size(law: IntegerLaw) -> int:
     return int(max(abs(law.first), abs(law.last)) + law.period * blocks)
 
 
-def gaussian_sigma(epsilon: float, delta: float) -> float:
+def gaussian_sigma(epsilon: float | Fraction, delta: float | Fraction) -> float:
     """σ/Δ of the analytic Gaussian mechanism: the least float for which balls of 160 bits prove that
     Φ(1/2σ - εσ) - e^ε Φ(-1/2σ - εσ) <= δ (Balle and Wang 2018, Theorem 8)."""
     from flint import arb, ctx
@@ -208,20 +234,22 @@ def gaussian_sigma(epsilon: float, delta: float) -> float:
         return (-x / arb(2).sqrt()).erfc() / 2
 
     def good(s: float) -> bool:
-        sigma, budget = arb(s), arb(epsilon)
+        sigma, budget = arb(s), ball(Fraction(epsilon))
         reach = 1 / (2 * sigma)
-        return bool(tail(reach - budget * sigma) - budget.exp() * tail(-reach - budget * sigma) <= arb(delta))
+        return bool(
+            tail(reach - budget * sigma) - budget.exp() * tail(-reach - budget * sigma) <= ball(Fraction(delta))
+        )
 
     with ctx.workprec(160):
-        return bisect(good, 1e-6, 10 / delta + 10 / epsilon, turns=60)[1]
+        return bisect(good, 1e-6, float(10 / delta + 10 / epsilon), turns=60)[1]
 
 
 PUBLISHED = (
+    Published("staircase (pure)", "Geng and Viswanath 2014", _staircase, _real),
     *(
         Published(name, source, partial(_on_reals, law), _real, any_budget=law is _gaussian)
         for name, source, law in (
             ("Laplace", "Dwork et al. 2006", _laplace),
-            ("staircase (pure)", "Geng and Viswanath 2014", _staircase),
             ("truncated Laplace", "Geng et al. 2020", _truncated),
             ("Gaussian", "Balle and Wang 2018", _gaussian),
             ("uniform", "Geng et al. 2019", _uniform),

@@ -113,10 +113,17 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
     yield Candidate("real noise, clamped", words, clamped, programs=True)
 
     def closed_form(entry: Published) -> Value:
-        return published_value(entry, FAMILY.request(question, loss=query.loss, **query.budget))
+        return published_value(entry, FAMILY.request(question, loss=query.loss, **query.budget), pure)
+
+    def pure(name: str, noise: Any) -> Design:
+        """That of the staircase, which has no parameter but ε."""
+        return FAMILY.designed(FAMILY.request(question, loss=query.loss, notion=query.notion, epsilon=query.epsilon))
 
     plainly = FAMILY.request(question, loss=query.loss, epsilon=1)
     for entry in published(FAMILY).values():
         if entry.serves(plainly):
-            words = f"unbiased; published ({entry.source}); a closed form in floating point, not certified"
+            words = f"unbiased; published ({entry.source}); "
+            words += (
+                "a closed form in floating point" if query.parameters else "its exact parameter is proven; in brief"
+            )
             yield Candidate(entry.name, words, partial(closed_form, entry))
