@@ -1392,7 +1392,7 @@ def read_line(data, reach, point_mass, /, **others):
     need(abs(line.first) < 1 << 40 and 1 <= line.period <= len(weights), "The tails must repeat some of the weights.")
     need(0 <= line.ratio < 1, "The ratio must lie in [0, 1).")
     line.reach, line.clamp, line.width, line.laws = reach(line), None, None, ()
-    need(1 <= line.reach <= 10_000, "There must be 1 to 10000 shifts.")
+    need(1 <= line.reach <= 1 << 14, "There must be 1 to 16384 shifts.")
     mass, bits, d, tailed = point_mass(line), bits_of(line.ratio), line.reach, line.ratio > 0
     need(mass >= 0, "The atom must be at least 0.")
     line.line = Line(line.first, weights, line.period, line.ratio, mass)
@@ -1430,7 +1430,7 @@ def read_real_noise(data):
     if isinstance(data, dict) and "clamp" in data:  # of what is published, after the noise
         readers["clamp"] = lambda value, what: [rational(end, what) for end in typed(list)(value, what)]
     noise = read_line(data, lambda line: line.steps, lambda line: line.atom, **readers)
-    need(noise.sensitivity > 0 and noise.grid > 0 and noise.steps <= 4096, "Sensitivity and grid must be positive.")
+    need(noise.sensitivity > 0 and noise.grid > 0, "Sensitivity and grid must be positive.")
     need(Fraction(1, 10**100) < noise.sensitivity < 10**100, "The sensitivity must lie between 1e-100 and 1e100.")
     need(not noise.atom or noise.line.first <= 0 <= noise.line.last, "The cells must lie around the atom.")
     noise.width = noise.sensitivity / noise.steps

@@ -99,7 +99,7 @@ _LAWS = {"class": "class", "RMSE": "rmse", "worst answer": "worst", "largest bia
 def recommend(**given: Any) -> Report:
     """Which class of mechanisms for a query: some, each at its best, with proven numbers, the least loss first."""
     from workbench.comparison.recommend import recommend as recommended
-    from workbench.comparison.recommend_words import STOPPED
+    from workbench.comparison.recommend_words import BORROWED, STOPPED
 
     files = {name: given[name] for name in ("answers", "places", "neighbours", "outputs", "prior", "loss")}
     files |= {f"baseline {k}": path for k, path in enumerate(given["baseline"] or [])}
@@ -118,8 +118,12 @@ def recommend(**given: Any) -> Report:
         if laws:
             cells = [[_rounded(row[name]) for name in _LAWS.values()] for row in laws]
             yield table("What is published", [*_LAWS], cells)
-        told = [row for row in result if row["class"] == result.chosen or STOPPED in row["notes"]]
-        yield from (verbatim(f"{row['class']}: {row['command']}") for row in told if row["command"])
+        for row in result:
+            stopped = STOPPED in row["notes"]
+            if row["command"] and (stopped or row["class"] == result.chosen):
+                found = row["objective"] is not None and BORROWED not in row["notes"]
+                further = ", to go on" + ", to a value at least as good" * found
+                yield verbatim(f"{row['class']}{further * stopped}: {row['command']}")
         yield from result.sentences
 
     return Report(result.to_dict, shown())

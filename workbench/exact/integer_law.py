@@ -172,20 +172,21 @@ class IntegerLaw:
         if self.ratio:
             if not beyond:
                 must("loss", "known beyond the weights of a law with tails", "a list")
-            right = [(eta, eta, beyond) for eta in range(self.last + 1 - self.period, self.last + 1)]
-            left = [(eta, -eta, below or beyond) for eta in range(self.first, self.first + self.period)]
-            for eta, outwards, terms in right + left:  # |η| = outwards + b period in block b
-                if outwards < 1 - self.period:
+            right = [(w, self.last - k) for k, w in enumerate(self.weights[: -self.period - 1 : -1])]
+            left = [(w, -self.first - k) for k, w in enumerate(self.weights[: self.period])]
+            for side, terms in ((right, beyond), (left, below or beyond)):  # |η| = outwards + b period in block b
+                if min(outwards for _, outwards in side) < 1 - self.period:
                     must("first", "far enough from 0 for its tails", self.first)
-                total += self.weights[eta - self.first] * self._tail_mean(outwards, terms)
+                total += self._tail_mean(side, terms)
         return total / self.total
 
-    def _tail_mean(self, start: int, beyond: Rationals) -> Fraction:
-        """Σ_{b >= 1} ratio^b Σ_k beyond_k (start + b period)^k, k <= 2."""
+    def _tail_mean(self, side: Sequence[Pair], beyond: Rationals) -> Fraction:
+        """Σ_{b >= 1} ratio^b Σ_k beyond_k Σ w (a + b period)^k, k <= 2, over the weights w of a period and their a."""
         r, step = self.ratio, self.period
         constant, linear = r / (1 - r), step * r / (1 - r) ** 2  # Σ r^b, Σ b period r^b
         square = step * step * r * (1 + r) / (1 - r) ** 3  # Σ (b period)² r^b
-        powers = constant, start * constant + linear, start * start * constant + 2 * start * linear + square
+        s0, s1, s2 = (sum(w * a**k for w, a in side) for k in range(3))
+        powers = s0 * constant, s1 * constant + s0 * linear, s2 * constant + 2 * s1 * linear + s0 * square
         return sum((c * power for c, power in zip(beyond, powers, strict=False)), ZERO)
 
     def draw(self, count: int, source: Source) -> Integers:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from fractions import Fraction
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 from workbench.exact.numbers import ZERO
@@ -31,16 +31,18 @@ class CutNoise:
         self.even, self._power = weights == weights[::-1], power
         folded = [weights[last], *(a + b for a, b in zip(weights[last + 1 :], weights[last - 1 :: -1], strict=True)), 0]
         self._starts, self._of_cells = list[Fraction](), list[tuple[Polynomial, ...]]()
-        start, left = ZERO, law.total / total
-        for j, weight in enumerate(folded):
-            end = (j + Fraction(1, 2)) * beta
-            fall = weight / total / (end - start)
+        start, left, last = ZERO, law.total / total, 0
+        folded[0] *= 2  # of half a cell
+        for weight, cells in groupby(folded):  # a density that stays the same is one cell
+            last += sum(1 for _ in cells)
+            end = (last - Fraction(1, 2)) * beta
+            fall = weight / total / beta
             slope = [ZERO] * (power - 1) + [power * (left + fall * start), -power * fall]
             g = _integral(slope, start, self(start))
             G = _integral(g, start, self.integral(start))
             self._starts.append(start)
             self._of_cells.append((slope, g, G))
-            start, left = end, left - weight / total
+            start, left = end, left - fall * (end - start)
 
     def _at(self, u: Fraction, which: int) -> Fraction:
         cell = bisect_right(self._starts, u) - 1

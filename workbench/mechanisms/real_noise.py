@@ -42,7 +42,7 @@ from workbench.mechanisms.integer_noise import LineNoise, UnboundedNoise
 from workbench.mechanisms.mechanism import ColumnInputs
 from workbench.mechanisms.quantization import read_range, spelled_range
 
-MAX_STEPS = 4096
+MAX_STEPS = 1 << 14
 _DRAWN = 500  # cells of a density in a picture
 ALL_SHIFTS = "Between two integer shifts every divergence is a mean of theirs, so these prove all real shifts."
 

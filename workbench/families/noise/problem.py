@@ -6,6 +6,7 @@ else     the bracket of `workbench.families.noise.bracket`, its law repaired by 
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from dataclasses import replace
 from fractions import Fraction
@@ -28,7 +29,7 @@ from workbench.families.outcome import translated_errors
 from workbench.families.pipeline import ProblemSession, design
 from workbench.families.problem import Answer, Problem, Programs, Repaired
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
-from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise, best_gamma
+from workbench.mechanisms.real_noise import MAX_STEPS, AdditiveRealNoise, RealNoise, best_gamma
 from workbench.privacy.audit import Privacy
 from workbench.privacy.audit_work import LIMIT, work
 from workbench.privacy.certificate import Certificate
@@ -39,7 +40,7 @@ _BITS = 64
 _LEAST = Fraction(1, 1000)  # ε that is tried
 _AUDITED = 10 * LIMIT  # units of an audit of clamped noise, some ten seconds
 _LISTED = 400  # steps and sensitivity up to which pure noise is solved first
-_STEPS, _FINEST = 64, 512  # of a sensitivity, for pure noise on the reals; where the staircase is steep
+_STEPS, _FINE, _NARROW = 64, 512, 0.125  # of a sensitivity, for pure noise on the reals; for a γ below
 
 
 def is_open(design: Design) -> bool:
@@ -55,7 +56,8 @@ def pure_cells(question: RealNoise, epsilon: Fraction, name: str, given: int | N
     """The staircase on the reals whose γ, half a cell less than whole ones, is nearest to the best. given: cells of a
     sensitivity."""
     share = best_gamma(float(epsilon), name)
-    most = _STEPS if share * _STEPS > 0.5 else _FINEST  # half a cell is the least inner step
+    most = _FINE if share < _NARROW else _STEPS
+    most = min(max(most, math.ceil(0.5 / share)), MAX_STEPS)  # half a cell is the least inner step
     choices = [(k, max(1, min(k, round(share * k + 0.5)))) for k in ([given] if given else range(1, most + 1))]
     steps, inner = min(choices, key=lambda pair: abs((pair[1] - 0.5) / pair[0] - share))
     return AdditiveRealNoise(question, steps, staircase(inverse_exponential(epsilon), steps, inner))

@@ -107,8 +107,11 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
         request = replace(design.request, question=replace(question, clamp=ends), **prior)
         return Value.of(clamped_design(design, request), stopped)
 
+    plainly = FAMILY.request(question, loss=query.loss, epsilon=1)
+    listed = [entry for entry in published(FAMILY).values() if entry.serves(plainly)]
     words = "unbiased; the same for every answer; publishes outside the range"
-    yield Candidate("real noise", words, plain, programs=True, minimises=True)
+    inside = tuple(entry.name for entry in listed)
+    yield Candidate("real noise", words, plain, contains=inside, programs=True, minimises=True)
     words = "its best noise before it is clamped into the range; biased"
     yield Candidate("real noise, clamped", words, clamped, programs=True)
 
@@ -119,11 +122,7 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
         """That of the staircase, which has no parameter but ε."""
         return FAMILY.designed(FAMILY.request(question, loss=query.loss, notion=query.notion, epsilon=query.epsilon))
 
-    plainly = FAMILY.request(question, loss=query.loss, epsilon=1)
-    for entry in published(FAMILY).values():
-        if entry.serves(plainly):
-            words = f"unbiased; published ({entry.source}); "
-            words += (
-                "a closed form in floating point" if query.parameters else "its exact parameter is proven; in brief"
-            )
-            yield Candidate(entry.name, words, partial(closed_form, entry))
+    proven = "a closed form in floating point" if query.parameters else "its exact parameter is proven; in brief"
+    for entry in listed:
+        words = f"unbiased; published ({entry.source}); {proven}"
+        yield Candidate(entry.name, words, partial(closed_form, entry))
