@@ -129,7 +129,7 @@ class _Search:
         self._share = _CLOSE / 2 if self.pure and request.delta else _CLOSE  # δ takes the other half
         self._points: Pair | None = None  # some that prove much where the worst answer counts, and their prior
         self._proven: tuple[Vector, Vector, Bins] | None = None  # points and prior that prove most
-        self.bins = 0  # at δ; among many, cells as few as programs at δ take gain nothing
+        self.bins, self._cut = 0, False  # at δ: of many, few cells gain nothing; whether time stopped a program
 
     @property
     def close(self) -> bool:
@@ -209,6 +209,7 @@ class _Search:
         except NotProven as error:
             if error.design is None or error.interrupted:
                 raise
+            self._cut = self._cut or self._deadline.passed
             unproven: Design = error.design
             return unproven
 
@@ -393,7 +394,7 @@ class _Search:
         reported = replace(reached, request=chosen, mechanism=mechanism, certificate=certificate,
                            objective=float(cost), bound=bound, oracle=none, solution=None,
                            words=(words,), details=details)  # fmt: skip
-        if self._deadline.passed and not self.close:
+        if self._cut or (self._deadline.passed and not self.close):
             words = f"The search stopped at its time limit: incumbent {reported.objective:.9g}, bound {bound:.9g}."
             raise NotProven(words, incumbent=reported.objective, bound=bound, design=reported)
         return reported
