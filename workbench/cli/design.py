@@ -121,8 +121,8 @@ def recommend(**given: Any) -> Report:
         for row in result:
             stopped = STOPPED in row["notes"]
             if row["command"] and (stopped or row["class"] == result.chosen):
-                found = row["objective"] is not None and BORROWED not in row["notes"]
-                further = ", to go on" + ", to a value at least as good" * found
+                own = row["objective"] is not None and BORROWED not in row["notes"]
+                further = ", to go on" + ", to a value at least as good" * own
                 yield verbatim(f"{row['class']}{further * stopped}: {row['command']}")
         yield from result.sentences
 

@@ -104,9 +104,10 @@ class IntegerLaw:
     @cached_property
     def falls(self) -> bool:
         """Whether f is even and never rises with |η|, as it is seen where the last period lies on one side of 0."""
-        weights, end = self.weights, self.ratio * self.weights[-self.period]
-        even = self.first == -self.last and self.period <= self.last + 1 and weights == weights[::-1]
-        return even and all(near >= far for near, far in pairwise((*weights[self.last :], end)))
+        weights, one_side = self.weights, self.period <= self.last + 1
+        even = self.first == -self.last and one_side and weights == weights[::-1]
+        inside = even and all(near >= far for near, far in pairwise(weights[self.last :]))
+        return inside and self.ratio * weights[-self.period] <= weights[-1]
 
     def weight(self, eta: int, whole: bool = False) -> Fraction:
         """f(η), not normalised; whole: with all that repeat it, period by period, farther out."""
