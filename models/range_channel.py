@@ -1,16 +1,15 @@
-"""The channel of a range whose worst answer costs least, every two answers neighbours: a sparse linear program.
+"""The channel of points of a range whose worst point costs least, every two neighbours: a sparse linear program.
 
-Cells i = 0..n-1 of answers share a law. With q = e^ε - 1 and t_o the least mass of an output (the column form of
-`models.channel`), M(i, o) = t_o + s(i, o):
+With q = e^ε - 1 and t_o the least mass of an output (the column form of `models.channel`), M(i, o) = t_o + s(i, o) is
+the law of the point x_i:
 
     min z   s.t.  Σ_o t_o + Σ_o s(i, o) = 1,   0 <= s(i, o) <= q t_o,
-                  z >= Σ_o t_o c(o - x) + Σ_o s(i, o) c(o - x)         for the places x of every cell i
+                  z >= Σ_o t_o c(o - x_i) + Σ_o s(i, o) c(o - x_i)     for every i
 
-Both ends of a cell are its places where an answer is all that is known of it: c is convex, so that z is the loss of the
-worst. With one place in a cell, z is at most that of any channel of the range, and the multipliers of the places are
-the prior under which every channel costs at least z. Under a given prior z is the mean over the places.
+z is at most what the worst answer of the range costs with any channel to these outputs, and the multipliers of the
+points are the prior under which every such channel costs at least z. Under a given prior z is the mean over the points.
 
-Sparse: s(i, o) is stated where o is near the cell, as bins are narrow, and is 0 elsewhere. That may raise the value of
+Sparse: s(i, o) is stated where o is near the point, as bins are narrow, and is 0 elsewhere. That may raise the value of
 the program; a bound on all channels is proven apart, under the multipliers as a prior. G(x) = Σ_o t_o c(o - x) comes by
 recurrence:
 
@@ -36,59 +35,67 @@ _LEAST = 1e-9
 
 @dataclass(frozen=True)
 class RangeChannel:
-    """The program of given places and outputs.
+    """The program of given points and outputs.
 
-    places: (p,) x; cells: (p,) i of each, from 0, in runs; outputs: (m,) increasing, places among them; near: (n, m)
-    where s is stated; q: e^ε - 1; loss: absolute or squared; all of it in [0, 1];
-    weights: (p,) of a given prior.
+    points: (n,) x; outputs: (m,) increasing, points among them; near: (n, m) where s is stated; q: e^ε - 1;
+    loss: absolute or squared; all of it in [0, 1]; weights: (n,) of a given prior;
+    mirrored: whether the points are those of a left half, the middle the last, and t_o = t_m-1-o. Where outputs and
+    points are their own mirror image, so may be the channel: its mean with that costs no more.
     """
 
-    places: Vector
-    cells: Positions
+    points: Vector
     outputs: Vector
     near: Flags
     q: float
     loss: str
     weights: Vector | None = None
+    mirrored: bool = False
+
+    @property
+    def _own(self) -> Positions:
+        """The column of t for every output. Shape (m,)."""
+        each = np.arange(self.outputs.size)
+        return np.minimum(each, each[::-1]) if self.mirrored else each
 
     def program(self) -> Program:
         """The program, without parameters."""
-        (n, m), p = self.near.shape, self.places.size
-        cell, output = np.nonzero(self.near)
-        size, each = cell.size, np.arange(cell.size)
-        place, pair = np.nonzero(self.cells[:, None] == cell)
-        costs = np.abs(self.outputs[output[pair]] - self.places[place]) ** (1 + (self.loss == "squared"))
-        own = sp.csr_array((costs, (place, pair)), shape=(p, size))
+        n, m = self.near.shape
+        point, output = np.nonzero(self.near)
+        size, each = point.size, np.arange(point.size)
+        costs = np.abs(self.outputs[output] - self.points[point]) ** (1 + (self.loss == "squared"))
+        own = sp.csr_array((costs, (point, each)), shape=(n, size))
         defined, total, below = self._moments()
+        h = int(self._own.max()) + 1
+        fold = sp.csr_array((np.ones(m), (np.arange(m), self._own)), shape=(m, h))
         if self.weights is not None:
             prior = sp.csr_array(self.weights[None])
-            own, below, p = prior @ own, prior @ below, 1
-        ones = sp.csr_array((np.ones(size), (cell, each)), shape=(n, size))
-        link = sp.csr_array((np.full(size, -self.q), (each, output)), shape=(size, m))
+            own, below = prior @ own, prior @ below
+        ones, p = sp.csr_array((np.ones(size), (point, each)), shape=(n, size)), own.shape[0]
+        link = sp.csr_array((np.full(size, -self.q), (each, self._own[output])), shape=(size, h))
         parts: Any = [
             [None, own, below, sp.csr_array(np.full((p, 1), -1.0))],
             [link, sp.eye_array(size), None, None],
             [None, ones, sp.csr_array(np.tile(total, (n, 1))), None],
-            [defined[0], None, defined[1], None],
+            [defined[0] @ fold, None, defined[1], None],
         ]
         rows = sp.csc_array(sp.block_array(parts))
         rows.data[np.abs(rows.data) < _LEAST] = 0.0  # as solvers do; no bound is read off the program alone
         rows.eliminate_zeros()
-        sizes, inequalities = (m, size, total.size, 1), p + size
+        sizes, inequalities = (h, size, total.size, 1), p + size
         right = np.concatenate([np.zeros(inequalities), np.ones(n), np.zeros(defined[0].shape[0])])
         left = np.where(np.arange(right.size) < inequalities, -np.inf, right)
         columns, first = rows.shape[1], np.cumsum([0, *sizes])
-        lower = np.where((np.arange(columns) < m + size) | (np.arange(columns) == columns - 1), 0.0, -np.inf)
+        lower = np.where((np.arange(columns) < h + size) | (np.arange(columns) == columns - 1), 0.0, -np.inf)
         cost = np.concatenate([np.zeros(columns - 1), [1.0]])
         data = Data(cost, 0.0, rows, left, right, lower, np.full(columns, np.inf), np.zeros(columns, dtype=bool))
         names = ("least", "more", "moments", "worst")
         blocks = tuple(Block(name, int(first[i]), (sizes[i],)) for i, name in enumerate(names))
         named = Block("losses", 0, (p,)), Block("sums", inequalities, (n,))
-        return Program(f"channel of a range, {n} cells", data, variables=blocks, rows=named)
+        return Program(f"channel of a range, {n} points", data, variables=blocks, rows=named)
 
     def _moments(self) -> tuple[tuple[sp.csr_array, sp.csr_array], Vector, sp.csr_array]:
-        """(rows that define the moments of t: columns of t, of the moments; Σ t as a row of moments; G of places)."""
-        x, o, m = self.places, self.outputs, self.outputs.size
+        """(rows that define the moments of t: columns of t, of the moments; Σ t as a row of moments; G of points)."""
+        x, o, m = self.points, self.outputs, self.outputs.size
         if self.loss == "squared":
             powers = sp.csr_array(np.stack([o**0, o, o**2]))
             G = sp.csr_array(np.stack([x**2, -2 * x, x**0], axis=1))
@@ -106,12 +113,16 @@ class RangeChannel:
 
     def least(self, solution: Solution) -> Vector:
         """t. Shape (m,)."""
-        return np.maximum(solution["least"], 0.0)
+        return np.maximum(solution["least"], 0.0)[self._own]
+
+    def both(self, half: Vector) -> Vector:
+        """Numbers of the left half, the last of which is the middle, as those of all, of twice the sum."""
+        return np.concatenate([half[:-1], 2 * half[-1:], half[-2::-1]])
 
     def prior(self, solution: Solution) -> Vector:
-        """What every place counts. Shape (p,)."""
+        """What every point counts. Shape (n,)."""
         assert solution.row_dual is not None
-        return np.maximum(-solution.row_dual[: self.places.size], 0.0)
+        return np.maximum(-solution.row_dual[: self.points.size], 0.0)
 
     def multipliers(self, solution: Solution) -> Vector:
         """What every law's sum costs. Shape (n,)."""

@@ -73,7 +73,7 @@ from solvers.program import Block, Program
 from solvers.solution import Solution
 
 _ROUNDED = 1e-9  # relative, more than floats lose
-_CHORDS, _TINY = 65, 1e-200
+_CHORDS, _TINY, _SMALL = 65, 1e-200, 1e-3
 _FEWEST, _OF_A_BIN, _OF_A_GAP = 24, 8, 4  # cells between points of a bound of the worst answer, outputs between them
 _NEAR, _NARROW = 1.0, 3  # bins between an answer and outputs where A or B are above 0, where there are more bins
 
@@ -124,10 +124,13 @@ def bound_of(
     from scipy.optimize import linprog  # slow to import
 
     v, below = _costs(x, p, outputs, loss) - multipliers[:, None], x[:, None] > outputs
-    less, charged, alone = np.maximum(-v, 0.0), sp.csr_array(np.maximum(-v, 0.0).T * ratio), sp.eye_array(x.size)
-    rows: Any = sp.vstack([sp.block_diag([charged, charged]), sp.hstack([alone, alone])], format="csr")
+    less, alone = np.maximum(-v, 0.0), sp.eye_array(x.size)
     rays = [(np.maximum(v, 0.0) * side).sum(axis=0) for side in (below, x[:, None] < outputs)]
-    limits, worth = np.concatenate([*rays, np.ones(x.size)]), np.tile(np.maximum(multipliers, 0.0), 2)
+    units = [np.maximum(each, _SMALL * each.max()) for each in rays]
+    charged = sp.block_diag([sp.csr_array(less.T * (ratio / unit[:, None])) for unit in units])
+    rows: Any = sp.vstack([charged, sp.hstack([alone, alone])], format="csr")
+    limits = np.concatenate([*(each / unit for each, unit in zip(rays, units, strict=True)), np.ones(x.size)])
+    worth = np.tile(np.maximum(multipliers, 0.0), 2) / multipliers.sum()
     solution = linprog(-worth, rows, limits, bounds=(0, None), method="highs")
     a, b = np.zeros((2, x.size)) if solution.x is None else solution.x.reshape(2, -1)
     return _proven((x, p, outputs, loss), multipliers, a[:, None] * less, b[:, None] * less, ratio, delta)

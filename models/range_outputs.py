@@ -11,13 +11,16 @@ is the same for all x where n is best for its K; K is best where bins of density
 
 F(x) = ∫ p(y) c(x - y) dy, so that F - λ solves a linear system. What is private, what it costs and what the bound is is
 decided elsewhere, of any outputs and any prior: near the ends, where windows of own outputs are one-sided, neither is
-the limit's, and `level` moves outputs until no answer costs more than others.
+the limit's, and `level` moves outputs until the largest loss falls no more. The loss at a cut is smooth in the outputs,
+as it is the same with the own outputs on either side: a step is a linear program, within the reach where the slopes
+foretell what it gains (a trust region).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,8 +31,9 @@ from solvers.search import bisect
 _GRID, _ROUNDS, _SPREAD = 1 << 9, 60, 25  # cells of [0, 1]; of the limit; of a spread of outputs
 _NEAR = 1e-6  # of K, relative
 _DAMPED, _LEAST = 0.7, 0.02  # exponent of a round; of z, what z - G is at least
-_STEPS, _BINS, _TOWARDS = 20, 8, (0.6, 0.3, 0.15)  # of `level`; bins of an end whose outputs move; goals
-_SHARES = (1.0, 0.5, 0.25, 0.1)  # of a step
+_OWN, _OUTPUTS, _NO_MASS = 16, 512, 1e-9  # of `by_masses`: L and m at least; masses that count
+_STEPS, _BINS, _WHOLE = 12, 8, 700  # of `level`; bins of an end whose outputs move; outputs that all move
+_REACH, _TRUE, _ENOUGH = 0.05, (0.3, 0.7), 3e-4  # bins, of a step; gained, of what slopes say; gain that ends it
 
 
 @dataclass(frozen=True)
@@ -115,46 +119,72 @@ def spread(limit: Limit, own: int, q: float, loss: str) -> Vector:
     return np.asarray(best[1])
 
 
-def level(outputs: Vector, own: int, q: float, loss: str) -> Vector:
-    """The outputs, those near the ends moved until no answer costs much more than others: steps of least squares."""
-    from scipy.sparse.linalg import lsmr  # slow to import
+def by_masses(outputs: Vector, t: Vector, q: float, loss: str) -> tuple[int, Vector, Pair]:
+    """(L, outputs spread as the least masses t of those given are, (places, how many bins are below each)).
 
-    o, size = outputs, min(outputs.size // 2, _BINS * own)
+    t: (m,), of `models.range_channel`.
+    """
+    held, total = np.cumsum(t) - t / 2, float(t.sum())
+    bins = total * q / max(1 - total, _NO_MASS)
+    own = max(_OWN, round(_OUTPUTS / bins))
+    count = max(own + 1, round(own * bins))
+    o = np.interp((np.arange(count) + 0.5) / count * total, held, outputs)
+    known = np.linspace(0, 1, max(3, round(bins) + 1))
+    below = np.interp(known, outputs, held - held[0]) * bins / total
+    return own, level(o, own, q, loss), (known, below)
+
+
+def level(outputs: Vector, own: int, q: float, loss: str) -> Vector:
+    """The outputs, moved until the largest loss falls no more: steps of linear programs, as far as their slopes are
+    true. Of many outputs those near the ends move, of the bins there."""
+    from scipy.optimize import linprog  # slow to import
+
+    o, m = (outputs + 1 - outputs[::-1]) / 2, outputs.size
+    size = m // 2 if m <= _WHOLE else _BINS * own
     _, G, W = losses(o, own, q, loss)
-    goals = [*_TOWARDS]
+    z, reach = float((G + W).max()), _REACH * own / m
+    order = sp.eye_array(size) - sp.eye_array(size, k=-1)
     for _ in range(_STEPS):
-        each = G + W
-        worst, usual = each.max(), np.median(each)
-        wanted = worst - goals[0] * (worst - usual) - each[:size]
-        scale = np.append(o[0], np.diff(o[:size])) + _LEAST / outputs.size
-        step = lsmr(_slopes(o, size, own, q, loss) @ sp.diags_array(scale), wanted, maxiter=200)[0] * scale
-        for share in _SHARES:
-            moved = np.clip(np.sort(np.append(o[:size] + share * step, o[size : -size or None])), 0, 1)
-            moved = np.sort(np.append(moved, 1 - moved[:size][::-1]))
-            _, G, W = losses(moved, own, q, loss)
-            if (G + W).max() < worst:
-                o = moved
-                break
-        else:
-            _, G, W = losses(o, own, q, loss)
-            goals.pop(0)
-            if not goals:
-                break
+        slopes = sp.csr_array(_slopes(o, size, own, q, loss) / z)
+        parts: Any = [[slopes, np.full((slopes.shape[0], 1), -1.0)], [-order, None]]
+        rows: Any = sp.block_array(parts, format="csr")
+        limits = np.concatenate([-(G + W)[: slopes.shape[0]] / z, np.diff(o[:size], prepend=0.0)])
+        bounds = [(-reach, reach)] * size + [(None, None)]
+        solution = linprog(np.append(np.zeros(size), 1.0), rows, limits, bounds=bounds, method="highs")
+        if solution.x is None or (gain := 1 - float(solution.fun or 0)) < _ENOUGH:
+            break
+        moved = o[:size] + solution.x[:-1]
+        moved = np.sort(np.clip(np.concatenate([moved, o[size : m - size], 1 - moved]), 0, 1))
+        _, *moved_losses = losses(moved, own, q, loss)
+        least = float(np.add(*moved_losses).max())
+        share = (1 - least / z) / gain
+        reach *= 2 if share > _TRUE[1] else 1 if share > _TRUE[0] else 1 / 3
+        if least < z:
+            o, (G, W), z = moved, moved_losses, least
     return o
 
 
-def _slopes(o: Vector, size: int, own: int, q: float, loss: str) -> sp.csr_array:
-    """How W at 0 and the first cuts grows with the first outputs. Shape (size, size)."""
-    row = np.arange(size)
-    x = np.append(0.0, (o[: size - 1] + o[own : own + size - 1]) / 2)
+def _slopes(o: Vector, size: int, own: int, q: float, loss: str) -> Vector:
+    """How the losses at 0 and the first cuts grow with the first outputs, the last ones being their mirror image.
+    Shape (rows, size)."""
+    m, absolute = o.size, loss == "absolute"
+    row = np.arange(min(size, m - own) + 1)
     first = np.maximum(row - 1, 0)
-    at = first[:, None] + np.arange(own)
-    gap = o[at] - x[:, None]
-    slope = (np.sign(gap) if loss == "absolute" else 2 * gap) * q / (o.size + q * own)
-    back = -slope.sum(axis=1) / 2  # of the cut, half of it each of two outputs
-    back[0] = 0.0
-    rows = np.concatenate([row.repeat(own), row, row])
-    columns = np.concatenate([at.ravel(), first, first + own])
-    values = np.concatenate([slope.ravel(), back, back])
-    inside = columns < size
-    return sp.csr_array((values[inside], (rows[inside], columns[inside])), shape=(size, size))
+    last = first + own
+    x = np.where(row > 0, (o[first] + o[last]) / 2, 0.0)
+    sums = np.append(0.0, np.cumsum(o))
+
+    def slope(a: Any, b: Any) -> Vector:  # of Σ c(o - x) from a to b, as x falls
+        if absolute:
+            return np.asarray(a + b - 2 * np.clip(np.searchsorted(o, x), a, b))
+        return np.asarray(2 * (sums[b] - sums[a] - (b - a) * x))
+
+    moving = np.append(np.arange(size), np.arange(m - size, m))
+    gaps = o[moving] - x[:, None]
+    likely = 1 + q * ((moving >= first[:, None]) & (moving < last[:, None]))
+    slopes = (np.sign(gaps) if absolute else 2 * gaps) * likely
+    back = np.where(row > 0, -(slope(0, m) + q * slope(first, last)) / 2, 0.0)  # of the cut, half of it each of two
+    for end in (first, last):
+        inside = (end < size) | (end >= m - size)
+        slopes[row[inside], np.where(end < size, end, end - m + 2 * size)[inside]] += back[inside]
+    return np.asarray(slopes[:, :size] - slopes[:, : size - 1 : -1]) / (m + q * own)

@@ -16,7 +16,7 @@ from tests.fuzz.queries import least_loss
 
 def multipliers_of(x, p, outputs, epsilon: float, loss: str) -> np.ndarray:
     every = np.ones((x.size, outputs.size), dtype=bool)
-    model = RangeChannel(x, np.arange(x.size), outputs, every, math.expm1(epsilon), loss, p)
+    model = RangeChannel(x, outputs, every, math.expm1(epsilon), loss, p)
     return model.multipliers(solve(model.program()))
 
 

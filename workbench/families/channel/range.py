@@ -16,14 +16,14 @@ worst answer, where not all are neighbours, has blocks that count answers betwee
 
 All neighbours, δ = 0, under a prior: RR-on-Bins is the best of all with real outputs (Ghazi et al. 2023, Theorem 5),
 so the finite questions are answered by their bins, on up to 2^15 points for the bound, and the bins are the cells. For
-the worst answer: `models.range_channel` on cells that hold equal masses of outputs, about so many for each bin; its
-multipliers are a prior on points, under which the least loss of bins is the bound; outputs are spread as its least
-masses are. With many bins both come from
-`models.range_outputs`: whatever the outputs and the prior are, the loss is exact, and bins are a bound.
+the worst answer: `models.range_channel` on points, about as many in each bin; its multipliers are a prior on them,
+under which the least loss of bins is the bound; outputs are spread as its least masses are and then moved. With many
+bins both come from `models.range_outputs`: whatever outputs and prior are, the loss is exact, and bins are a bound.
 
 All neighbours, δ > 0: the best at δ = 0 publishes the answer itself with probability δ, to so many equal steps, which
 costs 1 - δ times as much; it does not where δ gains less than .1 %. The bound is that of `models.range_delta`, first
-without multipliers, then, for few bins, with those of a program, which for the worst answer chooses the prior too.
+without multipliers, then, under a prior and few bins, with those of a program; for the worst answer with those of the
+program that chose the prior, then, for few bins, of one that chooses prior and multipliers for δ.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from models.oracles.bins import Bins, optimal_bins
 from models.output_dual import largest_ratio
 from models.range_channel import RangeChannel
 from models.range_delta import bound_of, bound_of_bins, bound_of_few, bound_of_worst
-from models.range_outputs import Limit, level, spread
-from solvers.arrays import Pair, Vector
+from models.range_outputs import Limit, by_masses, level, spread
+from solvers.arrays import Vector
 from solvers.backend import solve
 from solvers.program import Program
 from solvers.search import Deadline
@@ -67,15 +67,15 @@ from workbench.privacy.certificate import Certificate
 _CELLS = (8, 16, 32, 64, 128, 12, 24, 48, 96)  # refined until cost and bound are close; not every refinement helps
 _BINNED = (8, 16, 32, 64, 128, 256, 512, 1 << 11, 1 << 13, 1 << 15, 1 << 18)  # points that bins are made of
 _FINEST, _BY_TANGENTS = (1 << 15, 1 << 18), (4, 8)  # and cells under a notion of several bounds
-_CLOSE, _OF_MANY = 0.01, 0.8  # of each other, relative; the share of it before δ, of many bins
+_CLOSE, _OF_WORST = 0.01, 0.8  # of each other, relative; the share of it that ends programs for the worst answer
 _STEEP, _GAIN = 30, 0.001  # ε up to which bins are known; δ from which answers themselves are published
-_OF_AN_OUTPUT, _STEPS = 128, 1 << 20  # steps of an output, and at most
-_FEW_POINTS, _POINTS, _LARGEST, _OF_ENDS = 48, 12, (1000, 200), 24  # of a bound at δ, for each bin, at most
-_OF_A_BIN, _FEWEST, _MOST, _FINE = (2, 4, 6, 8, 12), 24, 499, 1 << 13  # cells for the worst answer; points of a bound
-_OUTPUTS, _LABELS = 8192, 32  # about so many, from a program; of a bin, from a limit
-_MANY, _SOME, _OWN, _ATOMS = 40, 12, (16, 24, 32, 20, 28), (0.3, 0.4)  # bins; outputs of one; its share at an end
+_OF_AN_OUTPUT, _STEPS = 512, 1 << 20  # steps of an output, and at most
+_FEW_POINTS, _POINTS, _LARGEST = 48, 12, 1000  # of a bound at δ, for each bin, at most
+_OF_A_BIN, _OF_A_GAP = (4, 8, 12, 16, 24), 4  # points of a program for the worst answer, the first for few bins only
+_FEWEST, _MOST, _FINE, _ENDS, _LABELS = 16, 350, 1 << 13, 512, 32  # of a half; of a first bound; of a limit, a bin
+_SOME, _MANY, _OWN, _ATOMS = 12, 20, (16, 24), (0.3, 0.4)  # bins; outputs of one; its share at an end
 _INTERIOR = Options(algorithm="interior-point", native={"run_crossover": "off"})
-_STEP, _LEAST = Fraction(1, 1 << 30), 1e-9  # of the range, that ends of cells are whole; masses that count
+_STEP = Fraction(1, 1 << 30)  # of the range, of which outputs are multiples
 
 
 class RangeSession(Session):
@@ -121,14 +121,13 @@ class _Search:
         self._width = self.question.high - self.question.low
         self._deadline = Deadline(request.options.time_limit)
         self.best: tuple[Fraction, RangeQuery, Design] | None = None
-        self.bound = ZERO
+        self.bound = ZERO  # at δ = 0, where `pure` is first
         alike = self.question.local and is_hockey_stick(request.notion)
         known = float(request.epsilon or 0) <= _STEEP and not self.question.given
         self.pure = replace(request, notion="pure", delta=ZERO) if alike and known else None
         self._loss = loss_named(str(request.loss))
         self._share = _CLOSE / 2 if self.pure and request.delta else _CLOSE  # δ takes the other half
-        self._points: Pair | None = None  # some that prove much where the worst answer counts, and their prior
-        self._proven: tuple[Vector, Vector, Bins] | None = None  # points and prior that prove most
+        self._at_delta, self._best_of_all = ZERO, False  # the bound at δ; whether that of all priors is in it
         self.bins, self._cut = 0, False  # at δ: of many, few cells gain nothing; whether time stopped a program
 
     @property
@@ -140,7 +139,7 @@ class _Search:
         """Try more and more cells until cost and bound are close. Raises WorkbenchError where there is no channel."""
         pure = request is self.pure
         if pure and self.question.weights is None:
-            self._worst(request)
+            self._worst()
             return
         counts, blocks = self._counts(request, pure), not pure and by_points(request)
         for count in counts:
@@ -221,50 +220,53 @@ class _Search:
         values = [question.low + self._width * Fraction(f"{value:.12g}") for value in bins.values]
         self._take_nearest(request, tuple(values * 2 if bins.d == 1 else values), 1)  # one bin is the constant
 
-    def _worst(self, request: ChannelRequest) -> None:
-        """By programs on cells that hold equal masses of outputs. Raises NotProven where not one is solved."""
-        q = math.expm1(float(request.epsilon or 0))
-        middles = (np.arange(_FINE) + 0.5) / _FINE
-        scale = np.array([0.0, 1.0]), np.array([0.0, float(self._prove(middles, None).d)])
-        if scale[1][-1] > _MANY:
-            self._levelled(q)
-            if self.close or _OF_A_BIN[3] * scale[1][-1] > _MOST:
-                return
-        for of_a_bin in _OF_A_BIN:
-            count = of_a_bin * max(1, round(scale[1][-1]))
-            if self.best is not None and (self._deadline.passed or count > _MOST):
+    def _worst(self) -> None:
+        """By programs on points, about as many in each bin; of many bins the outputs are known before."""
+        q, name, d = math.expm1(float(self.request.epsilon or 0)), self._loss.name, self._first()
+        scale, limit = (np.array([0.0, 1.0]), np.array([0.0, float(d)])), None
+        if d > _SOME:
+            limit = Limit.of(q, name)
+            scale = limit.places(_ENDS), np.linspace(0, limit.bins, _ENDS + 1)
+            if limit.bins > _MANY:
+                self._levelled(limit, q)
+        for each in _OF_A_BIN if limit is None else _OF_A_BIN[2:]:
+            count = max(round(each * scale[1][-1] / 2), _FEWEST)
+            if self._enough or self._deadline.passed or count > _MOST:
                 break
-            count = min(max(count, _FEWEST), _MOST)
-            steps = np.rint(np.interp(np.linspace(0, scale[1][-1], count + 1), *scale[::-1]) / float(_STEP)).astype(int)
-            ends, own = steps * float(_STEP), np.arange(count + 1)
-            at, outputs = (ends[1:] + ends[:-1]) / 2, np.unique(np.concatenate([2 * steps, steps[1:] + steps[:-1]]))
-            places = outputs * float(_STEP / 2)
-            of_cells = np.stack([ends[:-1], ends[1:]], axis=1).ravel(), own[:-1].repeat(2)
-            model = RangeChannel(*of_cells, places, near(at, places, scale), q, self._loss.name)
+            half, m = np.interp(np.linspace(0, scale[1][-1] / 2, count + 1), *scale[::-1]), _OF_A_GAP * count
+            half *= 0.5 / half[-1]
+            if name == "squared":  # outputs between points, all equally far from each other
+                half = np.unique(np.rint(half * m)) / m
+            x = np.append(half, 1 - half[-2::-1])
+            outputs = np.arange(m + 1) / m if name == "squared" else x
+            model = RangeChannel(half, outputs, near(half, outputs, scale), q, name, mirrored=True)
             solution = self._stopped(model.program())
             if solution.x is None:
                 break
-            held = np.cumsum(model.least(solution))
-            bins = held[-1] * q / max(1 - held[-1], _LEAST)
-            likelier = max(_OWN[0], round(_OUTPUTS / bins))
-            count = max(likelier + 1, round(likelier * bins))
-            shares = (np.arange(count) + 0.5) / count
-            self._nearest(places[np.searchsorted(held, shares * held[-1])], likelier)
-            model = RangeChannel(ends, own, places, near(ends, places, scale), q, self._loss.name)
-            solution = self._stopped(model.program())
-            if solution.x is not None:
-                prior, apart = model.prior(solution), np.concatenate([[0.0], at, [1.0]])
-                self._prove(ends, prior)
-                self._points = ends, prior
-                self._prove(middles, (prior / np.diff(apart))[np.searchsorted(apart, middles) - 1])
-            self._tell(count)
-            if self.close:
-                break
-            held = (held + np.append(0.0, held[:-1])) / 2 * bins / held[-1]
-            known = np.linspace(0, 1, max(3, round(held[-1]) + 1))
-            scale = known, np.interp(known, places, held - held[0])
-        if self.best is None:
-            raise NotProven("The search stopped at its time limit.", bound=float(self.bound))
+            p, multipliers = (model.both(part) for part in (model.prior(solution), model.multipliers(solution)))
+            self._prove(x, p)
+            if limit is None or limit.bins <= _MANY:
+                own, spread_, scale = by_masses(outputs, model.least(solution), q, name)
+                self._nearest(spread_, own)
+            if self.request.delta and not self._enough:
+                self._prove_at_delta(x, p / p.sum(), outputs, multipliers / p.sum())
+            self._tell(2 * count)
+
+    @property
+    def _enough(self) -> bool:
+        """Whether loss and bound will be close, at δ as well."""
+        delta = self.request.delta or ZERO
+        loss = (self.best or (ZERO,))[0] * (1 - delta if delta >= _GAIN else 1)
+        return loss - (self._at_delta if delta else self.bound) <= Fraction(_OF_WORST * _CLOSE) * loss
+
+    def _first(self) -> int:
+        """A first answer soon: outputs as far apart as the best bins of the uniform prior; how many these are."""
+        middles = (np.arange(_FINE) + 0.5) / _FINE
+        bins = self._prove(middles, None)
+        own = max(1, min(_OWN[0], _FINE // bins.d))
+        shares = (np.arange(own * max(bins.d, 2)) + 0.5) / own
+        self._nearest(np.interp(shares, np.arange(bins.d + 1), np.append(middles[bins.starts], 1.0)), own)
+        return bins.d
 
     def _nearest(self, outputs: Vector, own: int) -> None:
         """Outputs in units of the range, of which the nearest are likelier."""
@@ -282,36 +284,23 @@ class _Search:
     def publish_answers(self, delta: Fraction) -> None:
         """What is best at δ = 0 becomes what is good at δ, with a bound at δ."""
         assert self.best is not None
-        assert self._proven is not None
-        self._share, (points, prior, bins) = _CLOSE, self._proven
-        self.bins, self.bound = bins.d, ZERO
-        epsilon, loss = float(self.request.epsilon or 0), self._loss.name
-        self._raise(bound_of_bins(points, prior, bins, epsilon, float(delta), loss))
+        self._share, self.bound = _CLOSE, self._at_delta
         if delta >= _GAIN:
             nearest = self.best[2].mechanism
             self._take_nearest(self.request, nearest.bins, nearest.own, min(delta, ONE))
-        if not self.close and self._points is not None and bins.d <= _SOME:
-            self._raise(bound_of_worst(*self._points, epsilon, float(delta), loss, self._stopped))
-        if not self.close:
-            self._sharpen(float(delta), bins.d)
+        if not self.close and self.question.weights is not None:
+            self._sharpen(float(delta), self.bins)
 
-    def _levelled(self, q: float) -> None:
+    def _levelled(self, limit: Limit, q: float) -> None:
         """By many outputs, of which the nearest ones are likelier."""
-        loss = self._loss.name
-        limit, enough = Limit.of(q, loss), max(self._share, _OF_MANY * _CLOSE)
-        self._share = self._share if self.request.delta else enough
-        labels = max(_LABELS, round(_FINE / limit.bins)) if self.request.delta else _LABELS
+        loss, labels = self._loss.name, max(_LABELS, round(_FINE / limit.bins))
         for atom in _ATOMS:
-            known = self.bound
             self._prove(*limit.labels(atom, labels))
-            if self.bound > known:
-                self._points = limit.labels(atom, _OF_ENDS)
         for own in _OWN:
             self._nearest(level(spread(limit, own, q, loss), own, q, loss), own)
             self._tell(round(limit.bins * own))
-            if self.close or self._deadline.passed:
+            if self._enough or self._deadline.passed:
                 break
-        self._share = enough
 
     def _stopped(self, program: Program) -> Solution:
         """What a solver says in the time that is left, none at all where that is over."""
@@ -327,28 +316,28 @@ class _Search:
     def _prove(self, labels: Vector, prior: Vector | None) -> Bins:
         """The best bins of points under a prior, and the bound they are at δ = 0 on the channels of the range (module
         docstring). labels: in [0, 1], as shares of the range."""
-        bins = optimal_bins(labels, prior, float(self.request.epsilon or 0), self._loss)
-        if self._raise(bins.bound):
+        epsilon, delta = float(self.request.epsilon or 0), float(self.request.delta or 0)
+        bins = optimal_bins(labels, prior, epsilon, self._loss)
+        if (bound := self._scaled(bins.bound)) > self.bound:
+            self.bound, self.bins = bound, bins.d
+        if delta:
             shares = np.full(labels.size, 1.0) if prior is None else prior
-            self._proven = labels, shares / shares.sum(), bins
+            least = bound_of_bins(labels, shares / shares.sum(), bins, epsilon, delta, self._loss.name)
+            self._at_delta = max(self._at_delta, self._scaled(least))
         return bins
 
-    def _raise(self, bound: float) -> bool:
-        """Whether a bound on the loss, for a range of width 1, is more than was known."""
-        known = self.bound
-        self.bound = max(known, Fraction(max(bound, 0.0)) * self._width ** (2 if self._loss.name == "squared" else 1))
-        return self.bound > known
+    def _scaled(self, bound: float) -> Fraction:
+        """A bound on the loss of a range of width 1, or 0, as one for the range."""
+        return Fraction(max(bound, 0.0)) * self._width ** (2 if self._loss.name == "squared" else 1)
 
     def _sharpen(self, delta: float, bins: int) -> None:
         """The bound at δ by the multipliers of a program, where there are not too many bins."""
         epsilon, parts, squared = float(self.request.epsilon or 0), self.question.parts, self._loss.name == "squared"
         count = parts * -(-max(_FEW_POINTS, _POINTS * bins) // parts)
-        if count > _LARGEST[0] or (squared and self._points and self._points[0].size > _LARGEST[1]):
+        if count > _LARGEST:
             return
         x = (np.arange(count) + 0.5) / count
         p = np.repeat(np.array([float(w) for w in self.question.weights or ()]), count // parts)
-        if self._points is not None:
-            x, p = self._points
         p = p / p.sum()
         outputs = np.sort(np.concatenate([x, (x[1:] + x[:-1]) / 2])) if squared else x
         name, ratio = self._loss.name, largest_ratio(epsilon)
@@ -357,12 +346,23 @@ class _Search:
         else:
             starts = optimal_bins(x, p, epsilon, self._loss).starts
             told = near(x, outputs, (x[starts], np.arange(starts.size, dtype=np.float64)))
-            model = RangeChannel(x, np.arange(x.size), outputs, told, math.expm1(epsilon), name, p)
+            model = RangeChannel(x, outputs, told, math.expm1(epsilon), name, p)
             solution = self._stopped(model.program())
             if solution.row_dual is None:
                 return
             value = bound_of(x, p, outputs, model.multipliers(solution), name, ratio, delta)
-        self._raise(value - squared * float(np.diff(outputs).max()) ** 2 / 4)
+        self.bound = max(self.bound, self._scaled(value - squared * float(np.diff(outputs).max()) ** 2 / 4))
+
+    def _prove_at_delta(self, x: Vector, p: Vector, outputs: Vector, multipliers: Vector) -> None:
+        """The bound at δ by the multipliers of a program, then, for few bins, by the best of all, once."""
+        epsilon, delta, loss = float(self.request.epsilon or 0), float(self.request.delta or 0), self._loss.name
+        apart = float(np.diff(outputs).max()) * (loss == "squared")
+        value = bound_of(x, p, outputs, multipliers, loss, largest_ratio(epsilon), delta) - apart**2 / 4
+        self._at_delta = max(self._at_delta, self._scaled(value))
+        if self.close and not self._enough and self.bins <= _SOME and not self._best_of_all:
+            self._best_of_all = True
+            value = bound_of_worst(x, p, epsilon, delta, loss, self._stopped)
+            self._at_delta = max(self._at_delta, self._scaled(value))
 
     def design(self) -> Design:
         """What was found, as a design of the range. Raises NotProven where the time is up."""
