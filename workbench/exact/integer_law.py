@@ -111,15 +111,16 @@ class IntegerLaw:
 
     def weight(self, eta: int, whole: bool = False) -> Fraction:
         """f(η), not normalised; whole: with all that repeat it, period by period, farther out."""
-        if (eta, whole) not in self._known:  # comparisons of all shifts ask for it
-            blocks = -(-max(eta - self.last, self.first - eta, 0) // self.period)
-            near = eta - blocks * self.period if eta > self.last else eta + blocks * self.period
-            inside = self.weights[near - self.first] if self.ratio or not blocks else 0
-            self._known[eta, whole] = inside * self.ratio**blocks / (1 - self.ratio if whole else 1)
-        return self._known[eta, whole]
+        blocks = -(-max(eta - self.last, self.first - eta, 0) // self.period)
+        near = eta - blocks * self.period if eta > self.last else eta + blocks * self.period
+        inside = self.weights[near - self.first] if self.ratio or not blocks else 0
+        key = inside, blocks, whole
+        if key not in self._known:  # comparisons of all shifts ask for it, and many weights are the same
+            self._known[key] = inside * self.ratio**blocks / (1 - self.ratio if whole else 1)
+        return self._known[key]
 
     @cached_property
-    def _known(self) -> dict[tuple[int, bool], Fraction]:
+    def _known(self) -> dict[tuple[int, int, bool], Fraction]:
         return {}
 
     def window(self, low: int, high: int) -> list[Fraction | int]:
@@ -163,7 +164,7 @@ class IntegerLaw:
 
     def mean(
         self,
-        loss: Callable[[int], Fraction],
+        loss: Callable[[int], Fraction | int],
         beyond: Rationals = (),
         below: Rationals = (),
     ) -> Fraction:

@@ -180,12 +180,12 @@ class AdditiveRealNoise(LineNoise):
 
     def loss(self, name: str) -> Fraction:
         """The exact mean of |η| ("absolute") or η² ("squared"), before rounding to the grid."""
-        beta, zero = self.width, ZERO
-        if _power(name) == 1:
-            mean = self.cells.mean(lambda j: beta * (abs(j) or Fraction(1, 4)), (zero, beta))
+        power, quarter = _power(name), Fraction(1, 4)
+        if power == 1:
+            mean = self.cells.mean(lambda j: abs(j) or quarter, (ZERO, ONE))
         else:
-            mean = self.cells.mean(lambda j: beta**2 * (j * j + Fraction(1, 12)), (beta**2 / 12, zero, beta**2))
-        return mean * self.cells.total / self.total
+            mean = self.cells.mean(lambda j: j * j, (ZERO, ZERO, ONE)) + Fraction(1, 12)
+        return mean * self.width**power * self.cells.total / self.total
 
     def clamped_loss(self, name: str, weights: Sequence[Fraction] | None = (ONE,)) -> Fraction:
         """E c of published minus true answer where the sum is clamped into [low, high], the answer uniform on each of

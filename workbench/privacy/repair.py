@@ -186,8 +186,8 @@ def inverse_exponential(epsilon: Fraction, bits: int = _PLACES) -> Fraction:
 
 def staircase(ratio: Fraction, reach: int, inner: int) -> IntegerLaw:
     """f(η) ∝ 1 for |η| < inner, ratio^j for inner + (j - 1) reach <= |η| < inner + j reach: pure at ln 1/ratio."""
-    steps = [max(0, -(-(abs(eta) - inner + 1) // reach)) for eta in range(1 - inner - reach, inner + reach)]
-    return IntegerLaw(1 - inner - reach, [ratio**step for step in steps], reach, ratio)
+    beside = [ratio] * reach
+    return IntegerLaw(1 - inner - reach, [*beside, *[ONE] * (2 * inner - 1), *beside], reach, ratio)
 
 
 def repair_line(mechanism: Noise, claim: Claim) -> tuple[Noise, Fraction]:
