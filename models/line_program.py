@@ -238,7 +238,8 @@ def _proven(line: LineProgram, multipliers: Iterable[Multipliers], weights: Sequ
             amounts = _capped(amounts, part.outcomes[rows], most)
         for side, of_side in ((part.a, part.first), (part.b, part.second)):
             np.add.at(of_entries, of_side[rows], amounts * scaled(side[rows], bits))
-    shares = [1] if len(line.costs) == 1 else [int(dual * _UNIT) for dual in weights]
+    shares = [int(dual * _UNIT) for dual in weights] if len(line.costs) > 1 else []
+    shares = shares if any(shares) else [1] * len(line.costs)  # all are 0 where losses are below a solver's digits
     costs = [
         sum((p * c for p, c in zip(shares, each, strict=True)), Fraction(0)) / sum(shares)
         for each in zip(*line.costs, strict=True)

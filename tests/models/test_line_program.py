@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 import workbench as wb
 from models.line_losses import LineLoss
-from models.line_program import LineProgram
+from models.line_program import LineProgram, _proven
 from models.oracles import line_noise
 from models.requirements import HOCKEY_STICK, Bound
 from solvers.backend import backend
@@ -48,6 +48,17 @@ def test_a_law_that_is_about_the_optimum_saves_rounds():
     assert line.solve(first.x).rounds < first.rounds
     finer = LineProgram(10, 60, [abs], [stick(0.7, 0.05)], open=False)
     assert finer.solve(finer.columns(first.masses, 2.0)).rounds < finer.solve().rounds
+
+
+def test_several_losses_below_the_digits_of_a_solver_have_a_bound():
+    """Two answers at ε = 20: both losses are 2e-9, and a solver may give their rows no multiplier at all."""
+    losses = [lambda j: Fraction(j > 0), lambda j: Fraction(j < 0)]
+    line = LineProgram(1, 2, losses, [stick(20.0, 0.0)], folded=False)
+    answer = line.solve(precision=1e-12)
+    for weights in ([0.0, 0.0], [1.0, 0.0]):
+        assert _proven(line, [], weights) == 0 <= answer.value
+    table = wb.recommend(answers="-1,-2", loss="error-rate", max_shift=1, prior="worst", epsilon=20, delta="1e-5")
+    assert table[0]["objective"] == pytest.approx(2.0611330066540216e-09, rel=1e-6)
 
 
 def test_tangents_that_are_stated_as_they_are_needed_find_the_optimum_of_all():

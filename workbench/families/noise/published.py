@@ -245,11 +245,11 @@ def gaussian_sigma(epsilon: float | Fraction, delta: float | Fraction) -> float:
 
 
 PUBLISHED = (
+    Published("Laplace", "Dwork et al. 2006", partial(_on_reals, _laplace), _real),
     Published("staircase (pure)", "Geng and Viswanath 2014", _staircase, _real),
     *(
         Published(name, source, partial(_on_reals, law), _real, any_budget=law is _gaussian)
         for name, source, law in (
-            ("Laplace", "Dwork et al. 2006", _laplace),
             ("truncated Laplace", "Geng et al. 2020", _truncated),
             ("Gaussian", "Balle and Wang 2018", _gaussian),
             ("uniform", "Geng et al. 2019", _uniform),
