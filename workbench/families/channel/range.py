@@ -22,8 +22,8 @@ bins both come from `models.range_outputs`: whatever outputs and prior are, the 
 
 All neighbours, δ > 0: the best at δ = 0 publishes the answer itself with probability δ, to so many equal steps, which
 costs 1 - δ times as much; it does not where δ gains less than .1 %. The bound is that of `models.range_delta`, first
-without multipliers, then, under a prior and few bins, with those of a program; for the worst answer with those of the
-program that chose the prior, then, for few bins, of one that chooses prior and multipliers for δ.
+without multipliers, then with those of a program: for the worst answer the one that chose the prior, then, for few
+bins, one that chooses prior and multipliers for δ.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _FINEST, _BY_TANGENTS = (1 << 15, 1 << 18), (4, 8)  # and cells under a notion o
 _CLOSE, _OF_WORST = 0.01, 0.8  # of each other, relative; the share of it that ends programs for the worst answer
 _STEEP, _GAIN = 30, 0.001  # ε up to which bins are known; δ from which answers themselves are published
 _OF_AN_OUTPUT, _STEPS = 512, 1 << 20  # steps of an output, and at most
-_FEW_POINTS, _POINTS, _LARGEST = 48, 12, 1000  # of a bound at δ, for each bin, at most
+_FEW_POINTS, _POINTS, _LARGEST = (48, 60), 12, 1000  # of a bound at δ, for each bin, at most
 _OF_A_BIN, _OF_A_GAP = (4, 8, 12, 16, 24), 4  # points of a program for the worst answer, the first for few bins only
 _FEWEST, _MOST, _FINE, _ENDS, _LABELS = 16, 350, 1 << 13, 512, 32  # of a half; of a first bound; of a limit, a bin
 _SOME, _MANY, _OWN, _ATOMS = 12, 20, (16, 24), (0.3, 0.4)  # bins; outputs of one; its share at an end
@@ -127,7 +127,7 @@ class _Search:
         self.pure = replace(request, notion="pure", delta=ZERO) if alike and known else None
         self._loss = loss_named(str(request.loss))
         self._share = _CLOSE / 2 if self.pure and request.delta else _CLOSE  # δ takes the other half
-        self._at_delta, self._best_of_all = ZERO, False  # the bound at δ; whether that of all priors is in it
+        self._at_delta = self._best_of_all = ZERO  # the bound at δ; that of the best prior there
         self.bins, self._cut = 0, False  # at δ: of many, few cells gain nothing; whether time stopped a program
 
     @property
@@ -221,8 +221,9 @@ class _Search:
         self._take_nearest(request, tuple(values * 2 if bins.d == 1 else values), 1)  # one bin is the constant
 
     def _worst(self) -> None:
-        """By programs on points, about as many in each bin; of many bins the outputs are known before."""
-        q, name, d = math.expm1(float(self.request.epsilon or 0)), self._loss.name, self._first()
+        """By programs on points, about as many in each bin."""
+        q, name = math.expm1(float(self.request.epsilon or 0)), self._loss.name
+        d = self._first(q)
         scale, limit = (np.array([0.0, 1.0]), np.array([0.0, float(d)])), None
         if d > _SOME:
             limit = Limit.of(q, name)
@@ -259,13 +260,14 @@ class _Search:
         loss = (self.best or (ZERO,))[0] * (1 - delta if delta >= _GAIN else 1)
         return loss - (self._at_delta if delta else self.bound) <= Fraction(_OF_WORST * _CLOSE) * loss
 
-    def _first(self) -> int:
+    def _first(self, q: float) -> int:
         """A first answer soon: outputs as far apart as the best bins of the uniform prior; how many these are."""
         middles = (np.arange(_FINE) + 0.5) / _FINE
         bins = self._prove(middles, None)
         own = max(1, min(_OWN[0], _FINE // bins.d))
         shares = (np.arange(own * max(bins.d, 2)) + 0.5) / own
-        self._nearest(np.interp(shares, np.arange(bins.d + 1), np.append(middles[bins.starts], 1.0)), own)
+        o = np.interp(shares, np.arange(bins.d + 1), np.append(middles[bins.starts], 1.0))
+        self._nearest(level(o, own, q, self._loss.name) if bins.d <= _SOME else o, own)
         return bins.d
 
     def _nearest(self, outputs: Vector, own: int) -> None:
@@ -333,15 +335,14 @@ class _Search:
     def _sharpen(self, delta: float, bins: int) -> None:
         """The bound at δ by the multipliers of a program, where there are not too many bins."""
         epsilon, parts, squared = float(self.request.epsilon or 0), self.question.parts, self._loss.name == "squared"
-        count = parts * -(-max(_FEW_POINTS, _POINTS * bins) // parts)
+        count = parts * -(-max(_FEW_POINTS[0], _POINTS * bins) // parts)
         if count > _LARGEST:
             return
-        x = (np.arange(count) + 0.5) / count
         p = np.repeat(np.array([float(w) for w in self.question.weights or ()]), count // parts)
-        p = p / p.sum()
+        x, p = (np.arange(count) + 0.5) / count, p / p.sum()
         outputs = np.sort(np.concatenate([x, (x[1:] + x[:-1]) / 2])) if squared else x
         name, ratio = self._loss.name, largest_ratio(epsilon)
-        if x.size <= _FEW_POINTS:
+        if x.size <= _FEW_POINTS[1]:
             value = bound_of_few(x, p, outputs, name, ratio, delta)
         else:
             starts = optimal_bins(x, p, epsilon, self._loss).starts
@@ -360,9 +361,8 @@ class _Search:
         value = bound_of(x, p, outputs, multipliers, loss, largest_ratio(epsilon), delta) - apart**2 / 4
         self._at_delta = max(self._at_delta, self._scaled(value))
         if self.close and not self._enough and self.bins <= _SOME and not self._best_of_all:
-            self._best_of_all = True
-            value = bound_of_worst(x, p, epsilon, delta, loss, self._stopped)
-            self._at_delta = max(self._at_delta, self._scaled(value))
+            self._best_of_all = self._scaled(bound_of_worst(x, p, epsilon, delta, loss, self._stopped))
+            self._at_delta = max(self._at_delta, self._best_of_all)
 
     def design(self) -> Design:
         """What was found, as a design of the range. Raises NotProven where the time is up."""
