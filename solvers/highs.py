@@ -163,9 +163,9 @@ class _HighsSession(Session):
         termination = self.owner.ended(status.name)
         raw = Raw(termination, h.modelStatusToString(status), start=start)
         raw.iterations = max(0, info("simplex_iteration_count")) + max(0, info("ipm_iteration_count"))
-        found = h.getSolution()
+        values = h.getSolution()
         if info("primal_solution_status") == _FEASIBLE and termination is not Termination.CUTOFF:
-            raw.x, raw.point = np.array(found.col_value), PointStatus.FEASIBLE
+            raw.x, raw.point = np.array(values.col_value), PointStatus.FEASIBLE
         if self._mip:
             raw.nodes = max(0, info("mip_node_count"))
             raw.bounded(info("mip_dual_bound"), info("objective_function_value"))
@@ -179,8 +179,8 @@ class _HighsSession(Session):
             raw.ray = np.array(ray) if has else None
         else:
             raw.rest = Rest(
-                row_dual=np.array(found.row_dual) if has_duals else None,
-                reduced_cost=np.array(found.col_dual) if has_duals else None,
+                row_dual=np.array(values.row_dual) if has_duals else None,
+                reduced_cost=np.array(values.col_dual) if has_duals else None,
                 basis=h.getBasis() if info("basis_validity") == 1 else None,
             )
         return raw

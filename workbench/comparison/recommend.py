@@ -128,7 +128,7 @@ class Recommendation(Result):
     def design(self, name: str) -> Design:
         """The certified design of a class. Raises InvalidRequest, NotCertified."""
         if name not in self.makers:
-            must("class", f"one of {', '.join(self.makers) or 'none that serves'}", repr(name))
+            must("class", f"one of {', '.join(self.makers) or 'none with a certificate'}", repr(name))
         return self.makers[name]()
 
 

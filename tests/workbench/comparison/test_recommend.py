@@ -267,6 +267,9 @@ def test_published_noise_on_the_reals_is_proven_or_says_that_it_is_not():
     at_zcdp = wb.recommend(range="0..8", notion="zcdp", rho="0.1", only="Gaussian")[0]
     assert not at_zcdp["certified"]
     assert "floating point" in at_zcdp["notes"]
+    laplace = wb.recommend(range="0..8", epsilon=1, only="Laplace")
+    with pytest.raises(wb.InvalidRequest, match="one of none with a certificate"):  # a density of no cells
+        _ = laplace.best
 
 
 def test_the_least_epsilon_of_a_range():

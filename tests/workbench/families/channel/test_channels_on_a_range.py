@@ -14,6 +14,7 @@ from models.oracles.bins import optimal_bins
 from models.range_delta import bound_of_bins
 from tests.fuzz.queries import least_loss
 from workbench.families.channel.family import FAMILY
+from workbench.families.channel.range import _Search
 from workbench.mechanisms.range_query import RangeQuery
 
 
@@ -31,6 +32,22 @@ def test_the_cost_is_the_mean_over_real_answers(loss: str):
     rows = design.mechanism.matrix[np.floor(x + 1).astype(int)]
     assert design.objective == pytest.approx((rows * error).sum(axis=1).mean(), rel=1e-6)
     assert "rounded to -0.5..4.5:1, which the loss charges" in design.words[0]
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_range_of_which_a_program_was_stopped_says_so(cut: bool):
+    """Also where what it has is within 1 %: with more time another one may be found."""
+    request = FAMILY.request(RangeQuery("0..8", sensitivity=4), epsilon="0.1", loss="squared")
+    search = _Search(request)
+    search.refine(request)
+    search._cut = cut
+    assert search.close
+    if not cut:
+        assert search.design().certificate is not None
+        return
+    with pytest.raises(wb.NotProven, match="stopped at its time limit") as stopped:
+        search.design()
+    assert stopped.value.design.objective == stopped.value.incumbent
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "2"])
