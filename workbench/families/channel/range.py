@@ -223,9 +223,8 @@ class _Search:
     def _worst(self) -> None:
         """By programs on points, about as many in each bin."""
         q, name = math.expm1(float(self.request.epsilon or 0)), self._loss.name
-        d = self._first(q)
-        scale, limit = (np.array([0.0, 1.0]), np.array([0.0, float(d)])), None
-        if d > _SOME:
+        scale, limit = (np.array([0.0, 1.0]), np.array([0.0, float(self._first(q))])), None
+        if scale[1][-1] > _SOME:
             limit = Limit.of(q, name)
             scale = limit.places(_ENDS), np.linspace(0, limit.bins, _ENDS + 1)
             if limit.bins > _MANY:
@@ -267,6 +266,7 @@ class _Search:
         own = max(1, min(_OWN[0], _FINE // bins.d))
         shares = (np.arange(own * max(bins.d, 2)) + 0.5) / own
         o = np.interp(shares, np.arange(bins.d + 1), np.append(middles[bins.starts], 1.0))
+        self._nearest(np.full(2, 0.5), 1)  # the constant
         self._nearest(level(o, own, q, self._loss.name) if bins.d <= _SOME else o, own)
         return bins.d
 
