@@ -27,7 +27,8 @@ class Blocks:
     of the two having that share of their law.
 
     first, second, ratios: (rows,) rows v[first] <= ratio v[second]; None: all pairs under one ratio, ratios (1,).
-    delta: of every row its slacks' sum; stated: (k, m) masses that may be positive where delta > 0, None for all.
+    delta: of every row its slacks' sum, (rows,), or one for all; stated: (k, m) masses that may be positive where
+    delta > 0, None for all.
     """
 
     losses: Vector
@@ -35,7 +36,7 @@ class Blocks:
     first: Positions | None
     second: Positions | None
     ratios: Vector
-    delta: float = 0.0
+    delta: Vector | float = 0.0
     stated: Flags | None = None
     extra: sp.csr_array | None = None
     limit: Vector = field(default_factory=lambda: np.zeros(0))
@@ -77,7 +78,7 @@ class Setup:
     def order(self) -> Order | None:
         """Of a graph without slacks."""
         blocks = self.blocks
-        if blocks.first is None or blocks.second is None or blocks.delta:
+        if blocks.first is None or blocks.second is None or np.any(blocks.delta):
             return None
         return Order(self.costs.shape[0], blocks.first, blocks.second, blocks.ratios)
 
@@ -100,7 +101,7 @@ class Setup:
     def pairs(self) -> Pairs | None:
         """Of slacks."""
         blocks = self.blocks
-        if blocks.first is None or blocks.second is None or not blocks.delta:
+        if blocks.first is None or blocks.second is None or not np.any(blocks.delta):
             return None
         k, m = self.costs.shape
         at = np.empty(0, dtype=int) if self.extra is None else self.extra.indices[self.extra.indptr[:-1]] // m

@@ -21,11 +21,15 @@ Arrays are flat: what is stated of all outputs, masses, then slacks, then s - g 
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import numpy as np
 import scipy.sparse as sp
 
 from models.block_factors import Factors, eliminate, inverses, near_places, substitute
-from solvers.arrays import Flags, Positions, Vector
+from solvers.arrays import Flags, Pair, Positions, Vector
+
+_FEW, _AT_ONCE = 24, 8  # masses of an output; outputs of few whose shares are added up by one product
 
 
 class Pairs:
@@ -215,6 +219,33 @@ class Slack(Factors):
     def summed(self) -> Vector:
         """Dense, (K, K)."""
         total = np.zeros((self.pairs.size, self.pairs.size))
+        if self._shape[0] <= _FEW:
+            self._add_few(total)
+        else:
+            self._add_many(total)
+        own = self.pairs.pair[self.which]
+        np.add.at(total, (own, own), 1 / self._total)
+        return total
+
+    def _add_few(self, total: Vector) -> None:
+        """The shares of outputs of few masses, of outputs with the same sums by one product."""
+        for _, alike in groupby(enumerate(self._of), lambda each: (each[0] // _AT_ONCE, each[1][3].tobytes())):
+            sides, sums = zip(*((self._share(output, *of), of[3]) for output, of in alike), strict=True)
+            left, right = map(np.hstack, zip(*sides, strict=True))
+            total[np.ix_(sums[0], sums[0])] += left @ right.T
+
+    def _share(
+        self, output: int, cells: slice, slacks: slice, of_pairs: Positions, sums: Positions, uses: sp.csr_array
+    ) -> Pair:
+        """(A, B), whose product A B' is the share of an output without its slacks' own, (sums, masses + 1) each."""
+        size, scale = uses.shape[1], np.ones((sums.size, 1))
+        along = (uses @ self._last[cells])[:, None]
+        along[of_pairs, 0], scale[of_pairs, 0] = self._last_above[slacks], self._f[slacks]
+        left = np.hstack([uses @ self._inverses[output, :size, :size], along / self._energy[output]])
+        return scale * left, scale * np.hstack([uses.toarray(), along])
+
+    def _add_many(self, total: Vector) -> None:
+        """The shares of outputs of many masses, on few of which each sum depends."""
         for output, (cells, slacks, of_pairs, sums, uses) in enumerate(self._of):
             if not sums.size:
                 continue
@@ -230,9 +261,6 @@ class Slack(Factors):
                 total[first:last, first:last] += share
             else:
                 total[np.ix_(sums, sums)] += share
-        at = self.pairs.pair[self.which]
-        np.add.at(total, (at, at), 1 / self._total)
-        return total
 
     def solve(self, right: Vector) -> Vector:
         """By elimination of the slacks."""

@@ -7,6 +7,8 @@ With slacks s of all inequalities, their multipliers y and derivatives J, and H 
 
     (H + J'(y/s)J) dx - A'dλ = A'λ - c - J'(y + (μ - s y + y (Jx + s))/s),     A dx = b - A x
 
+solved with the rows of J and A beside x, where H is sparse: of a channel, a block for each output.
+
 φ is homogeneous: its second derivative is w (dP - r dQ)², r = P/Q, so that an outcome adds a matrix of rank one to H.
 
 A notion that bounds every level θ of a range, g(x, θ) <= 0, is stated where g has its maxima over θ, which move with x.
@@ -22,10 +24,10 @@ their multipliers.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -42,12 +44,13 @@ _SHORTEST, _CAUTIOUS = 1e-8, 1e-2  # step; from which on it raises y
 _TURNS = 2  # by which levels follow
 _NEAR, _CAREFUL = 1e-4, 0.9  # products s y, over their mean, at least; of them, how much stays after steps of length 0
 _GAP, _WRONG = 1e-9, 1e-6  # relative, at which it ends: Σ s y over the value, equations over the largest cost
-_SLOW, _STUCK = 0.05, 8  # steps so short, and how many of them in a row end it
+_SLOW, _STUCK = 0.05, 8  # steps so short, and how many of them, or at the gap, in a row end it
 _LITTLE = 1e-10  # share of the largest cost, up to which the costs of a bound do not count
 _PRESSES = 0.5  # of a limit, from where a level is stated
 _NOISE, _FLAT = 1e-12, 1e-9  # of g; of its second derivative
 _STEP, _FINE = 2.0**-7, 2.0**36  # of differences in θ; θ are multiples of its inverse
 _CELLS, _FAR = 160, 2.0**-4  # of the range of θ in which maxima are looked for; the longest step of θ
+_LESS_EVEN, _MORE_EVEN = 3.0, 2.0  # times that products of ends of columns may be below and above even ones
 _EVENED = 2  # times, that equations are scaled
 _TINY = 1e-300  # mass that counts as 0
 _APART, _BEGIN = 1e-3, 0.1  # slacks at least at the start; Σ s y there, over the largest cost
@@ -73,7 +76,7 @@ def _measured(kind: str, level: Vector, p: Vector, q: Vector) -> tuple[Vector, .
     return np.maximum(p * log - p + q, 0.0), log, 1 - ratio, 1 / p
 
 
-class _Bounds:
+class Stated:
     """Of comparisons `at`, with their levels; (K,) each. kinds, m, limits: in numbers."""
 
     def __init__(self, at: Positions, bounds: Sequence[Bound]) -> None:
@@ -100,10 +103,10 @@ class _Program:
         self.free = data.upper > data.lower
         self.fixed, equal = np.where(self.free, 0.0, data.lower), data.row_lower == data.row_upper
         rows, beside = data.A.tocsr()[:, self.free].toarray(), data.A @ self.fixed
-        above, below = (np.isfinite(side) & ~equal for side in (data.row_upper, data.row_lower))
+        self.above, below = (np.isfinite(side) & ~equal for side in (data.row_upper, data.row_lower))
         self.A, self.b = rows[equal], (data.row_upper - beside)[equal]
-        self.G = np.vstack([rows[above], -rows[below]])
-        self.h = np.concatenate([(data.row_upper - beside)[above], (beside - data.row_lower)[below]])
+        self.G = np.vstack([rows[self.above], -rows[below]])
+        self.h = np.concatenate([(data.row_upper - beside)[self.above], (beside - data.row_lower)[below]])
         self.c, self.low = data.c[self.free], data.lower[self.free]
         self.ends = np.flatnonzero(np.isfinite(self.low))
         self.scale = float(np.abs(self.c).max(initial=0.0)) or 1.0
@@ -126,29 +129,31 @@ class _Program:
         e += np.bincount((rows * size + self.second[at]).ravel(), b.ravel(), at.size * size)
         return (self.entries.T @ e.reshape(at.size, size).T).T
 
-    def bend(self, at: Positions, weights: Vector, ratios: Vector) -> Vector:
+    def bend(self, at: Positions, weights: Vector, ratios: Vector) -> sp.csr_array:
         """Σ weights (dP - r dQ)², (columns, columns)."""
         first, second, size = self.first[at].ravel(), self.second[at].ravel(), self.constant.size
         w, r = weights.ravel(), ratios.ravel()
-        e = np.bincount(first * size + second, -w * r, size * size).reshape(size, size)
-        e = e + e.T
-        e.flat[:: size + 1] += np.bincount(first, w, size) + np.bincount(second, w * r * r, size)
-        return np.asarray(self.entries.T @ (self.entries.T @ e).T)
+        where = np.concatenate([first, second, first, second]), np.concatenate([first, second, second, first])
+        e = sp.csr_array((np.concatenate([w, w * r * r, -w * r, -w * r]), where), shape=(size, size))
+        return sp.csr_array(self.entries.T @ e @ self.entries)
 
 
 class _Interior:
     """The iterate: x; s and y of ends, rows and bounds, in this order; λ. stated: bounds, first those that are given,
     each of all comparisons, then those of the levels theta."""
 
-    def __init__(self, program: _Program, bounds: Sequence[Bound], levels: Levels | None, x: Vector) -> None:
+    def __init__(
+        self, program: _Program, bounds: Sequence[Bound], levels: Levels | None, x: Vector, *, loose: bool
+    ) -> None:
         self.program, self.x, self.last, count = program, x, 0.0, len(program.second)
-        self.given = _Bounds(np.tile(np.arange(count), len(bounds)), [b for b in bounds for _ in range(count)])
+        self.loose = loose
+        self.given = Stated(np.tile(np.arange(count), len(bounds)), [b for b in bounds for _ in range(count)])
         self.stated, self.theta, self.grid = self.given, np.zeros(0), list[float]()
         if levels is not None:
             self.at, self.ends = lru_cache(maxsize=None)(levels.at), (levels.low, levels.high)
             self.grid = _fine(np.linspace(levels.low, levels.high, _CELLS)).tolist()
             self.wide = 1.5 * (self.grid[1] - self.grid[0])
-            self.cells = [_Bounds(np.arange(count), [self.at(theta)] * count) for theta in self.grid]
+            self.cells = [Stated(np.arange(count), [self.at(theta)] * count) for theta in self.grid]
         self.g = self.stated.measured(*program.laws(x))[0]
         s = np.concatenate([np.maximum(program.slacks(x), _APART), -self.g])
         self.s, self.y, self.dual = s, _BEGIN * program.scale / s.size / s, np.zeros(program.b.size)
@@ -164,20 +169,28 @@ class _Interior:
         _, a, b, w = self.stated.measured(*here.laws(self.x))
         p, q = (side[self.stated.at] for side in here.laws(self.x))
         J = np.vstack([here.G, here.slopes(self.stated.at, a, b)])
-        matrix = here.bend(self.stated.at, w * y[linear:, None], p / q) + self._reduced(y[linear:])
         ends, rest = slice(0, here.ends.size), slice(here.ends.size, None)
-        matrix[here.ends, here.ends] += (y / s)[ends]
-        wrong = np.concatenate([s[:linear] - here.slacks(self.x), self.g + s[linear:]])
         reduced = here.c + J.T @ y[rest] - here.A.T @ self.dual
+        if self.loose:  # what is left of a cost, where that is near, leaves no residual
+            even = self.gap / s.size / s[ends]
+            y[ends] = np.clip(reduced[here.ends], even / _LESS_EVEN, even * _MORE_EVEN)
         reduced[here.ends] -= y[ends]
+        matrix = here.bend(self.stated.at, w * y[linear:, None], p / q)
+        wrong = np.concatenate([s[:linear] - here.slacks(self.x), self.g + s[linear:]])
         missing = here.b - here.A @ self.x
+        self.off = float(np.abs(reduced) @ np.abs(self.x))
         self.wrong = max(float(np.abs(each).max(initial=0.0)) for each in (reduced / here.scale, missing, wrong))
-        solve = _solver(matrix, np.vstack([-here.A, J]), np.concatenate([0 * missing, (s / y)[rest]]))
+        along, stiff = self._reduced(y[linear:])
+        own = np.zeros(self.x.size)
+        own[here.ends] = (y / s)[ends]
+        diagonal = np.concatenate([0 * missing, (s / y)[rest], stiff])
+        solve = _solver(matrix + sp.diags_array(own), np.vstack([-here.A, J, along]), diagonal)
+        none = np.zeros(stiff.size)
 
         def move(products: Vector) -> tuple[Vector, ...]:
             right = -reduced
             right[here.ends] += ((products + y * wrong) / s)[ends]
-            dx, more = solve(right, np.concatenate([-missing, (-wrong - products / y)[rest]]))
+            dx, more = solve(right, np.concatenate([-missing, (-wrong - products / y)[rest], none]))
             ds = -wrong - np.concatenate([-dx[here.ends], J @ dx])
             return dx, ds, (products - y * ds) / s, more[: missing.size]
 
@@ -196,25 +209,25 @@ class _Interior:
         self.last = length
         return True
 
-    def _of_levels(self, at: Positions, theta: Vector) -> _Bounds:
+    def _of_levels(self, at: Positions, theta: Vector) -> Stated:
         """The bounds of levels, each of its comparison."""
-        return _Bounds(at, [self.at(level) for level in theta.tolist()])
+        return Stated(at, [self.at(level) for level in theta.tolist()])
 
-    def _reduced(self, y: Vector) -> Vector:
-        """What levels that follow x add to H. y: of the stated bounds."""
+    def _reduced(self, y: Vector) -> Pair:
+        """(R, d): what levels that follow x add to H is R' diag(1/d) R. y: of the stated bounds."""
         low, high = self.ends if self.theta.size else (0.0, 0.0)
         inner = np.flatnonzero((self.theta - _STEP > low) & (self.theta + _STEP < high))
-        if not inner.size:
-            return np.zeros((self.x.size, self.x.size))
         which, laws = self.given.at.size + inner, self.program.laws(self.x)
+        if not inner.size:
+            return np.zeros((0, self.x.size)), np.zeros(0)
         at = self.stated.at[which]
         (g, a, b, _), (h, c, d, _) = (
             self._of_levels(at, self.theta[inner] + side).measured(*laws) for side in (-_STEP, _STEP)
         )
         bend = (2 * self.g[which] - g - h) / _STEP**2
         rows = self.program.slopes(at, (c - a) / (2 * _STEP), (d - b) / (2 * _STEP))
-        weights = np.where(bend > _FLAT, y[which] / np.maximum(bend, _FLAT), 0.0)
-        return (rows * weights[:, None]).T @ rows
+        bent = bend > _FLAT
+        return rows[bent], (bend / y[which])[bent]
 
     def _reaches(self, length: float, dx: Vector, ds: Vector, dy: Vector, dual: Vector) -> bool:
         """Go so far, if that is within all bounds and no product is far below the others. Levels follow."""
@@ -224,7 +237,7 @@ class _Interior:
         if self.grid:
             at, theta = self._apart(*self._followed(*self._with_tops(laws), laws))
             levels = self._of_levels(at, theta)
-            stated = _Bounds(np.concatenate([self.given.at, at]), [*self.given.bounds, *levels.bounds])
+            stated = Stated(np.concatenate([self.given.at, at]), [*self.given.bounds, *levels.bounds])
         g = stated.measured(*laws)[0]
         if not (g < 0).all():
             return False
@@ -279,22 +292,26 @@ def _fine(levels: Vector) -> Vector:
     return np.rint(levels * _FINE) / _FINE
 
 
-def _solver(matrix: Vector, rows: Vector, diagonal: Vector) -> Callable[[Vector, Vector], Pair]:
-    """Solves M x + R'v = a, R x - D v = b, scaled to entries of about one."""
-    from scipy.linalg import lu_factor, lu_solve  # slow to import
+def _solver(matrix: sp.csr_array, rows: Vector, diagonal: Vector) -> Callable[[Vector, Vector], Pair]:
+    """Solves M x + R'v = a, R x - D v = b, scaled to entries of about one, columns first: M is sparse. Raises
+    LinAlgError."""
+    from scipy.sparse.linalg import splu  # slow to import
 
-    whole = np.block([[matrix, rows.T], [rows, -np.diag(diagonal)]])
-    size = np.ones(len(whole))
-    for _ in range(_EVENED):
-        size /= np.sqrt(np.maximum(np.abs(whole * size * size[:, None]).max(axis=1), _TINY))
-    if not np.isfinite(whole).all():
+    beside = sp.csr_array(rows)
+    whole = sp.csr_array(sp.vstack([sp.hstack([matrix, beside.T]), sp.hstack([beside, sp.diags_array(-diagonal)])]))
+    if not np.isfinite(whole.data).all():
         raise LinAlgError("the equations overflowed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a zero on the diagonal
-        factors = lu_factor(whole * size * size[:, None], check_finite=False)
+    size = np.ones(whole.shape[0])
+    for _ in range(_EVENED):
+        scaled = abs(whole) * size
+        size /= np.sqrt(np.maximum(scaled.max(axis=1).toarray().ravel() * size, _TINY))
+    try:
+        factors = splu(sp.csc_array(whole * size * size[:, None]), "NATURAL")
+    except RuntimeError as error:
+        raise LinAlgError("the equations are singular") from error
 
     def solve(a: Vector, b: Vector) -> Pair:
-        x = size * lu_solve(factors, size * np.concatenate([a, b]), check_finite=False)
+        x = size * factors.solve(size * np.concatenate([a, b]))
         if not np.isfinite(x).all():
             raise LinAlgError("the equations are singular")
         return x[: a.size], x[a.size :]
@@ -307,6 +324,15 @@ def _longest(v: Vector, dv: Vector) -> float:
     return 1 / max(float((-dv / v).max()), _TINY)
 
 
+class Reached(NamedTuple):
+    """Columns x within all bounds, near the optimum; the bounds that press there, each with its comparison and its
+    multiplier, of Σ φ <= limit; multipliers of rows, >= 0 of those that are at most a limit, (rows,)."""
+
+    x: Vector
+    presses: list[tuple[Bound, int, float]]
+    rows: Vector
+
+
 def interior_point(
     data: Data,
     compared: tuple[sp.csr_array, Integers, Integers],
@@ -314,18 +340,19 @@ def interior_point(
     levels: Levels | None,
     even: Vector,
     deadline: Deadline | None = None,
-) -> tuple[Vector, list[tuple[Bound, int]]] | None:
-    """(columns within all bounds, near the optimum; bounds that press there, each with its comparison); None where even
-    laws are not within them.
+    gap: float | None = None,
+) -> Reached | None:
+    """Where it ends; None where even laws are not within the bounds.
 
     compared: entries, first and second of `models.tangent_program.Comparisons`; bounds: of all comparisons, cones with
-    limits > 0; levels: further ones; even: columns whose laws are even.
+    limits > 0; levels: further ones; even: columns whose laws are even; gap: a
+    relative one that is enough where columns are priced once more, so that multipliers of those in use count alone.
     """
     from threadpoolctl import threadpool_limits  # slow to import
 
     program = _Program(data, *compared)
     with threadpool_limits(1, "blas"), np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        at = _Interior(program, bounds, levels, even[program.free])
+        at = _Interior(program, bounds, levels, even[program.free], loose=gap is not None)
         if not (at.g < 0).all():
             return None
         slow = 0
@@ -335,11 +362,17 @@ def interior_point(
                     break
             except LinAlgError:
                 break
-            slow = slow + 1 if at.last < _SLOW else 0
-            if slow == _STUCK or (at.gap < _GAP * abs(float(program.c @ at.x)) and at.wrong < _WRONG):
+            enough = (gap or _GAP) * abs(float(program.c @ at.x))
+            slow = slow + 1 if at.last < _SLOW or (at.loose and at.gap < enough) else 0
+            if slow == _STUCK or (at.gap < enough and (at.wrong < _WRONG or (at.loose and at.off < enough))):
                 break
         _, a, b, _ = at.stated.measured(*program.laws(at.x))
     x = program.fixed.copy()
     x[program.free] = at.x
-    presses = at.y[at.s.size - at.g.size :] * np.abs(np.hstack([a, b])).max(axis=1) > _LITTLE * program.scale
-    return x, [(at.stated.bounds[k], int(at.stated.at[k])) for k in np.flatnonzero(presses)]
+    y = at.y[at.s.size - at.g.size :]
+    presses = np.flatnonzero(y * np.abs(np.hstack([a, b])).max(axis=1) > _LITTLE * program.scale)
+    limits = at.stated.limit[:, 0]
+    rows = np.zeros(data.row_upper.size)
+    rows[data.row_lower == data.row_upper] = at.dual
+    rows[program.above] = at.y[program.ends.size :][: program.above.sum()]
+    return Reached(x, [(at.stated.bounds[k], int(at.stated.at[k]), float(y[k] / limits[k])) for k in presses], rows)

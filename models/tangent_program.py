@@ -249,13 +249,13 @@ class TangentProgram:
         answer = interior_point(data, compared, stated, self.levels, self.inside, deadline)
         if answer is None:
             return False
-        x, rows = answer[0], data.A @ answer[0]
+        x, rows = answer.x, data.A @ answer.x
         if np.concatenate([data.row_lower - rows, rows - data.row_upper, x - data.upper]).max() > _MISSED:
             return False
         self.inside, self.reached, self.least = x, x, float(data.c @ x) + data.offset
-        self._know(bound for bound, _ in answer[1])
+        self._know(bound for bound, *_ in answer.presses)
         known, (p, q) = {bound.stated: bound for bound in self.bounds}, self.compared.laws(x)
-        for bound, at in answer[1]:
+        for bound, at, _ in answer.presses:
             self._state(known[bound], at, p[at], q[at], np.ones(p.shape[1], dtype=bool))
         return True
 

@@ -10,7 +10,7 @@ import pytest
 
 import workbench as wb
 from models.channel import ChannelModel
-from models.convex_interior import Levels, interior_point
+from models.convex_interior import Levels, Reached, interior_point
 from models.requirements import POWER_CONE, RELATIVE_ENTROPY, Bound
 
 _RHO = 0.2
@@ -21,7 +21,7 @@ def _order(level: float) -> Bound:
     return Bound(POWER_CONE, alpha, math.exp(_RHO * alpha * (alpha - 1)))
 
 
-def _posed() -> tuple[np.ndarray, tuple[np.ndarray, list[tuple[Bound, int]]]]:
+def _posed() -> tuple[np.ndarray, Reached]:
     """(losses, the answer) of a channel on 0..3 under orders from 1.016 to 50."""
     at = np.arange(4.0)
     model = ChannelModel(at, at, np.full(4, 1 / 4), np.subtract.outer(at, at) ** 2, pairs=())
@@ -37,14 +37,14 @@ def _posed() -> tuple[np.ndarray, tuple[np.ndarray, list[tuple[Bound, int]]]]:
 
 
 def test_the_interior_point_is_within_every_order_and_no_dearer_than_cones():
-    costs, (x, pressing) = _posed()
+    costs, (x, pressing, _) = _posed()
     M = x.reshape(4, 4, order="F")
     assert np.abs(M.sum(axis=1) - 1).max() < 1e-10
     alphas = 1 + np.exp(np.linspace(math.log(2**-6), math.log(49), 4001))
     for p, q in [(M[i], M[j]) for i, j in ((0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2))]:
         moments = np.log((p[:, None] ** alphas * q[:, None] ** (1 - alphas)).sum(axis=0))
         assert (moments <= _RHO * alphas * (alphas - 1) + 1e-12).all()
-    pressed = sorted({round(bound.level, 2) for bound, _ in pressing if bound.kind == POWER_CONE})
+    pressed = sorted({round(bound.level, 2) for bound, *_ in pressing if bound.kind == POWER_CONE})
     least = _by_cones(costs, [*pressed, 1.1, 1.5, 2.0, 3.0, 5.0, 8.0])
     assert least * (1 - 1e-7) <= costs @ x <= least * (1 + 1e-4)  # orders are rounded there
 

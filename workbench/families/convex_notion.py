@@ -87,27 +87,6 @@ def solve_by_tangents(
     return solution, solution.bound
 
 
-def dense(request: Any) -> bool:
-    """Whether `solve_densely` answers a request: between neighbours in both orders, by HiGHS."""
-    known = request.cut and request.solver == "highs" and not request.question.directed
-    return known and bool(request.claim.notion.dense(request.claim.values))
-
-
-def solve_densely(request: Any, label: Label, base: Program, compared: Comparisons) -> tuple[Solution, float | None]:
-    """As `solve_by_tangents`, of a notion that says `dense`, less near the optimum: all tangents of these at once, by
-    an interior point. For programs of many outcomes, where the simplex method takes long."""
-    from models.tangent_program import TangentProgram  # slow to import
-
-    claim: Claim = request.claim
-    live = TangentProgram(base, compared, map(in_numbers, claim.notion.dense(claim.at(label))))
-    live.state_all()
-    with translated_errors():
-        solution = solve(live.master.program, options=replace(request.options, algorithm="interior-point"))
-    if solution.x is None or solution.termination is Termination.INTERRUPTED:
-        no_point(solution, "mechanism meets the request", "")
-    return solution, solution.bound
-
-
 def meets(privacy: Privacy, claim: Claim) -> bool:
     """Whether the exact audit meets a claim; a tight one may stay undecided."""
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from operator import mul
@@ -14,18 +14,21 @@ import scipy.sparse as sp
 
 from models.block_interior import BlockPoint, Interior
 from models.block_parts import Blocks
-from solvers.arrays import Flags, Vector
+from solvers.arrays import Flags, Positions, Vector
 from solvers.program import Block, Data, Program
 from solvers.search import Deadline
 from solvers.solution import PointStatus, Solution, Termination
-from workbench.exact.objects import Progress
-from workbench.families.channel.block_teams import team_of
+from workbench.exact.objects import Pair, Progress
+from workbench.families.channel.block_teams import Spread, team_of
 from workbench.families.channel.block_work import NAME
 from workbench.families.channel.lower_bound import least_loss_bound
+from workbench.families.channel.repair import Edges
 from workbench.families.channel.request import ChannelRequest
 from workbench.io.result import now_and_then
+from workbench.privacy.notions import HockeyStick
 
 _GAP = 1e-10  # relative, that ends it
+_NEAR = 1e-5  # as _GAP, under hockey sticks on a grid
 _CLOSE = 1e-7  # relative, of what counts as an optimum
 _PERIOD = 2.0  # seconds between two lines of progress
 
@@ -43,29 +46,62 @@ def solved(
 ) -> Outcome:
     """The answer of the method, with its exact bound. support: masses that are stated, None for all; between: answers
     that count as well (`models.block_parts.Blocks`), but in the bound."""
-    epsilons = request.levels()[1]
-    if request.pairs is None:
-        ends, ratios = (None, None), np.exp([float(epsilons[0])])
-    else:
-        edges = request.edges
-        first, second = np.array(edges.pairs, dtype=int).T
-        ends, ratios = (first, second), np.exp([float(epsilon) for epsilon in edges.epsilons])
-    limit = request.options.time_limit
-    gap = _GAP if request.options.gap is None else float(request.options.gap)
-    delta = request.bounds.delta
+    edges, delta = request.edges, request.bounds.delta
+    ends, ratios = _rows_of(edges)
     losses, extra = request.losses, request.extra
     blocks = Blocks(losses.floats, request.weights, *ends, ratios, float(delta), support, between=between)
     if extra is not None:
         blocks = replace(blocks, extra=extra.A, limit=extra.limit, equal=extra.equal)
-    report = None if request.progress is None else _report(request.progress, gap)
+    gap = _GAP if request.options.gap is None else float(request.options.gap)
     team = team_of(min(request.jobs, request.question.m), request.cluster)
+    return _outcome(request, _point(request, blocks, gap, team), edges, delta)
+
+
+def by_sticks(request: ChannelRequest) -> bool:
+    """Whether hockey sticks on a grid nearly amount to its claim, between neighbours in both orders."""
+    known = request.cut and request.solver == "highs" and not request.question.directed
+    return known and bool(request.claim.notion.dense(request.claim.values))
+
+
+def sticks_of(request: ChannelRequest) -> list[tuple[Pair, HockeyStick, HockeyStick]]:
+    """Every ordered pair with each of its hockey sticks, implied and tighter."""
+    claim, ordered = request.claim, request.question.ordered
+    return [(pair, *each) for pair in ordered for each in claim.notion.dense(claim.at(pair))]
+
+
+def solved_by_sticks(request: ChannelRequest) -> tuple[Outcome, Vector | None]:
+    """(the answer under hockey sticks that together are enough for the claim (`Notion.dense`), with the bound of its
+    multipliers under those that the claim implies; what inputs count, where the worst one does)."""
+    sticks = sticks_of(request)
+    edges = Edges([pair for pair, *_ in sticks], [implied.epsilon for _, implied, _ in sticks])
+    enough = np.array([float(tighter.delta) for *_, tighter in sticks])
+    ends, ratios = _rows_of(edges)
+    point = _point(request, Blocks(request.losses.floats, request.weights, *ends, ratios, enough), _NEAR, None)
+    return _outcome(request, point, edges, [implied.delta for _, implied, _ in sticks]), point.weights
+
+
+def _rows_of(edges: Edges) -> tuple[tuple[Positions | None, Positions | None], Vector]:
+    """((first, second), ratios) of `Blocks`."""
+    ratios = np.exp([float(epsilon) for epsilon in edges.epsilons])
+    if edges.pairs is None:
+        return (None, None), ratios[:1]
+    first, second = np.array(edges.pairs, dtype=int).T
+    return (first, second), ratios
+
+
+def _point(request: ChannelRequest, blocks: Blocks, gap: float, team: Spread | None) -> BlockPoint:
+    limit = request.options.time_limit
+    report = None if request.progress is None else _report(request.progress, gap)
     try:
-        point = Interior(blocks, report, team).solve(gap, Deadline(None if limit is None else float(limit)))
+        return Interior(blocks, report, team).solve(gap, Deadline(None if limit is None else float(limit)))
     finally:
         if team is not None:
             team.close()
-    prior, multipliers = request.question.prior, _multipliers(request, point)
-    bound = least_loss_bound(losses, prior, request.edges, delta, multipliers, extra)
+
+
+def _outcome(request: ChannelRequest, point: BlockPoint, edges: Edges, delta: Fraction | Sequence[Fraction]) -> Outcome:
+    losses, prior = request.losses, request.question.prior
+    bound = least_loss_bound(losses, prior, edges, delta, _multipliers(request, point), request.extra)
     own = [Fraction(int(value), losses.unit) for value in losses.values.min(axis=1)]  # no input costs less
     bound = max(bound, max(own) if prior is None else sum(map(mul, prior, own), Fraction(0)))
     return Outcome(point.masses, _solution(request, point, bound), bound)

@@ -4,7 +4,9 @@
       ▲         (a bound)                                                   (mean, or Huber's)        │
       └──────────────────── anchors at these outputs, cells that are in use cut ◀─────────────────────┘
 
-until bound and channel meet (`output_cells` says why they do), or nothing is gained. Every question on the way is a
+until bound and channel meet (`output_cells` says why they do), or nothing is gained. Where several bounds are smooth,
+or hockey sticks nearly amount to them, an interior point answers one fine question, its own multipliers prove the bound
+and its outputs, moved, are the answer. Every question on the way is a
 finite one (`ChannelProblem`), so it takes every notion that post-processing keeps, a prior or the worst input.
 """
 
@@ -24,20 +26,23 @@ import numpy as np
 from models.losses import Loss
 from solvers.arrays import Vector
 from solvers.search import Deadline
-from solvers.solution import Solution, Termination
+from solvers.solution import Termination
 from workbench.errors import NotProven
+from workbench.families.channel.blocks import by_sticks, sticks_of
+from workbench.families.channel.interior_bound import by_interior
 from workbench.families.channel.losses import loss_table
 from workbench.families.channel.output_cells import lower, posterior_points
 from workbench.families.channel.problem import LARGE, ChannelProblem
 from workbench.families.channel.request import LEAST, ChannelRequest, ChannelTooLarge
-from workbench.families.convex_notion import dense
 from workbench.families.design import Design
 from workbench.families.oracle import ABSOLUTE
 from workbench.families.pipeline import ProblemSession
 from workbench.families.problem import Answer, Programs
 
 _PARTS = (4, 2, 1)  # of the interval between two answers, at first
-_FINER = (16, 8)  # where many bounds are stated at once
+_FINER = (32, 16, 8, *_PARTS)  # where one question is all
+_OF_STICKS, _OF_MASS = 1.3e-7, 7e-5  # seconds of their squared number, and of compared masses, for each output
+_QUICK, _LONGEST = 5.0, 30.0  # seconds of the first question, and of the last
 _COMPARED = 15_000  # masses of the first lower question; fewer parts where there would be more
 _ROUNDS, _MOVES = 12, 4
 _CURVED, _LONG = 1_200, 60  # as _COMPARED, under several bounds, whose programs take so many times as long
@@ -74,7 +79,8 @@ class FreeOutputsProblem(ChannelProblem):
         super().__init__(request)
         assert request.question.numbers is not None
         self._named, self._inputs = request.losses.named or Loss("table"), request.question.numbers[0]
-        self._dense = dense(request)
+        self._sticks = len(sticks_of(request)) if by_sticks(request) else 0
+        self._smooth = by_interior(request)
         self._ends = min(self._inputs), max(self._inputs)
         width = self._ends[1] - self._ends[0]
         self._work, self._deadline = 0, Deadline(request.options.time_limit)
@@ -114,6 +120,8 @@ class FreeOutputsProblem(ChannelProblem):
 
     def _searched(self) -> tuple[_Candidate, Fraction | None]:
         """The best channel, and a bound on all; None where the first lower question is too large or stopped."""
+        if (self._sticks or self._smooth) and (proven := self._at_once()) is not None:
+            return proven
         bound = None
         best = self._moved(self._inputs)
         anchors = self._first(best)
@@ -125,11 +133,10 @@ class FreeOutputsProblem(ChannelProblem):
                 least = None if below.answer.bound is None else Fraction(below.answer.bound) - shift
                 if least is not None and (bound is None or least > bound):
                     bound = least
-                if (tell := self.request.progress) is not None:
-                    tell(f"outputs, round {round_}: loss {best.value:.9g}, bound {float(bound or 0):.9g}")
+                self._tell(round_, best, bound)
                 # more of them take long
-                everywhere = self._dense or (self.request.cut and len(_used(below)) > len(anchors))
-                if everywhere and bound is not None and self.request.max_loss is None:
+                everywhere = self.request.cut and len(_used(below)) > len(anchors)
+                if everywhere and bound is not None:
                     best = min(best, self._relocated(below), key=lambda candidate: candidate.value)
                 if below.stopped or everywhere or self._enough(best.value, bound):
                     break
@@ -150,18 +157,53 @@ class FreeOutputsProblem(ChannelProblem):
             anchors = more
         return best, bound
 
+    def _at_once(self) -> tuple[_Candidate, Fraction] | None:
+        """By one question, of as many anchors as its work allows; cells that are in use are halved until both sides are
+        near. Its channel, with its outputs moved, is the answer. None where the least question is too large."""
+        proven, inner = None, len(self._inputs) - 1
+        fits = (parts for parts in _FINER if self._takes(parts * inner + 2) <= _QUICK)
+        anchors = self._spread(self._ends, self._steps(next(fits, 1)))
+        for round_ in range(1, _ROUNDS + 1):
+            left = _LONGEST if self._deadline.left is None else self._deadline.left
+            if self._takes(len(anchors) + 1) > min(_LONGEST, left):
+                break
+            try:
+                below, shift = self._below(anchors)
+            except ChannelTooLarge:
+                break
+            best, bound = self._relocated(below), Fraction(below.answer.bound or 0) - shift
+            if proven is not None:
+                best, bound = min(best, proven[0], key=lambda each: each.value), max(bound, proven[1])
+            proven = best, bound
+            self._tell(round_, best, bound)
+            if below.stopped or best.value - float(bound) <= _NEAR * best.value:
+                break
+            anchors = self._spread(anchors, self._between(anchors, below))
+        return proven
+
+    def _takes(self, outputs: int) -> float:
+        """About how many seconds a question takes."""
+        if not self._sticks:
+            return _OF_MASS * len(self.request.question.ordered) * self.request.question.k * outputs
+        return _OF_STICKS * self._sticks**2 * outputs
+
+    def _tell(self, round_: int, best: _Candidate, bound: Fraction | None) -> None:
+        if (tell := self.request.progress) is not None:
+            tell(f"outputs, round {round_}: loss {best.value:.9g}, bound {float(bound or 0):.9g}")
+
     def _enough(self, value: float, bound: Fraction | None) -> bool:
         close = _CLOSE if self._work <= _EASY and not self.request.cut else self.ENOUGH
         return bound is not None and value - float(bound) <= close * abs(value)
 
     def _first(self, best: _Candidate) -> list[Fraction]:
         """Anchors: the outputs of the best channel on the answers, moved, and what there is room for between them."""
-        answers = sorted(self._inputs)
         each, most = self.request.compared // self.request.question.m, _CURVED if self.request.cut else _COMPARED
-        fits = (parts for parts in (*_FINER * self._dense, *_PARTS) if each * (parts * (len(answers) - 1) + 2) <= most)
-        parts = next(fits, 0)
-        steps = [a + (b - a) * i / parts for a, b in pairwise(answers) for i in range(parts)]
-        return self._spread(self._ends, [*best.points, *_used(best), *steps])
+        fits = (parts for parts in _PARTS if each * (parts * (len(self._inputs) - 1) + 2) <= most)
+        return self._spread(self._ends, [*best.points, *_used(best), *self._steps(next(fits, 0))])
+
+    def _steps(self, parts: int) -> list[Fraction]:
+        """So many parts of every interval between two answers."""
+        return [a + (b - a) * i / parts for a, b in pairwise(sorted(self._inputs)) for i in range(parts)]
 
     def _below(self, anchors: Sequence[Fraction]) -> tuple[_Candidate, Fraction]:
         """The channel at the tangents, and by how much its losses are above them. Raises ChannelTooLarge."""
@@ -207,8 +249,10 @@ class FreeOutputsProblem(ChannelProblem):
     def _relocated(self, below: _Candidate) -> _Candidate:
         """A channel at the tangents with its outputs moved to where they cost least: as private, and no program."""
         request, channel = below.request, below.answer.mechanism
-        weights = _weights(request, below.answer.solution)[:, None] * channel.matrix
-        points = posterior_points(self._named, request.question.places[0], np.maximum(weights, _NOTHING)).tolist()
+        weights = _weights(request, below.answer)[:, None] * channel.matrix
+        points = posterior_points(self._named, request.question.places[0], np.maximum(weights, _NOTHING))
+        used = points[channel.matrix.max(axis=0) > _PRESENT]
+        points = used[np.abs(points[:, None] - used).argmin(axis=1)].tolist()
         columns: dict[Fraction, list[int]] = {}
         for column, point in enumerate(map(self._number, points)):
             columns.setdefault(point, []).append(column)
@@ -233,7 +277,7 @@ class FreeOutputsProblem(ChannelProblem):
         lossy = request.max_loss is None
         value = float(ChannelProblem(request).loss(answer.mechanism)) if lossy else answer.claimed or 0.0
         matrix = answer.mechanism.matrix
-        weights = _weights(request, answer.solution)[:, None] * matrix
+        weights = _weights(request, answer)[:, None] * matrix
         used = (matrix.max(axis=0) > _least_used(request)) & (weights.sum(axis=0) > 0)
         points = posterior_points(self._named, request.question.places[0], weights[:, used])
         return _Candidate(request, answer, value, [self._number(point) for point in points.tolist()])
@@ -287,13 +331,13 @@ def _least_used(request: ChannelRequest) -> float:
     return _PRESENT if request.cut else _USED
 
 
-def _weights(request: ChannelRequest, solution: Solution | None) -> Vector:
+def _weights(request: ChannelRequest, answer: Answer) -> Vector:
     """What every input counts: the prior, or the multipliers of the largest loss; (k,)."""
     if request.weights is not None:
         return request.weights
-    even = np.ones(request.question.k)
-    if solution is None or solution.row_dual is None:
-        return even
-    rows = [block for block in solution.program.rows if block.name == "losses"]
-    weights = [np.maximum(-solution.row_dual[row.start : row.start + row.size], 0.0) for row in rows]
-    return weights[0] if weights and weights[0].size == even.size and weights[0].any() else even
+    even, known, solution = np.ones(request.question.k), answer.details.get("weights"), answer.solution
+    if known is None and solution is not None and solution.row_dual is not None:
+        rows = [block for block in solution.program.rows if block.name == "losses"]
+        known = next((-solution.row_dual[row.start : row.start + row.size] for row in rows), None)
+    weights = even if known is None or known.size != even.size else np.maximum(known, 0.0)
+    return weights if weights.any() else even

@@ -19,45 +19,49 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from operator import mul
 
 import numpy as np
 
 from solvers.arrays import Vector
 from solvers.rational_refinement import scaled
 from workbench.exact.numbers import ZERO, exp_bounds
-from workbench.exact.objects import Pair
 from workbench.families.channel.extra_rows import ExtraRows
 from workbench.families.channel.losses import Integers, LossTable
 from workbench.families.channel.repair import Edges, Prior
 
-_BITS = 96  # of a multiplier
+BITS = 96  # of a multiplier
 _EXP = 112  # of E
 
 
-def _shares(weights: Sequence[Fraction]) -> list[int]:
-    """Weights over 2^_BITS, rounded down."""
-    return [(w.numerator << _BITS) // w.denominator for w in weights]
+def shares_of(prior: Prior, weights: Vector) -> list[int]:
+    """The prior over 2^BITS, rounded down, or, with None, weights >= 0 as a distribution over it."""
+    if prior is not None:
+        return [(w.numerator << BITS) // w.denominator for w in prior]
+    weights = np.maximum(weights, 0.0)
+    shares: list[int] = scaled(weights / max(float(weights.sum()), 1e-300), BITS).tolist()
+    shares[int(np.argmax(weights))] -= sum(shares) - (1 << BITS)
+    return shares
 
 
-def _rows(losses: LossTable, shares: Sequence[int]) -> Integers:
-    """π ℓ over 2^_BITS, rounded down. Shape (k, m)."""
+def rows_of(losses: LossTable, shares: Sequence[int]) -> Integers:
+    """π ℓ over 2^BITS, rounded down. Shape (k, m)."""
     return np.asarray((losses.values * np.array(shares, dtype=object)[:, None]) // losses.unit)
 
 
-def _reduced(rows: Integers, multipliers: Mapping[str, Vector], edges: Edges) -> Pair:
-    """(Σ_y min_o of the rows with the multipliers' terms, Σ_p max_o u[p,o]), over 2^_BITS."""
+def _reduced(rows: Integers, multipliers: Mapping[str, Vector], edges: Edges) -> tuple[int, list[int]]:
+    """(Σ_y min_o of the rows with the multipliers' terms, max_o u[p,o] of every pair), over 2^BITS."""
     if "ratio" in multipliers:
-        rows, u, largest = rows.copy(), scaled(multipliers["ratio"], _BITS), 0
+        rows, u = rows.copy(), scaled(multipliers["ratio"], BITS)
         above = {epsilon: _e(epsilon) for epsilon in set(edges.epsilons)}
         for (i, j), epsilon, each in zip(edges.pairs or (), edges.epsilons, u, strict=True):
             rows[i] += each
             rows[j] -= -((-each * above[epsilon]) >> _EXP)
-            largest += int(each.max())
-        return int(rows.min(axis=1).sum()), largest
-    a, b = scaled(multipliers["least"], _BITS), scaled(multipliers["most"], _BITS)
+        return int(rows.min(axis=1).sum()), u.max(axis=1).tolist()
+    a, b = scaled(multipliers["least"], BITS), scaled(multipliers["most"], BITS)
     least, most = a.sum(axis=0) << _EXP, b.sum(axis=0) * _e(edges.epsilons[0])
     b = np.where(most > least, b * least // np.maximum(most, 1), b)
-    return int((rows - a + b).min(axis=1).sum()), 0
+    return int((rows - a + b).min(axis=1).sum()), []
 
 
 def _e(epsilon: Fraction) -> int:
@@ -68,26 +72,22 @@ def least_loss_bound(
     losses: LossTable,
     prior: Prior,
     edges: Edges,
-    delta: Fraction,
+    delta: Fraction | Sequence[Fraction],
     multipliers: Mapping[str, Vector],
     extra: ExtraRows | None = None,
 ) -> Fraction:
     """A number that the (expected, or with prior None the largest) loss of no private channel is below.
 
-    multipliers: as `models.channel.ChannelModel.multipliers` has them, and "extra" of such rows; any are right, bad
-    ones prove little.
+    delta: of every ordered pair of the edges, which may be there under several ε, or one for all. multipliers: as
+    `models.channel.ChannelModel.multipliers` has them, and "extra" of such rows; any are right, bad ones prove little.
     """
-    if prior is not None:
-        shares = _shares(prior)
-    else:
-        weights = np.maximum(multipliers["losses"], 0.0)
-        shares = scaled(weights / max(float(weights.sum()), 1e-300), _BITS).tolist()
-        shares[int(np.argmax(weights))] -= sum(shares) - (1 << _BITS)
-    rows, added = _rows(losses, shares), 0
+    weights = multipliers["losses"] if prior is None else np.zeros(0)
+    rows, added = rows_of(losses, shares_of(prior, weights)), 0
     if extra is not None:
-        rows, added = extra.bound(rows, multipliers["extra"], _BITS)
+        rows, added = extra.bound(rows, multipliers["extra"], BITS)
     value, largest = _reduced(rows, multipliers, edges)
-    return Fraction(value + added - delta * largest, 1 << _BITS)
+    each = delta if isinstance(delta, Sequence) else [delta] * len(largest)
+    return Fraction(value + added - sum(map(mul, each, largest)), 1 << BITS)
 
 
 def least_delta_bound(
@@ -99,10 +99,10 @@ def least_delta_bound(
 ) -> Fraction:
     """A number that δ of no channel is below whose loss is at most max_loss: the same sum with τ ℓ for ℓ and the
     max_loss handed back, over Σ_p max_o u[p,o] where that is more than 1."""
-    tau = scaled(np.maximum(multipliers["losses"], 0.0), _BITS).tolist()
+    tau = scaled(np.maximum(multipliers["losses"], 0.0), BITS).tolist()
     shares = tau if prior is None else [(p.numerator * tau[0]) // p.denominator for p in prior]
-    value, largest = _reduced(_rows(losses, shares), multipliers, edges)
-    return max(ZERO, Fraction(value - max_loss * sum(tau)) / max(1 << _BITS, largest))
+    value, largest = _reduced(rows_of(losses, shares), multipliers, edges)
+    return max(ZERO, Fraction(value - max_loss * sum(tau)) / max(1 << BITS, sum(largest)))
 
 
 def line_bound(losses: LossTable, prior: Sequence[Fraction], epsilon: Fraction, share: Vector) -> Fraction:
@@ -111,8 +111,8 @@ def line_bound(losses: LossTable, prior: Sequence[Fraction], epsilon: Fraction, 
     What a column needs from outside is gathered where its loss is least, from both ends; an input hands over most of
     what it needs from its outer neighbours. Where something is missing, λ of that input is lowered by it.
     """
-    rows, e = _rows(losses, _shares(prior)), _e(epsilon)
-    lam = scaled(np.asarray(share, dtype=float), _BITS)
+    rows, e = rows_of(losses, shares_of(prior, share)), _e(epsilon)
+    lam = scaled(np.asarray(share, dtype=float), BITS)
     rows = rows - lam[:, None]
     k, m = rows.shape
 
@@ -131,4 +131,4 @@ def line_bound(losses: LossTable, prior: Sequence[Fraction], epsilon: Fraction, 
     missing: dict[int, int] = {}
     for o, y in enumerate(own.tolist()):
         missing[y] = max(missing.get(y, 0), -int(here[o]))
-    return Fraction(int(lam.sum()) - sum(max(0, value) for value in missing.values()), 1 << _BITS)
+    return Fraction(int(lam.sum()) - sum(max(0, value) for value in missing.values()), 1 << BITS)

@@ -26,13 +26,14 @@ from workbench.exact.objects import Values
 from workbench.families.channel import blocks
 from workbench.families.channel.certify import exact_certificate
 from workbench.families.channel.infeasible import refuse
+from workbench.families.channel.interior_bound import by_interior, solved_by_interior
 from workbench.families.channel.losses import Integers
 from workbench.families.channel.lower_bound import least_delta_bound, least_loss_bound, line_bound
 from workbench.families.channel.oracle_check import verdict
 from workbench.families.channel.output_cells import LOWER
 from workbench.families.channel.repair import channel_loss, cheapest, repaired, to_integers, within_budget
 from workbench.families.channel.request import ChannelRequest
-from workbench.families.convex_notion import dense, solve_by_tangents, solve_densely
+from workbench.families.convex_notion import solve_by_tangents
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.oracle import meets
 from workbench.families.outcome import translated_errors
@@ -81,10 +82,11 @@ class ChannelProblem(Problem):
         """By linear programs, with tangents where the notion states several bounds."""
         request = self.request
         if request.cut:
+            if request.losses.name == LOWER and (known := self._by_multipliers()) is not None:
+                return known
             model = request.model()
             ordered = request.question.ordered
-            solved = solve_densely if request.losses.name == LOWER and dense(request) else solve_by_tangents
-            by_tangents, least = solved(request, ordered[0], model.program, model.compared(ordered))
+            by_tangents, least = solve_by_tangents(request, ordered[0], model.program, model.compared(ordered))
             return Answer(request.channel(np.maximum(by_tangents["M"], 0.0)), least, by_tangents)
         if request.by_blocks and (by_blocks := self._by_blocks()) is not None:
             return by_blocks
@@ -96,6 +98,17 @@ class ChannelProblem(Problem):
         law = to_integers(solution["M"]), free
         raw = request.channel(np.maximum(solution["M"], 0.0))
         return Answer(raw, bound, solution, "exact repair", law, solution.objective or 0.0)
+
+    def _by_multipliers(self) -> Answer | None:
+        """Under several bounds by an interior point, proven by its own multipliers; None where there is none."""
+        request, solution = self.request, None
+        if blocks.by_sticks(request):
+            (masses, solution, bound), weights = blocks.solved_by_sticks(request)
+        elif by_interior(request) and (known := solved_by_interior(request)) is not None:
+            masses, bound, weights = known
+        else:
+            return None
+        return Answer(request.channel(masses), bound, solution, details={"weights": weights})
 
     def _by_blocks(self) -> Answer | None:
         """Output by output, first without the masses that δ makes needless; None where that proves less than a program

@@ -113,11 +113,13 @@ class GDP(LeastParameter):
         mu = float(values["mu"])
         return tuple(_tangent(mu, mu * (mu / 2 + k)) for k in (-1, 0, 1, 2))
 
-    def dense(self, values: Values) -> tuple[Requirement, ...]:
-        """The hockey sticks at ε = μ (μ/2 + z) >= 0 for z on a grid: those of ε < 0 are of the other order."""
+    def dense(self, values: Values) -> tuple[tuple[HockeyStick, HockeyStick], ...]:
+        """The hockey sticks at ε = μ (μ/2 + z) >= 0 for z on a grid: those of ε < 0 are of the other order. Tangents of
+        f that are h apart in z meet μ h²/8 below it, measured in μ, or less: those of μ/(1 + h²/8) meet above it."""
         mu = float(values["mu"])
         places = np.concatenate([np.arange(-mu / 2, _THIN, _APART), np.arange(_THIN, *_TAIL)])
-        return tuple(_tangent(mu, mu * (mu / 2 + z)) for z in places.tolist() if mu * (mu / 2 + z) < _STEEPEST)
+        at = [(mu * (mu / 2 + z), _APART if z < _THIN else _TAIL[1]) for z in places.tolist()]
+        return tuple((_tangent(mu, each), _tangent(mu / (1 + h * h / 8), each)) for each, h in at if each < _STEEPEST)
 
     def gaussian_mu(self, values: Values) -> Fraction:
         """μ itself."""

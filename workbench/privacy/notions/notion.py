@@ -229,9 +229,9 @@ class Notion(ABC):
         none, or `relaxed` says all. What is implied is safe: bounds are never tighter than the budget."""
         return ()
 
-    def dense(self, values: Values) -> tuple[Requirement, ...]:
-        """Finitely many requirements that a budget implies, and that nearly amount to it; none where `levels` says
-        more, or `relaxed` all."""
+    def dense(self, values: Values) -> tuple[tuple[HockeyStick, HockeyStick], ...]:
+        """Hockey sticks that a budget implies, each with a tighter one at the same ε: all of these nearly amount to the
+        budget, or are more. None where `levels` says more, or `relaxed` all."""
         return ()
 
     def levels(self, values: Values) -> tuple[float, float, Callable[[float], Requirement]] | None:
