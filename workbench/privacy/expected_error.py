@@ -202,20 +202,18 @@ def _outputs(mechanism: Any) -> Rationals:
 
 
 def _pieces(mechanism: Any, loss: str) -> Iterator[_Piece]:
-    """The expected loss as a function of x, from left to right: a quadratic between neighbouring knots and outputs."""
+    """The expected loss as a function of x, from left to right: a quadratic on a segment, where the law is a mixture of
+    its ends' and outputs are not inside it or the loss is squared, else between them too."""
     outputs = _outputs(mechanism)
+    knots = sorted(outputs) if loss == "absolute" else []
     for segment in mechanism.segments:
         a, b = segment.low, segment.high
-        for low, high in pairwise([a, *sorted(o for o in outputs if a < o < b), b]):
-            places = (low, (low + high) / 2, high)
-            left, right = segment.left, segment.right
-            mixed = [
-                left
-                if left is right
-                else Distribution([(b - x) * p + (x - a) * q for p, q in zip(left, right, strict=True)])
-                for x in places
-            ]
-            yield _Piece(low, high, *expected_losses(loss, places, mixed, outputs))
+        ends = [*pairwise([a, *(o for o in knots if a < o < b), b])]
+        places = [x for low, high in ends for x in (low, (low + high) / 2, high)]
+        of_laws = (expected_losses(loss, places, [law] * len(places), outputs) for law in (segment.left, segment.right))
+        mixed = [((b - x) * p + (x - a) * q) / (b - a) for x, p, q in zip(places, *of_laws, strict=True)]
+        for at, (low, high) in enumerate(ends):
+            yield _Piece(low, high, *mixed[3 * at : 3 * at + 3])
 
 
 def _on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError:

@@ -12,7 +12,8 @@ bound             for every offset t the answers low + t + i h are    the answer
 Neighbours differ by S at most: their points by ⌈S/h⌉ h (with one draw for both if it is random; what mixes private
 rows with the same shares is private), which M protects, while the bound may use ⌊S/h⌋ h only; where all answers are
 neighbours so are all points. Where h divides S, or S is the whole range, cost and bound differ by O(h²) for most. The
-worst answer, where not all are neighbours, has blocks that count answers between points (`range_points`).
+worst answer, where not all are neighbours, has blocks that count answers between points (`range_points`). At δ = 0 both
+bounds are by extreme rays, whose prices need no program of all masses (`range_rays`).
 
 All neighbours, δ = 0, under a prior: RR-on-Bins is the best of all with real outputs (Ghazi et al. 2023, Theorem 5),
 so the finite questions are answered by their bins, on up to 2^15 points for the bound, and the bins are the cells. For
@@ -31,6 +32,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,6 +56,7 @@ from workbench.families.channel.losses import loss_table
 from workbench.families.channel.range_channels import NARROW, GivenMechanism, cost_of, near
 from workbench.families.channel.range_least import least
 from workbench.families.channel.range_points import BetweenPoints, Points, by_points, coarse, fits, in_blocks, parts_of
+from workbench.families.channel.range_rays import GivenRows, Rays, by_rays, counts_of
 from workbench.families.channel.request import ChannelRequest, ChannelTooLarge
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.pipeline import design
@@ -61,12 +64,10 @@ from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.label_randomizers.randomized_response import odds_below
 from workbench.mechanisms.nearest_outputs import NearestOutputs
-from workbench.mechanisms.range_query import MOST_CELLS, RangeQuery
+from workbench.mechanisms.range_query import RangeQuery
 from workbench.privacy.certificate import Certificate
 
-_CELLS = (8, 16, 32, 64, 128, 12, 24, 48, 96)  # refined until cost and bound are close; not every refinement helps
-_BINNED = (8, 16, 32, 64, 128, 256, 512, 1 << 11, 1 << 13, 1 << 15, 1 << 18)  # points that bins are made of
-_FINEST, _BY_TANGENTS = (1 << 15, 1 << 18), (4, 8)  # and cells under a notion of several bounds
+_FINEST = (1 << 15, 1 << 18)  # points that bins are made of
 _CLOSE, _OF_WORST = 0.01, 0.8  # of each other, relative; the share of it that ends programs for the worst answer
 _STEEP, _GAIN = 30, 0.001  # ε up to which bins are known; δ from which answers themselves are published
 _OF_AN_OUTPUT, _STEPS = 512, 1 << 20  # steps of an output, and at most
@@ -141,15 +142,19 @@ class _Search:
         if pure and self.question.weights is None:
             self._worst()
             return
-        counts, blocks = self._counts(request, pure), not pure and by_points(request)
+        rays = None if pure or not by_rays(request) else Rays(request, self._deadline)
+        blocks = not (pure or rays) and by_points(request)
+        by = self._binned if pure else self._between if blocks else self._solved
+        by = by if rays is None else partial(self._by_rays, rays)
+        counts = counts_of(request, pure)
         for count in counts:
             if self.best is not None:
-                if self._deadline.passed or not (pure or fits(request, self.question.of(count))):
+                if self._deadline.passed or not (pure or rays or fits(request, self.question.of(count))):
                     break
                 if blocks and count < counts[-1] and coarse(count, *self.best[:2], self.bound):
                     continue
             try:
-                (self._binned if pure else self._between if blocks else self._solved)(request, count)
+                by(request, count)
             except (ChannelTooLarge, InvalidRequest, NotProven) as error:
                 if self.best is None or getattr(error, "interrupted", False):
                     raise
@@ -162,20 +167,12 @@ class _Search:
         if self.request.progress is not None and self.best is not None:
             self.request.progress(f"{count} cells: loss {float(self.best[0]):.9g}, bound {float(self.bound):.9g}")
 
-    def _counts(self, request: ChannelRequest, binned: bool) -> list[int]:
-        """How many cells are tried: such that the sensitivity is so many cells, where that is possible."""
-        question = self.question
-        if question.given:
-            return [question.cells]
-        counts = _BINNED if binned else _BY_TANGENTS if request.cut else _CELLS
-        whole = math.lcm(((question.high - question.low) / question.sensitivity).numerator, question.parts)
-        for each in (whole, question.parts):
-            dividing = [*dict.fromkeys(each * -(-count // each) for count in counts)]
-            if binned or request.cut:
-                break
-            if fit := [n for n in dividing if n <= MOST_CELLS and fits(request, question.of(n))]:
-                return sorted({*fit, *(_CELLS[:3] if each > _CELLS[2] else ())}) if by_points(request) else fit
-        return dividing
+    def _by_rays(self, rays: Rays, request: ChannelRequest, count: int) -> None:
+        """By extreme rays, as `range_rays` has it."""
+        self.bound = max(self.bound, self._scaled(rays.bound(count)))
+        if not self.close:
+            cells, (outputs, rows) = self.question.of(count), rays.channel(count)
+            self._take(self._finite(request, cells.finite(cells.far, outputs), partial(GivenRows, rows=rows)), cells)
 
     def _solved(self, request: ChannelRequest, count: int) -> None:
         """By programs."""
@@ -223,8 +220,9 @@ class _Search:
     def _worst(self) -> None:
         """By programs on points, about as many in each bin."""
         q, name = math.expm1(float(self.request.epsilon or 0)), self._loss.name
-        scale, limit = (np.array([0.0, 1.0]), np.array([0.0, float(self._first(q))])), None
-        if scale[1][-1] > _SOME:
+        d = self._first(q)
+        scale, limit = (np.array([0.0, 1.0]), np.array([0.0, float(d)])), None
+        if d > _SOME:
             limit = Limit.of(q, name)
             scale = limit.places(_ENDS), np.linspace(0, limit.bins, _ENDS + 1)
             if limit.bins > _MANY:
@@ -266,7 +264,6 @@ class _Search:
         own = max(1, min(_OWN[0], _FINE // bins.d))
         shares = (np.arange(own * max(bins.d, 2)) + 0.5) / own
         o = np.interp(shares, np.arange(bins.d + 1), np.append(middles[bins.starts], 1.0))
-        self._nearest(np.full(2, 0.5), 1)  # the constant
         self._nearest(level(o, own, q, self._loss.name) if bins.d <= _SOME else o, own)
         return bins.d
 

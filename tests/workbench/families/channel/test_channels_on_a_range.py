@@ -74,8 +74,7 @@ def test_neighbours_within_a_sensitivity():
     assert RangeQuery("0..10", sensitivity=3, cells=8).below().pairs == RangeQuery("0..10", cells=8).finite(2).pairs
     assert RangeQuery("0..10", sensitivity=3, cells=8).far == 3
     uneven = best(0, 10, sensitivity="3.1", epsilon=1)  # which few cells do not divide
-    assert uneven.bound <= uneven.objective
-    assert "not proven within 1 %" in uneven.words[0]
+    assert 0.99 * uneven.objective <= uneven.bound <= uneven.objective
 
 
 def test_a_range_that_is_shifted_and_scaled_costs_the_same():
