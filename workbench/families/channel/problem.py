@@ -87,7 +87,13 @@ class ChannelProblem(Problem):
             model = request.model()
             ordered = request.question.ordered
             by_tangents, least = solve_by_tangents(request, ordered[0], model.program, model.compared(ordered))
-            return Answer(request.channel(np.maximum(by_tangents["M"], 0.0)), least, by_tangents)
+            answer = Answer(request.channel(np.maximum(by_tangents["M"], 0.0)), least, by_tangents)
+            near, plain = (1 - self.ENOUGH) * (by_tangents.objective or 0.0), not request.extended
+            plain = plain and request.losses.forbidden is None
+            if plain and (least is None or least < near) and (known := self._by_multipliers()) is not None:
+                more = known.bound or 0
+                return answer if least is not None and least >= more else replace(answer, bound=more)
+            return answer
         if request.by_blocks and (by_blocks := self._by_blocks()) is not None:
             return by_blocks
         assert programs is not None

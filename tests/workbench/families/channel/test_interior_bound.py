@@ -150,6 +150,11 @@ def test_all_real_outputs_are_proven_within_a_percent(answers, budget):
     assert free.objective * 0.99 <= free.bound <= free.objective
 
 
+def test_multipliers_prove_what_a_program_of_tangents_left_open():
+    listed = wb.design(wb.FiniteQuery("0..20", "free", max_shift=1), notion="zcdp", rho="0.1", loss="absolute")
+    assert 0.999 * listed.objective <= listed.bound <= listed.objective
+
+
 @pytest.mark.parametrize("budget", [{"notion": "gdp", "mu": 1}, {"notion": "zcdp", "rho": "0.1"}], ids=str)
 def test_the_absolute_loss_needs_no_output_beside_the_answers(budget):
     free = wb.design(wb.FiniteQuery("0..3", "free", max_shift=1), loss="absolute", **budget)
