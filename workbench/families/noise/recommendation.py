@@ -122,7 +122,7 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
         """That of the staircase, which has no parameter but ε."""
         return FAMILY.designed(FAMILY.request(question, loss=query.loss, notion=query.notion, epsilon=query.epsilon))
 
-    proven = "a closed form in floating point" if query.parameters else "its exact parameter is proven; in brief"
+    proven = "a closed form in floating point" if query.parameters else "private at its exact parameter, rounded here"
     for entry in listed:
         words = f"unbiased; published ({entry.source}); {proven}"
         yield Candidate(entry.name, words, partial(closed_form, entry))
