@@ -345,8 +345,8 @@ def interior_point(
     """Where it ends; None where even laws are not within the bounds.
 
     compared: entries, first and second of `models.tangent_program.Comparisons`; bounds: of all comparisons, cones with
-    limits > 0; levels: further ones; even: columns whose laws are even; gap: a
-    relative one that is enough where columns are priced once more, so that multipliers of those in use count alone.
+    limits > 0; levels: further ones; even: columns whose laws are even; gap: relative, that is enough where columns are
+    priced once more, so that multipliers of those in use count alone.
     """
     from threadpoolctl import threadpool_limits  # slow to import
 
