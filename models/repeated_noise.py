@@ -269,14 +269,17 @@ def _improve(
         value, gradient = composed.gradient(point * scale)
         return -gradient * scale / max(value, 1e-300)
 
+    from threadpoolctl import threadpool_limits  # slow to import
+
     start = losses / scale
-    optimum = minimize(
-        objective,
-        start,
-        jac=True,
-        method="SLSQP",
-        constraints=[{"type": "ineq", "fun": slack, "jac": slack_gradient}],
-        bounds=[((1 - trust) * x, (1 + trust) * x) for x in start],
-        options={"maxiter": 80, "ftol": 1e-10},
-    )
+    with threadpool_limits(1, "blas"):  # of matrices so small that threads wait for each other
+        optimum = minimize(
+            objective,
+            start,
+            jac=True,
+            method="SLSQP",
+            constraints=[{"type": "ineq", "fun": slack, "jac": slack_gradient}],
+            bounds=[((1 - trust) * x, (1 + trust) * x) for x in start],
+            options={"maxiter": 80, "ftol": 1e-10},
+        )
     return optimum.x * scale

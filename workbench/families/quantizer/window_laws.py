@@ -168,6 +168,7 @@ class _Descent:
     def descend(self, z: Vector, tolerance: float) -> tuple[float, Vector] | None:
         """The best value on the way from z, and where it is; None: no law."""
         from scipy.optimize import Bounds, minimize  # slow to import
+        from threadpoolctl import threadpool_limits
 
         best: list[tuple[float, Vector]] = []
         values: list[float] = []
@@ -190,16 +191,17 @@ class _Descent:
             "fun": lambda z: np.concatenate([means(z.tobytes())[0], rows @ z - least]),
             "jac": lambda z: np.concatenate([means(z.tobytes())[1], rows]),
         }
-        minimize(
-            value,
-            z,
-            jac=True,
-            bounds=Bounds(*self.bounds),
-            constraints=constraints,
-            method="SLSQP",
-            callback=stop,
-            options={"maxiter": _ITERATIONS, "ftol": tolerance},
-        )
+        with threadpool_limits(1, "blas"):  # of matrices so small that threads wait for each other
+            minimize(
+                value,
+                z,
+                jac=True,
+                bounds=Bounds(*self.bounds),
+                constraints=constraints,
+                method="SLSQP",
+                callback=stop,
+                options={"maxiter": _ITERATIONS, "ftol": tolerance},
+            )
         return best[0] if best else None
 
     def rounded(self, z: Vector) -> Pair:
