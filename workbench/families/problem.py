@@ -159,7 +159,7 @@ class Problem(ABC):
 
     def oracle(self, answer: Answer) -> OracleVerdict:
         """What a closed form says."""
-        return OracleVerdict.none("no closed form is known for this notion; the bound is that of the last program.")
+        return OracleVerdict.none("no closed form is known for this notion; the bound is proven by multipliers.")
 
     def words(self) -> list[str]:
         """Sentences that a reader must know of every design."""
