@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from .arrays import Positions, Vector
 from .backend import Options, solve
 from .errors import SolverError
+from .highs import create_silent_highs
 from .program import Data, Program
 from .search import Deadline
 from .solution import PointStatus, Rest, Solution, Termination
@@ -108,7 +109,7 @@ class GrowingProgram(RestatedProgram):
         import highspy
 
         super().__init__(program, "highs")
-        self._highspy, self._h, self._clock = highspy, highspy.Highs(), Deadline()
+        self._highspy, self._h, self._clock = highspy, create_silent_highs(), Deadline()
         for name, value in {
             "output_flag": False,
             "presolve": "off",

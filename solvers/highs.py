@@ -38,6 +38,22 @@ _CALLS = 24  # coefficient changes, and one more for every _SHARE non-zeros: abo
 _SHARE = 32
 
 
+def create_silent_highs() -> Any:
+    """Create a highspy.Highs object that prints nothing.
+
+    The constructor of highspy 1.16 enables callbacks, and this prints a banner to stdout while
+    output_flag has its default. The flag is therefore set just before.
+    """
+    import highspy
+
+    class SilentHighs(highspy.Highs):  # type: ignore[misc]
+        def enableCallbacks(self) -> Any:
+            self.setOptionValue("output_flag", False)
+            return super().enableCallbacks()
+
+    return SilentHighs()
+
+
 class _HighsSession(Session):
     pool: ClassVar[int | None] = None  # thread count of the process's pool, as far as this room has set it
 
@@ -54,8 +70,7 @@ class _HighsSession(Session):
                 self._settings["mip_detect_symmetry"] = False
         self._settings |= owner.in_words(options)
         self._native_limit = options.native.get("time_limit")
-        self._h = highspy.Highs()
-        self._h.setOptionValue("output_flag", False)
+        self._h = create_silent_highs()
         for key, value in self._settings.items():
             if self._h.setOptionValue(key, value) != highspy.HighsStatus.kOk:
                 raise self.unsupported(key, value)
