@@ -1,64 +1,76 @@
-# Two commands do everything on a machine with Python 3.11, pip and make:
+# Two commands do everything on a machine with Python 3.11 or newer, pip and make:
 #   make reproduce    install, then regenerate every figure and table into results/
-#   make test         install, then lint, types and tests
-# Others: make docs (the site, into docs/_build/html), make bench (ratios measured in one run), make fuzz (minutes of
-# random files), make full (reproduce with what takes longer), make check-release (wheel and sdist in empty environments),
-# make clean.
+#   make test         install the rest, then lint, types and tests
+# Others: make install (what reproduce needs), make docs (the site, into docs/_build/html),
+# make bench (ratios measured in one run), make fuzz (minutes of random files),
+# make full (reproduce with what takes longer), make check-release (wheel and sdist in empty
+# environments), make test-unpinned (make test without pinned versions), make clean.
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-READY  := $(VENV)/.ready
+# What `make install` has installed; `make test` installs the tools of developers as well.
+READY     := $(VENV)/.ready
+READY_DEV := $(VENV)/.ready-dev
+SOURCES_OF_VERSIONS := pyproject.toml workbench/io/tested_versions.txt
+INSTALL := $(PYTHON) tools/install.py --venv $(VENV)
 
 .DEFAULT_GOAL := help
-.PHONY: help install reproduce full test lint types pytest fuzz check-release bench docs clean
+.PHONY: help install install-dev reproduce full test test-unpinned lint types pytest fuzz check-release bench docs clean
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | head -6
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -8
 
 install: $(READY)
 
-# One environment for users and developers; rebuilt when the pins change.
-$(READY): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=...")'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing into $(VENV) (a minute or two) ..."
-	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all,dev]'
+install-dev: $(READY_DEV)
+
+$(READY): $(SOURCES_OF_VERSIONS)
+	@$(INSTALL) --extras learning
 	@touch $@
+
+$(READY_DEV): $(SOURCES_OF_VERSIONS)
+	@$(INSTALL) --extras all,dev
+	@touch $(READY) $@
 
 reproduce: install
 	@$(BIN)/workbench reproduce
 
-full: install
+full: install-dev
 	@$(BIN)/workbench reproduce --full
 
 test: lint types pytest
 
-lint: install
+# Every package in the newest version that pyproject.toml allows.
+test-unpinned:
+	@$(INSTALL) --extras all,dev --no-pins
+	@touch $(READY) $(READY_DEV)
+	@$(MAKE) test
+
+lint: install-dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-types: install
+types: install-dev
 	@$(BIN)/mypy --num-workers=2
 
 # Three processes on two cores: some tests spend their time waiting.
-pytest: install
+pytest: install-dev
 	@$(BIN)/pytest --numprocesses=3 --dist=worksteal
 
-fuzz: install
+fuzz: install-dev
 	@set -e; for program in tests/fuzz/fuzz_*.py; do echo "$$program"; $(BIN)/python "$$program"; done
 
 # The wheel and the sdist, tried in empty environments outside the repository.
 check-release:
 	@$(PYTHON) tools/check_release.py
 
-bench: install
+bench: install-dev
 	@$(BIN)/python -m bench
 
-# The site needs more than the tests do; that is installed when it is first built.
-$(VENV)/.docs: $(READY)
-	@echo "Installing what builds the documentation ..."
-	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+# The tools that build the site are installed when it is first built.
+$(VENV)/.docs: $(READY_DEV)
+	@$(INSTALL) --extras all,dev,docs
 	@touch $@
 
 docs: $(VENV)/.docs

@@ -4,6 +4,7 @@
 
 1. sdist from a clean copy, wheel from the sdist; both hold every file they should.
 2. The wheel, installed without extras into an empty environment, does its work from an empty folder.
+   The same on a newer Python (3.13 or 3.12) where one is found, in short.
 3. The wheel without its dependencies, with numpy and python-flint: the core without a solver; once more with a cvxpy
    newer than the tested one beside it.
 4. Some of the tests, from the unpacked sdist.
@@ -24,6 +25,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+PINS = ROOT / "workbench" / "io" / "tested_versions.txt"
 PACKAGES = ("solvers", "models", "workbench")
 BESIDE = ("tests", "tools", "bench", "examples", "docs")  # folders of the sdist, with these files
 FILES = (
@@ -33,7 +35,6 @@ FILES = (
     "LICENSE",
     "Makefile",
     "README.md",
-    "constraints.txt",
     "Dockerfile",
 )
 TESTS = (
@@ -61,7 +62,7 @@ COMMANDS: tuple[tuple[str, int, str], ...] = (
     ("compare --programs library --solvers highs --time-limit 5", 0, "2 of 2"),
     ("reproduce --paper modulo-noise --only table1 --out results", 0, "README.md"),
     ("reproduce --paper label-dp --out results", 0, "need the extra 'learning'"),
-    ("reproduce --paper label-dp --only table1 --out results", 2, "dp-workbench[learning]"),
+    ("reproduce --paper label-dp --only table1 --out results", 2, "pip install '.[learning]'"),
     ("compose noise.json --times 5 --delta 0.2", 0, "Composition"),
     ("audit noise.json --epsilon 1 --risk", 0, "attack advantage"),
     ("recommend --answers 0..20 --max-shift 1 --epsilon 1 --delta 1e-5", 0, "best channel"),
@@ -82,9 +83,30 @@ def run(*command: object, cwd: Path, code: int = 0, says: str = "") -> str:
     return done.stdout
 
 
-def environment(folder: Path, *packages: object) -> Path:
+# What is tried on a newer Python: a few commands that use every solver package.
+SHORT_COMMANDS = COMMANDS[2:8]
+NEWER_PYTHONS = ("3.13", "3.12")
+
+
+def find_newer_python() -> str | None:
+    """Find the newest other Python that the classifiers name; its program, or None."""
+    folders = [Path.home() / ".pyenv" / "versions"]
+    for version in NEWER_PYTHONS:
+        program = shutil.which(f"python{version}")
+        candidates = [Path(program)] if program else []
+        for folder in folders:
+            candidates += sorted(folder.glob(f"{version}.*/bin/python"))
+        for candidate in candidates:
+            done = subprocess.run([str(candidate), "-c", "import sys, venv; print(sys.version_info[:2])"],
+                                  capture_output=True, text=True)  # fmt: skip
+            if done.stdout.strip() == str(tuple(map(int, version.split(".")))):
+                return str(candidate)
+    return None
+
+
+def environment(folder: Path, *packages: object, python: str = sys.executable) -> Path:
     """A new environment with packages, pinned as tested; its folder of programs."""
-    run(sys.executable, "-m", "venv", folder, cwd=ROOT)
+    run(python, "-m", "venv", folder, cwd=ROOT)
     programs = folder / ("Scripts" if sys.platform == "win32" else "bin")
     if packages:
         run(programs / "python", "-m", "pip", "install", "--quiet", *packages, cwd=folder)
@@ -123,7 +145,7 @@ def main() -> None:
         print(f"  {sdist.name}: {sdist.stat().st_size / 1e3:.0f} kB, {wheel.name}: {wheel.stat().st_size / 1e3:.0f} kB")
 
         print("2. the wheel without extras, from an empty folder")
-        programs = environment(work / "user", "--constraint", ROOT / "constraints.txt", wheel)
+        programs = environment(work / "user", "--constraint", PINS, wheel)
         empty = work / "empty"
         empty.mkdir()
         where = run(programs / "python", "-c", "import workbench; print(workbench.__file__)", cwd=empty)
@@ -135,6 +157,16 @@ def main() -> None:
         for title in ("Table 1", "Fig. 2", "channel LP"):  # one paper complete, the other without what needs an extra
             if title not in gallery:
                 sys.exit(f"the gallery lacks {title}")
+
+        newer = find_newer_python()
+        if newer is None:
+            print("  neither Python 3.13 nor 3.12 was found: not tried on a newer Python")
+        else:
+            programs_newer = environment(work / "newer", "--constraint", PINS, wheel, python=newer)
+            beside = work / "beside"
+            beside.mkdir()
+            for command, code, says in SHORT_COMMANDS:
+                run(programs_newer / "workbench", *command.split(), cwd=beside, code=code, says=says)
 
         print("3. numpy and python-flint are enough without a solver")
         for extra in ((), ("cvxpy>=1.9.2",)):
@@ -154,7 +186,7 @@ def main() -> None:
         with tarfile.open(sdist) as archive:
             archive.extractall(work / "unpacked", filter="data")
         (unpacked,) = (work / "unpacked").iterdir()
-        pins = ("--constraint", ROOT / "constraints.txt", "pytest", "pytest-timeout", "hypothesis")
+        pins = ("--constraint", PINS, "pytest", "pytest-timeout", "hypothesis")
         run(programs / "python", "-m", "pip", "install", "--quiet", *pins, cwd=work)
         run(programs / "python", "-m", "pytest", *TESTS, cwd=unpacked)
     print("The release is complete.")

@@ -92,6 +92,7 @@ def test_containers_and_the_appendix_call_targets_that_exist(file: str) -> None:
     ("versions", "bad"),
     [
         ({"highspy": "1.13.1", "ortools": "9.15.6755", "cvxpy": "1.9.1"}, 0),
+        ({"highspy": "1.16.0", "ortools": "9.15.6755", "cvxpy": "1.9.3"}, 0),
         ({"highspy": "1.15.0", "ortools": "9.15.6755", "cvxpy": "1.9.2"}, 1),
         ({"highspy": "1.14.0", "ortools": "9.15.6755", "cvxpy": "1.9.2"}, 1),
         ({"highspy": "1.14", "ortools": None, "cvxpy": "1.9.1"}, 1),
@@ -103,20 +104,79 @@ def test_known_clashes(versions: dict[str, str | None], bad: int) -> None:
     assert len(installation.clashes(versions)) == bad
 
 
-def test_what_is_installed_here_is_the_tested_set(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def tested_set(monkeypatch: pytest.MonkeyPatch) -> dict[str, str | None]:
+    """Pretend that the tested versions are installed; a test changes some of them."""
+    versions: dict[str, str | None] = {**installation.tested_versions()}
+    real = installation._version
+    monkeypatch.setattr(installation, "_version", lambda name: versions.get(name.lower(), real(name)))
+    return versions
+
+
+def test_the_tested_set_is_known_good(tested_set: dict[str, str | None]) -> None:
     found = installation.installation()
     assert (found["verdict"], found["clashes"]) == ("known good", [])
     assert all(row["writable"] for row in found["folders"])
-    real = installation._version
-    for gone, verdict in (({"highspy", "cvxpy"}, "light core"), ({"numpy"}, "incomplete")):
-        monkeypatch.setattr(installation, "_version", lambda name, gone=gone: None if name in gone else real(name))
-        assert installation.installation()["verdict"] == verdict
-    monkeypatch.setattr(installation, "_version", lambda name: "1.14.0" if name == "highspy" else real(name))
-    assert installation.installation()["verdict"] == "known bad"
-    monkeypatch.setattr(installation, "_version", lambda name: "9.9" if name == "rich" else real(name))
-    assert installation.installation()["verdict"] == "not tested"
 
 
-def test_a_specifier_of_another_form_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({"highspy": None, "cvxpy": None}, "light core"),
+        ({"numpy": None}, "incomplete"),
+        ({"highspy": "1.14.0"}, "known bad"),
+        ({"rich": "9.9"}, "not tested"),
+        ({"numpy": "2.4.5"}, "not tested"),
+    ],
+)
+def test_another_set_has_another_verdict(
+    tested_set: dict[str, str | None], changes: dict[str, str | None], verdict: str
+) -> None:
+    tested_set |= changes
+    assert installation.installation()["verdict"] == verdict
+
+
+def test_the_doctor_names_each_version_that_differs(tested_set: dict[str, str | None]) -> None:
+    tested = tested_set["numpy"]
+    tested_set |= {"numpy": "2.4.5", "rich": "9.9"}
+    found = installation.installation()
+    rows = {row["package"]: row for row in found["packages"]}
+    assert (rows["numpy"]["status"], rows["rich"]["status"]) == ("other version", "outside the range")
+    assert f"numpy 2.4.5 (tested: {tested})" in found["why"]
+    assert "rich 9.9" in found["why"]
+    assert "scipy" not in found["why"]
+
+
+def test_every_tested_version_is_within_the_range_of_its_requirement() -> None:
+    rows = {row["package"].lower(): row for row in installation.packages()}
+    for name, version in installation.tested_versions().items():
+        assert name not in rows or installation.within(version, rows[name]["wanted"]), name
+
+
+@pytest.mark.parametrize(
+    ("version", "specifier", "expected"),
+    [
+        ("1.16.0", ">=1.13.1,!=1.14.*,!=1.15.*,<1.17", True),
+        ("1.15.1", ">=1.13.1,!=1.14.*,!=1.15.*,<1.17", False),
+        ("1.14", ">=1.13.1,!=1.14.*", False),
+        ("1.1", "!=1.14.*", True),
+        ("9.15.6755", "==9.15.*", True),
+        ("1.0", "!=1", False),
+    ],
+)
+def test_specifiers(version: str, specifier: str, expected: bool) -> None:
+    assert installation.within(version, specifier) is expected
+
+
+@pytest.mark.parametrize("specifier", ["~=1.0", ">=1.*", "1.0"])
+def test_a_specifier_of_another_form_is_refused(specifier: str) -> None:
     with pytest.raises(ValueError, match="no known form"):
-        installation.within("1.0", "~=1.0")
+        installation.within("1.0", specifier)
+
+
+def test_no_text_says_that_the_package_is_in_a_registry() -> None:
+    files = [path for folder in (*PACKAGES, "docs", "tools") for path in (ROOT / folder).rglob("*")]
+    texts = {path: path.read_text("utf-8") for path in files if path.suffix in (".py", ".md", ".toml", ".html", ".js")}
+    texts[ROOT / "README.md"] = (ROOT / "README.md").read_text("utf-8")
+    named = [path.name for path, text in texts.items() if re.search(r"pip install\W+(--\S+ )*'?dp-workbench", text)]
+    assert named == []

@@ -9,12 +9,13 @@ from typing import TextIO
 
 from workbench.errors import WorkbenchError
 from workbench.exact.objects import Record
-from workbench.io.extras import says_what_is_missing
+from workbench.io.extras import install_command, says_what_is_missing
 
 _PACKAGES = {
     "package": "package",
     "installed": "installed",
-    "tested with": "wanted",
+    "tested": "tested",
+    "accepted": "wanted",
     "status": "status",
     "extra": "extra",
 }
@@ -58,7 +59,7 @@ def _lines(report: Record) -> list[str]:
         *(_columns(_SOLVERS, solvers) if solvers else [f"solvers: {report['solvers_error']}"]),
         "",
         f"extras missing: {', '.join(missing) or 'none'}",
-        *([f"    pip install 'dp-workbench[{','.join(missing)}]'"] if missing else []),
+        *([f"    {install_command(*missing)}"] if missing else []),
         f"Chromium: {report['chromium'] or 'not found (only the tests of pictures in a browser use it)'}",
         *(
             f"{row['purpose']}: {row['folder']} {'can' if row['writable'] else 'CANNOT'} be written into"

@@ -21,6 +21,12 @@ EXTRAS = {
 _OURS = ("workbench", "models", "solvers")
 
 
+def install_command(*extras: str) -> str:
+    """Write the command that installs this project with extras in a clone: no registry has the package."""
+    wanted = f"[{','.join(extras)}]" if extras else ""
+    return f"pip install '.{wanted}' in a clone of the repository"
+
+
 def present(module: str) -> bool:
     """Whether a package could be imported; imports nothing."""
     try:
@@ -32,7 +38,7 @@ def present(module: str) -> bool:
 def need(extra: str, what: str) -> None:
     """Raise NotInstalled unless an extra is installed. what: "Composition", the subject of the sentence."""
     if not present(EXTRAS[extra]):
-        raise NotInstalled(f"{what} needs the extra {extra!r}: pip install 'dp-workbench[{extra}]'.")
+        raise NotInstalled(f"{what} needs the extra {extra!r}: {install_command(extra)}.")
 
 
 @contextmanager
@@ -45,6 +51,6 @@ def says_what_is_missing(what: str) -> Iterator[None]:
         if not package or package in _OURS:
             raise
         raise NotInstalled(
-            f"{what} needs {package}, which is not installed: pip install dp-workbench brings all it needs. (With "
+            f"{what} needs {package}, which is not installed. {install_command()} brings all it needs. (With "
             f"numpy and python-flint alone mechanisms can be loaded, audited, certified, verified and sampled.)"
         ) from error

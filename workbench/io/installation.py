@@ -6,6 +6,7 @@ Standard library only, so that `workbench doctor` runs where nothing else does.
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.resources as resources
 import operator
 import os
 import platform
@@ -28,7 +29,14 @@ _CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-sta
 
 Row = dict[str, Any]
 
-_COMPARED = {"==": operator.eq, ">=": operator.ge, "<=": operator.le, "<": operator.lt, ">": operator.gt}
+_COMPARED = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    "<=": operator.le,
+    "<": operator.lt,
+    ">": operator.gt,
+}
 
 
 @dataclass(frozen=True)
@@ -40,8 +48,8 @@ class Clash:
 
 
 CLASHES = (
-    Clash({"highspy": ">=1.15", "ortools": ">=9.14,<9.16"},
-          "highspy >= 1.15 and OR-Tools 9.14 or 9.15 ship two shared libraries under one name: whichever is imported "
+    Clash({"highspy": ">=1.15,<1.16", "ortools": ">=9.14,<9.16"},
+          "highspy 1.15 and OR-Tools 9.14 or 9.15 ship two shared libraries under one name: whichever is imported "
           "second fails"),
     Clash({"highspy": "==1.14.0"}, "highspy 1.14.0 returns wrong optima of mixed-integer programs"),
     Clash({"cvxpy": ">=1.9.2", "highspy": "<1.14"}, "cvxpy >= 1.9.2 demands highspy >= 1.14"),
@@ -57,13 +65,18 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def within(version: str, specifier: str) -> bool:
-    """Whether a version meets a specifier such as ">=2.4,<2.5"; only ==, >=, <=, < and > are known."""
+    """Whether a version meets a specifier such as ">=2.4,!=2.4.1,<2.5".
+
+    Known are ==, !=, >=, <=, < and >; == and != also with a final ".*". Raises ValueError for others.
+    """
     have = _numbers(version)
     for part in filter(None, specifier.split(",")):
-        match = re.fullmatch(r"\s*(==|>=|<=|<|>)\s*([\w.]+)\s*", part)
-        if match is None:
+        match = re.fullmatch(r"\s*(==|!=|>=|<=|<|>)\s*([\w.]+?)(\.\*)?\s*", part)
+        if match is None or (match.group(3) and match.group(1) not in ("==", "!=")):
             raise ValueError(f"the specifier {part!r} is of no known form")
-        if not _COMPARED[match.group(1)](have, _numbers(match.group(2))):
+        limit = tuple(map(int, re.findall(r"\d+", match.group(2)))) if match.group(3) else _numbers(match.group(2))
+        compared = (*have, *[0] * len(limit))[: len(limit)] if match.group(3) else have
+        if not _COMPARED[match.group(1)](compared, limit):
             return False
     return True
 
@@ -75,8 +88,40 @@ def _version(distribution: str) -> str | None:
         return None
 
 
+def tested_versions() -> dict[str, str]:
+    """Read which version of each package the numbers of this release were computed with.
+
+    Only packages that can change a number are listed; names are in lower case.
+    """
+    lines = resources.files("workbench.io").joinpath("tested_versions.txt").read_text("utf-8").splitlines()
+    pins = (line.partition("#")[0].strip().partition("==") for line in lines)
+    return {name.lower(): version for name, _, version in pins if name}
+
+
+def version_status(installed: str | None, tested: str | None, accepted: str) -> str:
+    """Compare an installed version with the tested one and the accepted range.
+
+    Args:
+        installed: the version found, or None.
+        tested: the version that numbers were computed with, or None for a package that changes none.
+        accepted: a specifier such as ">=2.4,<2.5".
+
+    Returns:
+        "missing", "outside the range", "other version" or "tested".
+    """
+    if installed is None:
+        return "missing"
+    if not within(installed, accepted):
+        return "outside the range"
+    if tested is not None and _numbers(installed) != _numbers(tested):
+        return "other version"
+    return "tested"
+
+
 def packages() -> list[Row]:
-    """One row per requirement: package, wanted, installed, status ("tested", "other version", "missing"), extra."""
+    """List the requirements, one row each: package, wanted (the accepted range), tested (the version that
+    numbers were computed with, or None), installed, status (`version_status`), extra."""
+    pins = tested_versions()
     try:
         required = importlib.metadata.requires(DISTRIBUTION) or []
     except importlib.metadata.PackageNotFoundError:
@@ -89,13 +134,14 @@ def packages() -> list[Row]:
         if name is None or (extra and extra.group(1) in _DEVELOPERS):
             continue
         wanted, have = text.strip()[name.end() :].strip(), _version(name.group())
-        status = "missing" if have is None else "tested" if within(have, wanted) else "other version"
+        tested = pins.get(name.group().lower())
         rows.append(
             {
                 "package": name.group(),
                 "wanted": wanted,
+                "tested": tested,
                 "installed": have,
-                "status": status,
+                "status": version_status(have, tested, wanted),
                 "extra": extra and extra.group(1),
             }
         )
@@ -126,10 +172,14 @@ def _verdict(rows: list[Row], bad: list[str]) -> tuple[str, str]:
             f"Mechanisms can be loaded, audited, certified, verified and sampled; designing needs "
             f"{', '.join(missing)} as well."
         )
-    others = [row["package"] for row in rows if row["status"] == "other version"]
-    if others:
-        return "not tested", f"The workbench was tested with other versions of {', '.join(others)}."
-    return "known good", "Every package has a version that the workbench was tested with."
+    differing = [
+        f"{row['package']} {row['installed']} (tested: {row['tested'] or row['wanted']})"
+        for row in rows
+        if row["status"] in ("other version", "outside the range")
+    ]
+    if differing:
+        return "not tested", f"These versions differ from the tested ones: {', '.join(differing)}."
+    return "known good", "Every package that can change a number has the tested version."
 
 
 def _writable(folder: Path) -> bool:

@@ -16,7 +16,7 @@ from solvers.search import Deadline
 from workbench.errors import InvalidRequest, must
 from workbench.families.option import count
 from workbench.io.drawing import Drawing, draw
-from workbench.io.extras import EXTRAS, need, present
+from workbench.io.extras import EXTRAS, install_command, need, present
 from workbench.io.result import Progress, Result, silent
 from workbench.papers import PAPERS, load
 from workbench.papers.artifact import FORMATS, Paper, declared
@@ -140,7 +140,7 @@ def _possible(wanted: Sequence[tuple[Paper, str]], *, named: bool) -> tuple[list
             need(extra, what)
         left_out.setdefault(extra, []).append(what)
     return tasks, tuple(
-        f"Left out: {', '.join(names)}, which need the extra {extra!r}: pip install 'dp-workbench[{extra}]'."
+        f"Left out: {', '.join(names)}, which need the extra {extra!r}: {install_command(extra)}."
         for extra, names in left_out.items()
     )
 
