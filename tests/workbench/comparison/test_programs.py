@@ -119,7 +119,7 @@ def test_files_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "wrong.mps.gz").write_bytes(gzip.compress(MINE.encode()))
     (tmp_path / "wrong.json").write_text('{"optimum": 4}')
     (tmp_path / "unknown.mps").write_text(MINE)
-    result = wb.compare(tmp_path, ["highs", "ortools:glop"], time_limit=10)
+    result = wb.compare(tmp_path, ["highs", "ortools:glop"], time_limit=300)
     rows = {(row["instance"], row["solver"]): row for row in result}
     assert len(rows) == 6
     assert rows["mine", "highs"]["solved"]

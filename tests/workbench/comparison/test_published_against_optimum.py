@@ -74,7 +74,7 @@ def test_the_summary_counts_what_is_known():
 def sentence(tmp_path: Path, share: float) -> list[str]:
     path = tmp_path / "mine.py"
     path.write_text(MINE.format(share=share))
-    found = wb.recommend(answers="0..4", max_shift=1, epsilon=1, loss="error-rate", baseline=str(path), time_limit=60)
+    found = wb.recommend(answers="0..4", max_shift=1, epsilon=1, loss="error-rate", baseline=str(path), time_limit=300)
     return [words for words in found.sentences if words.startswith("mine")]
 
 
@@ -115,7 +115,7 @@ def test_a_function_that_is_private_nowhere_else_says_so():
 
 def test_a_published_mechanism_that_is_named_is_measured_along_epsilon():
     question = {"answers": "0..4", "max_shift": 1, "loss": "error-rate"}
-    table = wb.recommend(**question, epsilon=1, baseline="exponential", time_limit=60)
+    table = wb.recommend(**question, epsilon=1, baseline="exponential", time_limit=300)
     (words,) = [sentence for sentence in table.sentences if sentence.startswith("exponential: at most")]
     here, along = (float(part.split(" %")[0]) for part in words.split("at most ")[1:])
     assert "for every epsilon in [0.1, 4]" in words
@@ -131,7 +131,7 @@ def test_a_published_mechanism_that_is_named_is_measured_along_epsilon():
 def test_the_optimum_that_distances_are_told_from_is_that_on_the_same_outputs():
     """Where a channel of other outputs costs less, the sentence is not about that one."""
     question = {"answers": "0..4", "max_shift": 1, "loss": "squared", "epsilon": 1}
-    table = wb.recommend(**question, baseline="clamped geometric", time_limit=20)
+    table = wb.recommend(**question, baseline="clamped geometric", time_limit=300)
     rows = {row["class"]: row for row in table}
     (words,) = [sentence for sentence in table.sentences if sentence.startswith("clamped geometric: at most")]
     said = float(words.split("at most ")[1].split(" % above the proven optimum on the same outputs")[0])

@@ -217,7 +217,7 @@ def test_the_least_epsilon_for_a_loss():
     ],
 )
 def test_budgets_of_other_notions(budget):
-    rows = {row["class"]: row for row in wb.recommend(answers="0..2", max_shift=1, time_limit=60, **budget)}
+    rows = {row["class"]: row for row in wb.recommend(answers="0..2", max_shift=1, time_limit=300, **budget)}
     for name in ("best channel", "integer noise, clamped", "modulo noise"):
         assert rows[name]["certified"], rows[name]["notes"]
         assert rows[name]["bound"] <= rows[name]["objective"]
@@ -253,7 +253,7 @@ def test_published_noise_on_the_reals_is_proven_or_says_that_it_is_not():
     """The staircase at a large ε is designed in a moment, though its steps are of 495 cells."""
     given = {"range": "-3..-2", "sensitivity": "0.5", "epsilon": 20}
     staircase, noise, clamped = (
-        wb.recommend(**given, only=name, time_limit=5)
+        wb.recommend(**given, only=name, time_limit=300)
         for name in ("staircase (pure)", "real noise", "real noise, clamped")
     )
     assert staircase[0]["certified"]

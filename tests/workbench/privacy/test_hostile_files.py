@@ -115,10 +115,10 @@ def test_what_could_not_be_proven_again_is_not_written(tmp_path: Path, monkeypat
 
 def test_a_million_keys_are_read_once():
     keys = ",".join(f'"{k:x}":0' for k in range(200_000))
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(wb.CorruptFile, match="'30d3f' appears twice"):
         parse_json(f'{{{keys},"30d3f":0}}')
-    assert time.perf_counter() - start < 10  # quadratic: minutes
+    assert time.process_time() - start < 60  # It takes minutes if each key is compared with all others.
 
 
 @pytest.mark.parametrize("name", ["", "x\nProven: epsilon 0", "\x1b[31m", "two words", "x" * 50, "Error"])

@@ -64,7 +64,7 @@ def test_clamped_noise_publishes_what_its_loss_is_of(tmp_path):
 def test_a_prior_of_the_range(prior: str, words: str, loss: str):
     """`recommend` says the same, and its command makes the row."""
     query = {"range": "-1..2", "loss": loss, "prior": prior, "epsilon": "1", "delta": "0.01"}
-    (row,) = wb.recommend(**query, only="real noise, clamped", time_limit=60)
+    (row,) = wb.recommend(**query, only="real noise, clamped", time_limit=300)
     made = wb.design(wb.RealNoise(3, clamp="-1..2"), loss=loss, prior=prior, epsilon=1, delta="0.01")
     assert made.objective == row["objective"]
     assert words in made.words[-1]

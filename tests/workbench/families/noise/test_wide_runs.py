@@ -17,7 +17,7 @@ from workbench.privacy.repair import inverse_exponential
 
 @pytest.fixture(scope="module")
 def wide() -> wb.Design:
-    return wb.design(wb.IntegerNoise(3), epsilon=3, delta="1e-3", runs=4, time_limit="2")
+    return wb.design(wb.IntegerNoise(3), epsilon=3, delta="1e-3", runs=4, time_limit="300")
 
 
 def test_it_is_proven_and_no_worse_than_the_split_budget(wide: wb.Design):
