@@ -107,8 +107,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--project", default=str(ROOT), help="folder or wheel to install (default: this project)")
     given = parser.parse_args(arguments)
     if sys.version_info < OLDEST_PYTHON:
-        found = ".".join(map(str, sys.version_info[:2]))
-        raise SystemExit(f"Python 3.11 or newer is needed. Got {found}. Name one: make PYTHON=python3.11 install")
+        version = ".".join(map(str, sys.version_info[:2]))
+        raise SystemExit(f"Python 3.11 or newer is needed. Got {version}. Name one: make PYTHON=python3.11 install")
     print(f"Installing into {given.venv.name} (a minute or two) ...", flush=True)
     python = create_environment(given.venv)
     target = f"{given.project}[{given.extras}]" if given.extras else given.project

@@ -6,7 +6,6 @@ import os
 import resource
 import stat
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
