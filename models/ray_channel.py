@@ -221,7 +221,7 @@ class RayChannel:
             total = math.fsum(worth)
             if values.min() >= 0:
                 best = max(best, total - _ULPS * n * math.fsum(np.abs(worth)))
-            if 0 <= cost.min() <= _EVEN * total:
+            if values.min() >= 0 and cost.min() <= _EVEN * total:
                 break
             worth = worth + (cost.min() - _EVEN / 2 * abs(total)) / n
         step = float(np.diff(outputs).max())
