@@ -18,7 +18,7 @@ FLOORS = (
     "solvers",
     "models",
     "workbench.errors",
-    "workbench.exact",
+    ("workbench.exact", "workbench.data"),
     "workbench.io",
     "workbench.mechanisms",
     "workbench.privacy",
@@ -28,7 +28,8 @@ FLOORS = (
     "workbench.cli",
 )
 FACE = {"__init__.py", "__main__.py", "errors.py"}
-LIGHT = ("workbench.exact", "workbench.io", "workbench.mechanisms", "workbench.privacy")  # without models and solvers
+# without models and solvers
+LIGHT = ("workbench.exact", "workbench.data", "workbench.io", "workbench.mechanisms", "workbench.privacy")
 
 
 def _modules() -> dict[str, Path]:

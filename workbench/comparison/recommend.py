@@ -248,6 +248,7 @@ def _compared(
     title = f"{subject}, {query.notion} at {shown}" if shown else f"{subject}, {query.notion}"
     mechanisms = {name: value.mechanism for name, value in values.items() if value.mechanism is not None}
     words = of_reals(query, rows) if query.real else sentences(query, rows, candidates, mechanisms)
+    separation = [] if query.question.separation is None else [query.question.separation]
     best = recommended(rows, candidates)
     return Recommendation(
         title,
@@ -258,7 +259,7 @@ def _compared(
         len(rows),
         len(candidates),
         clock.elapsed,
-        (*words, *together(query, candidates), *more),
+        (*words, *together(query, candidates), *separation, *more),
         None if best is None else best["class"],
         {name: value.design for name, value in values.items() if value.certified and value.design is not None},
     )

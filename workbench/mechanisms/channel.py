@@ -16,10 +16,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from workbench.data.tolerance import PointIndex
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution, over_common
-from workbench.exact.numbers import Rationals, exp_bounds, nearest_float
+from workbench.exact.numbers import Rationals, exp_bounds
 from workbench.exact.objects import Pair, Pairs, Record
 from workbench.exact.plain import finite_table, is_whole, plain_list, plain_numbers, whole_number
 from workbench.exact.random_source import Source
@@ -37,6 +38,7 @@ from workbench.mechanisms.mechanism import (
     extreme_pairs,
     label_budgets,
 )
+from workbench.mechanisms.neighbour_parts import part_of_each
 from workbench.mechanisms.points import Point, point, rationals_of, shown
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
@@ -127,9 +129,7 @@ class Channel(ShownMechanism):
             top = len(self.rows) - 1
             return whole_number(x, "answer", 0, top, f"a row of the channel, an integer in 0..{top}")
         answer = None if x is None else point(x, "answer")
-        place = self._places.get(answer)
-        if place is None and isinstance(answer, Fraction) and math.isfinite(near := nearest_float(answer)):
-            place = self._places.get(Fraction(near))  # an input that was read from a float, binary digits and all
+        place = None if answer is None else self._index.find(answer, x)
         if place is None:
             inputs = self.labelled[0]
             numbers = rationals_of(inputs)
@@ -141,9 +141,9 @@ class Channel(ShownMechanism):
         return place
 
     @cached_property
-    def _places(self) -> dict[Any, int]:
+    def _index(self) -> PointIndex:
         assert self.labelled is not None
-        return {x: row for row, x in enumerate(self.labelled[0])}
+        return PointIndex(self.labelled[0])
 
     @property
     def inputs(self) -> Any:
@@ -233,7 +233,15 @@ class Channel(ShownMechanism):
         return (
             f"A channel of {len(self.rows)} inputs and {len(self.rows[0])} outputs, "
             f"{len(self.pairs)} ordered pairs of neighbours{', one side of each alone' if self.one_sided else ''}"
+            f"{f', in {self.parts} separate parts' if self.parts > 1 else ''}"
         )
+
+    @cached_property
+    def parts(self) -> int:
+        """Number of connected parts of the neighbour relation."""
+        if self.neighbours is None:
+            return 1
+        return len(np.unique(part_of_each(len(self.rows), self.neighbours)))
 
     def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`: rows and ordered pairs."""

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.data.tolerance import PointIndex, least_spacing, threshold_tolerance
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Rationals, exact, positive
@@ -27,8 +28,18 @@ from workbench.exact.objects import Pair, Pairs, Record
 from workbench.exact.plain import plain_list
 from workbench.io.files import is_number, names_file, read_table, spelled
 from workbench.io.shown import OneLine
+from workbench.mechanisms.neighbour_parts import part_of_each, separation_words
 from workbench.mechanisms.plane import metric_pairs, near_pairs, planar, read_places, relation
-from workbench.mechanisms.points import Point, is_zero, point, points, rationals_of, shown
+from workbench.mechanisms.points import (
+    Point,
+    entries_of,
+    is_zero,
+    point,
+    points,
+    points_of,
+    rationals_of,
+    shown,
+)
 
 FREE = "free"
 _PAIRS = 2_000_000  # that are listed one by one
@@ -80,7 +91,8 @@ class FiniteQuery(OneLine):
         directed: bool = False,
     ) -> None:
         read = read_places(inputs, "inputs") if names_file(inputs) else None
-        values = points(inputs if read is None else read[0], "inputs")
+        entries = entries_of(inputs if read is None else read[0], "inputs")
+        values = points_of(entries, "inputs")
         prior = prior if read is None or prior is not None else read[1]
         free = isinstance(outputs, str) and outputs == FREE
         read = read_places(outputs, "outputs") if names_file(outputs) else None
@@ -92,7 +104,8 @@ class FiniteQuery(OneLine):
             must("inputs", "at least two for a neighbour relation", len(values))
         if (neighbours is None) == (max_shift is None):
             raise InvalidRequest("A neighbour relation must be given by exactly one of max_shift and neighbours.")
-        pairs, distances = self._relation(neighbours if max_shift is None else {"max_distance": max_shift})
+        relation = neighbours if max_shift is None else {"max_distance": max_shift}
+        pairs, distances = self._relation(relation, entries)
         if directed and distances is not None:
             must("directed", "left out where neighbours have distances", directed)
         if not directed and pairs is not None and len(pairs) == self.k * (self.k - 1) // 2 and distances is None:
@@ -144,13 +157,16 @@ class FiniteQuery(OneLine):
     @cached_property
     def components(self) -> list[list[int]]:
         """The connected parts of the relation: between two of them nothing is hidden."""
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import connected_components
+        if self.pairs is None:
+            return [[*range(self.k)]]
+        part = part_of_each(self.k, self.pairs)
+        return [np.flatnonzero(part == number).tolist() for number in np.unique(part)]
 
-        rows, columns = np.array(self.pairs or [(0, i) for i in range(self.k)]).T
-        edges = coo_array((np.ones(rows.size), (rows, columns)), shape=(self.k, self.k))
-        count, part = connected_components(edges, directed=False)
-        return [np.flatnonzero(part == number).tolist() for number in range(count)]
+    @property
+    def separation(self) -> str | None:
+        """Say that the relation falls into parts; None where it does not."""
+        parts = len(self.components)
+        return separation_words(parts) if parts > 1 else None
 
     def placed(self, outputs: tuple[Point, ...]) -> FiniteQuery:
         """The same question with these outputs."""
@@ -203,25 +219,29 @@ class FiniteQuery(OneLine):
 
     def __str__(self) -> str:
         first, last = shown(self.inputs[0]), shown(self.inputs[-1])
-        relation = "every two neighbours" if self.pairs is None else f"{len(self.pairs)} pairs of neighbours"
+        if self.pairs is None:
+            relation = f"every two neighbours ({self.k * (self.k - 1) // 2} pairs)"
+        else:
+            relation = f"{len(self.pairs)} pairs of neighbours"
         relation += ", directed" if self.directed else ""
         outputs = "real outputs" if self.free else f"{self.m} outputs"
         return f"{self.k} inputs {first}..{last}, {outputs}, {relation}"
 
     # Reading.
 
-    def _relation(self, given: Any) -> tuple[Pairs | None, Rationals | None]:
+    def _relation(self, given: Any, entries: Sequence[Any]) -> tuple[Pairs | None, Rationals | None]:
+        """Read the pairs of neighbours, and their distances. entries: what the inputs were read from."""
         if isinstance(given, Mapping):
             if set(given) != {"max_distance"}:
                 must("neighbours", '{"max_distance": D}', dict(given))
-            return self._turned(self._within(exact(given["max_distance"], "max_shift"))), None
+            return self._turned(self._within(given["max_distance"], entries)), None
         if isinstance(given, str) and given in ("all", "consecutive"):
             return self._turned(None if given == "all" else tuple((i, i + 1) for i in range(self.k - 1))), None
         if isinstance(given, str) and (near := relation(given)) is not None:
             if not self.planar:
                 must("neighbours", "without a norm for inputs that are no places of the plane", repr(given))
             self.__dict__["norm"] = near[1]
-            return self._turned(None if near[0] is None else near_pairs(self.inputs, *near)), None
+            return self._turned(None if near[0] is None else near_pairs(self.inputs, *near, entries)), None
         if isinstance(given, (str, Path)):
             if not names_file(given):
                 must("neighbours", "all, consecutive, or a CSV file of pairs", repr(str(given)))
@@ -229,12 +249,12 @@ class FiniteQuery(OneLine):
             if rows and not self._known(rows[0]) and any(self._known(row) for row in rows[1:]):
                 rows = rows[1:]  # a header
             return self._listed(rows)
-        entries = plain_list(given, "neighbours", "all, consecutive, {'max_distance': D}, pairs of inputs or a matrix")
-        square = len(entries) == self.k and all(_length(row) == self.k for row in entries)
+        rows = plain_list(given, "neighbours", "all, consecutive, {'max_distance': D}, pairs of inputs or a matrix")
+        square = len(rows) == self.k and all(_length(row) == self.k for row in rows)
         # three pairs with distances are square as well; none of them has the distance 0
-        if square and (isinstance(given, np.ndarray) or self.k > 3 or (self.k == 3 and is_zero(entries[2][2]))):
-            return self._matrix(entries)
-        return self._listed(entries)
+        if square and (isinstance(given, np.ndarray) or self.k > 3 or (self.k == 3 and is_zero(rows[2][2]))):
+            return self._matrix(rows)
+        return self._listed(rows)
 
     def _turned(self, pairs: Pairs | None) -> Pairs | None:
         """Pairs i < j; where they are directed, each from the larger number, or the later input, to the other."""
@@ -246,14 +266,17 @@ class FiniteQuery(OneLine):
         either = combinations(range(self.k), 2) if pairs is None else pairs
         return tuple(sorted((i, j) if rank[i] > rank[j] else (j, i) for i, j in either))
 
-    def _within(self, most: Fraction) -> Pairs:
+    def _within(self, max_shift: Any, entries: Sequence[Any]) -> Pairs:
+        """List the pairs of numbers at most so far apart, up to the rounding of floats."""
+        most = exact(max_shift, "max_shift")
         if most <= 0:
             must("max_shift", "a number > 0", spelled(most))
         x = rationals_of(self.inputs)
         if x is None:
             must("max_shift", "left out for inputs that are no numbers", spelled(most))
         order = sorted(range(self.k), key=x.__getitem__)
-        beyond = [bisect_right(order, x[i] + most, key=x.__getitem__) for i in order]
+        reach = most + threshold_tolerance(most, x, [*entries, max_shift], least_spacing(x), "inputs")
+        beyond = [bisect_right(order, x[i] + reach, key=x.__getitem__) for i in order]
         if sum(beyond) - self.k * (self.k + 1) // 2 > _PAIRS:
             must("max_shift", f"one that leaves at most {_PAIRS} pairs of neighbours", spelled(most))
         near = ((i, j) for at, i in enumerate(order) for j in order[at + 1 : beyond[at]])
@@ -262,13 +285,13 @@ class FiniteQuery(OneLine):
 
     def _known(self, row: Any) -> bool:
         try:
-            return all(point(cell, "an input") in self._positions for cell in list(row)[:2])
+            return all(self._index.find(point(cell, "an input"), cell) is not None for cell in list(row)[:2])
         except (InvalidRequest, TypeError):
             return False
 
     @cached_property
-    def _positions(self) -> dict[Point, int]:
-        return {value: i for i, value in enumerate(self.inputs)}
+    def _index(self) -> PointIndex:
+        return PointIndex(self.inputs)
 
     def _listed(self, entries: Sequence[Any]) -> tuple[Pairs, Rationals | None]:
         measured: dict[Pair, Fraction | None] = {}
@@ -279,9 +302,10 @@ class FiniteQuery(OneLine):
             ends = []
             for cell in row[:2]:
                 end = point(cell, "a neighbour")
-                if end not in self._positions:
+                position = self._index.find(end, cell)
+                if position is None:
                     must("neighbours", "pairs of inputs", f"{shown(end)}, which is no input")
-                ends.append(self._positions[end])
+                ends.append(position)
             if ends[0] == ends[1]:
                 must("neighbours", "pairs of different inputs", f"{shown(self.inputs[ends[0]])} twice")
             pair = (ends[0], ends[1]) if self.directed else (min(ends), max(ends))
@@ -342,7 +366,7 @@ class FiniteQuery(OneLine):
         weights = [0] * self.k
         seen = set()
         for row in rows:
-            at = self._positions.get(point(row[0], "an input of the prior")) if len(row) == 2 else None
+            at = self._index.find(point(row[0], "an input of the prior"), row[0]) if len(row) == 2 else None
             if at is None or at in seen:
                 must("prior", "a CSV of inputs, each once, and their weights", ",".join(map(str, row)))
             seen.add(at)

@@ -20,10 +20,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.data.tolerance import numbers_in, threshold_tolerance
 from workbench.errors import must
 from workbench.exact.arrays import Flags
 from workbench.exact.distribution import over_common
-from workbench.exact.numbers import ZERO, Rationals, exact, number_where
+from workbench.exact.numbers import Rationals, exact, number_where
 from workbench.exact.objects import Pair, Pairs
 from workbench.io.files import read_table, spelled
 
@@ -97,6 +98,14 @@ class Plane:
             limit = min(limit, np.iinfo(np.int64).max)
         return np.asarray(self.table <= limit, dtype=bool)
 
+    @property
+    def least_distance(self) -> Fraction:
+        """The least distance of two different places of `first`, which are `second`, rounded down."""
+        apart = self.table + 0
+        np.fill_diagonal(apart, apart.max() + 1)
+        i, j = np.unravel_index(int(apart.argmin()), apart.shape)
+        return self.distance(int(i), int(j))
+
     def distance(self, i: int, j: int) -> Fraction:
         """Of one pair; L2 rounded down by less than 2^-40 of it."""
         value = int(self.table[i, j])
@@ -133,13 +142,18 @@ class Plane:
         return np.asarray((cross == 0) & (dot < 0), dtype=bool)
 
 
-def near_pairs(places: Sequence[Any], radius: Fraction | None, norm: str) -> Pairs:
-    """The pairs of positions at most a radius apart; all for None. Raises InvalidRequest where there is none."""
+def near_pairs(places: Sequence[Any], radius: Fraction, norm: str, entries: Sequence[Any] = ()) -> Pairs:
+    """List the pairs of positions at most a radius apart, up to the rounding of floats.
+
+    entries: what the places were read from. Raises InvalidRequest where there is no pair.
+    """
     plane = Plane(places, places, norm)
-    near = np.ones(plane.table.shape, dtype=bool) if radius is None else plane.within(radius)
+    coordinates = numbers_in(places)
+    tolerance = threshold_tolerance(radius, coordinates, entries, plane.least_distance, "places")
+    near = plane.within(radius + tolerance)
     pairs = np.argwhere(np.triu(near, 1))
     if not len(pairs):
-        must("neighbours", "within the least distance of two places at least", f"within {spelled(radius or ZERO)}")
+        must("neighbours", "within the least distance of two places at least", f"within {spelled(radius)}")
     return tuple((i, j) for i, j in pairs.tolist())
 
 

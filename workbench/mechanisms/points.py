@@ -8,6 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import Rationals, exact, nearest_float, positive, rational
 from workbench.exact.plain import plain_list
@@ -20,9 +22,19 @@ MOST = 4_000  # inputs, or outputs
 
 def points(given: Any, name: str) -> tuple[Point, ...]:
     """Inputs or outputs: "0..100", "0..5:0.5", "a,b", a CSV file of one column, or a list. Raises InvalidRequest."""
+    return points_of(entries_of(given, name), name)
+
+
+def entries_of(given: Any, name: str) -> list[Any]:
+    """List what inputs or outputs are read from, as it was given. Raises InvalidRequest."""
     if isinstance(given, (str, Path)):
         given = _spelled(given, name)
-    read = [point(value, f"every one of the {name}") for value in plain_list(given, name, "a list")][: MOST + 1]
+    return plain_list(given, name, "a list")
+
+
+def points_of(entries: Sequence[Any], name: str) -> tuple[Point, ...]:
+    """Read the entries of `entries_of`. Raises InvalidRequest."""
+    read = [point(value, f"every one of the {name}") for value in entries][: MOST + 1]
     if not 1 <= len(read) <= MOST:
         must(name, f"1 to {MOST} of them", "none" if not read else f"more than {MOST}")
     if len({*read}) < len(read):
@@ -71,7 +83,7 @@ def cells_of(given: Any, name: str, constraint: str = "numbers, as a list or as 
 
 def point(value: Any, name: str) -> Point:
     """A number as the decimal it shows, a text that spells none as itself, a tuple part by part."""
-    if isinstance(value, (tuple, list)):
+    if isinstance(value, (tuple, list)) or (isinstance(value, np.ndarray) and value.ndim == 1):
         return tuple(point(part, name) for part in value)
     if isinstance(value, str):
         try:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.data.tolerance import PointIndex
 from workbench.errors import must
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ONE, ZERO, RationalPair, Rationals, nearest_float, positive, round_up
@@ -33,7 +34,7 @@ from workbench.mechanisms.density import Density
 from workbench.mechanisms.density import spelled as density_named
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism, for_reals
-from workbench.mechanisms.points import shown
+from workbench.mechanisms.points import point, shown
 from workbench.mechanisms.quantization import rationals, real_input, spelled_range
 from workbench.privacy.objective import expected_losses
 
@@ -144,13 +145,14 @@ def _weights(mechanism: Mechanism, inputs: list[Any], data: Any) -> tuple[list[F
     else:
         given, words = _counted(data)
     labelled = getattr(mechanism, "labelled", None)
-    places = {x if labelled is None else shown(x): k for k, x in enumerate(inputs)}
+    index = PointIndex([point(x, "an input") for x in inputs])
     weights = [ZERO] * len(inputs)
     for x, weight in given.items():
-        if x not in places:
-            known = [*places]
+        position = index.find(point(x, "an entry of the data"), x)
+        if position is None:
+            known = inputs if labelled is None else [*map(shown, inputs)]
             must("data", f"inputs of the mechanism, from {known[0]} to {known[-1]}", x)
-        weights[places[x]] = weight
+        weights[position] += weight
     return weights, words
 
 

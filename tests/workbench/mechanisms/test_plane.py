@@ -38,9 +38,9 @@ def test_neighbours_within_a_norm(norm: str, radius: object, count: int) -> None
     assert len(wb.FiniteQuery(SQUARE, neighbours=f"within {radius} {norm}").pairs or ()) == count
 
 
-def test_a_radius_is_compared_exactly() -> None:
-    places = [("0.1", 0), ("0.4", 0), ("0.7000000000000001", 0)]  # 0.7 - 0.4 > 0.3 in floats too, 0.4 - 0.1 > 0.3 there
-    assert wb.FiniteQuery(places, neighbours="within 0.3").pairs == ((0, 1),)
+def test_a_radius_is_compared_up_to_the_rounding_of_floats() -> None:
+    places = [("0.1", 0), ("0.4", 0), ("0.7000000000000001", 0), ("1.0001", 0)]
+    assert wb.FiniteQuery(places, neighbours="within 0.3").pairs == ((0, 1), (1, 2))
 
 
 @pytest.mark.parametrize("norm", ["L1", "L2", "Linf"])

@@ -259,9 +259,7 @@ class ChannelProblem(Problem):
     def words(self) -> list[str]:
         """Whether the neighbour relation falls into parts."""
         request, q = self.request, self.request.question
-        parts = len(q.components)
-        apart = f"The neighbour relation has {parts} separate parts; between them nothing is hidden."
-        words = [apart] if parts > 1 and not request.cut else []
+        words = [] if q.separation is None else [q.separation]
         words += [ONE_WAY] if q.directed else []
         if q.planar and request.per_distance and len(request.pairs or ()) < len(q.listed):
             words.append(

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from workbench.data.tolerance import nearest_positions
 from workbench.errors import must
 from workbench.exact.arrays import Positions, Vector
 from workbench.exact.distribution import over_common
@@ -128,8 +129,8 @@ class Labels(OneLine):
         """Where each value stands among the labels. Raises InvalidRequest for a value that is none of them."""
         words = f"one of the {self.k} labels from {self.values[0]:g} to {self.values[-1]:g}"
         given = plain_numbers(values, name, words)
-        at = np.minimum(np.searchsorted(self.values, given), self.k - 1)
-        if (wrong := given[self.values[at] != given]).size:
+        at = nearest_positions(self.values, given, getattr(values, "dtype", None))
+        if (wrong := given[at < 0]).size:
             must(name, words, f"{wrong[0]:g}")
         return at
 

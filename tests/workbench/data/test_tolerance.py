@@ -1,0 +1,188 @@
+"""Computed floats keep their neighbours, and are found again when they are published."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import workbench as wb
+from workbench.data.tolerance import PointIndex, nearest_positions
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.neighbour_parts import part_of_each
+
+ROOT = Path(__file__).parents[3]
+TENTHS = np.linspace(0, 1, 11)
+EDGES = np.histogram_bin_edges(TENTHS, bins=10)
+SINGLE = np.arange(0, 1.01, 0.1, dtype=np.float32)
+
+
+def count(values: object, max_shift: object) -> int:
+    return len(wb.FiniteQuery(values, max_shift=max_shift).listed)
+
+
+@pytest.mark.parametrize(
+    ("values", "max_shift", "pairs"),
+    [
+        (TENTHS, 0.1, 10),
+        (TENTHS, 0.2, 19),
+        (TENTHS, "0.1", 10),
+        (TENTHS, 0.3 - 0.2, 10),
+        (np.arange(0, 1.01, 0.1), 0.1, 10),
+        ([i * 0.1 for i in range(11)], 0.1, 10),
+        ([i / 3 for i in range(7)], 1 / 3, 6),
+        (np.arange(0, 7.1, 0.7), 0.7, 10),
+        ((EDGES[1:] + EDGES[:-1]) / 2, 0.1, 9),
+        (np.cumsum([0.1] * 11), 0.1, 10),
+        (TENTHS * 1e-9, 1e-10, 10),
+        (TENTHS * 1e9, 1e8, 10),
+        (-TENTHS, 0.1, 10),
+        (np.linspace(5e6, 5e6 + 1, 11), 0.1, 10),
+        (1.7e9 + np.arange(11) / 10, 0.1, 10),
+        (",".join(map(repr, TENTHS.tolist())), "0.1", 10),
+        ([repr(x) for x in TENTHS.tolist()], 0.1, 10),
+        (pd.Series(TENTHS), 0.1, 10),
+        (SINGLE, 0.1, 10),
+        (SINGLE, np.float32(0.1), 10),
+        (SINGLE.tolist(), 0.1, 10),
+        (",".join(map(str, SINGLE)), 0.1, 10),
+        (",".join(map(str, SINGLE.tolist())), 0.1, 10),
+        (np.arange(0, 1.01, 0.1, dtype=np.float16), 0.1, 10),
+        (np.linspace(1e6, 1e6 + 10, 11, dtype=np.float32), 1, 10),
+        ([Fraction(i, 3) for i in range(4)], Fraction(1, 3), 3),
+        ("0..1:0.1", "0.1", 10),
+        (range(100), 1, 99),
+        ("0..10", 1e10, 55),
+    ],
+)
+def test_no_neighbour_is_lost_to_rounding(values: object, max_shift: object, pairs: int) -> None:
+    assert count(values, max_shift) == pairs
+
+
+def test_the_design_of_a_computed_grid_is_that_of_the_decimals() -> None:
+    computed = wb.design(wb.FiniteQuery(TENTHS, max_shift=0.1), epsilon=1, loss="absolute")
+    decimals = wb.design(wb.FiniteQuery("0..1:0.1", max_shift="0.1"), epsilon=1, loss="absolute")
+    assert computed.objective == pytest.approx(decimals.objective, rel=1e-9)
+    assert computed.objective == pytest.approx(0.0728544476, rel=1e-8)
+    assert "10 pairs of neighbours" in str(computed)
+
+
+def test_certificate_and_both_checkers_claim_the_pairs_that_were_meant(tmp_path: Path) -> None:
+    file = tmp_path / "tenths.json"
+    wb.design(wb.FiniteQuery(TENTHS, max_shift=0.1), epsilon=1).save(file)
+    pairs = json.loads(file.read_text())["mechanism"]["pairs"]
+    assert {tuple(sorted(pair)) for pair in pairs} == {(i, i + 1) for i in range(10)}
+    assert len(wb.check(file).mechanism.pairs) == 20
+    checked = subprocess.run(
+        [sys.executable, ROOT / "tools" / "check_certificate.py", file], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0
+    assert "20" in checked.stdout
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_relation_has_fewer_pairs_than_an_exact_comparison(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    values = np.unique(np.round(draw.uniform(-5, 5, 30), int(draw.integers(1, 4))))
+    shift = float(np.round(draw.uniform(0.5, 3), 1))
+    exact = [Fraction(repr(x)) for x in values.tolist()]
+    near = {(i, j) for i in range(len(exact)) for j in range(i) if abs(exact[i] - exact[j]) <= Fraction(repr(shift))}
+    assert {tuple(sorted(pair, reverse=True)) for pair in wb.FiniteQuery(values, max_shift=shift).listed} >= near
+
+
+@pytest.mark.parametrize("values", [[0, 1e-10, 1], [0, 1e-12, 1], [Fraction(0), Fraction(1, 10**12), 1]])
+def test_a_tolerance_that_could_join_different_answers_is_refused(values: list[object]) -> None:
+    with pytest.raises(wb.InvalidRequest, match=r"^inputs must be at least .* list of pairs"):
+        wb.FiniteQuery(values, max_shift=1)
+    assert wb.FiniteQuery(values, neighbours="consecutive").listed == ((0, 1), (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("relation", "pairs"),
+    [("within 0.1 L1", 220), ("within 0.1 L2", 220), ("within 0.1 Linf", 420), ("within 0.2 L1", 618)],
+)
+def test_grids_of_places_keep_their_neighbours(relation: str, pairs: int, tmp_path: Path) -> None:
+    grid = np.array([(a, b) for a in TENTHS for b in TENTHS])
+    file = tmp_path / "places.csv"
+    pd.DataFrame(grid, columns=["x", "y"]).to_csv(file, index=False)
+    for places in (grid, grid.tolist(), grid.astype(np.float32), pd.DataFrame(grid), file):
+        assert len(wb.FiniteQuery(places, neighbours=relation).listed) == pairs
+
+
+def test_a_csv_of_pandas_keeps_its_neighbours(tmp_path: Path) -> None:
+    file = tmp_path / "answers.csv"
+    pd.Series(np.arange(0, 1.01, 0.1), name="x").to_csv(file, index=False)
+    assert "0.30000000000000004" in file.read_text()
+    assert count(file, "0.1") == 10
+
+
+def test_values_are_not_changed() -> None:
+    assert wb.FiniteQuery(TENTHS, max_shift=0.1).inputs[3] == Fraction("0.30000000000000004")
+
+
+def test_what_is_published_matches_an_answer_within_the_tolerance() -> None:
+    channel = wb.design(wb.FiniteQuery(TENTHS, max_shift=0.1), epsilon=1).mechanism
+    assert isinstance(channel, Channel)
+    for value in (0.3, "0.3", 0.30000000000000004, np.float32(0.3), float(np.float32(0.3)), Fraction(3, 10)):
+        assert channel.position(value) == 3
+    for value in (0.31, "0.300001", 0.35):
+        with pytest.raises(wb.InvalidRequest, match=r"^answer must be one of"):
+            channel.position(value)
+    column = [0.1, 0.2, 0.3, 0.7]
+    assert wb.sample(channel, 1, answer=0.7).shape == (1,)
+    exact = wb.audit(channel, loss="absolute", data=[0.3]).error
+    computed = wb.audit(channel, loss="absolute", data=[0.30000000000000004]).error
+    assert exact.mean == computed.mean
+    assert channel.sample(np.array(column)).shape == (4,)
+    labels = wb.Labels(TENTHS)
+    assert labels.positions(column).tolist() == [1, 2, 3, 7]
+    assert labels.positions(np.array(column, dtype=np.float32)).tolist() == [1, 2, 3, 7]
+    with pytest.raises(wb.InvalidRequest, match=r"^every label must be one of the 11 labels"):
+        labels.positions([0.15])
+
+
+def test_listed_pairs_and_weights_name_computed_answers() -> None:
+    assert wb.FiniteQuery(TENTHS, neighbours=[(0.2, 0.3), (0.3, 0.4)]).listed == ((2, 3), (3, 4))
+    with pytest.raises(wb.InvalidRequest, match="which is no input"):
+        wb.FiniteQuery(TENTHS, neighbours=[(0.2, 0.31)])
+
+
+def test_the_number_of_pairs_and_the_parts_are_said(tmp_path: Path) -> None:
+    apart = wb.FiniteQuery([0, 1, 5, 6], max_shift=1)
+    design = wb.design(apart, epsilon=1)
+    assert "2 pairs of neighbours" in str(design)
+    assert "2 separate parts" in str(design)
+    design.save(tmp_path / "apart.json")
+    assert "4 ordered pairs of neighbours, in 2 separate parts" in str(wb.check(tmp_path / "apart.json"))
+    table = wb.recommend(answers=[0, 1, 5, 6], max_shift=1, epsilon=1)
+    assert "2 pairs of neighbours" in table.title
+    assert any("2 separate parts" in sentence for sentence in table.sentences)
+    assert "(6 pairs)" in str(wb.FiniteQuery([0, 1, 5, 6], neighbours="all"))
+    curved = wb.design(apart, notion="zcdp", rho=0.5)
+    assert "2 separate parts" in str(curved)
+
+
+def test_parts_of_relations() -> None:
+    draw = np.random.default_rng(0)
+    for _ in range(20):
+        pairs = draw.integers(0, 30, (int(draw.integers(1, 25)), 2)).tolist()
+        reached = np.eye(30, dtype=bool)
+        for i, j in pairs:
+            reached[i, j] = reached[j, i] = True
+        for _ in range(5):
+            reached = reached @ reached
+        assert part_of_each(30, pairs).tolist() == reached.argmax(axis=1).tolist()
+
+
+def test_positions_of_close_numbers_are_exact() -> None:
+    close = np.array([1.0, np.nextafter(1.0, 2)])
+    assert nearest_positions(close, close).tolist() == [0, 1]
+    index = PointIndex([Fraction(1), Fraction(10**20 + 1, 10**20), "a"])
+    assert [index.find(Fraction(1)), index.find("a"), index.find("b")] == [0, 2, None]
+    assert index.find(Fraction(2 * 10**20 + 1, 2 * 10**20)) is None
