@@ -68,7 +68,7 @@ class Distribution:
         if isinstance(weights, np.ndarray):
             return cls.from_floats(weights, name)
         listed = plain_list(weights, name, "a list of numbers")
-        rounded = any(isinstance(value, float) for value in listed)
+        rounded = any(isinstance(value, (float, np.floating)) for value in listed)
         return cls.from_floats(weights, name) if rounded else cls(listed, name)
 
     @classmethod

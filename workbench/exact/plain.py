@@ -6,8 +6,7 @@ text "1_0" as 10: none of them is a number somebody meant.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
@@ -16,6 +15,8 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.data.containers import plain_container, plain_scalar
+from workbench.data.labels import refuse_labels
 from workbench.errors import must
 from workbench.exact.arrays import Integers, Vector
 
@@ -25,13 +26,13 @@ FARTHEST = (1 << 40) - 1
 _MOST = 10_000_000  # entries of a list: a range may have any number of them
 
 
-def plain_numbers(values: Any, name: str, constraint: str = "finite numbers") -> Vector:
+def plain_numbers(values: Any, name: str, constraint: str = "finite numbers", *, column: bool = False) -> Vector:
     """Numbers as floats, in the shape given; NaN and infinities are left to the caller.
 
-    values: an int, float, Fraction or Decimal, an array or (nested) list of them.
+    values: an int, float, Fraction or Decimal, an array or (nested) list of them. column: as for `plain_list`.
     Raises InvalidRequest for masked arrays, units, dates, time spans, text, complex numbers and anything else.
     """
-    array = plain_array(values, name, constraint)
+    array = plain_array(values, name, constraint, column=column)
     if array.dtype.kind == "O":
         for entry in array.flat:
             number = isinstance(entry, (int, float, Fraction, Decimal, np.integer, np.floating))
@@ -61,18 +62,20 @@ def finite_table(values: Any, name: str, *shapes: tuple[int, ...]) -> Vector:
 
 def whole_column(values: Any, name: str, low: int, high: int, constraint: str) -> Integers:
     """A column (n,) of integers in low..high, NumPy's or Python's. Raises InvalidRequest."""
-    array = plain_array(values, name, constraint)
-    column = array.dtype.kind in "iu" and array.ndim == 1
-    if not column or (array.size and not low <= array.min() <= array.max() <= high):
+    array = plain_array(values, name, constraint, column=True)
+    whole = array.dtype.kind in "iu" and array.ndim == 1
+    if not whole or (array.size and not low <= array.min() <= array.max() <= high):
         must(name, constraint, values)
     return array.astype(np.int64)
 
 
-def plain_array(values: Any, name: str, constraint: str) -> NDArray[Any]:
-    """What is handed in as an array, of whatever entries; no masks, no units. Raises InvalidRequest."""
-    refuse_marked(values, name, constraint)
+def plain_array(values: Any, name: str, constraint: str, *, column: bool = False) -> NDArray[Any]:
+    """What is handed in as an array, of whatever entries; no masks, no units. column: as for `plain_list`. Raises
+    InvalidRequest."""
+    if not column:
+        refuse_labels(values, name)
     try:
-        return np.asarray(_frame(values))
+        return np.asarray(plain_container(values, name, constraint))
     except (TypeError, ValueError):
         return must(name, constraint, type(values).__name__)
 
@@ -90,43 +93,25 @@ def whole_number(value: Any, name: str, least: int, most: int | None = None, con
     return int(value)
 
 
-def plain_list(values: Any, name: str, constraint: str = "a list") -> list[Any]:
+def plain_list(values: Any, name: str, constraint: str = "a list", *, column: bool = False) -> list[Any]:
     """The entries of a list, tuple, array or other iterable in an order, no text and no mapping; of a data frame its
-    rows, or the entries of its only column. Raises InvalidRequest."""
-    refuse_marked(values, name, constraint)
+    rows, or the entries of its only column.
+
+    column: whether an index has no meaning, as that of a column of data; otherwise labels other than 0, 1, 2, ... are
+    refused, since an entry would be read by its position. Raises InvalidRequest.
+    """
+    if not column:
+        refuse_labels(values, name)
+    contents = plain_container(values, name, constraint)
     try:
-        if isinstance(values, (str, bytes, Mapping, Set)):
+        if isinstance(contents, (str, bytes, Mapping, Set)):
             raise TypeError
-        entries = list(islice(_frame(values), _MOST + 1))
+        was_column = contents is not values and isinstance(contents, np.ndarray)
+        if was_column and contents.dtype not in (np.float16, np.float32):
+            contents = contents.tolist()
+        entries = list(islice(contents, _MOST + 1))
         if len(entries) > _MOST:
             must(name, f"at most {_MOST} entries long", type(values).__name__)
-        return entries
+        return [plain_scalar(entry) for entry in entries]
     except TypeError:
         return must(name, constraint, repr(values))
-
-
-def _frame(values: Any) -> Any:
-    """A data frame as lists: of rows, or of its only column. Anything else as it is."""
-    if not (hasattr(values, "columns") and hasattr(values, "to_numpy")):
-        return values
-    rows = values.to_numpy().tolist()
-    return rows if len(values.columns) > 1 else [row[0] for row in rows]
-
-
-def refuse_marked(values: Any, name: str, constraint: str = "finite numbers") -> None:
-    """Raise InvalidRequest for a masked array or one with units, or a (nested) list with such an entry."""
-    mark = _mark(values)
-    if mark is not None:
-        must(name, f"{constraint}, none of them {mark}", type(values).__name__)
-
-
-def _mark(values: Any, depth: int = 3) -> str | None:
-    """What NumPy would drop from an array, or from one in lists of lists of this depth: a mask, or a unit."""
-    if type(values) in (int, Fraction, float, str, bytes, range):
-        return None
-    if depth and isinstance(values, Sequence) and not isinstance(values, (str, bytes, range)):
-        return next((mark for part in values if (mark := _mark(part, depth - 1))), None)
-    if "numpy.ma.core" in sys.modules and isinstance(values, np.ma.MaskedArray):  # which is slow to import
-        return "masked"
-    kind = type(values)
-    return "with a unit" if hasattr(kind, "unit") or hasattr(kind, "units") else None

@@ -27,6 +27,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from workbench.data.containers import is_frame
+from workbench.data.labels import Axis, align, align_table, column_labels, row_labels
 from workbench.errors import InvalidRequest, WorkbenchError, must
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
@@ -120,11 +122,18 @@ def _cost(kind: Family, baseline: Baseline, package: str, request: Any) -> Refer
 
 @dataclass(frozen=True)
 class _Table:
-    """rows: (k, m), each adding up to 1; inputs: (k,), outputs: (m,), None of a bare matrix."""
+    """rows: (k, m), each adding up to 1; inputs: (k,), outputs: (m,), their labels, None of a bare matrix."""
 
     rows: list[list[Fraction]]
-    inputs: list[Fraction] | None = None
-    outputs: list[Fraction] | None = None
+    inputs: list[Any] | None = None
+    outputs: list[Any] | None = None
+
+    def aligned(self, inputs: Sequence[Any], outputs: Sequence[Any], what: str) -> list[list[Fraction]]:
+        """The rows in the order of a question's inputs, and their entries in that of its outputs. Raises
+        InvalidRequest."""
+        return align_table(
+            self.rows, Axis(self.inputs, inputs, what), Axis(self.outputs, outputs, "outputs"), "baseline"
+        )
 
 
 class _Name(str):
@@ -233,19 +242,21 @@ def _numeric(row: Sequence[str]) -> bool:
 def _law(value: Any, name: str) -> Law:
     if hasattr(getattr(value, "mechanism", value), "comparisons"):
         return as_mechanism(value)
+    if hasattr(value, "items") and hasattr(value, "index") and not is_frame(value):
+        value = dict(value.items())  # a Series, whose index is the noise values
     if isinstance(value, Mapping):
         if not value or not all(is_whole(eta) and abs(int(eta)) <= _MOST for eta in value):
             must(name, f"a PMF of integer noise values, at most {_MOST} in size", repr(value)[:80])
         masses = [exact(mass, "a probability of the PMF") for mass in value.values()]
         return dict(zip(map(int, value), _summed(masses, name), strict=True))
     try:
-        lists = [plain_list(row, name, _WANTED) for row in plain_list(value, name, _WANTED)]
+        lists = [plain_list(row, name, _WANTED) for row in plain_list(value, name, _WANTED, column=True)]
         rows = [[exact(cell, "an entry of the matrix") for cell in row] for row in lists]
     except TypeError:
         rows = []
     if not rows or len({len(row) for row in rows}) != 1:
         must(name, _WANTED, repr(value)[:80])
-    return _Table([_summed(row, name) for row in rows])
+    return _Table([_summed(row, name) for row in rows], row_labels(value), column_labels(value))
 
 
 def _summed(masses: list[Fraction], name: str) -> list[Fraction]:
@@ -274,21 +285,20 @@ def _channel(law: _Table, question: Any) -> Mechanism:
         if inputs is None or outputs is None or len(rows) < 2:
             got = "one row" if inputs else "a matrix, which names neither knots nor outputs"
             must("baseline", _TABLE, got)
-        return PiecewiseAffine.from_ends("own", outputs, inputs, [[*ends] for ends in pairwise(rows)])
+        knots, published = _numbers(inputs), _numbers(outputs)
+        return PiecewiseAffine.from_ends("own", published, knots, [[*ends] for ends in pairwise(rows)])
     if isinstance(question, Labels):
-        _same(inputs, [*map(Fraction, question.values.tolist())], "labels")
+        rows = align(rows, inputs, [*map(Fraction, question.values.tolist())], "the rows of baseline", "labels")
         if outputs is None and len(rows[0]) != question.k:
             wanted = f"a matrix of {question.k} columns, the labels, or a table with the outputs in its header"
             must("baseline", wanted, f"{len(rows[0])} columns")
         if len(rows) != question.k:
             wanted = f"a matrix with a row for each of {question.k} labels"
             must("baseline", wanted, f"{len(rows)} rows")
-        return _labelled(question, outputs, Channel.from_rows(rows))
-    if isinstance(question, FiniteQuery) and question.numbers is not None:
-        _same(inputs, question.numbers[0], "answers")
-        _same(outputs, question.numbers[1], "outputs")
-        return Channel.from_rows(rows)
-    if inputs is None and isinstance(question, (FiniteQuery, ModuloNoise)):
+        return _labelled(question, None if outputs is None else _numbers(outputs), Channel.from_rows(rows))
+    if isinstance(question, FiniteQuery):
+        return Channel.from_rows(law.aligned(question.inputs, question.outputs, "answers"))
+    if inputs is None and isinstance(question, ModuloNoise):
         return Channel.from_rows(rows)
     wanted, got = "a PMF or a matrix for this query", "a table of inputs and outputs"
     if inputs is None:
@@ -303,9 +313,9 @@ def _labelled(labels: Labels, outputs: Iterable[Fraction] | None, channel: Chann
     return replace(channel, labelled=(known, published))
 
 
-def _same(given: Sequence[Fraction] | None, known: Sequence[Fraction], what: str) -> None:
-    if given is not None and [*map(nearest_float, given)] != [*map(nearest_float, known)]:
-        must("baseline", f"a table of the {len(known)} {what} in their order", f"{len(given)} others")
+def _numbers(labels: Iterable[Any]) -> list[Fraction]:
+    """The labels of a table as numbers. Raises InvalidRequest."""
+    return [exact(label, "a label of the baseline") for label in labels]
 
 
 def _noise(masses: Masses, question: Any) -> Mechanism:

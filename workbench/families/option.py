@@ -16,6 +16,7 @@ from itertools import chain
 from numbers import Integral
 from typing import Any, Literal
 
+from workbench.data.labels import LabelledTuple
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import Rationals, exact, nearest_float, positive, probability
 from workbench.exact.objects import Record, Values, Words
@@ -188,7 +189,7 @@ def probabilities(value: Any, name: str, wanted: str = "a list of probabilities,
     """A list of probabilities, or a CSV file of them."""
     from workbench.mechanisms.points import cells_of
 
-    return listed(probability)(cells_of(value, name, wanted), name)
+    return LabelledTuple.under(value, listed(probability)(cells_of(value, name, wanted), name))
 
 
 def _constraint_names() -> Iterable[str]:

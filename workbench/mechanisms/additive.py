@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from workbench.data.labels import aligned_array
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
@@ -87,7 +88,9 @@ class AdditiveNoise(ShownMechanism):
         Raises InvalidRequest for NaN, infinities, negative masses, a wrong shape and a zero sum.
         """
         order, sizes = _question(question).order, question.sizes
-        array = plain_array(pmf, "pmf", f"an array of {order} masses")
+        array = plain_array(pmf, "pmf", f"an array of {order} masses", column=True)
+        if array.ndim == 1:
+            array = aligned_array(pmf, array, lambda: question.elements, "pmf", "noise values")
         if array.shape not in {(order,), sizes}:
             must("pmf", f"an array of {order} masses", f"shape {array.shape}")
         return cls(question, Distribution.from_floats(array.reshape(-1)))

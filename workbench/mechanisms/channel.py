@@ -197,7 +197,7 @@ class Channel(ShownMechanism):
 
     def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
         """One draw for each of many inputs, numbers, independently. Raises InvalidRequest for what is no input."""
-        present, which = np.unique(plain_numbers(values, "inputs").reshape(-1), return_inverse=True)
+        present, which = np.unique(plain_numbers(values, "inputs", column=True).reshape(-1), return_inverse=True)
         laws = [self.law(x) for x in present.tolist()]
         return self.outputs[Sampler(laws, source).draw_from(which) if laws else []]
 
@@ -360,7 +360,7 @@ def _side_by_side(pmf: Any) -> tuple[list[int], list[int]]:
 def _ordered(pairs: Iterable[Any], top: int, *, directed: bool) -> Pairs:
     """Pairs of different rows in 0..top, in both orders unless directed, sorted. Raises InvalidRequest."""
     ordered = set()
-    for pair in plain_list(pairs, "pairs", "a list of pairs of rows"):
+    for pair in plain_list(pairs, "pairs", "a list of pairs of rows", column=True):
         ends = tuple(plain_list(pair, "a pair", f"two rows in 0..{top}"))
         if len(ends) != 2 or not all(is_whole(end) and 0 <= end <= top for end in ends):
             must("a pair", f"two rows in 0..{top}", pair)

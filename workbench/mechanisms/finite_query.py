@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.data.labels import Axis, align_table, aligned, column_labels, label_point, row_labels
 from workbench.data.tolerance import PointIndex, least_spacing, threshold_tolerance
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
@@ -241,7 +242,8 @@ class FiniteQuery(OneLine):
             if not self.planar:
                 must("neighbours", "without a norm for inputs that are no places of the plane", repr(given))
             self.__dict__["norm"] = near[1]
-            return self._turned(None if near[0] is None else near_pairs(self.inputs, *near, entries)), None
+            radius, norm = near
+            return self._turned(None if radius is None else near_pairs(self.inputs, radius, norm, entries)), None
         if isinstance(given, (str, Path)):
             if not names_file(given):
                 must("neighbours", "all, consecutive, or a CSV file of pairs", repr(str(given)))
@@ -249,7 +251,15 @@ class FiniteQuery(OneLine):
             if rows and not self._known(rows[0]) and any(self._known(row) for row in rows[1:]):
                 rows = rows[1:]  # a header
             return self._listed(rows)
-        rows = plain_list(given, "neighbours", "all, consecutive, {'max_distance': D}, pairs of inputs or a matrix")
+        labels, columns = row_labels(given), column_labels(given)
+        wanted = "all, consecutive, {'max_distance': D}, pairs of inputs or a matrix"
+        rows = plain_list(given, "neighbours", wanted, column=True)
+        if self._names_inputs(columns) or (self._names_inputs(labels) and {*map(_length, rows)} == {self.k}):
+            down, across = (Axis(names, self.inputs, "inputs") for names in (labels, columns))
+            table = align_table(rows, down, across, "a matrix of distances")
+            if len(table) != self.k or {*map(len, table)} != {self.k}:
+                must("a matrix of distances", f"of {self.k} rows and columns", f"{len(table)} rows")
+            return self._matrix(table)
         square = len(rows) == self.k and all(_length(row) == self.k for row in rows)
         # three pairs with distances are square as well; none of them has the distance 0
         if square and (isinstance(given, np.ndarray) or self.k > 3 or (self.k == 3 and is_zero(rows[2][2]))):
@@ -282,6 +292,10 @@ class FiniteQuery(OneLine):
         near = ((i, j) for at, i in enumerate(order) for j in order[at + 1 : beyond[at]])
         pairs = tuple(sorted((min(pair), max(pair)) for pair in near))
         return pairs or must("max_shift", "at least the least distance of two inputs", spelled(most))
+
+    def _names_inputs(self, labels: Sequence[Any] | None) -> bool:
+        """Whether some labels of a table are inputs, so that it is a matrix and no list of pairs."""
+        return labels is not None and any(self._index.find(label_point(label), label) is not None for label in labels)
 
     def _known(self, row: Any) -> bool:
         try:
@@ -348,10 +362,15 @@ class FiniteQuery(OneLine):
             given = given.split(",")
         elif isinstance(given, (str, Path)) and not names_file(given):
             must("prior", "uniform, worst, weights or a CSV file of them", repr(str(given)))
-        given = read_table(given, "prior") if isinstance(given, (str, Path)) else plain_list(given, "prior", "a list")
-        if any(isinstance(row, list) for row in given):
-            given = self._paired(given)
-        weights = [exact(weight, "every weight of the prior") for weight in given]
+        if isinstance(given, (str, Path)):
+            rows: Sequence[Any] = read_table(given, "prior")
+        else:
+            rows = plain_list(given, "prior", "a list", column=True)
+        if any(isinstance(row, list) for row in rows):
+            rows = self._paired(rows)
+        else:
+            rows = aligned(given, rows, lambda: self.inputs, "prior")
+        weights = [exact(weight, "every weight of the prior") for weight in rows]
         if len(weights) != self.k:
             must("prior", f"uniform, worst, or {self.k} weights, one for every input", len(weights))
         if min(weights) < 0 or not any(weights):
@@ -359,7 +378,7 @@ class FiniteQuery(OneLine):
         total = sum(weights)
         return tuple(weight / total for weight in weights)
 
-    def _paired(self, rows: list[Any]) -> list[Any]:
+    def _paired(self, rows: Sequence[Any]) -> list[Any]:
         """The weights of a table of one column, or of inputs and weights: those of inputs it leaves out are 0."""
         if all(len(row) == 1 for row in rows):
             return [row[0] for row in rows]

@@ -16,7 +16,7 @@ directed=True is the paper's one-sided M.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -82,7 +82,7 @@ class ModuloNoise(OneLine):
                 raise InvalidRequest("max_shift is for scalar queries; give the shifts of a vector query one by one.")
             top = min(self.sizes[0] - 1, MAX_SHIFTS)
             shifts = range(1, whole_number(max_shift, "max_shift", 1, top) + 1)
-        given = {self.canonical(shift) for shift in plain_list(shifts, "shifts", "a list of shifts")}
+        given = {self.canonical(shift) for shift in plain_list(shifts, "shifts", "a list of shifts", column=True)}
         if not 1 <= len(given) <= MAX_SHIFTS:
             must("shifts", f"1 to {MAX_SHIFTS} different shifts", len(given))
         self.__dict__["shifts"] = tuple(sorted(given))
@@ -149,6 +149,12 @@ class ModuloNoise(OneLine):
     def point(self, position: int) -> Shift:
         """The group element at a row-major position."""
         return tuple(int(part) for part in np.unravel_index(position, self.sizes))
+
+    @property
+    def elements(self) -> Iterator[int | Shift]:
+        """The answers, which are the noise values too, in row-major order: integers of a scalar query, else tuples."""
+        for position in range(self.order):
+            yield position if self.scalar else self.point(position)
 
     def budgets(self, epsilon: Real | Mapping[Any, Real], *, or_zero: bool = False) -> dict[Shift, Fraction]:
         """The budget ε of every difference, as exact rationals.

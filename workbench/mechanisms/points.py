@@ -29,7 +29,7 @@ def entries_of(given: Any, name: str) -> list[Any]:
     """List what inputs or outputs are read from, as it was given. Raises InvalidRequest."""
     if isinstance(given, (str, Path)):
         given = _spelled(given, name)
-    return plain_list(given, name, "a list")
+    return plain_list(given, name, "a list", column=True)
 
 
 def points_of(entries: Sequence[Any], name: str) -> tuple[Point, ...]:
@@ -70,7 +70,7 @@ def steps(text: str) -> Rationals | None:
 
 def cells_of(given: Any, name: str, constraint: str = "numbers, as a list or as a CSV file") -> list[Any]:
     """The entries of a list or of a data frame of one column, of a text "1,2,1", or the cells of a CSV file of one row
-    or column. Raises InvalidRequest."""
+    or column; labels are left to the caller (`workbench.data.labels`). Raises InvalidRequest."""
     if isinstance(given, str) and not names_file(given):
         return given.strip().removesuffix(",").split(",") if given.strip() else []
     if isinstance(given, (str, Path)):
@@ -78,7 +78,7 @@ def cells_of(given: Any, name: str, constraint: str = "numbers, as a list or as 
         if len(rows) > 1 and (widest := max(map(len, rows))) > 1:  # read in a row, they would be something else
             must(name, "one row or one column of a file", f"{len(rows)} rows of up to {widest} cells")
         return [cell for row in rows for cell in row]
-    return plain_list(given, name, constraint)
+    return plain_list(given, name, constraint, column=True)
 
 
 def point(value: Any, name: str) -> Point:

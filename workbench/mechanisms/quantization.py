@@ -153,7 +153,7 @@ def read_bins(bins: Any, c: Fraction | int = 1, *, cover: bool = True, middle: A
 
     bins: numbers, or one string such as "-3,-0.5,0.5,3". Raises InvalidRequest.
     """
-    parts = bins.split(",") if isinstance(bins, str) else plain_list(bins, "bins", "a list of numbers")
+    parts = bins.split(",") if isinstance(bins, str) else plain_list(bins, "bins", "a list of numbers", column=True)
     outputs = tuple(exact(part, "a bin") for part in parts)
     if any(abs(b) > LARGEST for b in outputs):
         must("bins", f"at most {LARGEST:g} in size", max(map(abs, outputs)))
@@ -173,7 +173,7 @@ def read_inputs(x: ArrayLike, low: float, high: float, *, clip: bool) -> Vector:
 
     Numbers only: text, dates and times, masked entries and complex numbers are refused.
     """
-    values = plain_numbers(x, "x")
+    values = plain_numbers(x, "x", column=True)
     infinite = ~np.isfinite(values)
     if infinite.any():
         must("x", "finite numbers", values[infinite].flat[0])

@@ -97,7 +97,7 @@ class RealErrors(ABC):
 
     def error_at(self, x: ArrayLike, loss: Any = "absolute") -> Vector:
         """The expected error at given inputs (Fig. 3). Shape of x."""
-        values = plain_numbers(x, "x")
+        values = plain_numbers(x, "x", column=True)
         gap = np.abs(self.outputs - values[..., None])
         return np.asarray((self.probabilities(values) * error_of(gap, loss)).sum(axis=-1))
 

@@ -14,6 +14,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+from workbench.data.labels import refuse_labels
 from workbench.errors import must
 from workbench.exact.numbers import ONE, ZERO, RationalPair, Rationals, positive
 from workbench.exact.objects import Record
@@ -213,6 +214,7 @@ def _weights(prior: Any) -> Rationals | None:
         return (ONE,)
     if isinstance(prior, str) and prior == "worst":
         return None
+    refuse_labels(prior, "prior")
     given = cells_of(prior, "prior", "uniform, worst, or a list of weights")
     shares = FiniteQuery([*range(len(given) + 1)], neighbours="all", prior=[*given, 0]).prior  # as weights of answers
     return None if shares is None else shares[:-1]

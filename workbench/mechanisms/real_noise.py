@@ -31,7 +31,7 @@ from workbench.exact.arrays import Vector
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ONE, ZERO, exact, positive, round_up
 from workbench.exact.objects import Record
-from workbench.exact.plain import plain_numbers, whole_number
+from workbench.exact.plain import plain_array, plain_numbers, whole_number
 from workbench.exact.random_source import Source
 from workbench.io.files import spelled
 from workbench.io.plain_figures import SEEN, Figure, lines, series
@@ -137,10 +137,10 @@ class AdditiveRealNoise(LineNoise):
     def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> Vector:
         """One draw for each of many true answers. answers: (n,) finite numbers, integers and fractions exact at any
         size: rounded, neighbours could lie further apart. Raises InvalidRequest."""
-        given = plain_numbers(answers, "answers")
+        given = plain_numbers(answers, "answers", column=True)
         if given.ndim != 1 or not np.isfinite(given).all():
             must("answers", "a column of finite numbers", answers)
-        kept = np.asarray(answers)
+        kept = plain_array(answers, "answers", "a column of finite numbers", column=True)
         listed = (kept if kept.dtype.kind in "biuO" else given).tolist()
         return self._published([_exactly(value) for value in listed], Source(insecure_seed))
 

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.data.labels import row_labels
 from workbench.data.tolerance import PointIndex
 from workbench.errors import must
 from workbench.exact.distribution import Distribution
@@ -166,7 +167,9 @@ def _counted(data: Any) -> tuple[dict[Any, Fraction], str]:
         return given, f"weights of {len(given)} inputs"
     if isinstance(data, str):
         must("data", "a column of inputs, or their weights", repr(data))
-    column = plain_numbers(data, "data", "a column of numbers")
+    if getattr(data, "name", None) in ("count", "proportion") and row_labels(data) is not None:
+        return _counted(dict(zip(row_labels(data) or (), data, strict=True)))  # of value_counts()
+    column = plain_numbers(data, "data", "a column of numbers", column=True)
     if not column.size or column.ndim > 2 or not np.isfinite(column).all():
         must("data", "a column of finite numbers, at least one", f"shape {column.shape}")
     rows = column.reshape(len(column), -1).tolist() if column.ndim else [[float(column)]]

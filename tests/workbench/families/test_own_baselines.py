@@ -40,7 +40,7 @@ def test_labels_take_a_matrix_a_table_and_noise(tmp_path: Path):
     assert "5 columns" in few["failure"]
     other = tmp_path / "other.csv"
     other.write_text("label,1,3\n7,0.5,0.5\n8,0.4,0.6\n")
-    assert "a table of the 5 labels" in own(wb.frontier(labels, **given, baseline=other), "other")["failure"]
+    assert "labelled by the 5 labels" in own(wb.frontier(labels, **given, baseline=other), "other")["failure"]
 
 
 def test_quantizers_take_a_table_over_knots_and_a_saved_one(tmp_path: Path):

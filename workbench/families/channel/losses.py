@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from models.losses import Loss, loss_named
 from solvers.arrays import Flags, Vector
+from workbench.data.labels import Axis, LabelledTuple, align_table, column_labels, row_labels
 from workbench.errors import must
 from workbench.exact.distribution import over_common
-from workbench.exact.numbers import exact
-from workbench.exact.plain import plain_list, refuse_marked
+from workbench.exact.numbers import exact, rational
+from workbench.exact.plain import plain_list
 from workbench.families.outcome import translated_errors
 from workbench.io.files import names_file, read_table
 from workbench.mechanisms.finite_query import FiniteQuery
@@ -61,7 +62,7 @@ def read_loss(value: Any, name: str) -> OwnLoss:
     if isinstance(value, str) and value == "error-rate":
         return "error-rate"
     if names_file(value):
-        value = read_table(value, name)
+        return _table_of_file(value, name)
     if isinstance(value, str) and value.strip() in PLANE:
         return value.strip()
     if isinstance(value, str):
@@ -70,12 +71,63 @@ def read_loss(value: Any, name: str) -> OwnLoss:
     if callable(value):
         function: Callable[[Any, Any], Any] = value
         return function
-    refuse_marked(value, name)
+    if isinstance(value, LabelledTuple):
+        return value
     try:
-        rows = plain_list(value, name, _WANTED)
-        return tuple(tuple(exact(cell, f"every entry of {name}") for cell in row) for row in rows)
+        rows = plain_list(value, name, _WANTED, column=True)
+        return LabelledTuple.under(value, (_exact_row(row, name) for row in rows))
     except TypeError:
         return must(name, _WANTED, repr(value))
+
+
+def _exact_row(row: Any, name: str) -> tuple[Fraction, ...]:
+    """One row of a matrix. Raises InvalidRequest."""
+    return tuple(exact(cell, f"every entry of {name}") for cell in plain_list(row, name, _WANTED, column=True))
+
+
+def _table_of_file(path: Any, name: str) -> LabelledTuple:
+    """All cells of a CSV file: numbers, but texts in the first row and column, which may be labels. Raises
+    InvalidRequest."""
+    rows = []
+    for line, cells in enumerate(read_table(path, name, header=True)):
+        rows.append(tuple(_cell(cell, name, may_be_label=not line or not at) for at, cell in enumerate(cells)))
+    table = LabelledTuple(rows)
+    table.of_file = True
+    return table
+
+
+def _cell(cell: str, name: str, *, may_be_label: bool) -> Fraction | str:
+    """A number, or the text of a label. Raises InvalidRequest."""
+    if may_be_label and rational(cell) is None:
+        return cell
+    return exact(cell, f"every entry of {name}")
+
+
+def _labels_of_file(cells: Sequence[Any], points: Sequence[Any]) -> Sequence[Any] | None:
+    """The cells of a header, None where they are titles: texts, of numbers."""
+    titles = all(isinstance(cell, str) for cell in cells) and all(isinstance(x, Fraction) for x in points)
+    return None if titles else cells
+
+
+def _aligned(loss: tuple[Any, ...], question: FiniteQuery) -> list[list[Any]]:
+    """Put a matrix into the order of the inputs and outputs that label its rows and columns.
+
+    A file has labels where it has a row or a column more than there are inputs or outputs. Raises InvalidRequest.
+    """
+    rows = [list(row) for row in loss]
+    labels: Sequence[Any] | None = row_labels(loss)
+    columns: Sequence[Any] | None = column_labels(loss)
+    if isinstance(loss, LabelledTuple) and loss.of_file:
+        if len(rows) == question.k + 1:
+            columns = rows.pop(0)
+        if rows and all(len(row) == question.m + 1 for row in rows):
+            labels = [row.pop(0) for row in rows]
+            if columns is not None and len(columns) == question.m + 1:
+                columns = columns[1:]
+        labels = None if labels is None else _labels_of_file(labels, question.inputs)
+        columns = None if columns is None else _labels_of_file(columns, question.outputs)
+    down = Axis(labels, question.inputs, "inputs")
+    return align_table(rows, down, Axis(columns, question.outputs, "outputs"), "loss")
 
 
 def loss_table(question: FiniteQuery, loss: OwnLoss) -> LossTable:
@@ -85,7 +137,7 @@ def loss_table(question: FiniteQuery, loss: OwnLoss) -> LossTable:
         rows = [[called(loss, "an input and an output", x, o) for o in question.outputs] for x in question.inputs]
         return _integers("own function", rows)
     if isinstance(loss, tuple):
-        return _integers("own matrix", number_table(loss, "loss", (question.k, question.m)))
+        return _integers("own matrix", number_table(_aligned(loss, question), "loss", (question.k, question.m)))
     if question.planar and (loss in PLANE or loss == "squared"):
         plane = Plane(question.inputs, question.outputs, PLANE.get(loss, "L2"))
         values, unit = (plane.table.astype(object), plane.unit**2) if loss == "squared" else plane.losses()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.data.labels import LabelledTuple
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import ZERO, Rationals, exact, jsonable, nearest_float, probability
 from workbench.exact.objects import Record, Values
@@ -64,7 +65,8 @@ def _prior(value: Any, name: str) -> Rationals | str:
 
     if isinstance(value, str) and value.strip() == "uniform":
         return "uniform"
-    return listed(exact)(cells_of(value, name, "uniform, or weights, in a list or a file"), name)
+    weights = listed(exact)(cells_of(value, name, "uniform, or weights, in a list or a file"), name)
+    return LabelledTuple.under(value, weights)
 
 
 def _outputs(value: Any, name: str) -> tuple[float, ...]:
@@ -160,7 +162,9 @@ class _LabelFamily(Family):
         prior = values["prior"]
         if prior is None:
             return labels
-        return self.question(labels.values, None if prior == "uniform" else [*map(nearest_float, prior)])
+        if prior == "uniform":
+            return self.question(labels.values)
+        return self.question(labels.values, LabelledTuple.under(prior, map(nearest_float, prior)))
 
     def question_options(self, question: Any) -> Record:
         """See `Family.question_options`."""

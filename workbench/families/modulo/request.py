@@ -16,10 +16,10 @@ from models.modulo import LOSSES, ModuloModel, OwnLosses, loss_vector
 from models.modulo_constraints import StatedEquations, UserConstraints
 from models.requirements import RatioBound
 from solvers.arrays import Ints, Vector
+from workbench.data.labels import LabelledTuple, aligned
 from workbench.errors import Infeasible, InvalidRequest, must
 from workbench.exact.numbers import ZERO, Rationals, Real, exact, nearest_float
 from workbench.exact.objects import Record, Values
-from workbench.exact.plain import refuse_marked
 from workbench.families.budget import BudgetRequest, completed
 from workbench.families.option import within
 from workbench.families.outcome import translated_errors
@@ -190,6 +190,8 @@ def _model(
 def request(question: ModuloNoise, values: Record) -> ModuloRequest:
     """The request that exact option values amount to. Raises InvalidRequest."""
     values["loss"] = own_losses(values["loss"], question)
+    if values.get("prior") is not None:
+        values["prior"] = tuple(aligned(values["prior"], values["prior"], lambda: question.elements, "prior"))
     values = completed(values, MOST_EPSILON)
     return ModuloRequest(question=question, constraints=constraints_of(question, values), **values)
 
@@ -224,9 +226,8 @@ def read_loss(value: Any, name: str) -> Any:
         return value
     if isinstance(value, str) and not names_file(value):
         must(name, f"one of {', '.join(LOSSES)}, or a CSV file of losses", repr(value))
-    refuse_marked(value, name)
     wanted = "a name, a function of the noise value, or losses, one for every noise value"
-    return tuple(_loss(cell, "every loss") for cell in cells_of(value, name, wanted))
+    return LabelledTuple.under(value, (_loss(cell, "every loss") for cell in cells_of(value, name, wanted)))
 
 
 def _loss(value: Any, name: str) -> Fraction:
@@ -248,6 +249,7 @@ def own_losses(given: Any, question: ModuloNoise) -> Any:
 
         own, points = given, map(question.point, range(question.order))
         given = tuple(called(own, "the noise value", point[0] if question.scalar else point) for point in points)
+    given = tuple(aligned(given, given, lambda: question.elements, "loss", "noise values"))
     if len(given) != question.order:
         must("loss", f"{question.order} numbers, one for every noise value", len(given))
     values = np.array([float(value) for value in given])

@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.data.labels import LabelledTuple, aligned, refuse_labels
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import ONE, ZERO, Rationals, exact, jsonable, positive, probability
 from workbench.exact.objects import Record, Values
@@ -65,6 +66,7 @@ def _loss(value: Any, name: str) -> Any:
     if isinstance(value, str) and not names_file(value):
         must(name, _WANTED, repr(value))
     losses = listed(exact)(cells_of(value, name, _WANTED), name)
+    losses = tuple(aligned(value, losses, lambda: range(len(losses)), name, "sizes of the noise"))
     if min(losses) < 0 or len(losses) < 2:
         must(name, "at least two losses >= 0", repr(value))
     return losses
@@ -97,7 +99,18 @@ def _prior(value: Any, name: str) -> Rationals | str | None:
         value = str(value)
     wanted = "uniform, worst, or weights, in a list or a file"
     weights = listed(or_zero)(cells_of(value, name, wanted), name)
-    return tuple(weight / (sum(weights) or 1) for weight in weights)
+    return LabelledTuple.under(value, (weight / (sum(weights) or 1) for weight in weights))
+
+
+def _aligned_prior(prior: Rationals, question: Any) -> Rationals:
+    """Weights in the order of the clamped answers; of the reals they belong to parts of the range, by position."""
+    from workbench.mechanisms.integer_noise import IntegerNoise
+
+    clamp = question.clamp
+    if clamp is None or not isinstance(question, IntegerNoise):
+        refuse_labels(prior, "prior")
+        return prior
+    return tuple(aligned(prior, prior, lambda: range(clamp[0], clamp[1] + 1), "prior"))
 
 
 class _NoiseFamily(Family):
@@ -177,6 +190,8 @@ class _NoiseFamily(Family):
             values["delta"] = values["delta"] or MOST_DELTA
         if callable(values["loss"]):
             values["loss"] = _of_differences(values["loss"], question)
+        if isinstance(values["prior"], tuple):
+            values["prior"] = _aligned_prior(values["prior"], question)
         return NoiseRequest(question=question, **values)
 
     def open(self, request: Any) -> Session:

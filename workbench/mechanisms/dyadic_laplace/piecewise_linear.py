@@ -58,7 +58,7 @@ def dithered_round(quotient: Vector, noise: Vector, w: Vector, u: Vector) -> Int
 
 def finite_reals(x: npt.ArrayLike, largest: float, bound: str) -> Vector:
     """x as doubles, each finite and at most `largest` in size (both public); raises InvalidRequest naming the first."""
-    values = plain_array(x, "x", "finite numbers")
+    values = plain_array(x, "x", "finite numbers", column=True)
     if values.dtype.kind not in "fiu":
         must("x", "a real number or an array of real numbers", f"dtype {values.dtype}")
     reals = values.astype(np.float64)
@@ -73,7 +73,7 @@ def finite_reals(x: npt.ArrayLike, largest: float, bound: str) -> Vector:
 
 def integers(m: npt.ArrayLike) -> Integers:
     """m as 64-bit integers; raises InvalidRequest for anything else."""
-    values = plain_array(m, "m", "integers")
+    values = plain_array(m, "m", "integers", column=True)
     if values.size and (values.dtype.kind not in "iu" or values.max() >= 2**63):
         must("m", "an integer or an array of integers below 2^63 in size", f"dtype {values.dtype}")
     return values.astype(np.int64)

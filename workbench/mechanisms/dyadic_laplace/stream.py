@@ -88,7 +88,7 @@ def write_stream(
     """
     elias.check_code(code)
     shared = SharedStream.fresh(key)
-    m = np.asarray(mechanism.encode(plain_numbers(x, "x").reshape(-1), shared, local), dtype=np.int64)
+    m = np.asarray(mechanism.encode(plain_numbers(x, "x", column=True).reshape(-1), shared, local), dtype=np.int64)
     payload = elias.encode(m, code)
     header = _LAYOUT.pack(
         _MAGIC,

@@ -172,7 +172,7 @@ class LabelRandomizer:
         """Randomize a column of labels (n,). Raises InvalidRequest, also for a value outside the label set,
         and NotCertified when the mechanism spends more than ε₂.
         """
-        given = plain_numbers(values, "labels")
+        given = plain_numbers(values, "labels", column=True)
         if given.ndim != 1 or given.size == 0:
             must("labels", "a non-empty column", f"shape {given.shape}")
         source = source or Source()

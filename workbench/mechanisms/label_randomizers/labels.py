@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from workbench.data.labels import aligned_array
 from workbench.data.tolerance import nearest_positions
 from workbench.errors import must
 from workbench.exact.arrays import Positions, Vector
@@ -41,8 +42,14 @@ class Labels(OneLine):
     prior: Vector
 
     def __init__(self, values: ArrayLike, prior: ArrayLike | None = None) -> None:
-        y = plain_numbers(values, "labels", "a list of numbers").copy()
-        p = np.ones(y.shape) if prior is None else plain_numbers(prior, "prior", "a list of numbers").copy()
+        y = plain_numbers(values, "labels", "a list of numbers", column=True).copy()
+        if getattr(values, "dtype", None) in (np.float16, np.float32):
+            y = np.array([float(str(value)) for value in np.asarray(values).reshape(-1)]).reshape(y.shape)
+        p = np.ones(y.shape)
+        if prior is not None:
+            p = plain_numbers(prior, "prior", "a list of numbers", column=True).copy()
+            if y.ndim == p.ndim == 1:
+                p = aligned_array(prior, p, y.tolist, "prior", "labels")
         if y.ndim != 1 or y.size == 0:
             must("labels", "a non-empty list of numbers", f"shape {y.shape}")
         if (large := y[~(np.abs(y) <= LARGEST)]).size:
@@ -128,7 +135,7 @@ class Labels(OneLine):
     def positions(self, values: ArrayLike, name: str = "every label") -> Positions:
         """Where each value stands among the labels. Raises InvalidRequest for a value that is none of them."""
         words = f"one of the {self.k} labels from {self.values[0]:g} to {self.values[-1]:g}"
-        given = plain_numbers(values, name, words)
+        given = plain_numbers(values, name, words, column=True)
         at = nearest_positions(self.values, given, getattr(values, "dtype", None))
         if (wrong := given[at < 0]).size:
             must(name, words, f"{wrong[0]:g}")

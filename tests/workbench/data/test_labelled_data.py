@@ -1,0 +1,182 @@
+"""Labelled data is read by its labels: every Series and table says which answer its numbers belong to."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import workbench as wb
+from workbench.families.channel.losses import loss_table, read_loss
+from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.channel import Channel
+
+DATA = pd.Series([3] * 6 + [0] + [1] * 2 + [2])
+COUNTS = DATA.value_counts()  # the commonest answer first
+WEIGHTS = [1, 2, 1, 6]
+
+
+def cost(question: Any, **request: Any) -> float:
+    return wb.design(question, epsilon=1, **request).objective
+
+
+def test_counts_of_values_are_a_prior_by_answer() -> None:
+    assert COUNTS.index[0] == 3
+    shares = tuple(Fraction(weight, 10) for weight in WEIGHTS)
+    for prior in (COUNTS, COUNTS.to_frame(), COUNTS.sort_index(), COUNTS.astype("Int64"), COUNTS.rename(str)):
+        assert wb.FiniteQuery("0..3", max_shift=1, prior=prior).prior == shares
+        assert wb.Labels([0, 1, 2, 3], prior).prior.tolist() == [0.1, 0.2, 0.1, 0.6]
+    clamped = wb.IntegerNoise(1, clamp=(0, 3))
+    assert cost(clamped, prior=COUNTS) == cost(clamped, prior=WEIGHTS)
+    group = wb.ModuloNoise(3, max_shift=1)
+    listed = [Fraction(weight, 10) for weight in WEIGHTS]
+    by_label = cost(group, loss="prior-squared", prior=COUNTS / 10)
+    assert by_label == cost(group, loss="prior-squared", prior=listed)
+
+
+def test_the_default_index_means_positions() -> None:
+    for answers in ("0..3", "5..8", "a,b,c,d"):
+        prior = wb.FiniteQuery(answers, neighbours="all", prior=pd.Series(WEIGHTS)).prior
+        assert prior == (Fraction(1, 10), Fraction(1, 5), Fraction(1, 10), Fraction(3, 5))
+    named = pd.Series(WEIGHTS, index=["d", "c", "b", "a"])
+    assert wb.FiniteQuery("a,b,c,d", neighbours="all", prior=named).prior[0] == Fraction(3, 5)
+    places = pd.Series([1, 3], index=pd.MultiIndex.from_tuples([(1, 0), (0, 0)]))
+    assert wb.FiniteQuery([(0, 0), (1, 0)], neighbours="all", prior=places).prior == (Fraction(3, 4), Fraction(1, 4))
+    computed = pd.Series([1.0, 2.0], index=[0.3, 0.1])
+    assert wb.FiniteQuery([0.1, 0.1 + 0.2], neighbours="all", prior=computed).prior == (Fraction(2, 3), Fraction(1, 3))
+
+
+@pytest.mark.parametrize(
+    ("answers", "prior", "words"),
+    [
+        ("0..4", COUNTS, r"no label for 4; where that means 0: prior\.reindex\(answers, fill_value=0\)"),
+        ("0..2", COUNTS, "labels that are none of them: 3"),
+        ("5..8", pd.Series(WEIGHTS).sort_values(), "none of them: 0, 2, 1, 3; no label for 5, 6, 7, 8"),
+        ("0..3", pd.Series(WEIGHTS, index=[0, 1, 1, 2]), "a label twice: 1, 1; no label for 3"),
+        ("0..3", pd.Series(WEIGHTS, index=[True, False, "x", None]), "none of them"),
+        ("5..8", pd.Series([0, *WEIGHTS])[1:], "none of them: 1, 2, 3, 4"),
+    ],
+)
+def test_other_labels_are_refused_with_the_sets_that_differ(answers: str, prior: Any, words: str) -> None:
+    with pytest.raises(wb.InvalidRequest, match=rf"^prior must be labelled by the . answers.*{words}"):
+        wb.FiniteQuery(answers, max_shift=1, prior=prior)
+
+
+LOSS = pd.DataFrame([[0, 1, 4], [2, 0, 1], [5, 3, 0]], index=[*"abc"], columns=[*"abc"])
+
+
+@pytest.mark.parametrize("rows", ["abc", "cab", "cba"])
+@pytest.mark.parametrize("columns", ["abc", "bca", "cba"])
+def test_a_matrix_of_losses_is_aligned_on_both_axes(rows: str, columns: str, tmp_path: Path) -> None:
+    question = wb.FiniteQuery("a,b,c", neighbours="all", prior=[1, 2, 3])
+    moved = LOSS.loc[[*rows], [*columns]]
+    expected = loss_table(question, read_loss(LOSS.to_numpy(), "loss")).values.tolist()
+    assert loss_table(question, read_loss(moved, "loss")).values.tolist() == expected
+    file = tmp_path / "loss.csv"
+    moved.to_csv(file)
+    assert loss_table(question, read_loss(file, "loss")).values.tolist() == expected
+    LOSS[[*columns]].to_csv(file, index=False)
+    assert loss_table(question, read_loss(file, "loss")).values.tolist() == expected
+    LOSS.loc[[*rows]].to_csv(file, header=False)
+    assert loss_table(question, read_loss(file, "loss")).values.tolist() == expected
+    assert cost(question, loss=moved) == cost(question, loss=LOSS.to_numpy())
+    table = wb.recommend(answers="a,b,c", neighbours="all", prior=[1, 2, 3], loss=moved, epsilon=1, only="best channel")
+    assert table.rows[0]["objective"] == pytest.approx(0.79419665, rel=1e-8)
+
+
+def test_a_matrix_of_losses_under_other_labels_is_refused(tmp_path: Path) -> None:
+    question = wb.FiniteQuery("a,b,c", neighbours="all")
+    with pytest.raises(wb.InvalidRequest, match=r"^the rows of loss must be .* none of them: z; no label for a"):
+        wb.design(question, epsilon=1, loss=LOSS.rename(index={"a": "z"}))
+    with pytest.raises(wb.InvalidRequest, match=r"^the columns of loss must be .* none of them: z"):
+        wb.design(question, epsilon=1, loss=LOSS.rename(columns={"a": "z"}))
+    file = tmp_path / "loss.csv"
+    LOSS.rename(columns={"a": "z"}).to_csv(file, index=False)
+    with pytest.raises(wb.InvalidRequest, match=r"^the columns of loss must be .* none of them: z"):
+        wb.design(question, epsilon=1, loss=file)
+
+
+def test_whether_a_file_of_losses_has_a_header_is_decided_by_its_shape(tmp_path: Path) -> None:
+    """|o - x| on 0..2 begins with 0, 1, 2, as a header of positions does."""
+    question = wb.FiniteQuery("0..2", max_shift=1)
+    distances = [[abs(i - j) for j in range(3)] for i in range(3)]
+    for name, text in {
+        "bare": "0,1,2\n1,0,1\n2,1,0\n",
+        "header": "0,1,2\n0,1,2\n1,0,1\n2,1,0\n",
+        "index": "0,0,1,2\n1,1,0,1\n2,2,1,0\n",
+        "both": ",0,1,2\n0,0,1,2\n1,1,0,1\n2,2,1,0\n",
+        "moved": ",2,1,0\n2,0,1,2\n1,1,0,1\n0,2,1,0\n",
+    }.items():
+        file = tmp_path / f"{name}.csv"
+        file.write_text(text)
+        assert loss_table(question, read_loss(file, "loss")).floats.tolist() == distances, name
+    file.write_text("0,1,2\n1,0,1\n")
+    with pytest.raises(wb.InvalidRequest, match="3 rows and 3 columns"):
+        loss_table(question, read_loss(file, "loss"))
+
+
+DISTANCES = pd.DataFrame([[0, 1, 2], [1, 0, np.inf], [2, np.inf, 0]], index=[*"abc"], columns=[*"abc"])
+
+
+def test_a_matrix_of_distances_protects_the_pairs_it_names() -> None:
+    for matrix in (DISTANCES, DISTANCES.loc[[*"cab"], [*"bca"]], DISTANCES.loc[[*"cab"]], DISTANCES[[*"cba"]]):
+        question = wb.FiniteQuery("a,b,c", neighbours=matrix)
+        assert (question.pairs, question.distances) == (((0, 1), (0, 2)), (1, 2))
+    with pytest.raises(wb.InvalidRequest, match="none of them: z"):
+        wb.FiniteQuery("a,b,c", neighbours=DISTANCES.rename(columns={"a": "z"}))
+    with pytest.raises(wb.InvalidRequest, match="no label for c"):
+        wb.FiniteQuery("a,b,c", neighbours=DISTANCES.iloc[:, :2])
+    two = pd.DataFrame([[0, 3], [3, 0]], index=["a", "b"], columns=["b", "a"]).loc[["b", "a"]]
+    with pytest.raises(wb.InvalidRequest, match="0 on its diagonal"):
+        wb.FiniteQuery("a,b", neighbours=two.iloc[::-1])
+    pairs = pd.DataFrame({"from": ["a", "b"], "to": ["b", "c"]}, index=[5, 9])
+    assert wb.FiniteQuery("a,b,c", neighbours=pairs).pairs == ((0, 1), (1, 2))
+    graph = pd.DataFrame({"from": ["a", "b", "a"], "to": ["b", "c", "c"], "d": [1, 2, 3]})
+    assert wb.FiniteQuery("a,b,c", neighbours=graph).distances == (1, 3, 2)
+
+
+def test_losses_of_noise_values_are_labelled_by_them() -> None:
+    group = wb.ModuloNoise(3, max_shift=1)
+    assert cost(group, loss=pd.Series({2: 5, 1: 1, 3: 1, 0: 0})) == cost(group, loss=[0, 1, 5, 1])
+    vectors = wb.ModuloNoise(sizes=[2, 2], shifts=[(0, 1)])
+    index = pd.MultiIndex.from_tuples([(1, 1), (0, 1), (1, 0), (0, 0)])
+    assert cost(vectors, loss=pd.Series([2, 1, 1, 0], index=index)) == cost(vectors, loss=[0, 1, 1, 2])
+    noise = wb.IntegerNoise(1)
+    assert cost(noise, loss=pd.Series({2: 5, 1: 1, 0: 0})) == cost(noise, loss=[0, 1, 5])
+    with pytest.raises(wb.InvalidRequest, match=r"^loss must be labelled by the 3 sizes of the noise"):
+        cost(noise, loss=pd.Series({2: 5, 1: 1, 7: 0}))
+    law = AdditiveNoise.from_pmf(group, pd.Series({1: 0.25, 0: 0.5, 3: 0.25, 2: 0.0}))
+    assert law.pmf.tolist() == [0.5, 0.25, 0.0, 0.25]
+
+
+def test_counts_as_data_of_an_audit_are_weights() -> None:
+    channel = wb.design(wb.FiniteQuery("0..3", max_shift=1), epsilon=1).mechanism
+    by_rows = wb.audit(channel, loss="absolute", data=DATA).error.mean
+    assert wb.audit(channel, loss="absolute", data=COUNTS).error.mean == by_rows
+    assert wb.audit(channel, loss="absolute", data=DATA[DATA > 0].iloc[::-1]).error.mean != by_rows
+
+
+def test_where_there_are_no_labels_other_ones_are_refused() -> None:
+    moved = pd.DataFrame([[0.5, 0.5], [0.4, 0.6]], index=[1, 0])
+    with pytest.raises(wb.InvalidRequest, match=r"^rows must be read by position"):
+        Channel.from_rows(moved)
+    assert Channel.from_rows(moved.reset_index(drop=True)) == Channel.from_rows(moved.to_numpy())
+    with pytest.raises(wb.InvalidRequest, match=r"^prior must be read by position"):
+        wb.recommend(range="0..3", prior=COUNTS, epsilon=1)
+
+
+def test_baselines_are_aligned() -> None:
+    law = pd.DataFrame([[0.6, 0.2, 0.2], [0.2, 0.5, 0.3], [0.1, 0.3, 0.6]], index=[0, 1, 2], columns=[0, 1, 2])
+    asked = {"answers": "0..2", "neighbours": "all", "epsilon": 2, "only": "own"}
+    costs = {
+        wb.recommend(**asked, baseline=matrix).rows[0]["objective"]
+        for matrix in (law.to_numpy(), law, law.loc[[2, 0, 1], [1, 2, 0]])
+    }
+    assert len(costs) == 1
+    noise = {0: 0.5, 1: 0.25, -1: 0.25}
+    same = {wb.recommend(**asked, baseline=pmf).rows[0]["notes"] for pmf in (noise, pd.Series(noise))}
+    assert len(same) == 1
