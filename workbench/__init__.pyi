@@ -192,8 +192,8 @@ def design(
 ) -> Design:
     """Design any finite channel.
 
-        loss (default 'squared'): squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: a
-            function too); of places euclidean, manhattan, squared or error-rate.
+        loss (default 'squared'): squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: or
+            a function of an output and an answer); of places euclidean, manhattan, squared or error-rate.
         notion (default 'dp'): dp, pure, pdp or metric; curve, tradeoff, renyi, zcdp or gdp.
         alpha (default None): renyi: the order > 1.
         rho (default None): zcdp: the budget > 0.

@@ -79,7 +79,10 @@ _COUNT = "--answers 0..2 --max-shift 1 --epsilon 1"
         ("design laplace --sensitivity 1", "No such option --sensitivity of this command; noise, channel have it."),
         ("design modulo --answers 0..4", "No such option --answers of this command; channel has it."),
         (f"recommend {_COUNT} --loss mae", "loss must be absolute, which is what it is called here. Got 'mae'."),
-        (f"design channel {_COUNT} --loss rmse", "loss must be squared, which is what it is called here. Got 'rmse'."),
+        (
+            f"design channel {_COUNT} --loss rmse",
+            "loss must be squared, whose root is the RMSE (max_loss is then its square).",
+        ),
         (f"design channel {_COUNT} --rho 1", "rho must be left out when notion is dp (notion zcdp takes it). Got 1."),
         (f"design channel {_COUNT} --sensitivity 1", "(max_shift: how far neighbouring answers differ). Got 1."),
         ("design channel --answers none.csv --max-shift 1 --epsilon 1", "inputs must be a file that can be read."),

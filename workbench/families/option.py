@@ -28,7 +28,6 @@ EVERYWHERE: frozenset[Place] = frozenset(("command", "python", "sweep"))
 _HUGE = 10**300
 _LOSSES = {
     "mse": "squared",
-    "rmse": "squared",
     "l2": "squared",
     "mae": "absolute",
     "l1": "absolute",
@@ -71,6 +70,8 @@ class Option:
 
     def of(self, value: Any) -> Any:
         """The exact value; None is one only of an option that may be left out. Raises InvalidRequest."""
+        if self.name == "loss" and isinstance(value, str) and value.lower() == "rmse":
+            must("loss", "squared, whose root is the RMSE (max_loss is then its square)", repr(value))
         if self.name == "loss" and isinstance(value, str) and value in _LOSSES:
             must("loss", f"{_LOSSES[value]}, which is what it is called here", repr(value))
         return None if value is None and self.default is None and not self.required else self.read(value, self.name)

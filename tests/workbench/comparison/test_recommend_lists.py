@@ -347,7 +347,7 @@ def test_a_table_is_linear_between_its_outputs():
 def test_an_own_function_is_asked_at_every_output_that_is_listed():
     given = {"answers": "0..3", "max_shift": 1, "epsilon": 1}
     few, many = (
-        by_class(wb.recommend(**given, loss=lambda x, o: (x - o) ** 2, **outputs))["best channel"]
+        by_class(wb.recommend(**given, loss=lambda o, x: (x - o) ** 2, **outputs))["best channel"]
         for outputs in ({}, {"outputs": "0..3:0.125"})
     )
     free = by_class(wb.recommend(**given))["best channel"]

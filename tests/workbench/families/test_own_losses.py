@@ -84,7 +84,7 @@ def test_labels_under_a_function_a_matrix_and_a_file(tmp_path: Path):
     for loss, sentence in (
         (table[:2], "loss must be a matrix of 3 rows and 3 columns"),
         (lambda o, y: -1, r"loss\(0, 0\) must be a finite number >= 0"),
-        (lambda o, y: 1 / 0, "loss must be a function of an input and an output"),
+        (lambda o, y: 1 / 0, "loss must be a function of an output and an answer"),
     ):
         with pytest.raises(wb.InvalidRequest, match=sentence):
             wb.design(labels, epsilon=1, loss=loss, method="lp")
@@ -138,3 +138,26 @@ def test_a_table_is_not_read_as_a_list_of_losses(question: object, tmp_path: Pat
         (tmp_path / "loss.csv").write_text(text)
         made = wb.design(question, epsilon=1, loss=str(tmp_path / "loss.csv"))
         assert made.objective == wb.design(question, epsilon=1, loss=[0, 1, 4, 9]).objective
+
+
+def test_a_function_of_a_loss_takes_the_output_first() -> None:
+    """One order everywhere: an asymmetric loss costs the same as a function and as a matrix."""
+
+    def late(output: float, answer: float) -> float:  # three times as bad above the answer as below it
+        return 3 * (output - answer) if output > answer else answer - output
+
+    table = [[late(o, x) for o in range(5)] for x in range(5)]  # rows are answers
+    question = wb.FiniteQuery("0..4", max_shift=1, prior=[5, 1, 1, 1, 1])
+    by_table = wb.design(question, epsilon=1, loss=table).objective
+    assert wb.design(question, epsilon=1, loss=late).objective == by_table
+    assert wb.design(question, epsilon=1, loss=np.transpose(table)).objective != pytest.approx(by_table, rel=1e-3)
+    labels = wb.Labels([0, 1, 2, 3, 4], [5, 1, 1, 1, 1])
+    of_labels = {
+        wb.design(labels, epsilon=1, method="lp", loss=loss).objective for loss in (late, tuple(map(tuple, table)))
+    }
+    assert len(of_labels) == 1
+    best = wb.recommend(answers="0..4", max_shift=1, prior=[5, 1, 1, 1, 1], epsilon=1, loss=late, only="best channel")
+    with_table = wb.recommend(
+        answers="0..4", max_shift=1, prior=[5, 1, 1, 1, 1], epsilon=1, loss=table, outputs="0..4", only="best channel"
+    )
+    assert best.rows[0]["objective"] == with_table.rows[0]["objective"]

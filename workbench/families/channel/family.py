@@ -138,7 +138,8 @@ class _Channels(Family):
         ),
         Option(
             "loss", later("workbench.families.channel.losses", "read_loss"), "squared",
-            "squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: a function too); "
+            "squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: or a function of an "
+            "output and an answer); "
             "of places euclidean, manhattan, squared or error-rate.",
         ),
         Option("notion", convex_or_ratio_notion, "dp", "dp, pure, pdp or metric; curve, tradeoff, renyi, zcdp or gdp."),

@@ -134,7 +134,7 @@ def loss_table(question: FiniteQuery, loss: OwnLoss) -> LossTable:
     """The losses of a question's inputs and outputs. Raises InvalidRequest, naming what is not finite, not >= 0 or of
     the wrong shape."""
     if callable(loss):
-        rows = [[called(loss, "an input and an output", x, o) for o in question.outputs] for x in question.inputs]
+        rows = [[called(loss, "an output and an answer", o, x) for o in question.outputs] for x in question.inputs]
         return _integers("own function", rows)
     if isinstance(loss, tuple):
         return _integers("own matrix", number_table(_aligned(loss, question), "loss", (question.k, question.m)))

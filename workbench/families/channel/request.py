@@ -50,7 +50,7 @@ class ChannelTooLarge(InvalidRequest):
 class ChannelRequest(BudgetRequest):
     """The least-loss channel within the budget of a notion, or the least δ or ε within max_loss.
 
-    loss: a name, a matrix (k, m), or a function (input, output) -> number; losses: its table. epsilon: with notion
+    loss: a name, a matrix (k, m), or a function (output, answer) -> number; losses: its table. epsilon: with notion
     "metric" per unit of distance. constraints: names of `models.channel.CONSTRAINTS`; more: a function of the CVXPY
     variable. method: of `block_work.METHODS`. jobs: processes that hold outputs; cluster: the address of a scheduler,
     whose workers do. unit: of coordinates. progress: told a line now and then.

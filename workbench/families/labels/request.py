@@ -119,8 +119,7 @@ class LabelRequest(BudgetRequest):
     def _losses(self, question: FiniteQuery) -> LossTable:
         if isinstance(self.loss, (str, Loss)):
             return signed_table(question, self.named_loss)
-        own = self.loss
-        return loss_table(question, (lambda label, output: own(output, label)) if callable(own) else own)
+        return loss_table(question, self.loss)
 
     def stated(self) -> Stated:
         """The program of lp in polynomials of e^ε. Raises InvalidRequest."""

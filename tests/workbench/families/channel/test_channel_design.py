@@ -98,10 +98,10 @@ def test_losses_by_name_matrix_and_function_are_one():
     question, request = Q("0..6", max_shift=2, prior=[1, 2, 3, 4, 3, 2, 0]), {"epsilon": "0.7", "delta": "0.01"}
     made = [
         wb.design(question, loss=loss, **request).details["loss"]
-        for loss in ("squared", [[(x - o) ** 2 for o in range(7)] for x in range(7)], lambda x, o: (x - o) ** 2)
+        for loss in ("squared", [[(x - o) ** 2 for o in range(7)] for x in range(7)], lambda o, x: (x - o) ** 2)
     ]
     assert made[0] == made[1] == made[2]
-    half = wb.design(Q("0..2:0.5", max_shift="0.5"), loss=lambda x, o: abs(x - o), epsilon=1)
+    half = wb.design(Q("0..2:0.5", max_shift="0.5"), loss=lambda o, x: abs(x - o), epsilon=1)
     assert half.details["loss"] == wb.design(Q("0..2:0.5", max_shift="0.5"), loss="absolute", epsilon=1).details["loss"]
 
 
@@ -208,12 +208,12 @@ def test_long_lines_need_no_program(monkeypatch: pytest.MonkeyPatch):
     assert made.solution is None
     assert made.status == "optimal"
     # a loss that does not grow is stated as a program, and refused rather than guessed where that would be too large
-    made = wb.design(Q("0..75", max_shift=1), epsilon=1, loss=lambda x, o: (x + o) % 7, notion="pure")
+    made = wb.design(Q("0..75", max_shift=1), epsilon=1, loss=lambda o, x: (x + o) % 7, notion="pure")
     assert close(made)
     assert made.solution is not None
     monkeypatch.setattr("workbench.families.channel.request.ChannelRequest.MOST", 10_000)
     with pytest.raises(wb.NotProven, match="no less than"):
-        wb.design(made.question, epsilon=1, loss=lambda x, o: (x + o) % 7, notion="pure")
+        wb.design(made.question, epsilon=1, loss=lambda o, x: (x + o) % 7, notion="pure")
 
 
 def test_large_programs_leave_out_what_delta_makes_needless_and_prove_it():
@@ -241,9 +241,9 @@ def test_raw_answers_are_audited_and_claim_nothing():
         ({"epsilon": 1, "max_loss": 1}, "max_loss must be given where delta or epsilon is minimised, and only there"),
         ({"epsilon": 1, "loss": [[1, 2], [3, 4]]}, "loss must be a matrix of 5 rows and 5 columns"),
         ({"epsilon": 1, "loss": 3}, "loss must be a name, a matrix"),
-        ({"epsilon": 1, "loss": lambda x, o: x - o}, r"loss\(0, 1\) must be a finite number >= 0. Got -1"),
-        ({"epsilon": 1, "loss": lambda x, o: math.nan}, r"loss\(0, 0\) must be a finite number >= 0. Got nan"),
-        ({"epsilon": 1, "loss": lambda x, o: 1 / 0}, "loss must be a function .* ZeroDivisionError"),
+        ({"epsilon": 1, "loss": lambda o, x: o - x}, r"loss\(0, 1\) must be a finite number >= 0. Got -1"),
+        ({"epsilon": 1, "loss": lambda o, x: math.nan}, r"loss\(0, 0\) must be a finite number >= 0. Got nan"),
+        ({"epsilon": 1, "loss": lambda o, x: 1 / 0}, "loss must be a function .* ZeroDivisionError"),
         ({"epsilon": 1, "constraints": ["fair"]}, "constraints must be one of unbiased"),
     ],
 )

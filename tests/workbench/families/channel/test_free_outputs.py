@@ -194,7 +194,7 @@ def test_the_certificate_holds_the_outputs_and_is_checked_again(capsys, tmp_path
     [
         ({"answers": "red,green"}, "outputs must be a list where answers are no numbers"),
         ({"loss": "poisson-deviance", "answers": "1..4"}, "where the loss is no table and none of squared, huber"),
-        ({"loss": lambda x, o: abs(x - o), "answers": "0,1"}, "where the loss is no table and none of squared"),
+        ({"loss": lambda o, x: abs(x - o), "answers": "0,1"}, "where the loss is no table and none of squared"),
         ({"constraints": ["unbiased"]}, "where there are extra constraints"),
         ({"notion": "pdp", "delta": "0.1"}, "where notion is pdp with delta > 0"),
     ],
