@@ -19,6 +19,7 @@ from workbench.data.containers import plain_container, plain_scalar
 from workbench.data.labels import refuse_labels
 from workbench.errors import must
 from workbench.exact.arrays import Integers, Vector
+from workbench.exact.numbers import rational
 
 FARTHEST = (1 << 40) - 1
 """The size of an integer that is written into a file, and of a noise value: sums of them fit into 64 bits."""
@@ -85,8 +86,16 @@ def is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
+def spelled_integer(value: Any) -> Any:
+    """The integer that a text spells, as a command line has it; anything else as it is."""
+    number = rational(value) if isinstance(value, str) else None
+    return int(number) if number is not None and number.denominator == 1 else value
+
+
 def whole_number(value: Any, name: str, least: int, most: int | None = None, constraint: str = "") -> int:
-    """An integer in least..most, NumPy's or Python's. constraint: the same in other words. Raises InvalidRequest."""
+    """An integer in least..most, NumPy's, Python's or a text of one. constraint: the same in other words. Raises
+    InvalidRequest."""
+    value = spelled_integer(value)
     if not is_whole(value) or value < least or (most is not None and value > most):
         words = f"an integer >= {least}" if most is None else f"an integer in {least}..{most}"
         must(name, constraint or words, value)

@@ -20,6 +20,7 @@ from workbench.data.labels import LabelledTuple
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import Rationals, exact, nearest_float, positive, probability
 from workbench.exact.objects import Record, Values, Words
+from workbench.exact.plain import spelled_integer
 from workbench.io.files import spelled
 
 Reader = Callable[[Any, str], Any]
@@ -94,13 +95,18 @@ def read(options: Iterable[Option], given: Values, what: str = "request", *, exa
         if near:
             raise InvalidRequest(f"No such option {foreign}; did you mean {' or '.join(near)}?")
         must(what, f"made of {', '.join(named)}", foreign)
-    values = {name: named[name].of(value) for name, value in given.items()}
+    values = {name: named[name].of(_as_typed(named[name], value)) for name, value in given.items()}
     for name, option in named.items():
         if name not in values if exact_defaults else values.get(name) is None:
             if option.required:
                 raise InvalidRequest(f"{name} must be given. Got none.")
             values[name] = option.default if exact_defaults else option.of(option.default)
     return values
+
+
+def _as_typed(option: Option, value: Any) -> Any:
+    """The value that a command line would make of the text of an integer; anything else as it is."""
+    return spelled_integer(value) if option.kind is int else value
 
 
 def spell(value: Any) -> Any:

@@ -26,7 +26,7 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ONE, ZERO, Rationals, bits_of
 from workbench.exact.objects import Pair, Pairs, Record
-from workbench.exact.plain import FARTHEST, is_whole, whole_column, whole_number
+from workbench.exact.plain import FARTHEST, is_whole, plain_list, spelled_integer, whole_column, whole_number
 from workbench.exact.random_source import Source
 from workbench.io.files import spelled
 from workbench.io.plain_figures import NOISE, Figure, bars
@@ -65,7 +65,8 @@ class UnboundedNoise(OneLine):
 class IntegerNoise(UnboundedNoise):
     """A query with integer answers, and its neighbours: answers that differ by at most `sensitivity`.
 
-    clamp: (low, high) where only these answers exist and what is published is clamped into them; None: all integers.
+    clamp: (low, high), or "low..high", where only these answers exist and what is published is clamped into them;
+    None: all integers.
     Raises InvalidRequest.
     """
 
@@ -76,7 +77,9 @@ class IntegerNoise(UnboundedNoise):
         self.__dict__["sensitivity"] = whole_number(self.sensitivity, "sensitivity", 1, MAX_SENSITIVITY)
         if self.clamp is None:
             return
-        ends = tuple(self.clamp)
+        given: Any = self.clamp
+        given = given.split("..") if isinstance(given, str) else given
+        ends = tuple(map(spelled_integer, plain_list(given, "clamp", "two integers low < high")))
         if len(ends) != 2 or not all(is_whole(end) for end in ends) or not 0 < ends[1] - ends[0] < MAX_ANSWERS:
             must("clamp", f"two integers low < high, at most {MAX_ANSWERS} answers", self.clamp)
         self.__dict__["clamp"] = ends = (int(ends[0]), int(ends[1]))

@@ -29,7 +29,7 @@ from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Positions
 from workbench.exact.numbers import Real
 from workbench.exact.objects import Record
-from workbench.exact.plain import is_whole, plain_list, whole_number
+from workbench.exact.plain import is_whole, plain_list, spelled_integer, whole_number
 from workbench.io.shown import OneLine
 from workbench.mechanisms.mechanism import label_budgets
 
@@ -44,8 +44,9 @@ MAX_FACTORS = 32
 class ModuloNoise(OneLine):
     """A query whose answers form a finite abelian group, and its neighbour relation.
 
-    n: answers 0..n of a scalar query, or sizes: the orders of the cyclic factors of a vector query.
-    shifts: the differences of neighbouring answers, integers for a scalar query, else tuples; or
+    n: answers 0..n of a scalar query, or sizes: the orders of the cyclic factors of a vector query, also "5x5".
+    shifts: the differences of neighbouring answers, integers for a scalar query, else tuples, also "1,2" and
+    "0,1;1,0"; or
     max_shift: all of 1..max_shift (scalar only). directed: keep M one-sided instead of M ∪ -M.
 
     sizes: tuple of ints; shifts: the given ones modulo sizes, sorted, unique; differences: what the privacy
@@ -63,11 +64,11 @@ class ModuloNoise(OneLine):
 
     def __init__(
         self,
-        n: int | None = None,
-        shifts: Iterable[int | Iterable[int]] | None = None,
+        n: int | str | None = None,
+        shifts: Iterable[int | Iterable[int]] | str | None = None,
         *,
-        sizes: Iterable[int] | None = None,
-        max_shift: int | None = None,
+        sizes: Iterable[int] | str | None = None,
+        max_shift: int | str | None = None,
         directed: bool = False,
     ) -> None:
         if (n is None) == (sizes is None):
@@ -82,6 +83,7 @@ class ModuloNoise(OneLine):
                 raise InvalidRequest("max_shift is for scalar queries; give the shifts of a vector query one by one.")
             top = min(self.sizes[0] - 1, MAX_SHIFTS)
             shifts = range(1, whole_number(max_shift, "max_shift", 1, top) + 1)
+        shifts = _spelled_shifts(shifts) if isinstance(shifts, str) else shifts
         given = {self.canonical(shift) for shift in plain_list(shifts, "shifts", "a list of shifts", column=True)}
         if not 1 <= len(given) <= MAX_SHIFTS:
             must("shifts", f"1 to {MAX_SHIFTS} different shifts", len(given))
@@ -191,11 +193,19 @@ class ModuloNoise(OneLine):
         return f"Noise modulo {' x '.join(map(str, self.sizes))}, {relation} differences {shifts}"
 
 
+def _spelled_shifts(text: str) -> list[Any]:
+    """The shifts of a command line: "1,2,3", of vectors "0,1;1,0"."""
+    if ";" not in text:
+        return [*map(spelled_integer, text.split(","))]
+    return [tuple(map(spelled_integer, part.split(","))) for part in text.split(";") if part.strip()]
+
+
 def _sizes(n: object, sizes: object) -> tuple[int, ...]:
     if n is not None:
         return (whole_number(n, "n", 1, MAX_ORDER - 1) + 1,)
     words = "a list of integers >= 1"
-    orders = tuple(plain_list(sizes, "sizes", words))
+    parts = sizes.lower().split("x") if isinstance(sizes, str) else plain_list(sizes, "sizes", words)
+    orders = tuple(map(spelled_integer, parts))
     if not all(is_whole(size) and size >= 1 for size in orders):
         must("sizes", words, orders)
     factors = tuple(map(int, orders))

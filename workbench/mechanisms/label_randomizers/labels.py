@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +22,7 @@ from workbench.exact.arrays import Positions, Vector
 from workbench.exact.distribution import over_common
 from workbench.exact.numbers import exact, positive, rational
 from workbench.exact.objects import Record
-from workbench.exact.plain import is_whole, plain_numbers
+from workbench.exact.plain import is_whole, plain_numbers, spelled_integer
 from workbench.io.files import names_file, read_table
 from workbench.io.shown import OneLine
 from workbench.mechanisms.points import steps
@@ -34,14 +35,25 @@ LARGEST = 1e100  # in size: squares of labels must stay finite
 class Labels(OneLine):
     """Labels and their prior. Build it with arrays, or with `uniform`, `counted`, `read`.
 
-    values: (k,) at most 1e100 in size, strictly increasing; prior: (k,) weights >= 0, not all zero, divided by their
-    sum; None is uniform. Raises InvalidRequest.
+    values: "0..20", "0,1,5" or a CSV file (`parse`), or (k,) at most 1e100 in size, strictly increasing.
+    prior: (k,) weights >= 0, not all zero, divided by their sum; "uniform", or None: those of the file, else uniform.
+    Raises InvalidRequest.
     """
 
     values: Vector
     prior: Vector
+    was_sorted: ClassVar[bool] = True
 
-    def __init__(self, values: ArrayLike, prior: ArrayLike | None = None) -> None:
+    def __init__(self, values: ArrayLike | Path, prior: ArrayLike | None = None) -> None:
+        if isinstance(values, (str, Path)):
+            read = Labels.parse(str(values))
+            if prior is not None:
+                read.refuse_other_order()
+            values, prior = read.values, read.prior if prior is None else prior
+        if isinstance(prior, str) and prior.strip() == "uniform":
+            prior = np.ones(np.shape(values))
+        elif isinstance(prior, str):
+            prior = [float(exact(weight, "every weight of the prior")) for weight in prior.split(",")]
         y = plain_numbers(values, "labels", "a list of numbers", column=True).copy()
         if getattr(values, "dtype", None) in (np.float16, np.float32):
             y = np.array([float(str(value)) for value in np.asarray(values).reshape(-1)]).reshape(y.shape)
@@ -74,6 +86,7 @@ class Labels(OneLine):
     @classmethod
     def uniform(cls, low: int, high: int) -> Labels:
         """The integers low..high, equally likely. Raises InvalidRequest."""
+        low, high = spelled_integer(low), spelled_integer(high)
         if not (is_whole(low) and is_whole(high) and 0 <= high - low < MAX_LABELS):
             must("labels", f"LOW..HIGH with LOW <= HIGH and at most {MAX_LABELS} values", f"{low}..{high}")
         return cls(np.arange(low, high + 1, dtype=float))
@@ -90,7 +103,10 @@ class Labels(OneLine):
             return cls.read(text)
         if ".." not in text:
             number = "a number (names are counted: 0, 1, 2, ...)"
-            return cls(sorted(float(exact(part, "every label", number)) for part in text.split(",")))
+            listed = [float(exact(part, "every label", number)) for part in text.split(",")]
+            labels = cls(sorted(listed))
+            labels.__dict__["was_sorted"] = labels.values.tolist() == listed
+            return labels
         known = steps(text)
         if known is not None:
             (low, high, step), scale = over_common(known)
@@ -119,6 +135,11 @@ class Labels(OneLine):
             must(Path(path).name, "a CSV with at least one label", "none")
         labels, shares = zip(*sorted(weights.items()), strict=True)
         return cls([*map(float, labels)], [*map(float, shares)])
+
+    def refuse_other_order(self) -> None:
+        """Refuse weights by position for labels that were not given in increasing order. Raises InvalidRequest."""
+        if not self.was_sorted:
+            must("labels", "in increasing order where their prior is a list", "another order")
 
     @classmethod
     def stored(cls, values: Vector, prior: Vector) -> Labels:
