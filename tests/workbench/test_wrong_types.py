@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import workbench as wb
@@ -156,3 +161,101 @@ def test_wrong_types_of_laws_are_one_sentence():
     for call, message in calls:
         with pytest.raises(wb.InvalidRequest, match=f"^{message}"):
             call()
+
+
+class NoNumber:
+    def __float__(self) -> float:
+        raise RuntimeError("no number")
+
+
+ANYTHING: list[Any] = [
+    None, True, -1, 2.5, "abc", "", b"x", [], [1], [[]], [[1, 2], [3]], {}, {"a": 1}, {1: 2}, object(), float("nan"),
+    1j, set(), 10**400, type, len, np.zeros((2, 2, 2)), np.array(5), np.array(["a"]), np.array([1, None], dtype=object),
+    pd.DataFrame({"a": ["x"]}), pd.Series(dtype=float), Path("no.csv"), Decimal("sNaN"), Fraction(1, 3), iter([1]),
+    np.datetime64("2020-01-01"), np.timedelta64(1, "s"), NoNumber(), slice(1), [None], memoryview(b"1"), ...,
+    "1/0", "..",
+]  # fmt: skip
+CHANNELS = wb.FiniteQuery("0..1", max_shift=1)
+CHANNEL = wb.Channel.from_rows([[2, 1], [1, 2]])
+GROUP = wb.ModuloNoise(2, max_shift=1)
+NOISE = AdditiveNoise(GROUP, [2, 1, 1])
+BINS = wb.design(wb.Quantization("-3,3"), epsilon=1).mechanism
+CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "AdditiveNoise": (wb.AdditiveNoise, {"question": GROUP, "weights": [2, 1, 1]}),
+    "from_pmf": (wb.AdditiveNoise.from_pmf, {"question": GROUP, "pmf": [0.5, 0.25, 0.25]}),
+    "Certificate": (
+        wb.Certificate,
+        {"mechanism": NOISE, "notion": "pure", "epsilon": 1, "delta": None, "objective": None, "bias": None,
+         "record": {}, "parameters": {}, "audited": None, "composed": None},
+    ),
+    "Channel": (wb.Channel, {"rows": CHANNEL.rows, "neighbours": None, "labelled": None}),
+    "Channel.of": (wb.Channel.of, {"rows": [[2, 1], [1, 2]], "pairs": [(0, 1)], "directed": False}),
+    "DataLaw.density": (wb.DataLaw.density, {"density": np.ones_like, "low": 0, "high": 1, "panels": 4}),
+    "FiniteQuery": (
+        wb.FiniteQuery,
+        {"inputs": "0..3", "outputs": "0..3", "max_shift": 1, "prior": [1, 1, 1, 1], "directed": False},
+    ),
+    "neighbours": (wb.FiniteQuery, {"inputs": "0..3", "neighbours": "all"}),
+    "IntegerNoise": (wb.IntegerNoise, {"sensitivity": 1, "clamp": (0, 3)}),
+    "Labels": (wb.Labels, {"values": [0, 1], "prior": [1, 1]}),
+    "ModuloNoise": (wb.ModuloNoise, {"n": 3, "shifts": [1], "directed": False}),
+    "vectors": (wb.ModuloNoise, {"sizes": [2, 2], "shifts": [(0, 1)]}),
+    "PiecewiseAffine": (wb.PiecewiseAffine, {"knots": BINS.knots, "bins": BINS.bins, "ends": BINS.ends}),
+    "PiecewiseAffine.of": (wb.PiecewiseAffine.of, {"knots": [-2, 2], "outputs": [-3, 3], "ends": [[3, 1], [1, 3]]}),
+    "Quantization": (wb.Quantization, {"bins": "-3,3", "c": 1, "density": "uniform"}),
+    "range": (wb.Quantization, {"levels": 2, "range": "0..1", "c": None}),
+    "RealNoise": (wb.RealNoise, {"sensitivity": 1, "grid": "0.1", "clamp": (0, 2)}),
+    "audit": (wb.audit, {"mechanism": CHANNEL, "epsilon": 1, "loss": "absolute", "data": [0, 1]}),
+    "certify": (
+        wb.certify,
+        {"mechanism": CHANNEL, "notion": "pure", "epsilon": 1, "unbiased": False, "outputs": [0, 1],
+         "unbiased_for": [0, 1], "allow_bias": True, "objective": None, "record": None},
+    ),
+    "compose": (wb.compose, {"mechanism": CHANNEL, "times": 2, "epsilon": 1}),
+    "sample": (wb.sample, {"mechanism": CHANNEL, "count": 1, "answer": 0}),
+    "error_at": (BINS.error_at, {"x": [0.0], "loss": "absolute"}),
+    "save": (wb.design(GROUP, epsilon=1).save, {"path": "d.json"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_whatever_an_argument_is_the_error_is_ours(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    call, arguments = CALLS[name]
+    for argument in arguments:
+        for value in ANYTHING:
+            try:
+                call(**{**arguments, argument: value})
+            except wb.WorkbenchError as error:
+                words = str(error)
+                assert "\n" not in words, (argument, value)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: wb.design(CHANNELS, epsilon=1, constraints=7), "constraints must be"),
+        (lambda: wb.design(CHANNELS, epsilon=1, jobs=np.timedelta64(1, "s")), "jobs must be an integer"),
+        (lambda: wb.design(CHANNELS, epsilon=1, curve=np.zeros(3)), "curve must be left out"),
+        (lambda: wb.design(CHANNELS, epsilon=1, tradeoff={1: 2}), "tradeoff must be left out"),
+        (lambda: wb.design(wb.IntegerNoise(1, clamp=(0, 3)), epsilon=1, unit=1e308), "unit must be between"),
+        (lambda: wb.design(wb.Labels([0, 1]), epsilon=1, method="lp", constraints=7), "constraints must be"),
+        (lambda: wb.compare(Path("no.csv"), ["highs"], epsilon=1), "request must be made of"),
+        (lambda: wb.compare(GROUP, np.zeros((2, 2)), epsilon=1), "solvers must be a list of names"),
+        (lambda: wb.formula(CHANNELS, epsilon=1, time_limit="abc"), "time_limit must be"),
+        (lambda: wb.frontier(CHANNELS, epsilon="1", notion=np.datetime64("2020-01-01")), "notion must be"),
+        (lambda: wb.frontier(CHANNELS, epsilon="1", baseline=[[]]), "baseline must be"),
+        (lambda: wb.recommend(range="0..1", epsilon=1, prior=[[1], 2]), "prior must be"),
+        (lambda: wb.sample(CHANNEL, 10**400, answer=0), "count must be an integer"),
+        (lambda: wb.verify(family=[[1]]), "family must be all, or some of"),
+    ],
+)
+def test_requests_of_wrong_types_name_the_argument(call: Callable[[], Any], words: str) -> None:
+    with pytest.raises(wb.InvalidRequest, match=f"^{words}"):
+        call()
+
+
+def test_a_grid_may_be_an_array_of_no_dimension() -> None:
+    table = wb.frontier(CHANNELS, epsilon=np.array(1), baselines=False)
+    assert [row["epsilon"] for row in table.rows] == [1]
+    assert wb.FiniteQuery("0..3", max_shift=np.array(1)).listed == ((0, 1), (1, 2), (2, 3))

@@ -76,9 +76,9 @@ def compare(
     check_progress(progress)
     if spelled := isinstance(question, str) and question in names():
         kind = family(question)
-    elif isinstance(question, str) and (foreign := next((name for name in request if name not in _OF_SUITES), None)):
-        must("request", f"made of {', '.join(_OF_SUITES)} for a suite", foreign)
     elif isinstance(question, (str, Path)):
+        if foreign := next((name for name in request if name not in _OF_SUITES), None):
+            must("request", f"made of {', '.join(_OF_SUITES)} for a suite", foreign)
         return compare_programs(question, solvers, instances=instances, progress=progress, **request)
     if instances is not None:
         must("instances", "left out, except for a suite", repr(instances))
@@ -97,7 +97,7 @@ def compare(
 
 def solver_names(solvers: Solvers) -> list[str]:
     """The names that are meant; they need not be of solvers. Raises InvalidRequest for other types or none."""
-    if solvers is None or solvers == "all":
+    if solvers is None or (isinstance(solvers, str) and solvers == "all"):
         return installed()
     names = solvers.split(",") if isinstance(solvers, str) else solvers
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):

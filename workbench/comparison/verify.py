@@ -111,11 +111,11 @@ def _kinds(named: str | Sequence[str]) -> list[Family]:
     offered = {kind.name: kind for kind in families() if verified(kind)}
     if isinstance(named, str):
         named = [*offered] if named == "all" else [name.strip() for name in named.split(",")]
-    names = dict.fromkeys(plain_list(named, "family", "the name of a family, or all"))
+    names = plain_list(named, "family", "the name of a family, or all")
     for name in names:
-        if name not in offered:
+        if not isinstance(name, str) or name not in offered:
             must("family", f"all, or some of {', '.join(offered)}", repr(name))
-    return [offered[name] for name in names]
+    return [offered[name] for name in dict.fromkeys(names)]
 
 
 def _asked(kind: Family, options: Values) -> bool:

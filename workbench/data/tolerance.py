@@ -191,7 +191,7 @@ def _is_near(known: Any, value: Any, tolerance: Fraction) -> bool:
 
 def _fraction_bits(entry: Any) -> int | None:
     """Bits after the point of the significand of a NumPy float with fewer of them than a float64; else None."""
-    if isinstance(entry, (tuple, list, np.ndarray)):
+    if isinstance(entry, (tuple, list)) or (isinstance(entry, np.ndarray) and entry.ndim):
         return min((bits for part in entry if (bits := _fraction_bits(part)) is not None), default=None)
     if isinstance(entry, (np.float16, np.float32)):
         return int(np.finfo(type(entry)).nmant)

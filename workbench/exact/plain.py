@@ -81,6 +81,13 @@ def plain_array(values: Any, name: str, constraint: str, *, column: bool = False
         return must(name, constraint, type(values).__name__)
 
 
+def truth(value: Any, name: str) -> bool:
+    """True or False, Python's or NumPy's. Raises InvalidRequest."""
+    if not isinstance(value, (bool, np.bool_)):
+        must(name, "True or False", repr(value))
+    return bool(value)
+
+
 def is_whole(value: object) -> TypeGuard[int]:
     """Whether a value is an integer, NumPy's included; no truth value, and no time span, which NumPy takes for one."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))

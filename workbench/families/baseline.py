@@ -254,7 +254,7 @@ def _law(value: Any, name: str) -> Law:
         rows = [[exact(cell, "an entry of the matrix") for cell in row] for row in lists]
     except TypeError:
         rows = []
-    if not rows or len({len(row) for row in rows}) != 1:
+    if not rows or not rows[0] or len({len(row) for row in rows}) != 1:
         must(name, _WANTED, repr(value)[:80])
     return _Table([_summed(row, name) for row in rows], row_labels(value), column_labels(value))
 

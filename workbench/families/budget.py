@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -83,8 +83,9 @@ class BudgetRequest(Request):
         """Refuse what the notion has no use for: option -> its default. Raises InvalidRequest."""
         for name, plain in defaults.items():
             got = getattr(self, name)
-            if got != plain and (got or name != "delta"):
-                refuse(name, self.notion, repr(got) if isinstance(got, str) else spell(got))
+            is_default = got is plain or (isinstance(got, Hashable) and got == plain)
+            if not is_default and (name != "delta" or got):
+                refuse(name, self.notion, spell(got) if isinstance(got, (int, float, Fraction)) else repr(got))
 
     def check_several_bounds(self, **defaults: Any) -> None:
         """Check the budget of a notion of several bounds. defaults: as `left_out`, further ones. Raises

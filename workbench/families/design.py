@@ -18,6 +18,7 @@ from workbench.exact.numbers import ExpNumber, jsonable, round_up
 from workbench.exact.objects import Record, Values, Words
 from workbench.families.design_program import DesignProgram
 from workbench.families.oracle import OracleVerdict as OracleVerdict
+from workbench.io.files import file_path
 from workbench.io.plain_figures import chart, over
 from workbench.io.shown import Facts, Shown
 from workbench.privacy.claim import Claim as Claim
@@ -295,7 +296,7 @@ class Design(Shown):
         """Write the certificate; with certify=False the bare mechanism, which claims nothing."""
         from workbench.privacy.certificate_file import save
 
-        save(self.family.bare(self) if self.certificate is None else self.certificate, Path(path))
+        save(self.family.bare(self) if self.certificate is None else self.certificate, file_path(path))
 
     def row(self) -> Record:
         """One row of a table: the columns of `workbench.families.outcome`."""

@@ -26,7 +26,7 @@ from typing import Any, overload
 from solvers.regions import Ends, NoPoint, Region, region_around, regions
 from solvers.search import Deadline
 from workbench.errors import Infeasible, NotProven, must
-from workbench.exact.numbers import ONE, ZERO, RationalPair, exact
+from workbench.exact.numbers import ONE, ZERO, RationalPair, exact, positive
 from workbench.exact.objects import Progress, Record, Values
 from workbench.families.formula_certificate import Known, Question, record, x_bounds
 from workbench.families.formula_object import Formula
@@ -113,8 +113,8 @@ def formula_of(
     limits, deltas = _ends(epsilon, "epsilon", _EPSILON), _ends(delta, "delta", _DELTA)
     if question.notion is not None and question.notion not in ratio_notions():
         refuse_notion(str(question.notion))
-    seconds = None if time_limit is None else float(time_limit)
-    deadline = Deadline(seconds)
+    limit = None if time_limit is None else float(positive(time_limit, "time_limit", or_zero=True))
+    deadline = Deadline(limit)
     if question.notion is not None and ratio_kind(question.notion) == MASS_ABOVE_RATIO:
         if limits is None or limits[0] != limits[1]:
             got = "none" if limits is None else "..".join(map(str, limits))
@@ -123,7 +123,7 @@ def formula_of(
         deltas = deltas or (ZERO, ONE)
         request = question.request({"epsilon": limits[0], "delta": deltas[1]})
         with translated_errors():
-            formula = question.family.pattern_formula(request, deltas, seconds, progress)
+            formula = question.family.pattern_formula(request, deltas, limit, progress)
         return replace(formula, seconds=deadline.elapsed)
     stated, deltas = question.stated(deltas)
     with translated_errors():

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
 from itertools import chain
-from numbers import Integral
 from typing import Any, Literal
 
 from workbench.data.labels import LabelledTuple
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import Rationals, exact, nearest_float, positive, probability
 from workbench.exact.objects import Record, Values, Words
-from workbench.exact.plain import spelled_integer
+from workbench.exact.plain import is_whole, plain_list, spelled_integer
 from workbench.io.files import spelled
 
 Reader = Callable[[Any, str], Any]
@@ -119,7 +118,7 @@ def spell(value: Any) -> Any:
     if isinstance(value, Fraction):
         return spelled(value)
     if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else ",".join(map(str, key)): spell(v) for key, v in value.items()}
+        return {",".join(map(str, key)) if isinstance(key, tuple) else str(key): spell(v) for key, v in value.items()}
     if isinstance(value, (tuple, list)):
         return [spell(part) for part in value]
     if not hasattr(value, "to_dict"):
@@ -152,7 +151,7 @@ def count(least: int, most: int) -> Reader:
     """An integer in least..most."""
 
     def read(value: Any, name: str) -> int:
-        if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= most:
+        if not is_whole(value) or not least <= int(value) <= most:
             got = repr(value) if isinstance(value, str) else value
             must(name, f"an integer in {least}..{most}", got)
         return int(value)
@@ -163,7 +162,7 @@ def count(least: int, most: int) -> Reader:
 def integers(value: Any, name: str) -> int:
     """An integer, or the text of one."""
     try:
-        if isinstance(value, (str, Integral)) and not isinstance(value, bool):
+        if isinstance(value, str) or is_whole(value):
             return int(value)
     except ValueError:
         pass
@@ -183,8 +182,8 @@ def listed(read: Reader, separator: str = ",") -> Callable[[Any, str], tuple[Any
     def reader(value: Any, name: str) -> tuple[Any, ...]:
         if isinstance(value, str):
             value = value.strip().removesuffix(separator).split(separator) if value.strip() else []
-        elif not isinstance(value, (list, tuple)) and hasattr(value, "tolist"):  # an array
-            value = list(value)
+        elif not isinstance(value, (list, tuple)) and (hasattr(value, "tolist") or hasattr(value, "to_numpy")):
+            value = plain_list(value, name, column=True)
         if not isinstance(value, (list, tuple)) or not value:
             must(name, f'a list such as "1{separator}2{separator}3"', repr(value))
         return tuple(read(part, name) for part in value)
@@ -207,7 +206,10 @@ def _constraint_names() -> Iterable[str]:
 
 def constraints(value: Any, name: str) -> Words:
     """Names of constraints of a channel, or none."""
-    return listed(one_of(more=_constraint_names))(value, name) if len(value) else ()
+    if value is None:
+        return ()
+    names = value if isinstance(value, str) else plain_list(value, name, "a list of names of constraints")
+    return listed(one_of(more=_constraint_names))(names, name) if names else ()
 
 
 def within(epsilon: Fraction, least: Fraction, most: int, more: str = "") -> None:

@@ -223,7 +223,7 @@ def place_plot(places: ArrayLike, masses: ArrayLike, words: Sequence[str], own: 
 
 def inches(width: Any) -> float:
     """A width in inches, or by its name in `WIDTHS`. Raises InvalidRequest."""
-    with suppress(TypeError, ValueError):
+    with suppress(TypeError, ValueError, OverflowError):
         wide = float(WIDTHS.get(width, width))
         if _NARROW <= wide <= _WIDE:
             return wide

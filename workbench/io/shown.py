@@ -60,8 +60,9 @@ class Shown(ABC):
         figure = self.figure(**options)
         if path is not None:
             from workbench.io.figures import save_figure
+            from workbench.io.files import file_path
 
-            save_figure(figure, Path(path), width)
+            save_figure(figure, file_path(path), width)
         return figure
 
     def _repr_html_(self) -> str:

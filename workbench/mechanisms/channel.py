@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise, permutations
+from types import NoneType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +23,7 @@ from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution, over_common
 from workbench.exact.numbers import Rationals, exp_bounds
 from workbench.exact.objects import Pair, Pairs, Record
-from workbench.exact.plain import finite_table, is_whole, plain_list, plain_numbers, whole_number
+from workbench.exact.plain import finite_table, is_whole, plain_list, plain_numbers, truth, whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.records import column_records, law_record, listed, read_columns, read_law, refuse, take
@@ -64,6 +65,13 @@ class Channel(ShownMechanism):
     repaired_by = "rows"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.rows, tuple) or not all(isinstance(row, Distribution) for row in self.rows):
+            must("rows", "a tuple of Distributions (Channel.of reads others)", type(self.rows).__name__)
+        for name in ("neighbours", "labelled"):
+            if not isinstance(getattr(self, name), (tuple, NoneType)):
+                must(name, "a tuple, or None", type(getattr(self, name)).__name__)
+        if self.labelled is not None and [type(part) for part in self.labelled] != [tuple, tuple]:
+            must("labelled", "two tuples, of the inputs and of the outputs", repr(self.labelled)[:80])
         if not self.rows or len({len(row) for row in self.rows}) != 1:
             must("rows", "at least one row, all of one length", [len(row) for row in self.rows])
         if self.labelled is not None and [*map(len, self.labelled)] != [len(self.rows), len(self.rows[0])]:
@@ -79,6 +87,7 @@ class Channel(ShownMechanism):
 
         pairs: (i, j) of different rows, both orders unless directed; None: every two. Raises InvalidRequest.
         """
+        truth(directed, "directed")
         channel = rows if isinstance(rows, Channel) else cls.from_rows(rows)
         related = None if pairs is None else _ordered(pairs, len(channel.rows) - 1, directed=directed)
         return cls(channel.rows, related, channel.labelled)

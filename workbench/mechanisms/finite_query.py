@@ -367,6 +367,8 @@ class FiniteQuery(OneLine):
         else:
             rows = plain_list(given, "prior", "a list", column=True)
         if any(isinstance(row, list) for row in rows):
+            if not all(isinstance(row, list) and row for row in rows):
+                must("prior", "weights, or rows of an input and its weight", repr(rows)[:80])
             rows = self._paired(rows)
         else:
             rows = aligned(given, rows, lambda: self.inputs, "prior")

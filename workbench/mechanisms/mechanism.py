@@ -53,12 +53,15 @@ from workbench.exact.arrays import Positions
 from workbench.exact.distribution import NEAR, Distribution
 from workbench.exact.numbers import Rationals, Real, positive
 from workbench.exact.objects import Pair, Record
+from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 
 Label: TypeAlias = tuple[int, ...]
 Budgets: TypeAlias = dict[Label, Fraction]
 Budget: TypeAlias = "Real | Mapping[Any, Real]"
+
+_MOST_DRAWS = 1_000_000_000  # More draws at once would not fit into memory.
 
 
 @dataclass(frozen=True)
@@ -278,6 +281,7 @@ def sample(mechanism: Any, count: int, *, answer: Any = None, insecure_seed: int
     Raises:
         InvalidRequest.
     """
+    count = whole_number(count, "count", 0, _MOST_DRAWS)
     source = Source(insecure_seed)
     if isinstance(mechanism, Distribution):
         return Sampler(mechanism, source).draw(count)

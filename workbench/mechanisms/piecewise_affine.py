@@ -78,6 +78,10 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
             must("knots", "a tuple of rationals", type(self.knots).__name__)
         if len(self.knots) < 2 or any(a >= b for a, b in pairwise(self.knots)):
             must("knots", "at least two increasing numbers", [round_up(x) for x in self.knots[:8]])
+        if not isinstance(self.bins, tuple) or not all(isinstance(value, (int, Fraction)) for value in self.bins):
+            must("bins", "a tuple of rationals", type(self.bins).__name__)
+        if not isinstance(self.ends, tuple) or not all(isinstance(law, Distribution) for law in self.ends):
+            must("ends", "a tuple of Distributions (PiecewiseAffine.of reads others)", type(self.ends).__name__)
         if len(self.ends) != 2 * len(self.knots) - 2:
             must("ends", f"{2 * len(self.knots) - 2} laws, two for each piece", len(self.ends))
         if any(len(law) != len(self.bins) for law in self.ends):
@@ -294,6 +298,6 @@ Quantizer = PiecewiseAffine  # what a request for one calls it
 
 def _rows(ends: Vector) -> Vector:
     """Laws of shape (K, 2, m) or (rows, m) as rows. Raises InvalidRequest."""
-    if not ends.size:
+    if not ends.size or not ends.ndim:
         must("ends", "laws on at least one output", f"an array of shape {ends.shape}")
     return ends.reshape(-1, ends.shape[-1])

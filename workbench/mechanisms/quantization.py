@@ -60,7 +60,7 @@ class Quantization(OneLine):
         if (bins is None) == (levels is None):
             raise InvalidRequest("bins or levels must be given, and not both.")
         if range is not None and c is not None:
-            raise InvalidRequest(f"c must be left out with a range. Got {c}.")
+            must("c", "left out with a range", c)
         half, middle = half_width(1 if c is None else c), ZERO
         if range is not None:
             low, high = read_range(range)

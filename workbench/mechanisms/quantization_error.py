@@ -23,7 +23,7 @@ from workbench.mechanisms.mechanism import Distances
 
 def error_function(loss: Any) -> tuple[float, float]:
     """(a, b) of the error a |e| + b e²: loss "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e²."""
-    if loss in ("absolute", "squared"):
+    if isinstance(loss, str) and loss in ("absolute", "squared"):
         return (1.0, 0.0) if loss == "absolute" else (0.0, 1.0)
     wanted = "one of absolute, squared, λ; λ in [0, 1] is the share of absolute"
     share = number_where(loss, "loss", wanted, lambda number: 0 <= number <= 1)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified, must
@@ -77,6 +77,18 @@ class Certificate(Shown):
         record: Values = MappingProxyType({}), parameters: Values = MappingProxyType({}),
         audited: Privacy | None = None, composed: ComposedClaim | None = None,
     ) -> None:  # fmt: skip
+        for name, part, kinds in (
+            ("objective", objective, (Objective, ExpectedLoss, NoneType)),
+            ("bias", bias, (Bias, NoneType)),
+            ("record", record, Mapping),
+            ("parameters", parameters, Mapping),
+            ("audited", audited, (Privacy, NoneType)),
+            ("composed", composed, (ComposedClaim, NoneType)),
+        ):
+            if not isinstance(part, kinds):
+                must(name, "what a certificate holds under this name (see its documentation)", repr(part)[:80])
+        if not hasattr(mechanism, "comparisons"):
+            must("mechanism", "a mechanism", repr(mechanism)[:80])
         if isinstance(notion, Claim):
             claim = Claim.of(notion.notion, mechanism, notion.values)
         else:

@@ -11,12 +11,14 @@ found by `solvers.rational_refinement` at the level of designs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import NoneType
 from typing import Any
 
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import Rationals, Real
 from workbench.exact.objects import Values
+from workbench.exact.plain import truth
 from workbench.mechanisms.mechanism import Bias, Budget, as_mechanism
 from workbench.mechanisms.quantization import rationals
 from workbench.privacy.audit import audit_for, holds
@@ -59,6 +61,12 @@ def certify(
     Raises:
         InvalidRequest, NotCertified.
     """
+    truth(unbiased, "unbiased")
+    truth(allow_bias, "allow_bias")
+    if not isinstance(objective, (ExpectedLoss, NoneType)):
+        must("objective", "an ExpectedLoss", repr(objective)[:80])
+    if not isinstance(record, (Mapping, NoneType)):
+        must("record", "a mapping of names to facts", repr(record)[:80])
     subject: Any = as_mechanism(mechanism)
     reason = getattr(subject, "not_certifiable", None)
     if reason is not None:

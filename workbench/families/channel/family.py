@@ -12,6 +12,7 @@ import numpy as np
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import ONE, exact, jsonable, positive, probability
 from workbench.exact.objects import Record, Values
+from workbench.exact.plain import plain_list
 from workbench.families.base import Family, Session
 from workbench.families.frontier_plan import Frontier, compared, later, several
 from workbench.families.notion_points import OPTIONS as GRIDS
@@ -62,6 +63,9 @@ def _constraints(value: Any, name: str) -> Any:
     """Names, and last of all a function of the CVXPY variable."""
     if callable(value):
         return (value,)
+    if value is None or isinstance(value, str):
+        return constraints(value, name)
+    value = plain_list(value, name, "names of constraints, and perhaps a function of the CVXPY variable")
     functions = [each for each in value if callable(each)]
     if len(functions) > 1:
         must(name, "given with at most one function", f"{len(functions)}")

@@ -28,6 +28,7 @@ from workbench.families.option import (
     listed,
     one_of,
     or_zero,
+    parameter,
 )
 from workbench.families.requirements import convex_notions, hockey_stick_notions
 from workbench.io.files import names_file
@@ -142,7 +143,7 @@ class _NoiseFamily(Family):
             "loss", _loss, "squared",
             "absolute, squared, pinball:τ, huber:h, error-rate (clamped), or a CSV of losses of |noise| 0, 1, 2, ...",
         ),
-        Option("unit", positive, ONE, "What a step of clamped answers is worth to the loss."),
+        Option("unit", parameter, ONE, "What a step of clamped answers is worth to the loss."),
         Option(
             "prior", _prior,
             help="Weights of clamped answers, of the reals of equal parts of the range; or worst; uniform by default.",

@@ -26,7 +26,8 @@ import numpy as np
 
 from workbench.errors import must
 from workbench.exact.arrays import Vector
-from workbench.exact.plain import finite_numbers, plain_numbers
+from workbench.exact.numbers import exact
+from workbench.exact.plain import finite_numbers, plain_numbers, whole_number
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, tail_mean
 from workbench.mechanisms.dyadic_laplace.elias import Code, check_code, class_length
@@ -73,12 +74,23 @@ class DataLaw:
         density: vectorised, >= 0; its integral must be 1 within 1e-6 (then divided out).
         Accuracy is the rule's: double `panels` to see it. Raises InvalidRequest.
         """
-        if not -math.inf < low < high < math.inf:
+        if not callable(density):
+            must("density", "a function of an array", repr(density))
+        count = whole_number(panels, "panels", 1, 100_000)
+        low, high = (float(exact(end, "low, high", "finite with low < high")) for end in (low, high))
+        if not low < high:
             must("low, high", "finite with low < high", (low, high))
         half, middle = (high - low) / 2, (high + low) / 2
-        law = Density(f"a density on [{low:g}, {high:g}]", half, lambda x: half * density(half * x + middle))
+
+        def scaled(x: Vector) -> Vector:
+            try:
+                return np.asarray(half * np.asarray(density(half * x + middle), dtype=float))
+            except Exception as error:  # whatever the user's function raises
+                return must("density", "a function of an array", f"{type(error).__name__}: {error}")
+
+        law = Density(f"a density on [{low:g}, {high:g}]", half, scaled)
         law.checked()
-        x, masses = law.grid(np.linspace(-half, half, panels + 1))
+        x, masses = law.grid(np.linspace(-half, half, count + 1))
         points = tuple((x + middle).tolist())
         return cls(points, points, tuple((masses / masses.sum()).tolist()), law.name)
 
