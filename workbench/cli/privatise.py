@@ -278,12 +278,15 @@ def _labels(table: CsvColumn, given: NDArray[Any], labels: str | None, snap: boo
     """The label set, and the labels of the rows. Raises InvalidRequest where a row has none of the set."""
     import numpy as np
 
+    from workbench.data.tolerance import nearest_positions
     from workbench.mechanisms.label_randomizers.labels import Labels
 
-    known = np.unique(given) if labels is None else Labels.parse(labels).values
-    if snap:
-        return known, known[np.maximum(np.searchsorted(known, given, side="right") - 1, 0)]
-    if labels is not None:
-        near = known[np.minimum(np.searchsorted(known, given), known.size - 1)]
-        table.refuse(near != given, f"one of the {known.size} labels", "--snap clips and rounds down")
-    return known, given
+    if labels is None:
+        return np.unique(given), given
+    known = Labels.parse(labels).values
+    positions = nearest_positions(known, given)
+    if snap:  # 0.3 is 0.30000000000000004 among computed labels, and not the label below it
+        below = np.maximum(np.searchsorted(known, given, side="right") - 1, 0)
+        positions = np.where(positions < 0, below, positions)
+    table.refuse(positions < 0, f"one of the {known.size} labels", "--snap clips and rounds down")
+    return known, known[positions]

@@ -40,6 +40,8 @@ def plain_container(values: Any, name: str, constraint: str) -> Any:
         return columns[0] if len(columns) == 1 else [list(row) for row in zip(*columns, strict=True)]
     if "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray):
         return np.asarray(values.data)
+    if hasattr(values, "dims") and hasattr(values, "coords"):
+        return np.asarray(values)
     if isinstance(values, (list, tuple)) and values and hasattr(values[0], "as_py"):
         return [plain_scalar(value) for value in values]
     if isinstance(values, np.ndarray) or not _is_column(values):

@@ -54,6 +54,8 @@ def row_labels(values: Any) -> list[Any] | None:
     """The index of a Series or of a table of pandas; None where there is none, or only pandas' own default."""
     if isinstance(values, LabelledTuple):
         return values.labels
+    if hasattr(values, "dims") and hasattr(values, "coords"):
+        return _coordinate(values, 0)
     index = getattr(values, "index", None)
     return None if callable(index) or index is None or _is_default(index) else list(index)
 
@@ -62,12 +64,20 @@ def column_labels(values: Any) -> list[Any] | None:
     """The names of the columns of a table of several; None where there are none, or only default ones."""
     if isinstance(values, LabelledTuple):
         return values.columns
+    if hasattr(values, "dims") and hasattr(values, "coords"):
+        return _coordinate(values, 1)
     if not is_frame(values):
         return None
     names = values.column_names if hasattr(values, "column_names") else values.columns
     if _is_default(names) or list(names) == [f"column_{position}" for position in range(len(names))]:
         return None
     return list(names) if len(names) > 1 else None
+
+
+def _coordinate(array: Any, axis: int) -> list[Any] | None:
+    """The labels of an axis of an array of xarray; None where it has none."""
+    dims = array.dims
+    return list(np.asarray(array.coords[dims[axis]])) if axis < len(dims) and dims[axis] in array.coords else None
 
 
 def _is_default(index: Any) -> bool:

@@ -83,8 +83,16 @@ class ModuloNoise(OneLine):
                 raise InvalidRequest("max_shift is for scalar queries; give the shifts of a vector query one by one.")
             top = min(self.sizes[0] - 1, MAX_SHIFTS)
             shifts = range(1, whole_number(max_shift, "max_shift", 1, top) + 1)
-        shifts = _spelled_shifts(shifts) if isinstance(shifts, str) else shifts
-        given = {self.canonical(shift) for shift in plain_list(shifts, "shifts", "a list of shifts", column=True)}
+        words = "a list of shifts"
+        try:
+            listed = (
+                _spelled_shifts(shifts) if isinstance(shifts, str) else plain_list(shifts, "shifts", words, column=True)
+            )
+            given = {self.canonical(shift) for shift in listed}
+        except InvalidRequest:
+            if isinstance(shifts, str):
+                must("shifts", words, repr(shifts))
+            raise
         if not 1 <= len(given) <= MAX_SHIFTS:
             must("shifts", f"1 to {MAX_SHIFTS} different shifts", len(given))
         self.__dict__["shifts"] = tuple(sorted(given))

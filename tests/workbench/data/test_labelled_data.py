@@ -169,6 +169,26 @@ def test_where_there_are_no_labels_other_ones_are_refused() -> None:
         wb.recommend(range="0..3", prior=COUNTS, epsilon=1)
 
 
+class Labelled:
+    """An array with coordinates, as xarray has them."""
+
+    dims = ("answer",)
+
+    def __init__(self, values: list[int], labels: list[int]) -> None:
+        self.values, self.coords = np.array(values), {"answer": np.array(labels)}
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self.values
+
+
+def test_arrays_with_coordinates_are_aligned() -> None:
+    prior = Labelled([6, 2, 1, 1], [3, 1, 0, 2])
+    assert (
+        wb.FiniteQuery("0..3", max_shift=1, prior=prior).prior
+        == wb.FiniteQuery("0..3", max_shift=1, prior=COUNTS).prior
+    )
+
+
 def test_baselines_are_aligned() -> None:
     law = pd.DataFrame([[0.6, 0.2, 0.2], [0.2, 0.5, 0.3], [0.1, 0.3, 0.6]], index=[0, 1, 2], columns=[0, 1, 2])
     asked = {"answers": "0..2", "neighbours": "all", "epsilon": 2, "only": "own"}

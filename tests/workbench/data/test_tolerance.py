@@ -147,6 +147,22 @@ def test_what_is_published_matches_an_answer_within_the_tolerance() -> None:
         labels.positions([0.15])
 
 
+def test_a_column_of_labels_matches_computed_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """0.3 is the label 0.30000000000000004, and is not snapped to the one below it."""
+    from workbench.cli import main
+
+    column, out = tmp_path / "column.csv", tmp_path / "out.csv"
+    column.write_text("x\n" + "0.3\n" * 40)
+    labels = "0.1,0.2,0.30000000000000004"
+    for snap in ([], ["--snap"]):
+        line = ["privatise", "labels", str(column), "--column", "x", "--labels", labels, "--epsilon", "30"]
+        with pytest.raises(SystemExit) as stop:
+            main([*line, *snap, "--out", str(out)])
+        assert stop.value.code == 0, capsys.readouterr().err
+        assert [float(cell) for cell in out.read_text().split()[1:]] == pytest.approx([0.3] * 40)
+        out.unlink()
+
+
 def test_listed_pairs_and_weights_name_computed_answers() -> None:
     assert wb.FiniteQuery(TENTHS, neighbours=[(0.2, 0.3), (0.3, 0.4)]).listed == ((2, 3), (3, 4))
     with pytest.raises(wb.InvalidRequest, match="which is no input"):
