@@ -65,6 +65,8 @@ class Channel(ShownMechanism):
     repaired_by = "rows"
 
     def __post_init__(self) -> None:
+        if isinstance(self.rows, list):
+            self.__dict__["rows"] = tuple(self.rows)
         if not isinstance(self.rows, tuple) or not all(isinstance(row, Distribution) for row in self.rows):
             must("rows", "a tuple of Distributions (Channel.of reads others)", type(self.rows).__name__)
         for name in ("neighbours", "labelled"):
