@@ -65,14 +65,15 @@ class Channel(ShownMechanism):
     repaired_by = "rows"
 
     def __post_init__(self) -> None:
-        if isinstance(self.rows, list):
-            self.__dict__["rows"] = tuple(self.rows)
+        for name in ("rows", "neighbours", "labelled"):
+            if isinstance(getattr(self, name), list):
+                self.__dict__[name] = tuple(getattr(self, name))
         if not isinstance(self.rows, tuple) or not all(isinstance(row, Distribution) for row in self.rows):
             must("rows", "a tuple of Distributions (Channel.of reads others)", type(self.rows).__name__)
         for name in ("neighbours", "labelled"):
             if not isinstance(getattr(self, name), (tuple, NoneType)):
                 must(name, "a tuple, or None", type(getattr(self, name)).__name__)
-        if self.labelled is not None and [type(part) for part in self.labelled] != [tuple, tuple]:
+        if self.labelled is not None and not all(isinstance(part, (tuple, list)) for part in self.labelled):
             must("labelled", "two tuples, of the inputs and of the outputs", repr(self.labelled)[:80])
         if not self.rows or len({len(row) for row in self.rows}) != 1:
             must("rows", "at least one row, all of one length", [len(row) for row in self.rows])
