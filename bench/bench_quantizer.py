@@ -131,7 +131,7 @@ def every_slice(bins: list[Fraction], epsilon: Fraction, live: Live) -> float:
 
 
 def _optima(every: list[list[Fraction]], epsilon: Fraction, live: Live) -> list[Any]:
-    return [optm(bins, epsilon, live=live) for bins in every]
+    return [optm(bins, LawQuestion(epsilon), live=live) for bins in every]
 
 
 def _full(every: list[list[Fraction]], epsilon: Fraction, live: Live) -> list[float]:
@@ -143,10 +143,10 @@ def _search() -> list[list[Any]]:
     rows = []
     for epsilon in (Fraction(1, 2), Fraction(1), Fraction(3, 2)):
         every = [[-big, -small, small, big] for big, small in itertools.product(outer, inner)]
-        with closing(Live()) as live:
+        with closing(Live(LAW)) as live:
             quick, pruned = _median(partial(_optima, every, epsilon, live), 1)
             few = live.solves
-        with closing(Live()) as live:
+        with closing(Live(LAW)) as live:
             slow, full = _median(partial(_full, every, epsilon, live), 1)
             many = live.solves
         reached = [math.inf if answer is None else answer.objective for answer in pruned]

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from models.quantizer import LawModel, odds_of
 from solvers.arrays import Pair, Vector
 from solvers.backend import Options, Session, backend
+from solvers.search import Deadline
 from solvers.solution import Solution, Termination
 from workbench.errors import NotProven
 from workbench.exact.numbers import ONE, Rationals
@@ -51,6 +52,7 @@ class LawQuestion:
         metric: None for ε-DP; else a metric of `exact_problem`.
         solver, options: a label of `workbench doctor`, and what it is told; options do not tell questions apart.
         progress: told what a search has reached.
+        deadline: when all of its programs together must have ended.
     """
 
     epsilon: Fraction
@@ -60,6 +62,7 @@ class LawQuestion:
     solver: str = "highs"
     options: Options = field(default_factory=Options, compare=False)
     progress: Progress = field(default=silent, compare=False)
+    deadline: Deadline = field(default_factory=Deadline, compare=False)
 
     @property
     def budget(self) -> float:
@@ -90,6 +93,18 @@ class LawAnswer:
     solution: Solution
 
 
+def stopped(solution: Solution) -> bool:
+    """Whether the time limit or Ctrl-C ended the solver."""
+    return solution.termination in (Termination.TIME_LIMIT, Termination.INTERRUPTED)
+
+
+def no_answer(solution: Solution) -> NotProven:
+    """The error of a solver that ended without an optimum, for its caller to raise."""
+    reason = f"{solution.solver} stopped without an answer: {solution.raw_status}."
+    interrupted = solution.termination is Termination.INTERRUPTED
+    return NotProven(reason, bound=solution.bound, interrupted=interrupted)
+
+
 class LawProblem:
     """The least expected loss of private unbiased laws at points, as a function of ε and the outputs.
 
@@ -100,6 +115,7 @@ class LawProblem:
         symmetric: points and costs are symmetric; then outputs must be, and half of the laws are stated.
         links: where only neighbouring laws are compared: ε -> how much more likely an output may be at one end of each
             link than at the other, less 1, (n - 1,). By default every two laws are, by e^ε.
+        asked: the question whose solver, options and deadline are used. Default: HiGHS without a limit.
     """
 
     def __init__(
@@ -110,12 +126,12 @@ class LawProblem:
         *,
         symmetric: bool,
         links: Callable[[float], Vector] | None = None,
-        solver: str = "highs",
-        options: Options | None = None,
+        asked: LawQuestion | None = None,
     ) -> None:
         self.points, self.outputs, self._losses = points, outputs, losses
         self._last: tuple[bytes, Pair] = b"", (points, points)
-        self.solver, self.options, self.symmetric = solver, options or Options(), symmetric and links is None
+        self.asked = asked or LawQuestion(ONE)
+        self.symmetric = symmetric and links is None
         self.odds: Callable[[float], float | Vector] = links or odds_of
         self.keep = np.arange(points.size // 2 if self.symmetric else 0, points.size)
         self.model = LawModel(self.keep.size, outputs, self.symmetric, "chain" if links else "all")
@@ -123,7 +139,7 @@ class LawProblem:
     @cached_property
     def _session(self) -> Session:
         with translated_errors():
-            return backend(self.solver).open(self.model.program, self.options)
+            return backend(self.asked.solver).open(self.model.program, self.asked.options)
 
     def losses(self, outputs: Vector) -> Pair:
         """What outputs cost, and the slopes; those asked for last are kept. Shapes (n, m)."""
@@ -171,11 +187,19 @@ class LawProblem:
     def solve(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> Solution:
         """The solver's answer alone."""
         with translated_errors():
-            return self._session.solve(self.values(epsilon, outputs), start=start)
+            values, limit = self.values(epsilon, outputs), self.asked.deadline.limit
+            return self._session.solve(values, start=start, time_limit=limit)
 
     def answer(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> LawAnswer | None:
-        """The optimum at these outputs, or None when the solver has none."""
-        return self.read(self.solve(epsilon, outputs, start=start), outputs)
+        """Return the optimum at these outputs, or None when the solver has none.
+
+        Raises:
+            NotProven: when the time limit, or Ctrl-C, ended the solver.
+        """
+        solution = self.solve(epsilon, outputs, start=start)
+        if stopped(solution):
+            raise no_answer(solution)
+        return self.read(solution, outputs)
 
     def read(self, solution: Solution, outputs: Vector) -> LawAnswer | None:
         """What a solution says; None when it is none. The slope is empty where the solver gives no dual values."""
@@ -228,9 +252,7 @@ def exact_problem(knots: Vector, outputs: int, question: LawQuestion, *, symmetr
 
     # of every law both one-sided limits at every knot inside, and ±1; of a continuous one the knots
     points, links = (np.repeat(knots, 2)[1:-1], None) if metric is None else (knots, _links(np.diff(knots), metric))
-    return LawProblem(
-        points, outputs, losses, symmetric=symmetric, links=links, solver=question.solver, options=question.options
-    )
+    return LawProblem(points, outputs, losses, symmetric=symmetric, links=links, asked=question)
 
 
 def _joined(table: Vector) -> Vector:
@@ -258,12 +280,13 @@ def grid_problem(
     weights: Vector | None = None,
     symmetric: bool | None = None,
     metric: str | None = None,
-    solver: str = "highs",
+    asked: LawQuestion | None = None,
 ) -> LawProblem:
     """MVU's LP in P: the mean error over the grid points (weighted when asked), private between all of them.
 
     symmetric: whether points and weights are, and outputs will be; found out by default.
     metric: as in `exact_problem`; "absolute" holds for all real inputs, which are dithered to the points.
+    asked: see `LawProblem`.
     """
     share = (np.full(points.size, 1 / points.size) if weights is None else weights)[:, None]
 
@@ -274,7 +297,7 @@ def grid_problem(
     if symmetric is None:
         symmetric = bool(np.allclose(points, -points[::-1]) and np.allclose(share, share[::-1]))
     links = None if metric is None else _links(np.diff(points), metric)
-    return LawProblem(points, outputs, losses, symmetric=symmetric, links=links, solver=solver)
+    return LawProblem(points, outputs, losses, symmetric=symmetric, links=links, asked=asked)
 
 
 def knots_of(bins: Sequence[Fraction], extra: int | Sequence[Fraction]) -> list[Fraction]:
@@ -302,8 +325,7 @@ def exact_quantizer(
         return None
     answer = problem.read(solution, outputs)
     if answer is None:
-        reason = f"{question.solver} stopped without an answer: {solution.raw_status}."
-        raise NotProven(reason, bound=solution.bound, interrupted=solution.termination is Termination.INTERRUPTED)
+        raise no_answer(solution)
     # a mass of 1e-11 at most is a solver's zero: an output that is nowhere used may not be told from one that leaks
     laws = answer.laws * (answer.laws.max(axis=0) > 1e-11)
     mechanism = Quantizer.from_ends("exact quantizer", bins, cuts, laws)

@@ -24,6 +24,7 @@ import numpy as np
 
 from models.quantizer import smallest_reach
 from solvers.arrays import Vector
+from solvers.solution import Termination
 from workbench.errors import Infeasible, NotCertified
 from workbench.exact.numbers import Real, positive
 from workbench.families.quantizer.certify import repaired
@@ -34,6 +35,7 @@ from workbench.families.quantizer.laws import (
     exact_problem,
     grid_problem,
     knots_of,
+    no_answer,
 )
 from workbench.families.quantizer.limit import alphabet_bound
 from workbench.families.quantizer.outputs import (
@@ -73,7 +75,7 @@ def mvu(
     Raises:
         Infeasible.
     """
-    epsilon, loss, metric, solver = question.budget, question.loss, question.metric, question.solver
+    epsilon, loss, metric = question.budget, question.loss, question.metric
     m = outputs if isinstance(outputs, int) else len(outputs)
     knots = knots_of((), inputs or m)
     points = np.array(knots, dtype=float)
@@ -84,11 +86,14 @@ def mvu(
         bins, reached = outputs, ()
     shown = np.array(bins, dtype=float)
     even = np.array_equal(shown, -shown[::-1])
-    problem = grid_problem(points, shown.size, loss, symmetric=even, metric=metric, solver=solver)
-    answer = problem.answer(epsilon, shown, start="cold")
+    problem = grid_problem(points, shown.size, loss, symmetric=even, metric=metric, asked=question)
+    solution = problem.solve(epsilon, shown, start="cold")
     problem.close()
-    if answer is None:
+    if solution.termination is Termination.INFEASIBLE:
         raise Infeasible(f"No unbiased matrix with these outputs is private at epsilon = {epsilon:g}.")
+    answer = problem.read(solution, shown)
+    if answer is None:
+        raise no_answer(solution)
     lower = answer.solution.bound
     if isinstance(outputs, int):
         lower = alphabet_bound(points, question, reach, m) if metric is None else None
@@ -102,23 +107,25 @@ def _alphabet(
 ) -> tuple[list[float], tuple[float, ...]]:
     """The best outputs, symmetric or, without a metric, not, and what every start reached. Raises Infeasible."""
     epsilon, metric = question.budget, question.metric
-    problem = grid_problem(points, m, question.loss, metric=metric, solver=question.solver)
+    problem = grid_problem(points, m, question.loss, metric=metric, asked=question)
     begin = alphabets(m, epsilon, points.size, starts, reach)
     best = best_outputs(problem, epsilon, begin, limit=reach, progress=question.progress)
     if best is None:
         raise Infeasible(f"No unbiased private alphabet was found at epsilon = {epsilon:g}.")
     there, reached = best.outputs, best.starts
     if metric is None:
-        free = LawProblem(points, m, problem.losses, symmetric=False, solver=question.solver)
+        free = LawProblem(points, m, problem.losses, symmetric=False, asked=question)
         begin = _perturbed(there, epsilon, 2 * starts, reach)
         general = best_outputs(free, epsilon, begin, symmetric=False, limit=reach)
         if general is not None and general.value < best.value * (1 - 1e-6):
             problem, free = free, problem
             there, reached = oriented(general.outputs), reached + general.starts
         free.close()
-    answer = problem.answer(epsilon, there, start="cold")
+    solution = problem.solve(epsilon, there, start="cold")
     problem.close()
-    assert answer is not None  # it was solved a moment ago
+    answer = problem.read(solution, there)
+    if answer is None:
+        raise no_answer(solution)
     return with_room(merged(there, answer.laws)[0], problem, epsilon).tolist(), reached
 
 

@@ -29,13 +29,14 @@ import numpy as np
 from models.entrywise_program import EntrywiseProgram
 from models.two_bin import Bounds, Key, TwoBinShape
 from solvers.arrays import Pair, Vector
-from solvers.backend import Options, Session, backend
+from solvers.backend import Session, backend
 from solvers.search import OpenNodes
-from solvers.solution import Solution
+from solvers.solution import Solution, Termination
+from workbench.errors import NotProven
 from workbench.families.outcome import translated_errors
-from workbench.families.quantizer.laws import QuantizerAnswer
+from workbench.families.quantizer.laws import LawQuestion, QuantizerAnswer, stopped
 from workbench.mechanisms.baselines.two_bin import rqm_selection, two_bin
-from workbench.mechanisms.density import Density, uniform
+from workbench.mechanisms.density import Density
 from workbench.mechanisms.quantization import symmetric_bins
 
 WIDTHS = (0.01, 0.002, 0.0004)  # of slices: the paper's, then thinner where that leaves no solution
@@ -69,23 +70,60 @@ class Point(NamedTuple):
 
 
 class Live:
-    """Programs on live solver objects, one for all programs that are written alike."""
+    """Programs on live objects of the question's solver, one for all programs that are written alike."""
 
-    def __init__(self, solver: str = "highs", *, epsilon: float = 1.0) -> None:
-        self.solver, self.scale = solver, _FINE if epsilon < _SMALL else 1.0
+    def __init__(self, question: LawQuestion) -> None:
+        self.question = question
+        self.scale = _FINE if question.budget < _SMALL else 1.0
         self._open: dict[tuple[bytes, bytes], Session] = {}
         self.solves = 0
 
     def solve(self, lp: EntrywiseProgram) -> Point | None:
-        """The solver's optimum; None without one."""
+        """Return the solver's optimum, or None without one.
+
+        Raises:
+            NotProven: when the time limit, or Ctrl-C, ended the solver.
+        """
+        return self._point(self._solution(lp))
+
+    def bounded(self, lp: EntrywiseProgram) -> tuple[float, Point | None]:
+        """Return a lower bound on the program's minimum, and the solver's optimum or None without one.
+
+        The bound is infinite only where the solver says that no point exists. A solver that fails proves nothing.
+
+        Raises:
+            NotProven: when the time limit, or Ctrl-C, ended the solver.
+        """
+        solution = self._solution(lp)
+        point = self._point(solution)
+        if point is None:
+            infeasible = solution.termination is Termination.INFEASIBLE
+            return math.inf if infeasible else -math.inf, None
+        return min(point.objective, point.objective if solution.bound is None else solution.bound), point
+
+    def _solution(self, lp: EntrywiseProgram) -> Solution:
+        """Solve a program. Raises NotProven when the time limit, or Ctrl-C, ended the solver."""
+        question = self.question
         self.solves += 1
         with translated_errors():
             program = lp.program("two-bin selections", scale=self.scale)
             pattern = program.template.A.indices.tobytes(), program.template.A.indptr.tobytes()
             if pattern not in self._open:
-                self._open[pattern] = backend(self.solver).open(program, Options())
+                self._open[pattern] = backend(question.solver).open(program, question.options)
             self._open[pattern].follow(program)
-            solution = self._open[pattern].solve()
+            solution = self._open[pattern].solve(time_limit=question.deadline.limit)
+        if stopped(solution):
+            interrupted = solution.termination is Termination.INTERRUPTED
+            words = "Ctrl-C" if interrupted else "The time limit"
+            raise NotProven(
+                f"{words} ended the search after {self.solves - 1} linear programs of {question.solver}.",
+                interrupted=interrupted,
+            )
+        return solution
+
+    @staticmethod
+    def _point(solution: Solution) -> Point | None:
+        """The optimum that a solution holds; None without one."""
         if not solution.optimal or solution.objective is None or solution.x is None:
             return None
         return Point(solution.objective, solution.x, solution)
@@ -140,9 +178,9 @@ class _Search:
                 continue
             middle = (start + stop) // 2
             for part in ((start, middle), (middle, stop)):
-                relaxed = self.live.solve(self.shape.theorem5(self.epsilon, bounds(*part), optimistic=True))
-                if relaxed is not None:  # 1e-9 covers the solver's tolerance: only what is clearly worse is discarded
-                    ranges.put(relaxed.objective - 1e-9, part)
+                bound, _ = self.live.bounded(self.shape.theorem5(self.epsilon, bounds(*part), optimistic=True))
+                if bound < math.inf:  # 1e-9 covers the solver's tolerance: only clearly worse ranges are discarded
+                    ranges.put(bound - 1e-9, part)
 
     def relative(self) -> None:
         """The best of thin slices around RQM's selections, q = 0 and q in proportion to tanh(ε/2)."""
@@ -199,19 +237,28 @@ class _Search:
 
 def optm(
     bins: Sequence[Fraction],
-    epsilon: Fraction,
-    density: Density | None = None,
+    question: LawQuestion,
     *,
     width: float | None = 0.01,
     live: Live | None = None,
 ) -> QuantizerAnswer | None:
-    """The best two-bin mechanism by OPTM's LPs on these bins; None when no LP has a solution.
+    """Find the best two-bin mechanism by OPTM's LPs on these bins; None when no LP has a solution.
 
-    width: slices are [k width, (k + 1) width] within [0, 1], k >= 1, or None for relative ones. The answer's objective
-    is the upper bound on the MAE that the LP minimises, (8) halved.
+    Args:
+        bins: outputs in increasing order, in units of c.
+        question: ε, density and solver. OPTM minimises its own bound on the MAE, so that the loss is not used.
+        width: slices are [k width, (k + 1) width] within [0, 1], k >= 1, or None for relative ones.
+        live: the solver's objects of a search over bins.
+
+    Returns:
+        The answer, whose objective is the upper bound on the MAE that the LP minimises, (8) halved.
+
+    Raises:
+        NotProven: when the time limit, or Ctrl-C, ended the search.
+        SolverUnavailable: when the solver cannot solve linear programs.
     """
-    shape = shape_of(bins, density or uniform())
-    search = _Search(shape, float(epsilon), live or Live(epsilon=float(epsilon)))
+    shape = shape_of(bins, question.density)
+    search = _Search(shape, question.budget, live or Live(question))
     if not shape.bounded:
         search.at({})
     elif width is None:
@@ -229,10 +276,10 @@ def optm(
     return QuantizerAnswer(search.best.objective, None, quantizer, search.best.solution)
 
 
-def optm_thinner(bins: Sequence[Fraction], epsilon: Fraction, density: Density | None = None) -> QuantizerAnswer | None:
+def optm_thinner(bins: Sequence[Fraction], question: LawQuestion) -> QuantizerAnswer | None:
     """`optm` at the first of `widths_for` ε that gives a solution: a small ε, or bins just within reach, need thin
     slices."""
-    answers = (optm(bins, epsilon, density, width=width) for width in widths_for(epsilon))
+    answers = (optm(bins, question, width=width) for width in widths_for(question.epsilon))
     return next((answer for answer in answers if answer is not None), None)
 
 

@@ -119,7 +119,7 @@ class QuantizerProblem(Problem):
 
     def _optm(self) -> QuantizerAnswer:
         """OPTM's best selection. Raises NotProven."""
-        result = optm_thinner(self._found_bins(), self.law.epsilon, self.law.density)
+        result = optm_thinner(self._found_bins(), self.law)
         if result is None:
             at = f"at epsilon = {self.law.budget:g}"
             raise NotProven(f"OPTM's linear programs have no solution for these bins {at}.")

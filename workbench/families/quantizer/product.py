@@ -15,6 +15,7 @@ import numpy as np
 from models.two_bin import Key, ProductModel, TwoBinShape
 from solvers.arrays import Pair, Vector
 from solvers.search import OpenNodes
+from workbench.errors import NotProven
 from workbench.families.quantizer.laws import LawQuestion, QuantizerAnswer
 from workbench.families.quantizer.optm import Live, optm, rqm_laws, shape_of, widths_for
 from workbench.mechanisms.baselines.two_bin import two_bin
@@ -54,7 +55,7 @@ def product_optimum(
     law, epsilon = question.density, question.budget
     shape = shape_of(bins, law)
     model = ProductModel(shape, _gains(shape, law, question.loss))
-    live = Live(question.solver, epsilon=epsilon)
+    live = Live(question)
     best = None
 
     def value() -> float:
@@ -69,14 +70,16 @@ def product_optimum(
     boxes: OpenNodes[tuple[Box, Vector]] = OpenNodes()
 
     def put(box: Box) -> None:
-        point = live.solve(model.lp(epsilon, box))
+        bound, point = live.bounded(model.lp(epsilon, box))
         if point is not None:
             fixed({key: shape.read(point.x, key) for key in shape.bounded})
-            if point.objective < value() - _GAP:
-                boxes.put(point.objective, (box, point.x))
+            if bound < value() - _GAP:
+                boxes.put(bound, (box, point.x))
+        elif bound < math.inf:
+            raise NotProven(f"{question.solver} gave no answer to a program of the product optimum.")
 
     # OPTM's selection is a product: begin with it
-    selection = optm(bins, question.epsilon, law, width=widths_for(question.epsilon)[0], live=live)
+    selection = optm(bins, question, width=widths_for(question.epsilon)[0], live=live)
     if selection is not None and selection.solution.x is not None:
         fixed({key: shape.read(selection.solution.x, key) for key in shape.bounded})
     fixed(rqm_laws(shape, 0))

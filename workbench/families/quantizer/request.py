@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from models.quantizer import smallest_reach
 from solvers.backend import Options
+from solvers.search import Deadline
 from workbench.errors import InvalidRequest, must
 from workbench.exact.objects import Progress
 from workbench.families.base import Request
@@ -81,7 +82,8 @@ class QuantizerRequest(Request):
         loss = loss if isinstance(loss, str) else absolute / (absolute + squared)
         density, epsilon = replace(self.question.density, c=1.0), self.epsilon * self.scale
         told = self.progress or silent
-        law = LawQuestion(epsilon, density, loss, self.metric, self.solver, self.options, told)
+        deadline = Deadline(self.options.time_limit)
+        law = LawQuestion(epsilon, density, loss, self.metric, self.solver, self.options, told, deadline)
         return law, float(absolute + squared)
 
     @property

@@ -82,14 +82,14 @@ def _rising(bins: Sequence[Fraction]) -> bool:
 def _best_of(grid: Sequence[Bins], question: LawQuestion, width: float | None) -> Bins | None:
     """The bins of the grid whose OPTM has the least exact error and is private, up to rounding; None without one."""
     epsilon, density = question.epsilon, question.density
-    live = Live(epsilon=question.budget)
+    live = Live(question)
     least, best = math.inf, None
     for at, bins in enumerate(grid):
         if at == 0 or bins[-1] != grid[at - 1][-1]:
             question.progress(
                 f"outer bin {float(bins[-1]):g} ({at + 1} of {len(grid)} choices of bins), {live.solves} LPs"
             )
-        design = optm(bins, epsilon, density, width=width, live=live)
+        design = optm(bins, question, width=width, live=live)
         if design is None:
             continue
         value = design.quantizer.expected(question.loss, density)

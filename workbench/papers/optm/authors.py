@@ -27,6 +27,8 @@ import numpy as np
 from models.entrywise_program import EntrywiseProgram
 from models.quantizer import smallest_reach
 from models.two_bin import Entries, Key, TwoBinShape
+from workbench.exact.numbers import ONE
+from workbench.families.quantizer.laws import LawQuestion
 from workbench.families.quantizer.optm import Live, shape_of
 from workbench.mechanisms.baselines.two_bin import two_bin
 from workbench.mechanisms.density import normal, uniform
@@ -66,7 +68,7 @@ def authors_optm_gaussian(mu: float, sigma: float, epsilon: Fraction) -> Quantiz
 
 def _least(programs: Iterable[tuple[Bins, TwoBinShape, EntrywiseProgram]]) -> Quantizer:
     """The mechanism of the program of least objective."""
-    live, best = Live(), None
+    live, best = Live(LawQuestion(ONE)), None
     for bins, shape, lp in programs:
         point = live.solve(lp)
         if point is not None and (best is None or point.objective < best[0]):

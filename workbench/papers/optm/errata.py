@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from solvers.search import bisect
+from workbench.exact.numbers import ONE
 from workbench.exact.objects import Record
 from workbench.families.quantizer.laws import LawQuestion, exact_quantizer
 from workbench.families.quantizer.optm import Live, shape_of
@@ -128,7 +129,7 @@ def theorem6() -> Record:
     for number in (3, 4, 6):
         bins = read_bins(parameters()[f"table{number}"]["OPTM"]["bins"])
         least[number] = float((bins[3] - bins[2]) / (bins[3] - bins[1]))
-    shape, live = shape_of(read_bins("-3,-0.5,0.5,3"), uniform()), Live()
+    shape, live = shape_of(read_bins("-3,-0.5,0.5,3"), uniform()), Live(LawQuestion(ONE))
     solved = [live.solve(shape.theorem6(20.0, 1.0, float(q), 0.0)) is not None for q in np.arange(0.05, 1, 0.1)]
     live.close()
     shown = ", ".join(f"Table {number}: q_2(1) >= {value:.3f}" for number, value in least.items())

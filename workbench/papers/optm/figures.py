@@ -41,7 +41,7 @@ def _optm(levels: int, epsilon: str) -> Quantizer | None:
     if levels == 2:
         return randomized_response(epsilon)
     law = law_question(epsilon)
-    thinned = optm_thinner(searched_bins(levels, law, every=2 if levels <= 6 else 4), law.epsilon)
+    thinned = optm_thinner(searched_bins(levels, law, every=2 if levels <= 6 else 4), law)
     return certified(thinned.quantizer, epsilon) if thinned else None
 
 

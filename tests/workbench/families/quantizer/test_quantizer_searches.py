@@ -30,9 +30,9 @@ BINS = tuple(Fraction(b) for b in ("-3", "-1/2", "1/2", "3"))
 
 
 def test_the_pruned_search_is_the_full_search():
-    quick, slow = Live(), Live()
+    quick, slow = Live(LAW), Live(LAW)
     for B, b in itertools.product((Fraction(5, 2), Fraction(3), Fraction(6)), (Fraction(1, 5), Fraction(1, 2), ONE)):
-        pruned, full = optm([-B, -b, b, B], ONE, live=quick), every_slice([-B, -b, b, B], ONE, slow)
+        pruned, full = optm([-B, -b, b, B], LAW, live=quick), every_slice([-B, -b, b, B], ONE, slow)
         assert (pruned is None) == math.isinf(full)
         if pruned is not None:
             assert pruned.objective == pytest.approx(full, abs=1e-9)
@@ -48,7 +48,7 @@ def test_optm_is_private_between_the_bounds_and_above_the_product_optimum():
         (Fraction(3, 2), ("-3", "-1/2", "1/2", "3"), 1.1728),
     ):
         outputs = [Fraction(b) for b in bins]
-        found, best = optm(outputs, epsilon), product_optimum(outputs, LawQuestion(epsilon))
+        found, best = optm(outputs, LawQuestion(epsilon)), product_optimum(outputs, LawQuestion(epsilon))
         assert found is not None
         assert best is not None
         assert not best.words
@@ -76,7 +76,7 @@ def test_the_product_optimum_against_a_grid_of_selections():
 @pytest.mark.parametrize("m", [3, 5, 6, 9, 16])
 def test_every_number_of_bins(m: int):
     bins = equal_bins(m, 3)
-    found = optm(bins, ONE)
+    found = optm(bins, LAW)
     assert found is not None
     assert audit_extremes(found.quantizer, 0).pure_epsilon <= 1 + 1e-9
     assert found.quantizer.bias == 0
@@ -88,8 +88,8 @@ def test_every_number_of_bins(m: int):
 def test_asymmetric_optm_for_a_clipped_normal():
     density = normal(0.5, 0.1)
     bins = [Fraction(b) for b in ("-4", "1/5", "3/5", "4")]
-    found = optm(bins, ONE, density=density)
-    even = optm(bins, ONE)
+    found = optm(bins, LawQuestion(ONE, density))
+    even = optm(bins, LAW)
     assert found is not None
     assert even is not None
     assert audit_extremes(found.quantizer, 0).pure_epsilon <= 1 + 1e-9
@@ -129,7 +129,7 @@ def test_mvu_curve_for_the_dql_paper():
 
 @pytest.mark.parametrize("m", [12, 14, 16])
 def test_a_product_is_never_worse_than_optm(m: int):
-    found = optm(equal_bins(m, 3), ONE)
+    found = optm(equal_bins(m, 3), LAW)
     best = product_optimum(equal_bins(m, 3), LawQuestion(ONE), nodes=0)
     assert found is not None
     assert best is not None
@@ -138,8 +138,8 @@ def test_a_product_is_never_worse_than_optm(m: int):
 
 def test_thin_slices_serve_where_thick_ones_leave_nothing():
     bins = [Fraction(b) for b in ("-2.2", "-0.4", "0.4", "2.2")]  # Table 8, just feasible at 1
-    assert optm(bins, ONE) is None
-    found = optm_thinner(bins, ONE)
+    assert optm(bins, LAW) is None
+    found = optm_thinner(bins, LAW)
     assert found is not None
     assert audit_extremes(found.quantizer, 0).pure_epsilon <= 1 + 1e-9
 

@@ -8,6 +8,7 @@ import pytest
 
 import workbench as wb
 from models.quantizer import smallest_reach
+from workbench.families.quantizer.laws import LawQuestion
 from workbench.families.quantizer.optm import optm_thinner
 from workbench.mechanisms.piecewise_affine import Quantizer
 
@@ -41,7 +42,7 @@ def test_four_outputs_at_a_small_epsilon(method: str, epsilon: str):
 @pytest.mark.parametrize("bins", ["-201,-1,1,201", "-200.1,-0.5,0,0.5,200.1", "-201,-50,-0.9,-0.2,0.2,0.9,50,201"])
 def test_outputs_within_reach_always_have_a_law(bins: str):
     outputs = [Fraction(b) for b in bins.split(",")]
-    answer = optm_thinner(outputs, Fraction(1, 100))
+    answer = optm_thinner(outputs, LawQuestion(Fraction(1, 100)))
     assert answer is not None
     reach = float(outputs[-1])
     assert answer.quantizer.mae() <= (reach - 1 / (3 * reach)) * (1 + 1e-9)  # two-point randomized response
@@ -50,6 +51,6 @@ def test_outputs_within_reach_always_have_a_law(bins: str):
 
 def test_relative_slices_serve_where_no_width_does():
     bins = [Fraction(b) for b in ("-2.17", "-0.4", "0.4", "2.17")]  # the least reach is 2.16395
-    answer = optm_thinner(bins, Fraction(1))
+    answer = optm_thinner(bins, LawQuestion(Fraction(1)))
     assert answer is not None
     assert unbiased_and_private(answer.quantizer, 1 + Fraction(1, 10**9))
