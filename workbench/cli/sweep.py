@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -81,7 +82,7 @@ def _said(values: Values, *, failed: bool = False) -> Report:
 def list_(*, ledger: Path, model: str | None, status: str | None, limit: int) -> Report:
     """The rows of the ledger: what was asked, and what came of it."""
     with Ledger(ledger, create=False) as book:
-        total, matching, chosen = len(book), 0, deque[Row](maxlen=limit or None)
+        total, matching, chosen = len(book), 0, deque[Row](maxlen=min(limit, sys.maxsize) or None)
         for row in book.rows():
             if model in (None, row.request_values["model"]) and status in (None, row.answer_values["status"]):
                 matching += 1

@@ -18,6 +18,7 @@ import contextlib
 import hashlib
 import itertools
 import json
+import re
 import shutil
 import sqlite3
 import time
@@ -39,6 +40,8 @@ _LEAST = 128  # bytes of a row: its key and its seal
 _BATCH = 500  # rows
 _SALVAGE = "`workbench results export --salvage` writes what can be read."
 
+FALSE_NAME = "false_name"  # the status of a row that another solver answered than the one it is filed under
+_SEARCHED = re.compile(r'"method":"(optm|product)"')  # in requests whose rows may be under a false name
 _DAMAGED = ("Could not decode", "no such table", "no such column")  # so begins what SQLite says of a damaged file
 # names of SQLite's errors -> what they mean for the ledger
 _TROUBLES = {
@@ -89,8 +92,23 @@ class Row(NamedTuple):
 
     @property
     def answer_values(self) -> Values:
-        """The answer as an object."""
-        return dict(json.loads(self.answer))
+        """The answer as an object; of a row that names another solver than the one that answered, with that status."""
+        answer = dict(json.loads(self.answer))
+        return answer | self._false_name(self.request_values) if _SEARCHED.search(self.request) else answer
+
+    @staticmethod
+    def _false_name(request: Values) -> Values:
+        """The status and failure of a row under a false name; nothing for any other row.
+
+        Until requests had a revision, quantizers of methods optm and product searched with HiGHS whatever was named.
+        """
+        parameters, named = request.get("parameters", {}), request.get("backend")
+        if request.get("model") != "quantizer" or named in (None, "highs") or "revision" in parameters:
+            return {}
+        if parameters.get("method") == "product" and parameters.get("levels") is None:
+            return {}
+        words = f"HiGHS answered, not {named}: do not use this row. A sweep solves the request again."
+        return {"status": FALSE_NAME, "failure": words}
 
 
 class Ledger:

@@ -23,7 +23,9 @@ import workbench as wb
 from workbench.cli import main
 from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
 from workbench.sweeps import ledger as ledger_module
+from workbench.sweeps.export import flat
 from workbench.sweeps.ledger import Ledger, Row, canonical, digest
+from workbench.sweeps.specification import read_spec
 
 
 def row(k: int, size: int = 10) -> Row:
@@ -152,6 +154,7 @@ def test_a_limit_on_file_sizes_ends_the_writer_in_one_line(tmp_path: Path):
     path = tmp_path / "ledger.sqlite"
     code = f"""
 from workbench.sweeps.ledger import Ledger, Row, canonical, digest
+from workbench.sweeps.specification import read_spec
 from workbench.errors import WorkbenchError
 def row(k):
     request = canonical({{"k": k}})
@@ -445,3 +448,38 @@ def _opened(path: Path, start: Any, errors: Any) -> None:
             errors.put("")
     except WorkbenchError as error:
         errors.put(str(error))
+
+
+def test_rows_under_the_name_of_a_solver_that_did_not_answer_are_not_believed(tmp_path: Path) -> None:
+    def row(backend: str, **parameters: object) -> Row:
+        request = {"model": "quantizer", "backend": backend, "parameters": parameters, "options": {},
+                   "versions": {"workbench": "0.1.0"}}  # fmt: skip
+        text = canonical(request)
+        return Row(digest(text), text, canonical({"status": "optimal", "objective": 2.0}), 0.1)
+
+    false = [row("gurobi", method="optm"), row("cvxpy:scs", method="product", levels=4)]
+    true = [row("highs", method="optm"), row("gurobi", method="exact"), row("gurobi", method="optm", revision=2)]
+    with Ledger(tmp_path / "ledger.sqlite") as book:
+        book.add([*false, *true])
+        for stored in book.rows():
+            status = stored.answer_values["status"]
+            assert status == ("false_name" if stored in false else "optimal")
+        lines = {line["key"]: line for line in flat(book)}
+        assert lines[false[0].key]["failure"].startswith("HiGHS answered, not gurobi")
+        assert lines[true[0].key]["failure"] is None
+
+
+def test_a_request_of_optm_to_another_solver_has_a_key_of_its_own() -> None:
+    grid = {"model": "quantizer", "bins": "-3,-0.5,0.5,3", "epsilon": 1, "method": "optm"}
+    for solver, revised in (("highs", False), ("ortools:glop", True)):
+        spec = read_spec({"grid": {**grid, "solver": solver}})
+        assert ("revision" in spec.chunks[0].requests[0]) == revised
+
+
+def test_any_limit_of_a_listing_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Ledger(tmp_path / "ledger.sqlite"):
+        pass
+    with pytest.raises(SystemExit) as stop:
+        main(["results", "list", "--ledger", str(tmp_path / "ledger.sqlite"), "--limit", "9" * 22])
+    assert not stop.value.code
+    assert "0 of 0 matching rows" in capsys.readouterr().out

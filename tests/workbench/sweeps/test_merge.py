@@ -80,3 +80,16 @@ def test_what_is_no_ledger_is_refused_before_anything_is_written(
         assert not (tmp_path / "c.sqlite").exists()
     assert _run("results", "merge", str(a), "--ledger", str(a)) == 2
     assert "Got" in capsys.readouterr().err
+
+
+def test_answers_that_differ_in_how_they_were_found_are_equal(tmp_path: Path) -> None:
+    def answered(**more: object) -> Row:
+        answer = {"status": "optimal", "objective": 0.1 + 0.2, "private": True, **more}
+        return _row(1)._replace(answer=canonical(answer))
+
+    a = _ledger(tmp_path / "a.sqlite", [answered(start="hot", recheck="a cold start agrees", residual=0.0)])
+    b = _ledger(tmp_path / "b.sqlite", [answered(start="cold", objective=0.3, residual=1e-16)])
+    assert merge([a, b], tmp_path / "c.sqlite") == (1, 1, [])
+    for k, other in enumerate(({"objective": 0.31}, {"private": False}, {"status": "not_proven"}, {"bound": 1.0})):
+        c = _ledger(tmp_path / f"d{k}.sqlite", [answered(**other)])
+        assert merge([c], tmp_path / "c.sqlite") == (0, 0, [(_row(1).key, c)])

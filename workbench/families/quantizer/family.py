@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 METHODS = ("exact", "optm", "product", "mvu")
 METRICS = ("absolute", "squared")
+_REVISION = 2  # Requests of revision 1, which have none in their key, were answered by HiGHS whatever was named.
 _UNBIASED = 1e-9  # of a baseline from outside, whose laws may have been floats
 
 
@@ -106,9 +107,14 @@ class _Quantizer(Family):
         return self.question(values["bins"], levels=_levels(values), **{name: values[name] for name in names})
 
     def key(self, values: Values) -> Record:
-        """Bits are spelled as levels, and c where there is no range."""
+        """Bits are spelled as levels, and c where there is no range.
+
+        A revision tells requests of methods that once ran HiGHS whatever solver was named from those of before.
+        """
         half = values["c"] or (exact(1, "c") if values["range"] is None else None)
         named = super().key({**values, "levels": _levels(values), "c": half})
+        if values["method"] in ("optm", "product") and values["solver"] != "highs":
+            named["revision"] = _REVISION
         return {name: value for name, value in named.items() if name != "bits" and (name != "range" or value)}
 
     def checked(self, question: Any, values: Record) -> QuantizerRequest:
