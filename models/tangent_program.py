@@ -34,7 +34,7 @@ from models.convex_interior import Levels, interior_point
 from models.requirements import HOCKEY_STICK, RELATIVE_ENTROPY, Bound
 from models.tangents import allowance, term_tangents, terms
 from solvers.arrays import Flags, Integers, Ints, Pair, Vector
-from solvers.backend import solve
+from solvers.backend import Options, solve
 from solvers.data import SMALLEST
 from solvers.errors import SolverError
 from solvers.growing import GrowingProgram, Point, RestatedProgram
@@ -156,12 +156,14 @@ class TangentProgram:
         *,
         few: bool = False,
         levels: Levels | None = None,
+        options: Options | None = None,
     ) -> None:
         self.base, self.compared, self.few, self.size = base, compared, few, base.shape[1]
         self.levels = levels
-        live = solver == "highs" and not base.is_mip
+        live = solver == "highs" and not base.is_mip and options in (None, Options())
         wide = few and compared.second.size >= _WIDE
-        self.master = GrowingProgram(base, _TOLERANCE, devex=wide) if live else RestatedProgram(base, solver)
+        self.master = GrowingProgram(base, _TOLERANCE, devex=wide) if live else RestatedProgram(base, solver, options)
+        self.solver, self.options = solver, options or Options()
         self.bounds: list[StatedBound] = []
         self.tangents: list[Tangents] = []
         self.point: Point | None = None
@@ -187,7 +189,7 @@ class TangentProgram:
             self.x, self.rounds = np.maximum(self.point.x[: self.size], 0.0), self.rounds + 1
             if not self.few:
                 self._prove(self.point)
-                if self.rounds == 1 and self._start() and self._state_inside(deadline):
+                if self.rounds == 1 and self._start(deadline) and self._state_inside(deadline):
                     continue
             if self.rounds == 2 and self.least - self.bound <= _ENOUGH * abs(self.point.value):
                 break
@@ -226,7 +228,7 @@ class TangentProgram:
             of_sum = float(own.max(initial=duals[bound.sums[at]] if 0 <= bound.sums[at] < duals.size else 0.0))
             yield Multipliers(bound.limit / bound.unit, of_sum, o, first[o], second[o], a, b, amounts)
 
-    def _start(self) -> bool:
+    def _start(self, deadline: Deadline | None) -> bool:
         """Begin at columns whose laws are even on what they may hold. Whether the program has such a point."""
         data = self.base.template
         allowed, even, compared = data.upper > 0, self.x.copy(), np.zeros(self.size, dtype=bool)
@@ -234,7 +236,9 @@ class TangentProgram:
             for law in self.compared.sides(comparison):
                 even[law], compared[law] = self.x[law].sum() * allowed[law] / max(1, allowed[law].sum()), True
         lower, upper = (np.where(compared, even, side) for side in (data.lower, data.upper))
-        self.even = solve(replace(self.base, template=replace(data, lower=lower, upper=upper)), solver="highs").x
+        even = replace(self.base, template=replace(data, lower=lower, upper=upper))
+        options = replace(self.options, time_limit=None if deadline is None else deadline.limit)
+        self.even = solve(even, solver=self.solver, options=options).x
         if self.even is not None:
             self.inside = self.even
         return self.even is not None

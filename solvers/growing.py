@@ -40,10 +40,11 @@ class RestatedProgram:
     """A growing program for any backend, which solves the whole `program` anew.
 
     program: what it starts from, at its template's numbers; masses are in its scale throughout, like `Program` says.
+    options: of every solve, but for the time limit.
     """
 
-    def __init__(self, program: Program, solver: str) -> None:
-        self._first, self._solver = program, solver
+    def __init__(self, program: Program, solver: str, options: Options | None = None) -> None:
+        self._first, self._solver, self._options = program, solver, options or Options()
         first = program.template.A.tocoo()
         self._entries = [(first.data, *first.coords)]  # value, row, column
         self._right, self._upper = [program.template.row_upper], [program.template.upper]
@@ -83,7 +84,10 @@ class RestatedProgram:
     def solve(self, deadline: Deadline | None = None) -> Point:
         """The optimum. Raises SolverError where the backend finds none with duals, in time."""
         limit = None if deadline is None or deadline.left is None else max(1.0, deadline.left)
-        solution = solve(self.program, solver=self._solver, options=Options(time_limit=limit))
+        options = replace(self._options, time_limit=limit)
+        solution = solve(self.program, solver=self._solver, options=options)
+        if solution.termination is Termination.INTERRUPTED:
+            raise KeyboardInterrupt
         duals = np.zeros(self.rows) if solution.program.is_mip else solution.row_dual
         if solution.x is None or duals is None:
             raise SolverError(f"{self._solver} gave no optimum with duals: {solution.raw_status!r}.")

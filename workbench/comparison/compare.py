@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _TOLERANCES = ("feasibility_tolerance", "dual_feasibility_tolerance", "integrality_tolerance")
 _OF_SUITES = ("time_limit", "repeats", "threads", "tolerance")
+FOUND = "found"  # the status of the best design that a search without a gap has found
+NOT_ASKED = "not asked"  # the status of a row whose solver did not answer
 TIME_LIMITS = {"request": 60.0, "suite": 20.0}  # seconds of one run
 
 Solvers = str | Sequence[str] | None
@@ -114,30 +116,52 @@ def compare_request(
     progress: Progress = silent,
 ) -> Result:
     """Design the same mechanism on every solver, cold, as the solver returns it and certified; see `compare`. limit:
-    seconds of those that take a time limit, where the request has none."""
+    seconds of those that take a time limit, where the request has none.
+
+    A row whose answer is not by its solver says so and has no answer; InvalidRequest where no solver answers. A design
+    for many runs is certified at once, because only a private mechanism composes to a budget.
+    """
+    if request.runs > 1 and request.family.certifies:
+        request = replace(request, check="certify")
 
     def rows() -> Iterator[Row]:
         for done, solver in enumerate(solvers):
             progress(done, len(solvers), solver)
             clock = Deadline()
-            row, _ = attempt(partial(_design, request, solver, limit))
+            row, design = attempt(partial(_design, request, solver, limit))
+            if design is not None and design.solver != solver:
+                yield _not_asked(row, solver, design.solver)
+                continue
             if row.get("seconds") is None and row["objective"] is not None:  # of a search with several programs
                 row["seconds"] = clock.elapsed
-            if row["objective"] is not None and request.family.certifies:
+            if request.certified:
+                row["certified_objective"] = row["objective"]
+            elif row["objective"] is not None and request.family.certifies:
                 _, certified = attempt(partial(_design, replace(request, check="certify"), solver, limit))
                 if certified and certified.certificate:
                     row |= {"certified": True, "certified_objective": certified.objective}
             yield row | {"solver": solver}
 
-    return gathered(
+    result = gathered(
         f"{request.question!r} on {len(solvers)} solver{'' if len(solvers) == 1 else 's'}",
         rows(),
         len(solvers),
         name="comparison",
         columns=("solver", "version", *COLUMNS, "certified_objective", "seconds"),
         draw=lambda table: {"seconds": partial(_draw, table)},
-        sentences=lambda answers: [recommendation(answers)],
+        sentences=lambda answers: [recommendation(answers, certified=request.certified)],
     )
+    unasked = [str(row["failure"]) for row in result if row["status"] == NOT_ASKED]
+    if unasked and not result.interrupted and all(row["objective"] is None for row in result):
+        must("the request", "one that a solver answers, to compare solvers", unasked[0])
+    return result
+
+
+def _not_asked(row: Row, solver: str, answered_by: str | None) -> Row:
+    """The row of a solver that did not answer."""
+    answered = f"{answered_by} answered" if answered_by else "a closed form or the workbench's own algorithm answered"
+    nothing = dict.fromkeys(row, None)
+    return {**nothing, "status": NOT_ASKED, "failure": f"{solver} was not asked: {answered}", "solver": solver}
 
 
 def _design(request: Any, solver: str, limit: float | None) -> Design:
@@ -149,8 +173,11 @@ def _design(request: Any, solver: str, limit: float | None) -> Design:
     return design
 
 
-def recommendation(rows: Sequence[Row]) -> str:
-    """Which solver to use for a request, and why: proven first, then certified, then as `preferred` says."""
+def recommendation(rows: Sequence[Row], *, certified: bool = False) -> str:
+    """Which solver to use for a request, and why: proven first, then certified, then as `preferred` says.
+
+    certified: whether the rows are of certified designs, not of what solvers returned.
+    """
     answered = [row for row in rows if row["objective"] is not None and row.get("oracle_agrees") is not False]
     if not answered:
         return "No solver can be recommended for this request: none of them gave an answer that can be trusted."
@@ -163,9 +190,13 @@ def recommendation(rows: Sequence[Row]) -> str:
     proven = "does not prove an optimum, and none of the others does"
     if _proven(best):
         proven = "proves the optimum"
+    elif best["status"] == FOUND and best.get("gap") is not None and best["bound"] > 0:
+        proven = f"proves the optimum to within {100 * best['gap']:.2g} %"
     elif _closed(best):
         proven = f"proves the optimum to within {100 * best['gap']:.2g} %, as was asked"
     private = "is private as returned" if best.get("private") else "is private once it is repaired"
+    if certified and best.get("private"):
+        private = "is certified"
     if not best.get("private") and not best.get("certified"):
         private = "could not be certified"
     took = [row["seconds"] for row in answered if row.get("seconds") is not None]
@@ -181,12 +212,18 @@ def _left(row: Row) -> float | None:
 
 def _closed(row: Row) -> bool:
     """Whether the gap that was asked for is reached, by a point that is feasible."""
-    gap, residual = row.get("gap"), row.get("residual")
-    return row["status"] == "optimal" and gap is not None and (residual is None or residual <= GOOD)
+    return row["status"] == "optimal" and row.get("gap") is not None and _is_feasible(row)
 
 
 def _proven(row: Row) -> bool:
-    return _closed(row) and bool(row["gap"] <= GOOD)
+    """Whether the optimum is proven, by a point that is feasible; of many runs no gap is asked for."""
+    gap = row.get("gap")
+    return row["status"] in ("optimal", FOUND) and gap is not None and bool(gap <= GOOD) and _is_feasible(row)
+
+
+def _is_feasible(row: Row) -> bool:
+    residual = row.get("residual")
+    return residual is None or residual <= GOOD
 
 
 def compare_programs(

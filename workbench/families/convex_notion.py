@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from models.requirements import Bound
 from solvers.arrays import Ints, Vector
-from solvers.backend import Options, solve
-from solvers.errors import SolverError
+from solvers.backend import backend, solve
+from solvers.errors import BackendUnavailable, SolverError
 from solvers.program import Program
 from solvers.search import Deadline
 from solvers.solution import Solution, Termination
-from workbench.errors import NotProven
+from workbench.errors import NotProven, must
 from workbench.families.infeasible import no_point
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import in_numbers
@@ -61,27 +61,26 @@ def solve_by_tangents(
 ) -> tuple[Solution, float | None]:
     """(the answer of the program of a request with the tangents that its claim needs, a bound on the optimum).
 
-    label: of any comparison; base: the program without the claim. HiGHS finds the tangents; another solver, or other
-    options, are given the program with all of them, and the better bound counts. Raises Infeasible, InvalidRequest,
-    NotProven, SolverUnavailable.
+    label: of any comparison; base: the program without the claim. The solver must
+    give dual values, which prove the bound. Raises Infeasible, InvalidRequest, NotProven, SolverUnavailable.
     """
     from models.tangent_program import TangentProgram  # slow to import
 
     options, solver = request.options, request.solver
     with translated_errors():
+        if not base.is_mip and not backend(solver).capabilities().duals:
+            must("solver", f"one that gives dual values under {request.notion}", solver)
         stated = ClaimedBounds(request.claim, label)
-        live, known = TangentProgram(base, compared, stated.bounds, levels=stated.levels), None
+        plain = replace(options, time_limit=None)
+        live = TangentProgram(base, compared, stated.bounds, solver, levels=stated.levels, options=plain)
         try:
             live.solve(stated.more, _EXCESS, Deadline(options.time_limit))
             known = live.solution()
-        except SolverError:
-            pass
-        if known is not None and solver == "highs" and replace(options, time_limit=None) == Options():
             return known, known.bound
-        solution = solve(live.master.program, solver=solver, options=options)
-        if known is not None and solution.x is not None:
-            bounds = [each.bound for each in (known, solution) if each.bound is not None]
-            return replace(solution, x=known.x), max(bounds, default=None)
+        except BackendUnavailable:
+            raise
+        except SolverError:
+            solution = solve(live.master.program, solver=solver, options=options)
     if solution.x is None or solution.termination is Termination.INTERRUPTED:
         no_point(solution, "mechanism meets the request", "")
     return solution, solution.bound

@@ -191,6 +191,14 @@ class Design(Shown):
         return relative_gap(self.objective, self.bound)
 
     @property
+    def solver(self) -> str | None:
+        """The label of the solver that answered; None where no solver took part."""
+        if self.solution is not None:
+            return self.solution.solver
+        named: str | None = self.details.get("solver")
+        return None if named is None else named.split()[0]
+
+    @property
     def effort(self) -> Record:
         """Who solved it, in which version and how many seconds; nothing where no solver took part."""
         known = self.solution

@@ -105,5 +105,7 @@ def translated_errors() -> Iterator[None]:
         raise SolverUnavailable(str(error)) from None
     except errors.NoRationalSolution as error:
         raise NotCertified(str(error)) from None
-    except (errors.SolverError, ValueError) as error:
+    except ValueError as error:  # of a program or an option, among others
         raise InvalidRequest(str(error)) from None
+    except errors.SolverError as error:
+        raise NotProven(str(error)) from None

@@ -72,6 +72,12 @@ def _designed(problem: Problem, answer: Answer) -> Design:
         words.append(privacy.words(claim, problem.SUBJECT))
     if answer.bound is None and answer.solution is not None and problem.BEST:
         words.append(f"{request.solver} gives no bound: that nothing is better rests on its word.")
+    named = problem.outer.solver
+    answered_by = answer.details.get("solver") if answer.solution is None else answer.solution.solver
+    if named != "highs" and answered_by is None:  # a request for the default names no solver
+        words.append(
+            f"No solver ran: a closed form or the workbench's own algorithm answered, and {named} was not asked."
+        )
     return Design(
         problem.outer,
         mechanism,

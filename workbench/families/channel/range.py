@@ -387,7 +387,7 @@ class _Search:
             words += " It is private at delta = 0."
         chosen = replace(reached.request, question=cells.placed(outputs), options=self.request.options)
         none = OracleVerdict.none("no closed form is known for a range.")
-        details = {**reached.details, "loss": cost, "rounded": rounded}
+        details = {**reached.details, "loss": cost, "rounded": rounded, "solver": reached.solver}
         reported = replace(reached, request=chosen, mechanism=mechanism, certificate=certificate,
                            objective=float(cost), bound=bound, oracle=none, solution=None,
                            words=(words,), details=details)  # fmt: skip

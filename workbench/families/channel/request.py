@@ -252,6 +252,8 @@ class ChannelRequest(BudgetRequest):
             wanted = f"left out for method program; method {NAME} takes them"
             must("jobs and cluster", wanted, self.cluster or self.jobs)
         if self.method == NAME or spread:
+            if self.solver != "highs":
+                must("solver", f"left out with method {NAME}, which runs none", self.solver)
             asked_for = f"method {NAME}" if self.method == NAME else f"jobs or cluster (method {NAME})"
             wanted = f"one that {asked_for} takes: {self._blocks_refused} (method program takes others)"
             return self._blocks_refused is None or must("the request", wanted, self.budget_words)

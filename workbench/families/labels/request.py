@@ -151,6 +151,8 @@ class LabelRequest(BudgetRequest):
             must("loss", f"a name where method is {self.method}", "a matrix or function")
         with translated_errors():
             self.named_loss(1.0, self.question.values[:1])
+        if self.method == "bins" and self.solver != "highs":
+            must("solver", "left out with method bins, which runs none (method lp runs one)", self.solver)
         more = self.outputs is not None or self.neighbours != "all" or self.constraints
         if more or not measure.ratio_decides({"delta": self.delta}):
             wanted = "lp for other outputs, neighbours, notions and constraints"

@@ -31,6 +31,7 @@ from models.repeated_noise import ComposedDelta, best_losses, masses, slope
 from models.repeated_noise_bound import run_bounds
 from models.repeated_wide_noise import RepeatedWideNoise, published_shapes
 from solvers.arrays import Vector
+from solvers.errors import BackendUnavailable, SolverError
 from workbench.errors import NotCertified
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO, round_down, round_up
@@ -189,9 +190,18 @@ class RunsProblem(NoiseProblem):
         return AdditiveIntegerNoise(question, law)
 
     def _bound(self, value: float) -> tuple[Fraction, str]:
-        """A loss that no symmetric noise for D = 1 goes below; the solver that found it. value: about that."""
+        """A loss that no symmetric noise for D = 1 goes below; the solver that found it. value: about that.
+
+        The loss is 0 where the solver fails, as at the time limit.
+        """
         request, name = self.request, self.request.loss_name
         size = min(_LONGEST, math.ceil(6 * value ** (1 / POWERS[name])) + 10)
         bounds = run_bounds(request.runs, round_up(request.epsilon), round_up(request.delta))
-        answer = LineProgram(1, size, [LineLoss.named(name).at], bounds).solve(solver=request.solver)
+        program = LineProgram(1, size, [LineLoss.named(name).at], bounds)
+        try:
+            answer = program.solve(deadline=self.deadline, solver=request.solver)
+        except BackendUnavailable:
+            raise
+        except SolverError:
+            return ZERO, request.solver
         return answer.bound, f"{request.solver} {answer.version}"
