@@ -266,6 +266,13 @@ def solve(
     solver: str = "highs",
     options: Options | None = None,
 ) -> Solution:
-    """Solve once, cold."""
+    """Solve once, cold.
+
+    Raises:
+        KeyboardInterrupt: when Ctrl-C ended the solve; a session keeps what was found until then.
+    """
     with backend(solver).open(program, options) as session:
-        return session.solve(values, start=Start.COLD)
+        solution = session.solve(values, start=Start.COLD)
+    if solution.termination is Termination.INTERRUPTED:
+        raise KeyboardInterrupt
+    return solution

@@ -86,8 +86,6 @@ class RestatedProgram:
         limit = None if deadline is None or deadline.left is None else max(1.0, deadline.left)
         options = replace(self._options, time_limit=limit)
         solution = solve(self.program, solver=self._solver, options=options)
-        if solution.termination is Termination.INTERRUPTED:
-            raise KeyboardInterrupt
         duals = np.zeros(self.rows) if solution.program.is_mip else solution.row_dual
         if solution.x is None or duals is None:
             raise SolverError(f"{self._solver} gave no optimum with duals: {solution.raw_status!r}.")

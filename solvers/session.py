@@ -329,6 +329,8 @@ class Session(ABC):
             raw = self._run(Start.COLD, None)
         finally:
             self._sent = None  # the live object has lost its costs
+        if raw.interrupted:
+            raise KeyboardInterrupt
         second = self._solution(raw, solution.p, solution.seconds)
         decided = {
             Termination.OPTIMAL: Termination.UNBOUNDED,

@@ -79,7 +79,10 @@ def compare(
     result = under_a_bar(lambda tell: compare_programs(source, **given, progress=tell))
     if not result.rows:
         raise KeyboardInterrupt
-    return _suite_report(result, suite or f"{Path(programs or '').name} (files)", given["time_limit"], out)
+    report = _suite_report(result, suite or f"{Path(programs or '').name} (files)", given["time_limit"], out)
+    if programs is None:
+        return report
+    return replace(report, shown=[_answers(result), *report.shown])
 
 
 def _suite_of(suite: str | None, programs: Path | None, *, listing: bool, json: bool) -> str | None:
@@ -112,6 +115,23 @@ def _suite_report(result: Result, suite: str, time_limit: float, folder: Path | 
     place = f"in {folder}" if folder else "shown above"
     shown = [*_solvers(solvers, suite), *result.sentences, *written]
     return Report(values, shown, result.kept(f"runs are finished, {place}."))
+
+
+def _answers(result: Result) -> Any:
+    """The table of what every solver answered to every file."""
+    heads = ["program", "solver", "status", "objective", "bound", "residual", "seconds"]
+    cells = [
+        [
+            row["instance"],
+            row["solver"],
+            row["status"],
+            *(None if row.get(name) is None else f"{row[name]:.9g}" for name in ("objective", "bound")),
+            _short(row.get("residual")),
+            None if row.get("seconds") is None else f"{row['seconds']:.3f}",
+        ]
+        for row in result
+    ]
+    return table("Answers", heads, cells)
 
 
 def _solvers(results: pd.DataFrame, suite: str) -> Iterator[Any]:

@@ -274,8 +274,8 @@ def compare_programs(
         repeats=repeats,
         settings={"threads": threads, **({} if tolerance is None else dict.fromkeys(_TOLERANCES, tolerance))},
     )
-    if suite and all(row["status"] == "not applicable" for row in result) and not result.interrupted:
-        must("solvers", "some that can state one of the instances", ",".join(labels))
+    if all(row["status"] == "not applicable" for row in result) and not result.interrupted:
+        must("solvers", "some that are installed and can state one of the instances", ",".join(labels))
     return result
 
 

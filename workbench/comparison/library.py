@@ -37,7 +37,7 @@ from solvers.errors import InvalidProgram
 from solvers.mps import mps_text, read_mps
 from solvers.program import Program
 from solvers.rational_lp import exact_bound, exact_objective, exact_violation
-from solvers.solution import Solution
+from solvers.solution import Solution, Termination
 from workbench.comparison.run import size
 from workbench.errors import CorruptFile, must
 from workbench.exact.numbers import round_down
@@ -53,6 +53,8 @@ _OPTIMA = Path(__file__).with_name("optima.json")  # tools/optima.py writes it f
 _LIMIT = 200_000_000  # bytes of a file
 _JUDGED = 5000  # non-zeros up to which answers are judged as mechanisms
 _UNITS = 2.0**20
+_ENDED = (Termination.OPTIMAL, Termination.GAP_LIMIT)
+_BETTER = 1e-6  # relative: by how much another solver's point must cost less to be the one that is written
 _CLOSED = 1e-11  # relative gap at which nothing more is tried
 
 
@@ -122,7 +124,7 @@ def export(
                 solve(program, {}, solver, Options(time_limit=time_limit)) for solver in _judges(program)
             ]
         row |= {"sha256": _hash(text), **_known(program, solution, others)}
-        row["made_by"] = {"workbench": workbench.__version__, "highs": solution.version}
+        row["made_by"] = {"workbench": workbench.__version__, "highs": backend("highs").version()}
         write_whole(folder / f"{instance.name}.mps", text.encode())
         write_whole(folder / f"{instance.name}.json", (json.dumps({"format": FORMAT, **row}) + "\n").encode())
         rows.append({key: value for key, value in row.items() if key not in ("point", "dual")})
@@ -138,8 +140,15 @@ def _known(program: Program, solution: Solution, others: Sequence[Solution] = ()
     """Value, violation and bound of a solution, exact where they say so. others: of other solvers; the least bound of
     all counts."""
     record = {"value": None, "bound": None, "violation": None, "point": None, "dual": None, "dual_bound": None}
-    if solution.x is None:
+    found = [each for each in (solution, *others) if each.objective is not None]
+    if not found:
         return {**record, "proof": f"none: {solution.raw_status}"}
+    best = min(found, key=lambda each: float(each.objective or 0.0))
+    if solution.objective is None or float(best.objective or 0.0) < solution.objective - _BETTER * abs(
+        solution.objective
+    ):
+        solution, others = best, [each for each in (solution, *others) if each is not best]
+    assert solution.x is not None
     data = program.template
     point, dual = _sharp(data, solution.x.tolist(), solution.seconds)
     record |= _decided(data, point, dual) | {"point": list(point), "dual": None if dual is None else list(dual)}
@@ -148,6 +157,8 @@ def _known(program: Program, solution: Solution, others: Sequence[Solution] = ()
         least = min((-math.inf if each.bound is None else each.bound for each in known), default=-math.inf)
         words = " and ".join(f"{each.solver} {each.version}" for each in known)
         proof = f"the least bound of branch and bound of {words}, their word"
+        if early := [f"{each.solver} ({each.termination})" for each in known if each.termination not in _ENDED]:
+            proof += f"; stopped early: {', '.join(early)}, so that the value may not be the optimum"
         return record | {"bound": None if least == -math.inf else least, "proof": proof}
     return record | {"bound": record["dual_bound"], "proof": "Lagrangian value of the dual, in rationals"}
 

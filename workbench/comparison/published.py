@@ -234,6 +234,8 @@ def _designed(kind: Family, request: Any) -> Interval:
             design = kind.designed(request)
         return float(design.bound or 0), float(design.objective)
     except NotProven as error:
+        if error.interrupted:
+            raise KeyboardInterrupt from None
         return float(error.bound or 0), math.inf if error.incumbent is None else float(error.incumbent)
 
 

@@ -77,9 +77,10 @@ def run_suite(
 
     result = gathered(title, rows(), total, name="runs", columns=COLUMNS, draw=plots)
     result = replace(result, rows=verdict_rows(result.rows))
+    missing = dict.fromkeys(f"{row['failure']}." for row in result if "is not installed" in str(row.get("failure")))
     if all(row["status"] == "not applicable" for row in result):
-        return result
-    return replace(result, sentences=recommendations(summary(result.to_frame(), time_limit)))
+        return replace(result, sentences=tuple(missing))
+    return replace(result, sentences=(*recommendations(summary(result.to_frame(), time_limit)), *missing))
 
 
 def size(program: Program) -> Row:
@@ -89,7 +90,10 @@ def size(program: Program) -> Row:
 
 
 def _unfit(solver: Backend, program: Any) -> Row | None:
-    """The row of a solver that cannot state such programs."""
+    """The row of a solver that is not installed, or cannot state such programs."""
+    if not solver.installed():
+        missing = f"{solver.label} is not installed (pip install {solver.distribution})"
+        return {"status": "not applicable", "failure": missing}
     able = solver.capabilities()
     whole = bool(program.template.integrality.all())
     if (able.milp if program.is_mip else able.lp) and (whole or not able.integer_only):

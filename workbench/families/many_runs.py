@@ -144,6 +144,8 @@ def _designed(path: Callable[[Fraction], Design], point: Fraction) -> Design | N
     try:
         return path(point)
     except (NotProven, NotCertified) as error:
+        if getattr(error, "interrupted", False):
+            raise
         return getattr(error, "design", None)
 
 
@@ -183,6 +185,8 @@ def _bound(
         try:
             bound = solve().bound
         except NotProven as error:
+            if error.interrupted:
+                raise
             bound = error.bound
         except NotCertified:
             continue

@@ -12,15 +12,15 @@ not enough either. The same holds of δ at a fixed ε.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from solvers.search import Chords, bisect
-from solvers.solution import Start
+from solvers.solution import Start, Termination
 from workbench.errors import Infeasible, InvalidRequest, NotProven, WorkbenchError
 from workbench.exact.numbers import ONE, ZERO, round_down
 from workbench.exact.time_limit import OutOfTime
@@ -43,15 +43,21 @@ def design(problem: Problem, programs: Programs | None = None, start: str = "col
     """Solve, repair, audit, bound, judge. Raises InvalidRequest, Infeasible, NotProven, NotCertified,
     SolverUnavailable."""
     answer = problem.closed_form() or problem.answered(programs, start)
+    interrupted = answer.solution is not None and answer.solution.termination is Termination.INTERRUPTED
     try:
-        return problem.proven(_designed(problem, answer))
+        reached = problem.proven(_designed(problem, answer))
     except OutOfTime as error:
         error.bound = None if answer.bound is None else round_down(Fraction(answer.bound))
         raise
     except NotProven as error:
+        error.interrupted = error.interrupted or interrupted
         if error.design is not None:
             error.design = error.design.stopped()
         raise
+    if interrupted:  # though proven: whoever asks for many designs must stop here
+        words = f"{problem.request.solver} was interrupted: incumbent {reached.objective:.9g}, bound"
+        raise NotProven(f"{words} {reached.bound_words}.", design=reached.stopped(), interrupted=True)
+    return reached
 
 
 def _designed(problem: Problem, answer: Answer) -> Design:
@@ -95,6 +101,16 @@ def _designed(problem: Problem, answer: Answer) -> Design:
     )
 
 
+@contextmanager
+def _unless_interrupted() -> Iterator[None]:
+    """Pass over the errors of a design that is only tried, but not over Ctrl-C."""
+    try:
+        yield
+    except WorkbenchError as error:
+        if getattr(error, "interrupted", False):
+            raise
+
+
 class ProblemSession(Session):
     """The session of a family's requests. problem: of one request; least: the least ε that is tried."""
 
@@ -132,7 +148,7 @@ class ProblemSession(Session):
         for name in names:
             other = copy(self)
             other._programs = Programs(request.solver)
-            with suppress(WorkbenchError), closing(other):
+            with _unless_interrupted(), closing(other):
                 changed = {"delta": delta, "minimise": name, "options": options, **sides[name]}
                 other.request = replace(request, **changed)
                 best = other.design()
@@ -190,7 +206,9 @@ def _least_epsilon(at: Callable[[Fraction], Design], request: Any, least: Fracti
         nonlocal best
         try:
             tried = at(epsilon)
-        except NotProven:
+        except NotProven as error:
+            if error.interrupted:
+                raise
             return None
         reached, bound = tried.details["loss"], tried.details["bound"]
         if reached <= budget:

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import workbench as wb
-from solvers.backend import Options, solve
+from solvers.backend import Backend, Options, solve
 from solvers.program import Program
 from workbench.cli import main
 from workbench.comparison.compare import compare_programs
@@ -338,3 +338,17 @@ def test_installed_solvers() -> None:
     with pytest.raises(InvalidRequest):
         compare_programs("default", [])
     assert SUITES["default"][0] == 1
+
+
+def test_a_solver_that_is_not_installed_is_said_and_not_ranked(monkeypatch):
+    whole = Backend.installed
+    monkeypatch.setattr(Backend, "installed", lambda self: self.label != "ortools:glop" and whole(self))
+    result = wb.compare("small", "highs,ortools:glop", instances="noise-lp-n8", time_limit=20.0)
+    (highs, glop) = result
+    assert highs["solved"]
+    assert glop["status"] == "not applicable"
+    assert glop["seconds"] is None
+    assert any("ortools:glop is not installed" in sentence for sentence in result.sentences)
+    assert summary(result.to_frame(), 20.0)["solver"].tolist() == ["highs"]
+    with pytest.raises(wb.InvalidRequest, match="installed"):
+        wb.compare("small", "ortools:glop", instances="noise-lp-n8", time_limit=20.0)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 import workbench as wb
-from solvers.backend import Backend, backend, names
+from solvers.backend import Backend, Session, backend, names
+from solvers.solution import Termination
+from workbench.comparison.library import export
 from workbench.families.registry import families
+from workbench.sweeps.ledger import Ledger
 
 # of every family, requests that solvers answer; methods come from the family's own option
 REQUESTS = {
@@ -156,3 +160,59 @@ def test_every_solver_of_linear_programs_finds_the_same_optm():
             found[label] = design.objective
     assert len(found) >= 5
     assert max(found.values()) - min(found.values()) < 2e-7
+
+
+@pytest.mark.parametrize(("question", "given"), cases())
+@pytest.mark.parametrize("after", [0, 2])
+def test_an_interrupted_solve_is_never_an_answer(question, given, after, monkeypatch):
+    """From the solve after so many on, every solve ends by Ctrl-C, with the point that it would have had."""
+    whole, count = Session.solve, []
+
+    def ended(self, *args, **kwargs):
+        solution = whole(self, *args, **kwargs)
+        count.append(solution)
+        return solution if len(count) <= after else replace(solution, termination=Termination.INTERRUPTED)
+
+    monkeypatch.setattr(Session, "solve", ended)
+    interrupted, answered = False, False
+    try:
+        wb.design(question, **given, solver="ortools:glop", certify=False)
+        answered = True
+    except KeyboardInterrupt:
+        interrupted = True
+    except wb.WorkbenchError as error:
+        interrupted = getattr(error, "interrupted", False)
+    assert interrupted == (len(count) > after), "Ctrl-C was swallowed"
+    assert not (interrupted and answered)
+
+
+def test_nothing_is_stored_of_an_interrupted_solve(tmp_path, monkeypatch):
+    whole = Session.solve
+    monkeypatch.setattr(
+        Session, "solve", lambda *args, **kw: replace(whole(*args, **kw), termination=Termination.INTERRUPTED)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        export(tmp_path / "programs", "noise-milp-circular-n9")
+    assert not [*(tmp_path / "programs").iterdir()]
+    for grid in (
+        {"model": "modulo", "n": 5, "max_shift": 1, "epsilon": 1, "delta": "0.05", "notion": "pdp"},
+        {"model": "quantizer", "bins": "-3,-0.5,0.5,3", "epsilon": 1},
+        {"model": "quantizer", "bins": "-3,-0.5,0.5,3", "epsilon": 1, "method": "optm"},
+        {"model": "channel", "answers": "0..3", "max_shift": 1, "epsilon": 1},
+        {"model": "labels", "labels": "0..3", "epsilon": 1, "method": "lp"},
+    ):
+        for check in ("audit", "certify"):
+            with Ledger(tmp_path / "ledger.sqlite") as book:
+                with pytest.raises(KeyboardInterrupt):
+                    wb.sweep({"grid": {**grid, "check": check}}, book, jobs=1)
+                assert not len(book)
+
+
+def test_a_program_whose_solve_stops_early_says_so(tmp_path, monkeypatch):
+    whole = Session.solve
+    monkeypatch.setattr(
+        Session, "solve", lambda *args, **kw: replace(whole(*args, **kw), termination=Termination.TIME_LIMIT)
+    )
+    (row,) = export(tmp_path, "noise-milp-circular-n9")
+    assert row["value"] == pytest.approx(3.449094, abs=1e-6)
+    assert "stopped early" in row["proof"]

@@ -84,6 +84,7 @@ class FreeOutputsProblem(ChannelProblem):
         self._ends = min(self._inputs), max(self._inputs)
         width = self._ends[1] - self._ends[0]
         self._work, self._deadline = 0, Deadline(request.options.time_limit)
+        self._interrupted = False  # whether Ctrl-C ended a program of the search
         self._digits, self._apart = _DIGITS - math.ceil(math.log10(width)), width * _APART
 
     def closed_form(self) -> Answer | None:
@@ -96,7 +97,12 @@ class FreeOutputsProblem(ChannelProblem):
             return _answer(self.request)
         candidate, bound = self._searched()
         self.request = self.outer = candidate.request
-        return replace(candidate.answer, bound=bound)
+        answer = replace(candidate.answer, bound=bound)
+        if not self._interrupted:
+            return answer
+        if answer.solution is None:
+            raise KeyboardInterrupt
+        return replace(answer, solution=replace(answer.solution, termination=Termination.INTERRUPTED))
 
     def words(self) -> list[str]:
         """How a table is read between its outputs."""
@@ -274,6 +280,8 @@ class FreeOutputsProblem(ChannelProblem):
         left = self._deadline.left
         options = request.options if left is None else replace(request.options, time_limit=max(_LEAST, left))
         answer = _answer(replace(request, options=options))
+        if answer.solution is not None and answer.solution.termination is Termination.INTERRUPTED:
+            self._interrupted = True
         lossy = request.max_loss is None
         value = float(ChannelProblem(request).loss(answer.mechanism)) if lossy else answer.claimed or 0.0
         matrix = answer.mechanism.matrix

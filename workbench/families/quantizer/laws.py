@@ -93,16 +93,10 @@ class LawAnswer:
     solution: Solution
 
 
-def stopped(solution: Solution) -> bool:
-    """Whether the time limit or Ctrl-C ended the solver."""
-    return solution.termination in (Termination.TIME_LIMIT, Termination.INTERRUPTED)
-
-
 def no_answer(solution: Solution) -> NotProven:
     """The error of a solver that ended without an optimum, for its caller to raise."""
     reason = f"{solution.solver} stopped without an answer: {solution.raw_status}."
-    interrupted = solution.termination is Termination.INTERRUPTED
-    return NotProven(reason, bound=solution.bound, interrupted=interrupted)
+    return NotProven(reason, bound=solution.bound)
 
 
 class LawProblem:
@@ -188,16 +182,19 @@ class LawProblem:
         """The solver's answer alone."""
         with translated_errors():
             values, limit = self.values(epsilon, outputs), self.asked.deadline.limit
-            return self._session.solve(values, start=start, time_limit=limit)
+            solution = self._session.solve(values, start=start, time_limit=limit)
+        if solution.termination is Termination.INTERRUPTED:
+            raise KeyboardInterrupt
+        return solution
 
     def answer(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> LawAnswer | None:
         """Return the optimum at these outputs, or None when the solver has none.
 
         Raises:
-            NotProven: when the time limit, or Ctrl-C, ended the solver.
+            NotProven: when the time limit ended the solver.
         """
         solution = self.solve(epsilon, outputs, start=start)
-        if stopped(solution):
+        if solution.termination is Termination.TIME_LIMIT:
             raise no_answer(solution)
         return self.read(solution, outputs)
 

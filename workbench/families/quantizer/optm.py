@@ -34,7 +34,7 @@ from solvers.search import OpenNodes
 from solvers.solution import Solution, Termination
 from workbench.errors import NotProven
 from workbench.families.outcome import translated_errors
-from workbench.families.quantizer.laws import LawQuestion, QuantizerAnswer, stopped
+from workbench.families.quantizer.laws import LawQuestion, QuantizerAnswer
 from workbench.mechanisms.baselines.two_bin import rqm_selection, two_bin
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.quantization import symmetric_bins
@@ -82,7 +82,7 @@ class Live:
         """Return the solver's optimum, or None without one.
 
         Raises:
-            NotProven: when the time limit, or Ctrl-C, ended the solver.
+            NotProven: when the time limit ended the solver.
         """
         return self._point(self._solution(lp))
 
@@ -92,7 +92,7 @@ class Live:
         The bound is infinite only where the solver says that no point exists. A solver that fails proves nothing.
 
         Raises:
-            NotProven: when the time limit, or Ctrl-C, ended the solver.
+            NotProven: when the time limit ended the solver.
         """
         solution = self._solution(lp)
         point = self._point(solution)
@@ -102,7 +102,7 @@ class Live:
         return min(point.objective, point.objective if solution.bound is None else solution.bound), point
 
     def _solution(self, lp: EntrywiseProgram) -> Solution:
-        """Solve a program. Raises NotProven when the time limit, or Ctrl-C, ended the solver."""
+        """Solve a program. Raises NotProven when the time limit ended the solver."""
         question = self.question
         self.solves += 1
         with translated_errors():
@@ -112,12 +112,11 @@ class Live:
                 self._open[pattern] = backend(question.solver).open(program, question.options)
             self._open[pattern].follow(program)
             solution = self._open[pattern].solve(time_limit=question.deadline.limit)
-        if stopped(solution):
-            interrupted = solution.termination is Termination.INTERRUPTED
-            words = "Ctrl-C" if interrupted else "The time limit"
+        if solution.termination is Termination.INTERRUPTED:
+            raise KeyboardInterrupt
+        if solution.termination is Termination.TIME_LIMIT:
             raise NotProven(
-                f"{words} ended the search after {self.solves - 1} linear programs of {question.solver}.",
-                interrupted=interrupted,
+                f"The time limit ended the search after {self.solves - 1} linear programs of {question.solver}."
             )
         return solution
 
@@ -254,7 +253,7 @@ def optm(
         The answer, whose objective is the upper bound on the MAE that the LP minimises, (8) halved.
 
     Raises:
-        NotProven: when the time limit, or Ctrl-C, ended the search.
+        NotProven: when the time limit ended the search.
         SolverUnavailable: when the solver cannot solve linear programs.
     """
     shape = shape_of(bins, question.density)
