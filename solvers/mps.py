@@ -4,14 +4,26 @@
 
 Written: free format, minimisation, explicit bounds of integer columns (readers differ on what is left out); the
 constant of the objective is minus the right-hand side of its row, as is customary. Rows without any bound are left out,
-and a row with two bounds whose difference is no double becomes two rows. Read: the same, OBJSENSE, RANGES and comments;
-names must not contain blanks.
+and a row with two bounds whose difference is no double becomes two rows.
+
+Read: free and fixed format, as HiGHS reads them. A file is read as free format; where that fails and every line keeps
+to the columns of the fixed format, names may contain blanks.
+
+    OBJSENSE            MAX or MIN, on the line of the section or below
+    several vectors     of RHS, RANGES and BOUNDS the first counts; readers differ on a row or a side of a column that
+                        only a later one names, and such a file is refused
+    RANGES              of an E row with right-hand side r: R > 0 is [r, r + R], R < 0 is [r + R, r]
+    UP, UI              below 0 without a lower bound: refused, as some readers take -infinity and others 0
+    integer columns     without any bound are binary
+    numbers             4.D0 is 4.0; bounds and sides of 1e20 and beyond are infinite
+    comments            lines that begin with *, and $ at the beginning of a field that names a row or column
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -23,6 +35,12 @@ from .errors import InvalidProgram
 from .program import Block
 
 INF = float("inf")
+_INFINITE = 1e20  # Bounds and sides of this size and beyond are infinite, as in HiGHS.
+_FIELDS = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))  # first and last columns of the fixed format
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?", re.ASCII)
+_SENSES = {"MAX": -1, "MAXIMIZE": -1, "MAXIMISE": -1, "MIN": 1, "MINIMIZE": 1, "MINIMISE": 1}
+_BOUNDS = ("LO", "UP", "FX", "FR", "MI", "PL", "BV", "LI", "UI")
+_BARE = ("FR", "MI", "PL", "BV")  # bounds that need no number
 _SECTIONS = ("NAME", "OBJSENSE", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS", "ENDATA")
 
 
@@ -112,14 +130,58 @@ def _bounds(data: Data, names: Sequence[str]) -> Iterator[str]:
 
 
 def read_mps(text: str) -> Mps:
-    """The program in the text of an MPS file. Raises InvalidProgram, naming the line."""
-    return _Reader().read(text)
+    """Read the program in the text of an MPS file.
+
+    Raises:
+        InvalidProgram: for what is no program in either format, naming the line.
+    """
+    lines = re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff"))
+    try:
+        return _Reader(_free_fields).read(lines)
+    except InvalidProgram as refused:
+        try:
+            return _Reader(_fixed_fields).read(lines)
+        except InvalidProgram:
+            raise refused from None
+
+
+def _free_fields(line: str) -> list[str]:
+    """The words of a line."""
+    return [word for word in re.split(r"[ \t]+", line) if word]
+
+
+def _fixed_fields(line: str) -> list[str]:
+    """The fields of a line in the fixed format. Raises InvalidProgram where text stands between two of them."""
+    fields, end = [], 0
+    for start, stop in _FIELDS:
+        if line[end:start].strip():
+            raise InvalidProgram("the fixed format has blanks between its fields.")
+        fields.append(line[start:stop].strip())
+        end = stop
+    if "\t" in line:
+        raise InvalidProgram("the fixed format has no tabs.")
+    return [field for field in fields if field]
+
+
+def _number(word: str) -> float:
+    """A number, Fortran's exponents included. Raises ValueError."""
+    if not _NUMBER.fullmatch(word):
+        raise ValueError(f"{word[:40]!r} is no number")
+    return float(word.upper().replace("D", "E"))
+
+
+def _extended(word: str) -> float:
+    """A number that may be infinite."""
+    unsigned = word.lower().lstrip("+-")
+    value = float(word) if unsigned in ("inf", "infinity") else _number(word)
+    return value if abs(value) < _INFINITE else math.copysign(INF, value)
 
 
 class _Reader:
-    """One pass over the lines; everything by the names of rows and columns."""
+    """One pass over the lines; everything by the names of rows and columns. fields: of a line of data."""
 
-    def __init__(self) -> None:
+    def __init__(self, fields: Callable[[str], list[str]]) -> None:
+        self.fields = fields
         self.name, self.sense, self.whole = "program", 1, False
         self.rows: dict[str, str] = {}  # -> N, E, L or G; the first N is the objective
         self.columns: dict[str, bool] = {}  # -> whether it is integer
@@ -128,92 +190,165 @@ class _Reader:
         self.range: dict[str, float] = {}
         self.low: dict[str, float] = {}
         self.high: dict[str, float] = {}
+        self.vectors: dict[str, str] = {}  # section -> the name of its first vector
+        self.number = 0  # of the line
+        self.negative: dict[str, int] = {}  # column whose upper bound is below 0 -> its line
 
-    def read(self, text: str) -> Mps:
+    def read(self, lines: Sequence[str]) -> Mps:
         """The program."""
-        comments, section, number = [], "", 0
-        for number, line in enumerate(text.splitlines(), 1):
-            words = line.split()
+        comments, section = [], ""
+        for self.number, line in enumerate(lines, 1):
             if line.startswith("*"):
                 comments += [] if section else [line[1:].strip()]
                 continue
             try:
+                words = _free_fields(line)
                 if words and not line[0].isspace():
                     section = words.pop(0).upper()
                     if section not in _SECTIONS:
                         raise InvalidProgram(f"a section must be one of {', '.join(_SECTIONS)}. Got {section[:40]}.")
                     if section == "ENDATA":
                         return self._made(comments)
+                elif words:
+                    words = self.fields(line)
                 if words:
                     self._line(section, words)
             except InvalidProgram as error:
-                raise InvalidProgram(f"line {number}: {error}") from None
+                raise InvalidProgram(f"line {self.number}: {error}") from None
             except (KeyError, ValueError, IndexError) as error:
                 what = f"{type(error).__name__} {error}"[:80]
-                raise InvalidProgram(f"line {number} must be one of section {section or 'NAME'}. Got {what}.") from None
-        raise InvalidProgram(f"an MPS file must end with ENDATA. Got {number} lines without.")
+                where = f"line {self.number} must be one of section {section or 'NAME'}"
+                raise InvalidProgram(f"{where}. Got {what}.") from None
+        raise InvalidProgram(f"an MPS file must end with ENDATA. Got {self.number} lines without.")
 
-    def _line(self, section: str, words: Sequence[str]) -> None:
+    def _line(self, section: str, words: list[str]) -> None:
+        if section not in ("NAME", "OBJSENSE"):
+            words = self._uncommented(words, 2 if section == "ROWS" else 1)
         match section:
             case "NAME":
-                self.name = words[0]
+                self.name = " ".join(words)
             case "OBJSENSE":
-                self.sense = -1 if words[0].upper().startswith("MAX") else 1
+                self._objective_sense(words)
             case "ROWS":
                 kind, name = words[0].upper(), words[1]
+                if len(words) > 2:
+                    raise InvalidProgram(f"a row must be a type and a name. Got {' '.join(words)[:40]}.")
                 if name in self.rows:
                     raise InvalidProgram(f"every row must be named once. Got {name} twice.")
                 if kind not in ("N", "E", "L", "G"):
                     raise InvalidProgram(f"a row must be N, E, L or G. Got {kind}.")
                 self.rows[name] = kind
-            case "COLUMNS" if "'MARKER'" in words:
-                self.whole = "'INTORG'" in words
+            case "COLUMNS" if "'MARKER'" in words[1:2]:
+                if words[2:] not in (["'INTORG'"], ["'INTEND'"]):
+                    raise InvalidProgram(f"a marker must be 'INTORG' or 'INTEND'. Got {' '.join(words[2:])[:40]}.")
+                self.whole = words[2] == "'INTORG'"
             case "COLUMNS":
-                if len(words) % 2 == 0:
-                    raise ValueError("an even number of words")
+                if len(words) % 2 == 0 or len(words) < 3:
+                    raise ValueError("no pairs of rows and numbers")
                 self.columns.setdefault(words[0], self.whole)
-                for row, value in self._pairs(words):
+                for row, value in self._pairs(words[1:], _number):
                     if (row, words[0]) in self.entries:
                         raise InvalidProgram(f"every entry must be given once. Got {words[0]} in {row} twice.")
                     self.entries[row, words[0]] = value
-            case "RHS":
-                self.right.update(self._pairs(words))
-            case "RANGES":
-                self.range.update(self._pairs(words))
+            case "RHS" | "RANGES":
+                self._vector(section, words, self.right if section == "RHS" else self.range)
             case "BOUNDS":
                 self._bound(words)
             case _:
                 raise ValueError("a line before any section")
 
-    def _pairs(self, words: Sequence[str]) -> Iterator[tuple[str, float]]:
-        """Row and number, one or two of them, after a name that RHS and RANGES may leave out."""
-        rest = words[1:] if len(words) % 2 else words
-        for row, value in zip(rest[::2], rest[1::2], strict=True):
+    def _uncommented(self, words: list[str], first: int) -> list[str]:
+        """The words before a field that begins with $ and is no name; the first fields are never a comment."""
+        for k, word in enumerate(words):
+            if k >= first and word.startswith("$") and word not in self.rows and word not in self.columns:
+                return words[:k]
+        return words
+
+    def _objective_sense(self, words: Sequence[str]) -> None:
+        sense = _SENSES.get(words[0].upper()) if len(words) == 1 else None
+        if sense is None:
+            raise InvalidProgram(f"the sense must be MAX or MIN. Got {' '.join(words)[:40]}.")
+        self.sense = sense
+
+    def _pairs(self, words: Sequence[str], read: Callable[[str], float]) -> Iterator[tuple[str, float]]:
+        """Rows and their numbers, one or two."""
+        for row, value in zip(words[::2], words[1::2], strict=True):
             if row not in self.rows:
                 raise KeyError(row)
-            yield row, float(value)
+            yield row, read(value)
 
-    def _bound(self, words: Sequence[str]) -> None:
-        kind = words[0].upper()
-        bare = kind in ("FR", "MI", "PL", "BV")
-        name = words[-1] if bare and words[-1] in self.columns else words[-1 if bare else -2]
+    def _counts(self, section: str, vector: str, name: str, *, known: bool) -> bool:
+        """Whether a line counts: one of the first vector. known: whether that vector has the same. Raises
+        InvalidProgram where only a later vector names a row or column."""
+        first = self.vectors.setdefault(section, vector)
+        if first != vector and not known:
+            words = f"{section} has several vectors, and {name} must be in the first, {first or 'without a name'}"
+            raise InvalidProgram(f"{words}. Got it in {vector or 'another without a name'} alone.")
+        return first == vector
+
+    def _vector(self, section: str, words: list[str], values: dict[str, float]) -> None:
+        """A line of RHS or RANGES, whose vector may have no name."""
+        vector = words.pop(0) if len(words) % 2 else ""
+        if not words:
+            raise ValueError("no pairs of rows and numbers")
+        objective = next((row for row, kind in self.rows.items() if kind == "N"), None)
+        for row, value in [*self._pairs(words, _extended)]:
+            if not self._counts(section, vector, row, known=row in values):
+                continue
+            if row in values:
+                raise InvalidProgram(f"every row must have one number of {section}. Got {row} twice.")
+            if section == "RHS" and self.rows[row] == "N" and (row != objective or math.isinf(value)):
+                raise InvalidProgram(f"of rows of type N the objective alone may have a finite constant. Got {row}.")
+            values[row] = value
+
+    def _bound(self, words: list[str]) -> None:
+        kind, *rest = words[0].upper(), *words[1:]
+        if kind not in _BOUNDS:
+            raise InvalidProgram(f"a bound must be {', '.join(_BOUNDS[:-1])} or {_BOUNDS[-1]}. Got {kind}.")
+        vector, name, value = self._bound_fields(kind, rest)
         if name not in self.columns:
             raise KeyError(name)
-        value = {"BV": 1.0}.get(kind, INF) if bare else float(words[-1])
-        if kind not in ("LO", "UP", "FX", "FR", "MI", "PL", "BV", "LI", "UI"):
-            raise InvalidProgram(f"a bound must be LO, UP, FX, FR, MI, PL, BV, LI or UI. Got {kind}.")
-        if kind in ("UP", "UI") and value < 0:
-            self.low.setdefault(name, -INF)
+        ends = []
         if kind in ("LO", "LI", "FX", "FR", "MI", "BV"):
-            self.low[name] = {"FR": -INF, "MI": -INF, "BV": 0.0}.get(kind, value)
+            ends.append((self.low, {"FR": -INF, "MI": -INF, "BV": 0.0}.get(kind, value)))
         if kind in ("UP", "UI", "FX", "FR", "PL", "BV"):
-            self.high[name] = value
+            ends.append((self.high, {"FR": INF, "PL": INF, "BV": 1.0}.get(kind, value)))
+        if not self._counts("BOUNDS", vector, name, known=all(name in side for side, _ in ends)):
+            return
+        for side, end in ends:
+            if side.setdefault(name, end) != end:
+                raise InvalidProgram(f"a bound must be given once. Got {kind} of {name}, which has another.")
+            if end == (INF if side is self.low else -INF):
+                raise InvalidProgram(f"a bound must leave a finite value. Got {kind} of {name}, {value}.")
+        if kind in ("UP", "UI") and value < 0:
+            self.negative[name] = self.number
         self.columns[name] |= kind in ("BV", "LI", "UI")
+
+    def _bound_fields(self, kind: str, words: Sequence[str]) -> tuple[str, str, float]:
+        """(vector, column, value) of a bound; the vector may have no name, and some kinds no value."""
+        if kind not in _BARE:
+            if len(words) not in (2, 3):
+                raise ValueError("no column and number")
+            return "" if len(words) == 2 else words[0], words[-2], _extended(words[-1])
+        if len(words) == 2 and words[0] in self.columns and self.vectors.get("BOUNDS") != words[0]:
+            if words[1] in self.columns:
+                raise InvalidProgram(f"a bound must name one column. Got {words[0]} and {words[1]}.")
+            words = ("", *words)
+        if len(words) == 3:
+            _extended(words[2])  # a number without a meaning
+        if len(words) not in (1, 2, 3):
+            raise ValueError("no column")
+        return ("", words[0], 0.0) if len(words) == 1 else (words[0], words[1], 0.0)
 
     def _made(self, comments: Sequence[str]) -> Mps:
         objective = next((row for row, kind in self.rows.items() if kind == "N"), None)
         if objective is None:
             raise InvalidProgram("an objective must be given (a row of type N). Got none.")
+        if open_below := next((name for name in self.negative if name not in self.low), None):
+            self.number = self.negative[open_below]
+            raise InvalidProgram(
+                f"an upper bound below 0 must come with a lower bound, or MI for none. Got {open_below} without."
+            )
         rows = {row: i for i, row in enumerate(row for row, kind in self.rows.items() if kind != "N")}
         columns = {column: j for j, column in enumerate(self.columns)}
         sides = [_sides(self.rows[row], self.right.get(row, 0.0), self.range.get(row)) for row in rows]
@@ -239,7 +374,12 @@ class _Reader:
 
 
 def _sides(kind: str, right: float, width: float | None) -> tuple[float, float]:
-    """The bounds of a row by its type, right-hand side and range."""
+    """The bounds of a row by its type, right-hand side and range. Raises InvalidProgram for an infinite side that is
+    none."""
+    if math.isinf(right):
+        if width in (None, INF, -INF) and right == {"L": INF, "G": -INF}.get(kind):
+            return -INF, INF
+        raise InvalidProgram(f"the right-hand side of a row of type {kind} must be finite. Got {right}.")
     if width is None:
         return -INF if kind == "L" else right, INF if kind == "G" else right
     if kind == "E":

@@ -164,7 +164,7 @@ ENDATA
         ("ROWS\n N c\n E r\nCOLUMNS\n x r\nENDATA", "line 5"),
         ("ROWS\n N c\n E r\nCOLUMNS\n x r 1\n x r 2\nENDATA", "line 6: every entry must be given once"),
         ("ROWS\n N c\n E r\nCOLUMNS\n x r 1\nBOUNDS\n SC b x 1\nENDATA", "line 7: a bound must be"),
-        ("ROWS\n N c\n E r\nCOLUMNS\n x r nan\nENDATA", "must be finite"),
+        ("ROWS\n N c\n E r\nCOLUMNS\n x r nan\nENDATA", "line 5.*is no number"),
         ("ROWS\n N c\n E r\nCOLUMNS\n x r 1\nBOUNDS\n LO b x 2\n UP b x 1\nENDATA", "crossed bounds"),
     ],
 )

@@ -254,11 +254,12 @@ def compare_programs(
     if tolerance is not None and not (isinstance(tolerance, float) and 0 < tolerance <= 0.1):
         must("tolerance", "a number in (0, 0.1]", repr(tolerance))
     suite = isinstance(source, str)
+    left_out: list[str] = []
     if isinstance(source, str):
         taken = chosen(source, instances)
         title = f"Suite {source}, version {SUITES[source][0]}"
     else:
-        taken = folder_instances(source, instances)
+        taken, left_out = folder_instances(source, instances)
         title = f"{len(taken)} programs of {source.name}"
     labels = solver_names(solvers)
     with translated_errors():
@@ -276,7 +277,7 @@ def compare_programs(
     )
     if all(row["status"] == "not applicable" for row in result) and not result.interrupted:
         must("solvers", "some that are installed and can state one of the instances", ",".join(labels))
-    return result
+    return replace(result, sentences=(*result.sentences, *left_out))
 
 
 @styled

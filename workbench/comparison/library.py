@@ -23,6 +23,8 @@ import gzip
 import hashlib
 import json
 import math
+import re
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -39,7 +41,7 @@ from solvers.program import Program
 from solvers.rational_lp import exact_bound, exact_objective, exact_violation
 from solvers.solution import Solution, Termination
 from workbench.comparison.run import size
-from workbench.errors import CorruptFile, must
+from workbench.errors import CorruptFile, InvalidRequest, must
 from workbench.exact.numbers import round_down
 from workbench.exact.objects import Values
 from workbench.families.design_program import SCALE
@@ -218,9 +220,9 @@ def read_program(path: Path) -> tuple[Program, Row]:
     beside = path.with_name(_stem(path) + ".json")
     with named(path):
         try:
-            text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
+            text = _decoded(gzip.decompress(content) if path.suffix.lower() == ".gz" else content)
             program = read_mps(text)
-        except (UnicodeDecodeError, OSError, EOFError, InvalidProgram) as error:
+        except (OSError, EOFError, zlib.error, InvalidProgram) as error:
             raise CorruptFile(f"This is no MPS file that can be read: {error}.") from None
     known = {}
     if beside.exists():
@@ -238,6 +240,14 @@ def read_program(path: Path) -> tuple[Program, Row]:
     if not 0 < scale < math.inf:
         raise CorruptFile(f"The comment {SCALE.strip()!r} of {path.name} must be followed by a finite number > 0.")
     return Program(program.name, program.data, program.sense, scale=scale), known
+
+
+def _decoded(content: bytes) -> str:
+    """The text of a file, whose comments and names may be in an older encoding."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
 
 
 def _check_point(known: Row, data: Data) -> None:
@@ -267,19 +277,39 @@ def known_range(known: Values) -> tuple[float | None, float | None]:
 def _files(folder: Path) -> list[Path]:
     if folder.is_file():
         return [folder]
-    files = sorted(path for ending in ("*.mps", "*.mps.gz") for path in folder.glob(ending))
+    if not folder.is_dir():
+        return must("programs", "an MPS file, or a folder with files named .mps or .mps.gz", folder)
+    files = sorted(path for path in folder.iterdir() if path.name.lower().endswith((".mps", ".mps.gz")))
     return files or must("programs", "an MPS file, or a folder with files named .mps or .mps.gz", folder)
 
 
-def folder_instances(folder: Path, names: str | None = None) -> list[Instance]:
-    """The programs of a folder as instances; those of the library that are unchanged are judged as mechanisms too."""
-    return [_instance(path) for path in _files(folder) if matches(_stem(path), names)] or must(
-        "instances", "patterns that match some of the folder", repr(names)
-    )
+def folder_instances(folder: Path, names: str | None = None) -> tuple[list[Instance], list[str]]:
+    """The programs of a folder as instances, and why files were left out.
+
+    Programs of the library that are unchanged are judged as mechanisms too.
+
+    Raises:
+        InvalidRequest: when no file is meant.
+        CorruptFile: when no file can be read.
+    """
+    files = [path for path in _files(folder) if matches(_stem(path), names)]
+    if not files:
+        must("instances", "patterns that match some of the folder", repr(names))
+    instances, left_out = list[Instance](), list[str]()
+    for path in files:
+        try:
+            instances.append(_instance(path))
+        except (CorruptFile, InvalidRequest) as error:
+            if len(files) == 1:
+                raise
+            left_out.append(f"{path.name} was left out: {error}")
+    if not instances:
+        raise CorruptFile(f"None of the {len(files)} files of {folder} can be read: {left_out[0]}")
+    return instances, left_out
 
 
 def _stem(path: Path) -> str:
-    return path.name.removesuffix(".gz").removesuffix(".mps")
+    return re.sub(r"\.mps(\.gz)?$", "", path.name, flags=re.IGNORECASE)
 
 
 def _instance(path: Path) -> Instance:
@@ -310,9 +340,15 @@ def verify_folder(folder: Path) -> list[Row]:
 
     Each row: name, value, bound, violation (recomputed), proven: what holds ("" where the record says otherwise).
     """
-    rows: list[Row] = []
-    for path in _files(folder):
-        program, known = read_program(path)
+    rows, files = list[Row](), _files(folder)
+    for path in files:
+        try:
+            program, known = read_program(path)
+        except (CorruptFile, InvalidRequest) as error:
+            if len(files) == 1:
+                raise
+            rows.append({"name": path.name, "holds": False, "proven": str(error)})
+            continue
         data = program.template
         if known.get("point") is None:
             rows.append({"name": path.name, "holds": None, "proven": "the record has no point"})

@@ -94,7 +94,9 @@ class Row(NamedTuple):
     def answer_values(self) -> Values:
         """The answer as an object; of a row that names another solver than the one that answered, with that status."""
         answer = dict(json.loads(self.answer))
-        return answer | self._false_name(self.request_values) if _SEARCHED.search(self.request) else answer
+        if _SEARCHED.search(self.request):
+            answer.update(self._false_name(self.request_values))
+        return answer
 
     @staticmethod
     def _false_name(request: Values) -> Values:

@@ -16,6 +16,7 @@ from workbench.comparison.compare import compare_programs
 from workbench.comparison.library import export, folder_instances, known_range, listing, read_program, verify_folder
 from workbench.comparison.run import supported
 from workbench.comparison.worker import answer
+from workbench.errors import CorruptFile
 from workbench.families.programs import chosen
 from workbench.papers.solver_comparison import artifacts
 
@@ -198,3 +199,28 @@ def test_two_solvers_prove_a_mixed_integer_optimum(tmp_path: Path) -> None:
     assert row["value"] == pytest.approx(row["bound"], rel=1e-9)
     (listed,) = listing("noise-milp-n4-m1")
     assert listed["sha256"] == row["sha256"]
+
+
+def test_files_as_people_have_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = "NAME t\nROWS\n N c\n G r\nCOLUMNS\n x c 2 r 1\nRHS\n RHS r 3\nENDATA\n"
+    (tmp_path / "UPPER.MPS").write_text(plain)
+    (tmp_path / "bom.mps").write_bytes(b"\xef\xbb\xbf" + plain.encode())
+    (tmp_path / "latin.mps").write_bytes(b"* caf\xe9\n" + plain.encode())
+    (tmp_path / "packed.MPS.GZ").write_bytes(gzip.compress(plain.encode()))
+    (tmp_path / "bad.mps").write_text(plain.replace("ENDATA", ""))
+    (tmp_path / "worse.mps.gz").write_bytes(gzip.compress(plain.encode())[:20])
+    instances, left_out = folder_instances(tmp_path)
+    assert [instance.name for instance in instances] == ["UPPER", "bom", "latin", "packed"]
+    assert [sentence.partition(" ")[0] for sentence in left_out] == ["bad.mps", "worse.mps.gz"]
+    with pytest.raises(SystemExit) as stop:
+        main(["compare", "--programs", str(tmp_path), "--instances", "UPPER,bad", "--solvers", "highs"])
+    assert not stop.value.code
+    said = " ".join(capsys.readouterr().out.split())
+    assert "UPPER highs optimal 6 6" in said
+    assert "bad.mps was left out" in said
+    for name in ("bad", "bad,worse"):
+        with pytest.raises(CorruptFile):
+            folder_instances(tmp_path, name)
+    rows = {row["name"]: row["holds"] for row in verify_folder(tmp_path)}
+    assert rows["bad.mps"] is False
+    assert rows["bom.mps"] is None
