@@ -105,7 +105,7 @@ def design(
         time_limit (default None): Seconds.
         gap (default None): Relative MILP gap at which the solver may stop.
         seed (default None): Of the solver.
-        options (default None): Every solver option at once (solvers.backend.Options).
+        options (default None): More options of the solver, a mapping such as {'threads': 2}; also by name.
         max_loss (default None): Largest loss allowed, where delta or epsilon is minimised.
         delta (default None): In [0, 1]; 0 by default. With minimise delta: an upper limit.
         epsilon (default None): Privacy budget > 0; "1=0.5,2=1" gives each difference its own. Where it is minimised: a
@@ -158,7 +158,7 @@ def design(
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench doctor`.
         time_limit (default None): Seconds.
-        options (default None): Every solver option at once (solvers.backend.Options).
+        options (default None): More options of the solver, a mapping such as {'threads': 2}; also by name.
         delta (default '0'): In [0, 1]. Where it is minimised: an upper limit.
         epsilon (default None): Privacy budget > 0. Where it is minimised: an upper limit.
     """
@@ -213,7 +213,7 @@ def design(
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench doctor`.
         time_limit (default None): Seconds.
-        options (default None): Every solver option at once (solvers.backend.Options).
+        options (default None): More options of the solver, a mapping such as {'threads': 2}; also by name.
         max_loss (default None): Largest loss allowed, where delta or epsilon is minimised.
         delta (default None): In [0, 1]; 0 by default. Where it is minimised: an upper limit.
         epsilon (default None): Privacy budget > 0; with notion metric per unit of distance. Where it is minimised: an
@@ -259,7 +259,7 @@ def design(
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench doctor`.
         time_limit (default None): Seconds.
-        options (default None): Every solver option at once (solvers.backend.Options).
+        options (default None): More options of the solver, a mapping such as {'threads': 2}; also by name.
         progress (default None): Told a line now and then.
         notion (default 'dp'): dp or pure: the same, as its budget has no delta.
     """
@@ -307,7 +307,7 @@ def design(
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench doctor`.
         time_limit (default None): Seconds.
-        options (default None): Every solver option at once (solvers.backend.Options).
+        options (default None): More options of the solver, a mapping such as {'threads': 2}; also by name.
         progress (default None): Told a line now and then.
         delta (default '0'): lp with notion dp: in [0, 1].
         epsilon (default None): Privacy budget > 0; with notion metric per unit of the label.

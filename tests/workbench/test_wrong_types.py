@@ -29,7 +29,7 @@ WRONG = [
 ]  # fmt: skip
 FINE = {
     "epsilon": (2.5,), "delta": (None,), "max_loss": (None,), "prior": (None,), "constraints": (None,),
-    "certify": (True,), "time_limit": (None, 2.5), "gap": (None, 2.5), "seed": (None,), "options": (None,),
+    "certify": (True,), "time_limit": (None, 2.5), "gap": (None, 2.5), "seed": (None,), "options": (None, {}),
     "notion": (), "loss": (five,), "minimise": (), "solver": (), "method": (),
 }  # fmt: skip
 
@@ -105,8 +105,8 @@ def test_without_a_bound_the_words_say_so(question, monkeypatch):
     [
         ({"time_limit": True}, "time_limit must be a finite number of seconds > 0. Got True."),
         ({"time_limit": "soon"}, "time_limit must be a finite number of seconds > 0. Got soon."),
-        ({"time_limit": 1, "options": Options()}, "options must be given alone"),
-        ({"options": {"time_limit": 1}}, "options must be a solvers.backend.Options"),
+        ({"time_limit": 1, "options": Options(time_limit=2)}, "time_limit must be given once"),
+        ({"options": {"time": 1}}, "options must be a mapping of time_limit"),
     ],
 )
 def test_options_are_read_alike_by_every_design(question: object, request_: dict[str, object], message: str):

@@ -22,7 +22,7 @@ from workbench.errors import InvalidRequest, must
 from workbench.exact.objects import Progress, Record, Words
 from workbench.exact.objects import Values as Values
 from workbench.families.design import Design, Reports
-from workbench.families.option import Option, Place, read, spell
+from workbench.families.option import SOLVER_OPTIONS, Option, Place, read, solver_options, spell
 from workbench.io.result import Row
 
 if TYPE_CHECKING:
@@ -212,17 +212,28 @@ class Family(Reports):
 
     def request(self, question: Any, **given: Any) -> Request:
         """The request for a question, as Python gives it. Raises InvalidRequest."""
-        return self._request(question, self.read(given))
+        return self._request(question, self.read(self._gathered(given)))
 
     def spelled(self, **given: Any) -> Request:
         """The request that options spell in Python, those of the question among them. Raises InvalidRequest."""
-        return self.request_of(self.read(given, "python", spelled=True))
+        return self.request_of(self.read(self._gathered(given), "python", spelled=True))
 
     def request_of(self, values: Values) -> Request:
         """The request that exact values of all options, those of the question too, amount to. Raises InvalidRequest."""
         spelling = {option.name for option in self.options if option.question}
         rest = {name: value for name, value in values.items() if name not in spelling}
         return self._request(self.spelled_question(values), rest)
+
+    def _gathered(self, given: Values) -> Values:
+        """What Python is given, with the solver's options that are given by name among `options`."""
+        named = {name: given[name] for name in given if name in SOLVER_OPTIONS and name not in self._named}
+        if not named or "options" not in self._named:
+            return given
+        rest = {name: value for name, value in given.items() if name not in named}
+        options = rest.pop("options", None)
+        known = {} if options is None else solver_options(options, "options")
+        _unless_twice(known, named)
+        return {**rest, "options": {**known, **named}}
 
     def _request(self, question: Any, values: Record) -> Request:
         if not isinstance(question, self.question):
@@ -282,14 +293,24 @@ class Family(Reports):
         return "\n".join(lines)
 
 
-def _solver_options(options: Any, given: Values) -> Options:
-    """The solver's options, all in one or some by name: time_limit, gap and seed, exact values or None. Raises
-    InvalidRequest for both ways at once."""
+def _solver_options(options: Record | None, given: Values) -> Options:
+    """The solver's options. options: a mapping of them; given: those that the family has options for, exact values or
+    None. Raises InvalidRequest for one that is given twice."""
     from solvers.backend import Options
 
+    floats = {name: float(value) if name in ("time_limit", "gap") and value is not None else value
+              for name, value in given.items()}  # fmt: skip
+    if floats.get("time_limit") is not None:
+        floats["time_limit"] = min(floats["time_limit"], _LONGEST)
     if options is None:
-        seconds, gap = (None if given.get(name) is None else float(given[name]) for name in ("time_limit", "gap"))
-        return Options(time_limit=None if seconds is None else min(seconds, _LONGEST), gap=gap, seed=given.get("seed"))
-    if any(value is not None for value in given.values()):
-        raise InvalidRequest(f"options must be given alone, without {', '.join(given)}.")
-    return options if isinstance(options, Options) else must("options", "a solvers.backend.Options", repr(options))
+        return Options(**floats)
+    named = {name: value for name, value in floats.items() if value is not None}
+    _unless_twice(options, named)
+    return Options(**{**options, **named})
+
+
+def _unless_twice(options: Values, named: Values) -> None:
+    """Raise InvalidRequest where a solver's option is given in `options` and by its name."""
+    for name in named:
+        if options.get(name) is not None and not (name == "threads" and options[name] == 1):
+            raise InvalidRequest(f"{name} must be given once. Got it in options as well.")

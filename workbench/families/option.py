@@ -301,7 +301,49 @@ CERTIFY = Option(  # the same in Python; a command line has --raw
     "certify", flag, True, "True: a mechanism proven private, with its certificate; False: the solver's own.",
     kind=bool, places=PYTHON,
 )  # fmt: skip
-OPTIONS = Option("options", anything, help="Every solver option at once (solvers.backend.Options).", places=PYTHON)
+
+
+def solver_options(value: Any, name: str) -> Record:
+    """The solver's options that are set, of a mapping or a `solvers.backend.Options`. Raises InvalidRequest."""
+    if not isinstance(value, Mapping):
+        from solvers.backend import Options
+
+        if not isinstance(value, Options):
+            must(name, "a mapping of the solver's options, or a solvers.backend.Options", repr(value))
+        value = value.given() | {"threads": value.threads} | ({"native": value.native} if value.native else {})
+    if foreign := next((each for each in value if each not in SOLVER_OPTIONS), None):
+        must(name, f"a mapping of {', '.join(SOLVER_OPTIONS)}", repr(foreign))
+    return {each: None if given is None else SOLVER_OPTIONS[each](given, each) for each, given in value.items()}
+
+
+def _above_zero(value: Any, name: str) -> float:
+    return float(parameter(value, name))
+
+
+def _native(value: Any, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(word, str) for word in value):
+        must(name, "a mapping of options under the solver's own names", repr(value))
+    return dict(value)
+
+
+SOLVER_OPTIONS: dict[str, Reader] = {  # of `solvers.backend.Options`
+    "time_limit": lambda value, name: float(seconds(value, name)),
+    "gap": lambda value, name: float(or_zero(value, name)),
+    "node_limit": count(0, 10**9),
+    "iteration_limit": count(0, 10**9),
+    "threads": count(1, 1024),
+    "seed": count(0, 2**31 - 1),
+    "feasibility_tolerance": _above_zero,
+    "dual_feasibility_tolerance": _above_zero,
+    "integrality_tolerance": _above_zero,
+    "presolve": flag,
+    "algorithm": one_of("simplex", "interior-point"),
+    "native": _native,
+}
+OPTIONS = Option(
+    "options", solver_options, help="More options of the solver, a mapping such as {'threads': 2}; also by name.",
+    places=PYTHON,
+)  # fmt: skip
 PROGRESS = Option("progress", progress, help="Told a line now and then.", places=PYTHON)
 SOLVING = (check_option("audit", "certify"), CERTIFY, SOLVER, TIME_LIMIT, OPTIONS)
 RUNS = Option("runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int)

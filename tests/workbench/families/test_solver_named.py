@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 import workbench as wb
-from solvers.backend import Backend, Session, backend, names
+from solvers.backend import Backend, Options, Session, backend, names
 from solvers.solution import Termination
 from workbench.comparison.library import export
 from workbench.families.registry import families
@@ -216,3 +216,42 @@ def test_a_program_whose_solve_stops_early_says_so(tmp_path, monkeypatch):
     (row,) = export(tmp_path, "noise-milp-circular-n9")
     assert row["value"] == pytest.approx(3.449094, abs=1e-6)
     assert "stopped early" in row["proof"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"threads": 2, "presolve": False},
+        {"options": {"threads": 2, "presolve": False}},
+        {"options": Options(threads=2, presolve=False)},
+        {"options": Options(presolve=False), "threads": 2},
+    ],
+)
+def test_options_of_the_solver_are_given_by_name_or_together(given):
+    query = wb.FiniteQuery("0..3", max_shift=1)
+    design = wb.design(query, epsilon=1, method="program", time_limit=9, **given)
+    assert design.request.options == Options(threads=2, presolve=False, time_limit=9.0)
+    assert design.solution.threads == 2
+    spelled = wb.design("channel", answers="0..3", max_shift=1, epsilon=1, method="program", time_limit=9, **given)
+    assert spelled.request.options == design.request.options
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"options": {"thread": 2}}, "thread"),
+        ({"thread": 2}, "thread"),
+        ({"threads": "two"}, "threads"),
+        ({"threads": True}, "threads"),
+        ({"options": {"gap": -1}}, "gap"),
+        ({"options": {"presolve": 1}}, "presolve"),
+        ({"options": {"algorithm": "barrier"}}, "algorithm"),
+        ({"options": {"time_limit": 5}, "time_limit": 6}, "time_limit"),
+        ({"options": {"seed": 5}, "seed": 6}, "seed"),
+        ({"options": 7}, "options"),
+        ({"solver": "ortools:glop", "integrality_tolerance": 1e-6}, "integrality_tolerance"),
+    ],
+)
+def test_wrong_options_of_the_solver_are_refused_by_name(given, named):
+    with pytest.raises(wb.InvalidRequest, match=named):
+        wb.design(wb.FiniteQuery("0..3", max_shift=1), epsilon=1, **given)
