@@ -9,11 +9,24 @@ Needs dask-jobqueue beside the extra "cluster", on a file system that all nodes 
 from __future__ import annotations
 
 import argparse
+import shutil
 import signal
+import subprocess
+import sys
+import tempfile
 
 from dask_jobqueue import SLURMCluster
 
 import workbench as wb
+
+
+def refusal(script: str) -> str | None:
+    """Return why SLURM would not take a job; None where it would."""
+    with tempfile.NamedTemporaryFile("w", suffix=".sbatch") as job:
+        job.write(script)
+        job.flush()
+        asked = subprocess.run(["sbatch", "--test-only", job.name], capture_output=True, text=True, timeout=120)
+    return None if asked.returncode == 0 else " ".join(asked.stderr.split()) or f"exit code {asked.returncode}"
 
 
 def main() -> None:
@@ -26,6 +39,10 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=10, help="At most so many jobs at a time.")
     parser.add_argument("--dry-run", action="store_true")
     given = parser.parse_args()
+    if given.specification is None and not given.dry_run:
+        parser.error("a SPEC.toml is needed without --dry-run")
+    if not given.dry_run and shutil.which("sbatch") is None:
+        sys.exit("SLURM's sbatch is not on the PATH: run this where jobs can be submitted, or use --dry-run.")
     signal.signal(signal.SIGINT, signal.default_int_handler)  # dask_jobqueue ends Python at once on Ctrl-C
     cluster = SLURMCluster(
         queue=given.queue,
@@ -39,8 +56,10 @@ def main() -> None:
         print(cluster.job_script())
         cluster.close()
         return
-    if given.specification is None:
-        parser.error("a SPEC.toml is needed without --dry-run")
+    refused = refusal(cluster.job_script())
+    if refused is not None:  # else the workers would be waited for for ever
+        cluster.close()
+        sys.exit(f"SLURM does not take the job: {refused}")
     cluster.adapt(minimum=1, maximum=given.workers)
     with cluster.get_client() as client:
         client.wait_for_workers(1)  # the first job may wait in the queue for hours

@@ -257,6 +257,11 @@ def _run(given: list[str]) -> tuple[int, Record | None]:
             raise
         line = f"{type(error).__name__}: {' '.join(str(error).split())}"
         return failed("Bug", f"{line} (this is a bug; WORKBENCH_DEBUG=1 shows where)", 3)
+    except BaseException as error:  # nothing of ours is derived from it alone
+        if os.environ.get("WORKBENCH_DEBUG"):
+            raise
+        line = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        return failed("WorkbenchError", f"Code that was added to the workbench has ended the command ({line}).")
 
 
 # A message of the parser of command lines -> the same in the one form of a message.

@@ -103,9 +103,9 @@ def code_of(package: str) -> Iterator[None]:
     """Whatever code that is not ours raises is NotApplicable."""
     try:
         yield
-    except WorkbenchError:
+    except (WorkbenchError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise NotApplicable(f"{package}: {type(error).__name__}: {error}", "failed") from error
 
 
@@ -191,7 +191,9 @@ def _from_python(path: Path, name: str) -> Any:
     """The function `baseline` of a file, which is run."""
     try:
         function = runpy.run_path(str(path)).get("baseline")
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         must(name, f"a Python file that runs: {path.name}", f"{type(error).__name__}: {error}")
     if not callable(function):
         must(name, "a Python file with a function baseline(epsilon, delta)", path.name)

@@ -103,7 +103,8 @@ def shadow_prices(design: Any) -> ShadowPrices:
     except WorkbenchError as error:
         words = str(error).rstrip(".")
     constraints = _constraints(design)
-    if design.mechanism is None or (less := _less(design.claim)) is None:
+    compares = hasattr(design.mechanism, "comparisons")  # a mechanism of real inputs may have none to list
+    if not compares or (less := _less(design.claim)) is None:
         return ShadowPrices(epsilon, delta, (), 0, words, (), constraints)
     every = list(itertools.islice(measure(design.mechanism, less, design.mechanism.comparisons()), _MOST + 1))
     binding: tuple[Ints, ...] = ()

@@ -70,7 +70,9 @@ def plugins(group: str) -> dict[str, Plugin]:
             package = entry.value.partition(":")[0] if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
             try:
                 _add(entry.load(), package, group)
-            except (Exception, SystemExit) as error:  # whatever somebody's module raises
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # whatever somebody's module raises
                 warnings.warn(
                     f"{entry.name} of {package} is left out of workbench.{group}. {_reason(error)}",
                     PluginWarning,
@@ -103,7 +105,9 @@ def load_file(path: Path | str) -> None:
     _loading.append(file.name)
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise InvalidRequest(f"plugin {file.name} cannot be loaded. {_reason(error)}") from error
     finally:
         _loading.pop()

@@ -257,3 +257,18 @@ def test_importing_the_commands_is_cheap() -> None:
     script = f"import sys, workbench.cli.laplace; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("name", ["channel", "labels", "laplace", "modulo", "noise", "quantizer"])
+def test_every_family_answers_the_question_for_prices(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = {
+        "channel": "--answers 0..2 --max-shift 1 --epsilon 1",
+        "labels": "--labels 0..3 --epsilon 1",
+        "laplace": "--epsilon 0.1 --bits 8",
+        "modulo": "--n 4 --max-shift 1 --epsilon 1 --delta 0",
+        "noise": "--on reals --sensitivity 1 --epsilon 1",
+        "quantizer": "--bins=-3,3 --epsilon 1",
+    }[name]
+    run("design", name, *asked.split(), "--prices", "--json")
+    prices = json.loads(capsys.readouterr().out)["shadow_prices"]
+    assert (prices["comparisons"] == 0) == (name == "laplace")

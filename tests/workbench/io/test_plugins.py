@@ -10,11 +10,13 @@ import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 import workbench as wb
+from workbench.cli import main
+from workbench.families.registry import family
 from workbench.io import plugins
 
 PACKAGE = Path(__file__).parents[2] / "plugin_package"
@@ -314,3 +316,27 @@ def test_baselines_stand_beside_quantized_laplace_noise(monkeypatch: pytest.Monk
     assert "at most 2^0.5 outputs" in theirs["two", 0.5]["failure"]
     assert "objective" not in theirs["steep", 2.0]
     assert "misses the request" in theirs["steep", 2.0]["failure"]
+
+
+class _Odd(BaseException):
+    """What code that is not ours may raise."""
+
+
+def test_a_plugin_that_raises_no_exception_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "odd.py"
+    file.write_text("class Odd(BaseException): pass\nraise Odd('at import')\n")
+    with pytest.raises(wb.InvalidRequest, match=r"plugin odd.py cannot be loaded. Odd: at import"):
+        plugins.load_file(file)
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise _Odd("while it designs")
+
+    monkeypatch.setattr(type(family("channel")), "open", fails)
+    with pytest.raises(SystemExit) as stop:
+        main(["design", "channel", "--answers", "0..2", "--max-shift", "1", "--epsilon", "1"])
+    assert stop.value.code == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "_Odd: while it designs" in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -37,6 +38,38 @@ def test_the_slurm_example_prints_a_job_that_bash_and_slurm_can_read() -> None:
     assert {"-p short", "-n 1", "--cpus-per-task=1", "-t 02:00:00"} <= set(settings)
     assert "--lifetime 110m" in printed  # the worker ends before the job does
     assert "--nthreads 1" in printed
+
+
+_STUB = """
+class SLURMCluster:
+    scheduler_address = "tcp://nowhere:1"
+    def __init__(self, **given): pass
+    def job_script(self): return "#!/usr/bin/env bash"
+    def close(self): pass
+    def adapt(self, **given): raise SystemExit("it would wait for workers")
+"""
+
+
+@pytest.mark.parametrize(("sbatch", "said"), [(None, "sbatch is not on the PATH"), ("no partition", "no partition")])
+def test_the_slurm_example_ends_with_a_sentence_where_no_job_can_run(
+    sbatch: str | None, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "dask_jobqueue.py").write_text(_STUB)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    if sbatch is not None:
+        (programs / "sbatch").write_text(f"#!/bin/sh\necho {sbatch} >&2\nexit 1\n")
+        (programs / "sbatch").chmod(0o755)
+    ended = subprocess.run(
+        [sys.executable, CLUSTERS / "slurm.py", "spec.toml"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PATH": str(programs), "PYTHONPATH": str(tmp_path)},
+    )
+    assert ended.returncode == 1
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_the_job_of_everything_calls_a_target_that_exists() -> None:
