@@ -40,7 +40,7 @@ print("ok")
 def child(code):
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "conformance")])
     run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path}, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path}, timeout=300
     )
     assert run.returncode == 0, run.stderr
     return run.stdout + run.stderr

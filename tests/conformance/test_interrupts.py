@@ -15,6 +15,7 @@ import pytest
 
 HERE = pathlib.Path(__file__).parent
 needs = pytest.mark.needs
+HANG = 120.0  # seconds that only a hang exceeds
 
 # label -> size of an LP that takes many seconds, and options. First-order methods get a small one and a tolerance they
 # never reach; the others a large dense one.
@@ -38,7 +39,7 @@ def interrupted(label, kind, size, native, wait):
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(HERE.parents[1])}
     ) as child:
-        guard = threading.Timer(40, child.kill)
+        guard = threading.Timer(300, child.kill)
         guard.start()
         try:
             assert child.stdout is not None
@@ -49,7 +50,7 @@ def interrupted(label, kind, size, native, wait):
                     sent = time.perf_counter()
                 elif line.startswith("{"):
                     answers.append(json.loads(line) | {"latency": time.perf_counter() - sent})
-            assert child.wait(10) == 0
+            assert child.wait(300) == 0
         finally:
             guard.cancel()
             child.kill()
@@ -63,7 +64,7 @@ def test_interrupt_lp(label):
     assert first["termination"] == "interrupted"
     assert first["objective"] is None or first["residual"] < 1e-6
     assert second["termination"] in ("interrupted", "optimal")  # some go on where they were
-    assert max(first["latency"], second["latency"]) < 30
+    assert max(first["latency"], second["latency"]) < HANG
 
 
 @needs("milp")
@@ -73,4 +74,4 @@ def test_interrupt_milp(label):
         assert answer["objective"] < 0
         assert answer["residual"] < 1e-6
         assert answer["bound"] < answer["objective"]
-        assert answer["latency"] < 30
+        assert answer["latency"] < HANG

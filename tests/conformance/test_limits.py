@@ -40,9 +40,12 @@ def answer(label, program, **options):
 
 @needs("milp")
 def test_time_limit_with_incumbent(label):
-    begin = time.perf_counter()
-    solution = answer(label, instances.packing(), time_limit=0.4)
-    assert time.perf_counter() - begin < 30
+    for limit in (0.4, 4.0, 20.0):  # a busy machine may have no incumbent sooner
+        begin = time.perf_counter()
+        solution = answer(label, instances.packing(), time_limit=limit)
+        assert time.perf_counter() - begin < 120
+        if solution.x is not None:
+            break
     assert solution.termination is Termination.TIME_LIMIT
     assert solution.point is PointStatus.FEASIBLE
     assert solution.residuals.worst <= 1e-6
@@ -73,12 +76,14 @@ def test_time_limit_is_per_solve(label):
     """HiGHS's own limit counts from the birth of its object."""
     base = instances.random_lp(60, 40, seed=2)
     program = instances.movable(base, row_upper=("shift", 1))
+    limit, count = 3.0 if label == "highs" else 1.0, 0
     begin = time.perf_counter()
-    with backend(label).open(program, Options(time_limit=1.0)) as session:
-        for k in range(1000):
-            assert session.solve({"shift": 0.001 * (k % 7)}).termination is Termination.OPTIMAL
-            if time.perf_counter() - begin > 1.3:
-                break
+    with backend(label).open(program, Options(time_limit=limit)) as session:
+        while time.perf_counter() - begin < limit + 0.3:
+            count += 1
+            solution = session.solve({"shift": 0.001 * (count % 7)})
+            slow = solution.seconds > limit / 2  # the machine, not the solver
+            assert slow or solution.termination is Termination.OPTIMAL
 
 
 @needs("milp")
@@ -228,14 +233,16 @@ def test_a_solve_can_have_less_time_than_the_session(label):
 
 @needs("milp")
 def test_loading_counts_against_the_time_limit(label):
-    with backend(label).open(instances.packing(), Options(time_limit=1.5)) as session:
+    with backend(label).open(instances.packing(), Options(time_limit=300.0)) as session:
         load = session._build
 
         def slowly(data):
-            time.sleep(1.2)
+            session._deadline._begin -= 299.5  # as if loading had taken so long
             load(data)
 
         session._build = slowly
+        begin = time.perf_counter()
         solution = session.solve()
     assert solution.termination is Termination.TIME_LIMIT
-    assert solution.seconds - 1.2 < 1.5
+    assert solution.seconds > 299.5
+    assert time.perf_counter() - begin < 120

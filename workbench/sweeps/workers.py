@@ -32,6 +32,7 @@ from workbench.sweeps.ledger import canonical
 Answers = list[tuple[str, str, float]]  # of each point: status, canonical JSON of its answer, seconds it took
 
 DEATHS = 3  # of the processes that hold a task, until it is given up
+CONNECTING = 30.0  # seconds to reach a scheduler
 PATIENCE = 60.0  # seconds a cluster may be without workers
 REPLY = 60.0  # seconds a scheduler may take to answer
 CLOSING = 2.0  # seconds to say goodbye to it
@@ -214,7 +215,7 @@ def on_cluster(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, Answe
     What it gives up is tried once more alone: it may have shared its workers with the task that killed them. Raises
     NotInstalled without Dask, WorkbenchError when the cluster cannot be reached or stays without workers.
     """
-    client = dask_client(address, 10, "A sweep on a cluster")
+    client = dask_client(address, CONNECTING, "A sweep on a cluster")
     from distributed.comm import CommClosedError
 
     lost = WorkbenchError(

@@ -173,7 +173,7 @@ except WorkbenchError as error:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, preexec_fn=small, timeout=120, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, preexec_fn=small, timeout=300, check=False
     )
     *counts, said = done.stdout.splitlines()
     assert "disk is full" in said, done.stdout + done.stderr
@@ -436,7 +436,7 @@ def test_a_ledger_that_another_process_is_creating_is_not_damaged(tmp_path: Path
         ]
         for process in processes:
             process.start()
-        assert [errors.get(timeout=60) for _ in processes] == [""] * 4
+        assert [errors.get(timeout=300) for _ in processes] == [""] * 4
         for process in processes:
             process.join()
 

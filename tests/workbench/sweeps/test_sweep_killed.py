@@ -99,7 +99,7 @@ def test_25_kills_lose_nothing(tmp_path: Path):
     undisturbed = start(spec, whole, 2)
     grown(whole, 0, undisturbed)
     first = time.monotonic() - begin
-    undisturbed.join(120)
+    undisturbed.join(300)
     tidy(undisturbed)
     assert undisturbed.exitcode == 0
     life = time.monotonic() - begin
@@ -125,7 +125,7 @@ def test_25_kills_lose_nothing(tmp_path: Path):
                 except ProcessLookupError:  # so early that it leads no group yet, and has no workers
                     running.kill()
                 kills += 1
-        running.join(120)
+        running.join(300)
         tidy(running)
         now = committed(ledger)
         assert have.items() <= now.items()  # what was committed is still there, and the same
